@@ -72,11 +72,11 @@ types: setup
 	@$(BIN)/mypy
 
 imports: setup
-	@$(BIN)/lint-imports
+	@$(BIN)/lint-imports --no-logo
 
-# No header, no annotations and no index lines: the files say nothing about who compiled them where.
+# No header and no annotations: the files say nothing about who compiled them, where and how.
 COMPILE = $(UV) pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate \
-	--no-emit-index-url --no-emit-find-links $(if $(UPGRADE),--upgrade)
+	$(if $(UPGRADE),--upgrade)
 
 REFUSE_OLD_PYTHON = $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
 	echo "signoff needs Python 3.11 or newer; say which: make PYTHON=/path/to/python3.11" >&2; exit 1; }

@@ -1,0 +1,88 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+FORBIDDEN_ARROWS = [
+    ("core", "runtime"),
+    ("errors", "core"),
+    ("runtime", "store"),
+    ("runtime", "agents"),
+    ("store", "agents"),
+    ("review", "flows"),
+    ("flows", "skills"),
+    ("contracts", "app"),
+    ("app", "testing"),
+    ("testing", "cli"),
+    ("web", "cli"),
+]
+
+IMPURE_MODULES = ["asyncio", "os", "pydantic", "random", "sqlite3", "time"]
+
+PACKAGES = (
+    "cli web mcp testing app plugins flows skills profiles contracts pair "
+    "review agents store runtime core errors _version"
+).split()
+
+
+def test_every_import_in_the_package_follows_the_arrows_of_the_architecture() -> None:
+    """Without this the picture drifts, and a store or an agent can no longer be replaced."""
+    result = lint_imports(ROOT)
+
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+@pytest.fixture(scope="module")
+def broken_rules(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """What the linter says of a tree that breaks every rule at once."""
+    tree = tmp_path_factory.mktemp("tree")
+    lay_out_empty_packages(tree)
+    for importer, imported in FORBIDDEN_ARROWS:
+        add_import(tree, importer, f"signoff.{imported}")
+    for module in IMPURE_MODULES:
+        add_import(tree, "core", module)
+    (tree / "signoff" / "helpers.py").touch()
+    result = lint_imports(tree)
+    assert result.returncode == 1
+    return result.stdout
+
+
+@pytest.mark.parametrize(("importer", "imported"), FORBIDDEN_ARROWS)
+def test_an_arrow_that_points_up_or_sideways_is_refused(
+    broken_rules: str, importer: str, imported: str
+) -> None:
+    """Contracts that let everything through would look just as green."""
+    assert f"signoff.{importer} -> signoff.{imported} " in broken_rules
+
+
+@pytest.mark.parametrize("module", IMPURE_MODULES)
+def test_the_core_may_not_reach_outside(broken_rules: str, module: str) -> None:
+    """A core that reads a clock or a disk replays differently from how it ran."""
+    assert f"signoff.core -> {module} " in broken_rules
+
+
+def test_a_package_that_the_picture_does_not_know_is_refused(broken_rules: str) -> None:
+    """A new package outside the layers could import, and be imported by, anything."""
+    assert "helpers" in broken_rules
+
+
+def lint_imports(directory: Path) -> subprocess.CompletedProcess[str]:
+    program = str(Path(sys.executable).with_name("lint-imports"))
+    return subprocess.run(
+        [program, "--no-logo", "--no-cache"], cwd=directory, capture_output=True, text=True
+    )
+
+
+def lay_out_empty_packages(directory: Path) -> None:
+    (directory / "pyproject.toml").write_bytes((ROOT / "pyproject.toml").read_bytes())
+    (directory / "signoff").mkdir()
+    for name in ("__init__", *PACKAGES):
+        (directory / "signoff" / f"{name}.py").touch()
+
+
+def add_import(directory: Path, importer: str, module: str) -> None:
+    with (directory / "signoff" / f"{importer}.py").open("a", encoding="utf-8") as source:
+        source.write(f"import {module}\n")
