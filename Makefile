@@ -84,7 +84,7 @@ REFUSE_OLD_PYTHON = $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11
 $(STAMP): pyproject.toml constraints/dev.txt src/signoff/_version.py | $(LOCAL_UV)
 	@$(REFUSE_OLD_PYTHON)
 	@echo "setting up $(VENV)"
-	@$(BIN)/python -c '' 2>/dev/null || { rm -rf $(VENV) && $(UV) venv --quiet \
+	@test -f $@ && $(BIN)/python -c '' 2>/dev/null || { rm -rf $(VENV) && $(UV) venv --quiet \
 		--python "$$($(PYTHON) -c 'import sys; print(sys.executable)')" $(VENV); }
 	@$(UV) pip install --quiet --python $(VENV) --group dev --editable . \
 		--constraints constraints/dev.txt --build-constraints constraints/dev.txt
