@@ -18,7 +18,10 @@ PURE_STDLIB = frozenset(
 )
 OWN = ("signoff.core", "signoff.errors")
 
-CLOCK_READS = frozenset({"now", "utcnow", "today"})
+CLOCK_READS = frozenset(
+    "datetime.now datetime.utcnow datetime.today date.today "
+    "datetime.datetime.now datetime.datetime.utcnow datetime.date.today".split()
+)
 OUTSIDE_CALLS = frozenset({"open", "print", "input", "breakpoint", "__import__"})
 
 MODULES = sorted(CORE.rglob("*.py"))
@@ -71,8 +74,8 @@ def impure_code(path: Path) -> Iterator[str]:
                 yield f"line {node.lineno}: async def {name}"
             case ast.Call(func=ast.Name(id=name)) if name in OUTSIDE_CALLS:
                 yield f"line {node.lineno}: {name}()"
-            case ast.Call(func=ast.Attribute(attr=name)) if name in CLOCK_READS:
-                yield f"line {node.lineno}: .{name}()"
+            case ast.Call(func=ast.Attribute() as called) if ast.unparse(called) in CLOCK_READS:
+                yield f"line {node.lineno}: {ast.unparse(called)}()"
 
 
 def parse(path: Path) -> ast.Module:
