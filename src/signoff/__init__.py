@@ -1,5 +1,96 @@
-"""One durable engine for AI work that has to be reviewed before it counts."""
+"""signoff: a durable engine for AI work that has to be reviewed before it counts.
+
+Names are loaded when they are first used, so importing the package costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from signoff._version import __version__
 
-__all__ = ["__version__"]
+if TYPE_CHECKING:
+    from signoff.api import run as run
+    from signoff.api import run_async as run_async
+    from signoff.core.args import Arg as Arg
+    from signoff.core.args import BoundedInt as BoundedInt
+    from signoff.core.args import ChoiceSet as ChoiceSet
+    from signoff.core.args import Constant as Constant
+    from signoff.core.context import Failure as Failure
+    from signoff.core.context import StepContext as StepContext
+    from signoff.core.delta import Append as Append
+    from signoff.core.effects import AgentRequest as AgentRequest
+    from signoff.core.effects import CommandResult as CommandResult
+    from signoff.core.effects import OnCrash as OnCrash
+    from signoff.core.effects import Reply as Reply
+    from signoff.core.outcome import End as End
+    from signoff.core.outcome import Outcome as Outcome
+    from signoff.core.outcome import Status as Status
+    from signoff.core.requests import Answer as Answer
+    from signoff.core.requests import Approval as Approval
+    from signoff.core.requests import Choice as Choice
+    from signoff.core.requests import Option as Option
+    from signoff.core.requests import Question as Question
+    from signoff.core.requests import Response as Response
+    from signoff.core.spend import Limits as Limits
+    from signoff.core.spend import Spend as Spend
+    from signoff.core.spend import Usage as Usage
+    from signoff.core.step import AgentRole as AgentRole
+    from signoff.core.step import Condition as Condition
+    from signoff.core.step import Dispatch as Dispatch
+    from signoff.core.step import Edge as Edge
+    from signoff.core.step import Gate as Gate
+    from signoff.core.step import GateOption as GateOption
+    from signoff.core.step import StepDef as StepDef
+    from signoff.core.workflow import StepOutput as StepOutput
+    from signoff.core.workflow import Workflow as Workflow
+    from signoff.errors import SignoffError as SignoffError
+    from signoff.errors import StepFailed as StepFailed
+    from signoff.runtime.result import RunResult as RunResult
+
+_HOMES = {
+    # running
+    "signoff.api": ("run", "run_async"),
+    "signoff.runtime.result": ("RunResult",),
+    # the graph
+    "signoff.core.workflow": ("StepOutput", "Workflow"),
+    "signoff.core.step": (
+        "AgentRole",
+        "Condition",
+        "Dispatch",
+        "Edge",
+        "Gate",
+        "GateOption",
+        "StepDef",
+    ),
+    "signoff.core.outcome": ("End", "Outcome", "Status"),
+    "signoff.core.args": ("Arg", "BoundedInt", "ChoiceSet", "Constant"),
+    # inside a handler
+    "signoff.core.context": ("Failure", "StepContext"),
+    "signoff.core.delta": ("Append",),
+    "signoff.core.effects": ("AgentRequest", "CommandResult", "OnCrash", "Reply"),
+    "signoff.core.requests": ("Answer", "Approval", "Choice", "Option", "Question", "Response"),
+    # what it may cost
+    "signoff.core.spend": ("Limits", "Spend", "Usage"),
+    # errors
+    "signoff.errors": ("SignoffError", "StepFailed"),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [*sorted(_HOME_OF), "__version__"]  # noqa: PLE0604  # names come from the table above
+
+
+def __getattr__(name: str) -> Any:
+    """Loads a public name from its home when it is first used."""
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module 'signoff' has no attribute {name!r}")
+    value = getattr(import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """Lists the public names."""
+    return sorted(__all__)

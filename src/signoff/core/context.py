@@ -1,0 +1,209 @@
+"""What a handler is given: where it stands, what it knows, and what it may ask for.
+
+The context is plain data plus one port. Its effect methods build a value and hand it
+to the port, so handlers run unchanged under the engine, in a test, or elsewhere.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Literal, Protocol
+
+from signoff.core.effects import (
+    AgentRequest,
+    CommandResult,
+    Effect,
+    Kind,
+    OnCrash,
+    Reply,
+    Written,
+)
+from signoff.core.requests import Answer, Request
+from signoff.errors import UsageError
+
+ItemHandler = Callable[["StepContext", Any], Any]
+"""`(ctx, item) -> result`, plain or async; the result is stored."""
+
+OnFailure = Literal["raise", "keep"]
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Stands in a fan-out's results where an item failed and failures are kept."""
+
+    error: str
+    index: int
+
+
+class EffectPort(Protocol):
+    """Performs what a context asks for."""
+
+    def perform(self, ctx: StepContext, effect: Effect) -> Awaitable[Any]:
+        """Performs one effect durably and returns its reply."""
+        ...
+
+    def map(self, ctx: StepContext, fan: Fan) -> Awaitable[list[Any]]:
+        """Runs a fan-out, each item in a scope of its own."""
+        ...
+
+    def now(self, ctx: StepContext) -> float:
+        """Returns the time, the same on every replay."""
+        ...
+
+    def park(self, ctx: StepContext, until: float, key: str) -> Awaitable[None]:
+        """Suspends the run until a time."""
+        ...
+
+    def seed(self, ctx: StepContext) -> str:
+        """Returns a text to derive chance from, the same on every replay."""
+        ...
+
+    def progress(self, ctx: StepContext, message: str) -> None:
+        """Tells whoever watches; nothing is recorded."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Fan:
+    """One call of `map`."""
+
+    items: Sequence[Any]
+    handler: ItemHandler
+    key: str
+    concurrency: int | None
+    retries: int
+    on_failure: OnFailure
+
+
+@dataclass(frozen=True, slots=True)
+class StepContext:
+    """Where a handler stands, and the door to everything outside."""
+
+    step_id: str
+    """The step being worked."""
+    workflow_params: Mapping[str, Any] = field(default_factory=dict)
+    """What the run was started with; never changes."""
+    step_state: Mapping[str, Any] = field(default_factory=dict)
+    """The run's state so far, read-only; a handler returns its changes."""
+    run: str = ""
+    """The run's name."""
+    visit: int = 1
+    """How many times this step has been entered, this time included."""
+    iteration: int = 1
+    """The round the run is in."""
+    attempt: int = 1
+    """Which try of this visit it is."""
+    feedback: str | None = None
+    """Why the previous attempt fell short, or what a person said about it."""
+    scope: str = ""
+    """The fan-out item this context belongs to, as a path; empty at the top."""
+    result: Any = None
+    """What the handler returned, for conditions that look at it."""
+    port: EffectPort | None = field(default=None, repr=False, compare=False)
+    """Who performs effects; None in a context built by hand."""
+
+    def ask(
+        self,
+        agent: str,
+        prompt: str,
+        *,
+        key: str = "ask",
+        system: str | None = None,
+        model: str | None = None,
+        schema: Mapping[str, Any] | None = None,
+        workspace: str | None = None,
+        edit: bool = False,
+        timeout: float | None = None,
+        on_crash: OnCrash | str | None = None,
+        **options: Any,
+    ) -> Awaitable[Reply]:
+        """Asks an agent and returns its reply, once: a replay gets the recorded one."""
+        request = AgentRequest(
+            prompt, system, model, dict(schema) if schema else None, workspace, edit, options
+        )
+        crash = OnCrash(on_crash) if on_crash else (OnCrash.ASK if edit else OnCrash.RERUN)
+        payload = {"agent": str(agent), **request.to_json()}
+        return self._perform(Effect(Kind.ASK, key, payload, crash, timeout))
+
+    def command(
+        self,
+        argv: Sequence[str],
+        *,
+        key: str = "command",
+        cwd: str | None = None,
+        stdin: str | None = None,
+        env: Mapping[str, str] | None = None,
+        timeout: float | None = None,
+        on_crash: OnCrash | str = OnCrash.ASK,
+    ) -> Awaitable[CommandResult]:
+        """Runs a program in a process group of its own and returns what it printed."""
+        if isinstance(argv, str) or not argv:
+            raise UsageError("command() takes a list: the program, then its arguments")
+        payload: dict[str, Any] = {"argv": [str(a) for a in argv]}
+        for name, value in (("cwd", cwd), ("stdin", stdin), ("env", env and dict(env))):
+            if value is not None:
+                payload[name] = value
+        return self._perform(Effect(Kind.COMMAND, key, payload, OnCrash(on_crash), timeout))
+
+    def write(self, path: str, text: str, *, key: str | None = None) -> Awaitable[Written]:
+        """Writes a file into the run directory, atomically."""
+        payload = {"path": path, "text": text}
+        return self._perform(Effect(Kind.WRITE, key or f"write:{path}", payload))
+
+    def wait(self, request: Request, *, key: str = "wait") -> Awaitable[Answer]:
+        """Asks a person; the run may stop here for days and the process exit."""
+        return self._perform(Effect(Kind.WAIT, key, request.to_json()))
+
+    def map(
+        self,
+        items: Sequence[Any],
+        handler: ItemHandler,
+        *,
+        key: str = "map",
+        concurrency: int | None = None,
+        retries: int = 0,
+        on_failure: OnFailure = "raise",
+    ) -> Awaitable[list[Any]]:
+        """Works all items at once and returns their results in order.
+
+        Each item is a scope of its own: it may ask, wait and fail without touching its
+        siblings. A finished item is never run again; failed ones are retried alone, the
+        reason in their `ctx.feedback`. With `on_failure="keep"`, a failed item's place
+        holds a `Failure`; otherwise `ItemsFailed` is raised after all have ended.
+        """
+        fan = Fan(items, handler, key, concurrency, retries, on_failure)
+        return self._port().map(self, fan)
+
+    def park(self, until: datetime | timedelta, *, key: str = "park") -> Awaitable[None]:
+        """Puts the run to sleep until a time; `resume --due` wakes it."""
+        moment = until.timestamp() if isinstance(until, datetime) else (
+            self._port().now(self) + until.total_seconds()
+        )
+        return self._port().park(self, moment, key)
+
+    def now(self) -> datetime:
+        """Returns the time as it was when this was first asked; replays get the same."""
+        return datetime.fromtimestamp(self._port().now(self)).astimezone()
+
+    def random(self) -> random.Random:
+        """Returns a source of chance that is the same on every replay."""
+        return random.Random(self._port().seed(self))  # noqa: S311  # chance, not secrecy
+
+    def progress(self, message: str) -> None:
+        """Tells whoever watches what is going on; nothing is recorded."""
+        if self.port is not None:
+            self.port.progress(self, message)
+
+    def _perform(self, effect: Effect) -> Awaitable[Any]:
+        return self._port().perform(self, effect)
+
+    def _port(self) -> EffectPort:
+        if self.port is None:
+            raise UsageError(
+                "this StepContext was built by hand and can perform no effects; "
+                "run the workflow with signoff.run(...), with a scripted agent in tests"
+            )
+        return self.port

@@ -1,0 +1,103 @@
+"""Digests: of values, of what was shown to a person, and of a whole definition.
+
+A definition's digest covers structure and the code of its handlers, so a run is
+never silently continued with other rules than it was started with. Comments and
+formatting do not count.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import inspect
+import json
+import textwrap
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from signoff.core.edges import declared_edges
+from signoff.core.step import Condition, Edge, StepDef
+
+if TYPE_CHECKING:
+    from signoff.core.workflow import Workflow
+
+SHORT = 12
+"""Characters of a digest that people are shown."""
+
+
+def digest(value: Any) -> str:
+    """Returns the sha256 of a JSON value in canonical form."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return text_digest(text)
+
+
+def text_digest(text: str) -> str:
+    """Returns the sha256 of a text."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def definition_digest(workflow: Workflow) -> str:
+    """Returns what identifies a workflow, its handlers' code included."""
+    return digest(describe(workflow))
+
+
+def describe(workflow: Workflow) -> dict[str, Any]:
+    """Returns a workflow as plain data: what is frozen with a run."""
+    return {
+        "name": workflow.name,
+        "entry_point": workflow.entry_point,
+        "notation": workflow.notation,
+        "max_iterations": workflow.max_iterations,
+        "limits": workflow.limits.to_json(),
+        "source": dict(workflow.source),
+        "steps": [_describe_step(step) for step in workflow.steps.values()],
+    }
+
+
+def _describe_step(step: StepDef) -> dict[str, Any]:
+    return {
+        "id": step.id,
+        "title": step.title,
+        "actions": list(map(str, step.actions)),
+        "handler": _describe_handler(step.handler),
+        "next": {name: _describe_edge(edge) for name, edge in declared_edges(step)},
+        "phase": step.phase,
+        "preconditions": [_describe_condition(c) for c in step.preconditions],
+        "postconditions": [_describe_condition(c) for c in step.postconditions],
+        "retries": step.retries,
+        "timeout": step.timeout,
+        "limits": step.limits.to_json(),
+        "gate": step.gate.prompt if step.gate else None,
+    }
+
+
+def _describe_edge(edge: Edge) -> list[Any]:
+    return [edge.to, edge.bound, edge.starts_iteration, edge.on_limit, edge.resets]
+
+
+def _describe_condition(condition: Condition) -> list[str]:
+    return [condition.name, condition.error, _code(condition.check)]
+
+
+def _describe_handler(handler: Any) -> Any:
+    if handler is None:
+        return None
+    if callable(handler):
+        return _code(handler)
+    return [str(handler.agent), handler.script, dict(handler.context_vars), handler.free_form]
+
+
+def _code(function: Callable[..., Any]) -> str:
+    """Identifies a function's code; a notation's compiled one says it itself."""
+    own = getattr(function, "definition", None)
+    if own is not None:
+        return digest(own)
+    name = getattr(function, "__qualname__", type(function).__qualname__)
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+        return f"{name}:{text_digest(ast.dump(tree))}"
+    except (OSError, TypeError, SyntaxError, ValueError):
+        # No source (typed at a prompt) or a lambda in the middle of an expression.
+        code = getattr(function, "__code__", None)
+        body = (code.co_code.hex(), repr(code.co_names)) if code else ("", "")
+        return f"{name}:{text_digest(''.join(body))}"

@@ -1,0 +1,115 @@
+"""Requests to the outside world, as values.
+
+An effect is what a handler asks of its context: an agent's answer, a process, a
+file, a person. It is recorded before it starts and after it ends, and a recorded
+reply is never asked for again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from enum import StrEnum
+from typing import Any, NewType
+
+from signoff.core.spend import Usage
+
+EffectId = NewType("EffectId", str)
+"""Scope path, key and ordinal within one step attempt: `critics[3]/ask#1`."""
+
+
+class Kind(StrEnum):
+    """The kinds of effect the engine knows."""
+
+    ASK = "ask"
+    COMMAND = "command"
+    WRITE = "write"
+    WAIT = "wait"
+    NOW = "now"
+
+
+class OnCrash(StrEnum):
+    """What to do with an effect that was started and whose end is not known."""
+
+    RERUN = "rerun"
+    ASK = "ask"
+    FAIL = "fail"
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """One request: what kind, under which key, with which payload."""
+
+    kind: Kind
+    key: str
+    payload: dict[str, Any]
+    """Everything needed to perform it; JSON, and the same on every replay."""
+    on_crash: OnCrash = OnCrash.RERUN
+    timeout: float | None = None
+    """Seconds after which it is stopped, when the performer has no limit of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentRequest:
+    """What an agent is asked."""
+
+    prompt: str
+    system: str | None = None
+    model: str | None = None
+    schema: dict[str, Any] | None = None
+    """JSON Schema the answer must fit."""
+    workspace: str | None = None
+    """Directory the agent may look at, and change when `edit` is set."""
+    edit: bool = False
+    options: dict[str, Any] = field(default_factory=dict)
+    """Settings only one kind of agent understands."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns only what is set; this is an ask's payload and identity."""
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        return {name: value for name, value in values.items() if value}
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What an agent answered."""
+
+    text: str
+    value: Any = None
+    """The parsed answer when a schema was asked for."""
+    usage: Usage | None = None
+    """Tokens and money; None means the agent did not say."""
+    session: str | None = None
+    finish: str | None = None
+    """Why the agent stopped, in its own words."""
+    files: dict[str, str] = field(default_factory=dict)
+    """Files it changed, with what happened to each."""
+    agent: str | None = None
+    """Who answered in the end, when a fallback stood in."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns only what is set, the usage left to the ledger's field."""
+        values = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "usage"}
+        kept = {name: value for name, value in values.items() if value not in (None, {})}
+        return {**kept, "text": self.text}
+
+
+@dataclass(frozen=True, slots=True)
+class CommandResult:
+    """What a program left behind."""
+
+    code: int
+    stdout: str
+    stderr: str
+
+    @property
+    def ok(self) -> bool:
+        """Whether it exited with 0."""
+        return self.code == 0
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A file the run wrote."""
+
+    path: str
+    digest: str

@@ -1,0 +1,267 @@
+"""What happened to a run, as values. A run's journal is the list of these, in order.
+
+Every event is plain data and encodes to one JSON object; fields at their default are
+left out, so a new field with a default keeps old journals readable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import MISSING, dataclass, field, fields
+from typing import Any, ClassVar
+
+from signoff.core.delta import Delta
+from signoff.core.effects import EffectId, Kind
+from signoff.core.outcome import Outcome, Status
+from signoff.core.spend import Limits
+from signoff.errors import StoreDamaged, StoreTooNew
+
+
+@dataclass(slots=True)
+class Event:
+    """Something that happened, and when (seconds since 1970, stamped by the journal)."""
+
+    tag: ClassVar[str] = ""
+    at: float = field(default=0.0, kw_only=True)
+
+
+@dataclass(slots=True)
+class RunStarted(Event):
+    """A run began."""
+
+    tag: ClassVar[str] = "run_started"
+    workflow: str
+    definition: str
+    entry: str
+    params: dict[str, Any]
+    limits: dict[str, float] = field(default_factory=dict)
+    seed: str = ""
+
+
+@dataclass(slots=True)
+class RunResumed(Event):
+    """A runner took the run up again; effects that failed are forgotten, so they are retried."""
+
+    tag: ClassVar[str] = "run_resumed"
+
+
+@dataclass(slots=True)
+class RunStopped(Event):
+    """The run came to rest: waiting, parked, or at one of its ends."""
+
+    tag: ClassVar[str] = "run_stopped"
+    status: Status
+    reason: str = ""
+    due_at: float | None = None
+
+
+@dataclass(slots=True)
+class LimitsChanged(Event):
+    """Somebody set other ceilings."""
+
+    tag: ClassVar[str] = "limits_changed"
+    limits: dict[str, float]
+
+
+@dataclass(slots=True)
+class DefinitionAdopted(Event):
+    """Somebody let the run go on with a changed definition."""
+
+    tag: ClassVar[str] = "definition_adopted"
+    definition: str
+
+
+@dataclass(slots=True)
+class StepBegun(Event):
+    """The preconditions of the current visit held; they are not checked again."""
+
+    tag: ClassVar[str] = "step_begun"
+
+
+@dataclass(slots=True)
+class StepWorked(Event):
+    """The handler is done and its postconditions held; what is left is the gate."""
+
+    tag: ClassVar[str] = "step_worked"
+    outcome: Outcome
+    delta: Delta = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class AttemptFailed(Event):
+    """The current attempt fell short; the next one knows why."""
+
+    tag: ClassVar[str] = "attempt_failed"
+    problem: str
+
+
+@dataclass(slots=True)
+class Escalated(Event):
+    """The engine's own means are used up and a person has to say how to go on."""
+
+    tag: ClassVar[str] = "escalated"
+    problem: str
+    way: str = ""
+    """The edge whose bound was reached; empty when attempts ran out."""
+    outcome: Outcome | None = None
+    delta: Delta = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class AttemptOpened(Event):
+    """A person sent the step back with guidance."""
+
+    tag: ClassVar[str] = "attempt_opened"
+    feedback: str
+
+
+@dataclass(slots=True)
+class LimitLifted(Event):
+    """A person let a loop go on beyond its bound."""
+
+    tag: ClassVar[str] = "limit_lifted"
+    way: str
+
+
+@dataclass(slots=True)
+class StepFinished(Event):
+    """A step was left; the next one, if any, is entered by the same event."""
+
+    tag: ClassVar[str] = "step_finished"
+    outcome: Outcome
+    way: str
+    """The edge taken."""
+    to: str | None = None
+    delta: Delta = field(default_factory=dict)
+    iteration: int = 1
+    counted: bool = False
+    """Whether the edge closes a loop."""
+    resets: tuple[str, ...] = ()
+    """Counters that start anew."""
+    feedback: str | None = None
+    """What the next step is told, from a gate."""
+
+
+@dataclass(slots=True)
+class EffectStarted(Event):
+    """An effect is about to go outside."""
+
+    tag: ClassVar[str] = "effect_started"
+    id: EffectId
+    kind: Kind
+    digest: str
+    payload: Any = None
+    attempt: int = 1
+    on_crash: str = "rerun"
+
+
+@dataclass(slots=True)
+class EffectRunning(Event):
+    """An effect's process is known, so it can be ended if we die first."""
+
+    tag: ClassVar[str] = "effect_running"
+    id: EffectId
+    process: dict[str, Any]
+
+
+@dataclass(slots=True)
+class EffectFinished(Event):
+    """An effect ended, well or badly."""
+
+    tag: ClassVar[str] = "effect_finished"
+    id: EffectId
+    reply: Any = None
+    error: dict[str, Any] | None = None
+    usage: dict[str, Any] | None = None
+    item: int | None = None
+    """The inbox item whose answer this is."""
+
+
+@dataclass(slots=True)
+class ItemFinished(Event):
+    """One item of a fan-out is done for good."""
+
+    tag: ClassVar[str] = "item_finished"
+    scope: str
+    result: Any = None
+
+
+@dataclass(slots=True)
+class ItemFailed(Event):
+    """One attempt at an item of a fan-out fell short."""
+
+    tag: ClassVar[str] = "item_failed"
+    scope: str
+    problem: str
+
+
+KINDS: dict[str, type[Event]] = {
+    kind.tag: kind
+    for kind in (
+        RunStarted,
+        RunResumed,
+        RunStopped,
+        LimitsChanged,
+        DefinitionAdopted,
+        StepBegun,
+        StepWorked,
+        AttemptFailed,
+        Escalated,
+        AttemptOpened,
+        LimitLifted,
+        StepFinished,
+        EffectStarted,
+        EffectRunning,
+        EffectFinished,
+        ItemFinished,
+        ItemFailed,
+    )
+}
+
+_ENUMS: dict[str, Callable[[str], Any]] = {"outcome": Outcome, "status": Status, "kind": Kind}
+
+
+def _defaults(kind: type[Event]) -> tuple[tuple[str, Any], ...]:
+    listed = []
+    for f in fields(kind):
+        default = f.default
+        if f.default_factory is not MISSING:
+            default = f.default_factory()
+        listed.append((f.name, default))
+    return tuple(listed)
+
+
+_FIELDS = {tag: _defaults(kind) for tag, kind in KINDS.items()}
+
+
+def to_json(event: Event) -> dict[str, Any]:
+    """Returns an event as a JSON object, defaults left out."""
+    data: dict[str, Any] = {"e": event.tag}
+    for name, default in _FIELDS[event.tag]:
+        value = getattr(event, name)
+        if value != default:
+            data[name] = value
+    return data
+
+
+def from_json(data: dict[str, Any]) -> Event:
+    """Reads an event back."""
+    values = dict(data)
+    tag = values.pop("e", None)
+    kind = KINDS.get(str(tag))
+    if kind is None:
+        raise StoreTooNew(f"the journal holds an event {tag!r} that this signoff does not know")
+    for name, convert in _ENUMS.items():
+        if values.get(name) is not None:
+            values[name] = convert(values[name])
+    if "resets" in values:
+        values["resets"] = tuple(values["resets"])
+    try:
+        return kind(**values)
+    except TypeError as error:
+        raise StoreDamaged(f"the journal holds a damaged {tag} event: {error}") from error
+
+
+def limits_of(data: dict[str, float]) -> Limits:
+    """Reads the ceilings an event carries."""
+    return Limits.from_json(data)

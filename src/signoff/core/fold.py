@@ -1,0 +1,328 @@
+"""The state of a run: nothing but its events, folded.
+
+`evolve` is the only code that changes a `RunState`. The runner applies each event as
+it records it, a resume applies stored ones, and both end in the same state; the
+checkpoint kept in the store is this state and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, fields
+from enum import StrEnum
+from typing import Any
+
+from signoff.core import events as ev
+from signoff.core.delta import Delta, apply
+from signoff.core.effects import Kind
+from signoff.core.frozen import FrozenDict, freeze
+from signoff.core.outcome import Outcome, Status
+from signoff.core.spend import Limits, Spend, Usage
+
+
+class Stage(StrEnum):
+    """How far the current visit of a step has come."""
+
+    ENTER = "enter"
+    WORK = "work"
+    CHECK = "check"
+    GATE = "gate"
+    ESCALATED = "escalated"
+
+
+@dataclass(slots=True)
+class EffectRecord:
+    """What is known of one effect of the current attempt."""
+
+    kind: Kind
+    digest: str
+    attempt: int = 1
+    done: bool = False
+    reply: Any = None
+    error: dict[str, Any] | None = None
+    process: dict[str, Any] | None = None
+    on_crash: str = "rerun"
+
+
+@dataclass(slots=True)
+class Pending:
+    """What a step produced, held back until a person has decided."""
+
+    outcome: Outcome | None
+    delta: Delta
+    problem: str = ""
+    way: str = ""
+
+
+@dataclass(slots=True)
+class RunState:
+    """Everything a runner has to know to go on."""
+
+    workflow: str = ""
+    definition: str = ""
+    params: dict[str, Any] = field(default_factory=dict)
+    limits: Limits = field(default_factory=Limits)
+    seed: str = ""
+    status: Status = Status.RUNNING
+    reason: str = ""
+    due_at: float | None = None
+    step: str | None = None
+    """The step the run stands in; the last one when it has ended."""
+    visits: dict[str, int] = field(default_factory=dict)
+    iteration: int = 1
+    attempt: int = 1
+    stage: Stage = Stage.ENTER
+    feedback: str | None = None
+    counters: dict[str, int] = field(default_factory=dict)
+    """How often each loop has gone round."""
+    state: FrozenDict = field(default_factory=FrozenDict)
+    """What the handlers have made so far."""
+    outcome: Outcome | None = None
+    """How the last finished step ended."""
+    pending: Pending | None = None
+    effects: dict[str, EffectRecord] = field(default_factory=dict)
+    """Of the current attempt only; a finished step needs none of them."""
+    items: dict[str, Any] = field(default_factory=dict)
+    """Results of finished fan-out items of the current attempt, by scope."""
+    item_failures: dict[str, list[str]] = field(default_factory=dict)
+    """Why attempts at fan-out items fell short, by scope."""
+    spend: Spend = field(default_factory=Spend)
+    visit_spend: Spend = field(default_factory=Spend)
+    started_at: float = 0.0
+    updated_at: float = 0.0
+    active_since: float | None = None
+    """When the time being counted began; None while nobody works the run."""
+
+    @property
+    def visit(self) -> int:
+        """Which time the current step is being visited."""
+        return self.visits.get(self.step or "", 0)
+
+
+def fold(events: Iterable[ev.Event], state: RunState | None = None) -> RunState:
+    """Applies events in order, from nothing or from a checkpoint."""
+    state = state if state is not None else RunState()
+    for event in events:
+        evolve(state, event)
+    return state
+
+
+def evolve(state: RunState, event: ev.Event) -> None:
+    """Applies one event."""
+    _HOW[event.tag](state, event)
+    state.updated_at = event.at
+
+
+def _run_started(state: RunState, event: ev.RunStarted) -> None:
+    state.workflow = event.workflow
+    state.definition = event.definition
+    state.params = freeze(event.params)
+    state.limits = Limits.from_json(event.limits)
+    state.seed = event.seed
+    state.step = event.entry
+    state.visits = {event.entry: 1}
+    state.started_at = event.at
+    state.active_since = event.at
+
+
+def _run_resumed(state: RunState, event: ev.RunResumed) -> None:
+    state.status = Status.RUNNING
+    state.reason = ""
+    state.due_at = None
+    state.active_since = event.at
+    state.effects = {k: r for k, r in state.effects.items() if r.error is None}
+    state.item_failures = {}
+
+
+def _run_stopped(state: RunState, event: ev.RunStopped) -> None:
+    _count_time(state, event.at)
+    state.active_since = None
+    state.status = event.status
+    state.reason = event.reason
+    state.due_at = event.due_at
+
+
+def _limits_changed(state: RunState, event: ev.LimitsChanged) -> None:
+    state.limits = Limits.from_json(event.limits)
+
+
+def _definition_adopted(state: RunState, event: ev.DefinitionAdopted) -> None:
+    state.definition = event.definition
+
+
+def _step_begun(state: RunState, _event: ev.StepBegun) -> None:
+    state.stage = Stage.WORK
+
+
+def _step_worked(state: RunState, event: ev.StepWorked) -> None:
+    state.stage = Stage.GATE
+    state.pending = Pending(event.outcome, event.delta)
+
+
+def _attempt_failed(state: RunState, event: ev.AttemptFailed) -> None:
+    _next_attempt(state, event.problem)
+
+
+def _escalated(state: RunState, event: ev.Escalated) -> None:
+    state.stage = Stage.ESCALATED
+    state.pending = Pending(event.outcome, event.delta, event.problem, event.way)
+
+
+def _attempt_opened(state: RunState, event: ev.AttemptOpened) -> None:
+    _next_attempt(state, event.feedback)
+
+
+def _limit_lifted(state: RunState, event: ev.LimitLifted) -> None:
+    state.counters.pop(event.way, None)
+
+
+def _step_finished(state: RunState, event: ev.StepFinished) -> None:
+    _count_time(state, event.at)
+    state.state = apply(state.state, event.delta)
+    state.outcome = event.outcome
+    for key in event.resets:
+        state.counters.pop(key, None)
+    if event.counted:
+        state.counters[event.way] = state.counters.get(event.way, 0) + 1
+    state.iteration = event.iteration
+    state.attempt = 1
+    state.stage = Stage.ENTER
+    state.feedback = event.feedback
+    _forget_attempt(state)
+    state.visit_spend = Spend()
+    if event.to is not None:
+        state.step = event.to
+        state.visits[event.to] = state.visits.get(event.to, 0) + 1
+
+
+def _effect_started(state: RunState, event: ev.EffectStarted) -> None:
+    state.effects[event.id] = EffectRecord(
+        event.kind, event.digest, event.attempt, on_crash=event.on_crash
+    )
+    if event.kind is Kind.ASK:
+        # Counted when it starts, so a call that was in doubt still stands in the total.
+        state.spend.calls += 1
+        state.visit_spend.calls += 1
+        if event.attempt > 1:
+            state.spend.add(None)
+            state.visit_spend.add(None)
+
+
+def _effect_running(state: RunState, event: ev.EffectRunning) -> None:
+    record = state.effects.get(event.id)
+    if record is not None:
+        record.process = event.process
+
+
+def _effect_finished(state: RunState, event: ev.EffectFinished) -> None:
+    _count_time(state, event.at)
+    record = state.effects.get(event.id)
+    if record is None:
+        # A value the engine noted without going outside, such as the time.
+        record = state.effects[event.id] = EffectRecord(Kind.NOW, "")
+    record.done = True
+    record.reply = event.reply
+    record.error = event.error
+    record.process = None
+    if record.kind is Kind.ASK:
+        usage = Usage(**event.usage) if event.usage is not None else None
+        state.spend.add(usage)
+        state.visit_spend.add(usage)
+
+
+def _item_finished(state: RunState, event: ev.ItemFinished) -> None:
+    state.items[event.scope] = event.result
+    # A finished item is never replayed, so what it asked for is of no more use.
+    inside = f"{event.scope}/"
+    for key in [k for k in state.effects if k.startswith(inside)]:
+        del state.effects[key]
+
+
+def _item_failed(state: RunState, event: ev.ItemFailed) -> None:
+    state.item_failures.setdefault(event.scope, []).append(event.problem)
+
+
+_HOW: dict[str, Callable[[RunState, Any], None]] = {
+    ev.RunStarted.tag: _run_started,
+    ev.RunResumed.tag: _run_resumed,
+    ev.RunStopped.tag: _run_stopped,
+    ev.LimitsChanged.tag: _limits_changed,
+    ev.DefinitionAdopted.tag: _definition_adopted,
+    ev.StepBegun.tag: _step_begun,
+    ev.StepWorked.tag: _step_worked,
+    ev.AttemptFailed.tag: _attempt_failed,
+    ev.Escalated.tag: _escalated,
+    ev.AttemptOpened.tag: _attempt_opened,
+    ev.LimitLifted.tag: _limit_lifted,
+    ev.StepFinished.tag: _step_finished,
+    ev.EffectStarted.tag: _effect_started,
+    ev.EffectRunning.tag: _effect_running,
+    ev.EffectFinished.tag: _effect_finished,
+    ev.ItemFinished.tag: _item_finished,
+    ev.ItemFailed.tag: _item_failed,
+}
+
+
+def _next_attempt(state: RunState, feedback: str) -> None:
+    state.attempt += 1
+    state.feedback = feedback
+    state.stage = Stage.WORK
+    _forget_attempt(state)
+
+
+def _forget_attempt(state: RunState) -> None:
+    state.pending = None
+    if state.effects:
+        state.effects = {}
+    if state.items:
+        state.items = {}
+    if state.item_failures:
+        state.item_failures = {}
+
+
+def _count_time(state: RunState, at: float) -> None:
+    if state.active_since is None:
+        return
+    took = max(0.0, at - state.active_since)
+    state.spend.seconds += took
+    state.visit_spend.seconds += took
+    state.active_since = at
+
+
+def state_to_json(state: RunState) -> dict[str, Any]:
+    """Returns a state as the checkpoint stores it."""
+    data = {f.name: getattr(state, f.name) for f in fields(state)}
+    data["limits"] = state.limits.to_json()
+    data["spend"] = state.spend.to_json()
+    data["visit_spend"] = state.visit_spend.to_json()
+    data["effects"] = {key: _slots(record) for key, record in state.effects.items()}
+    data["pending"] = _slots(state.pending) if state.pending else None
+    return data
+
+
+def state_from_json(data: dict[str, Any]) -> RunState:
+    """Reads a checkpoint back."""
+    values = dict(data)
+    values["params"] = freeze(values["params"])
+    values["limits"] = Limits.from_json(values["limits"])
+    values["spend"] = Spend(**values["spend"])
+    values["visit_spend"] = Spend(**values["visit_spend"])
+    values["status"] = Status(values["status"])
+    values["stage"] = Stage(values["stage"])
+    values["state"] = freeze(values["state"])
+    if values["outcome"] is not None:
+        values["outcome"] = Outcome(values["outcome"])
+    values["effects"] = {key: _record(record) for key, record in values["effects"].items()}
+    if values["pending"] is not None:
+        pending = dict(values["pending"])
+        outcome = pending.pop("outcome")
+        values["pending"] = Pending(Outcome(outcome) if outcome else None, **pending)
+    return RunState(**values)
+
+
+def _record(data: dict[str, Any]) -> EffectRecord:
+    return EffectRecord(**{**data, "kind": Kind(data["kind"])})
+
+
+def _slots(value: Any) -> dict[str, Any]:
+    return {f.name: getattr(value, f.name) for f in fields(value)}

@@ -1,0 +1,53 @@
+"""What a step says of itself when it ends, and how a whole run can end."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Outcome(StrEnum):
+    """How a step ended; where that leads is data in its `next`."""
+
+    OK = "ok"
+    FAIL = "fail"
+    SKIP = "skip"
+    ITERATE = "iterate"
+    DEFAULT = "_default"
+
+
+class Status(StrEnum):
+    """Where a run stands."""
+
+    RUNNING = "running"
+    WAITING = "waiting"
+    PARKED = "parked"
+    INTERRUPTED = "interrupted"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    LIMIT = "iteration_limit"
+    BUDGET = "budget"
+    NOT_CONVERGING = "not_converging"
+    REJECTED = "rejected"
+    CANCELLED = "cancelled"
+
+
+FINAL = frozenset(
+    {Status.COMPLETED, Status.NOT_CONVERGING, Status.REJECTED, Status.CANCELLED}
+)
+"""Ends that stand: resuming such a run only repeats how it ended."""
+
+
+class End(StrEnum):
+    """A terminal edge that is not plain completion (which is written `None`)."""
+
+    COMPLETED = "completed"
+    FAILED = "failed"
+    LIMIT = "iteration_limit"
+    NOT_CONVERGING = "not_converging"
+    REJECTED = "rejected"
+    CANCELLED = "cancelled"
+
+    @property
+    def status(self) -> Status:
+        """The status of a run that took this edge."""
+        return Status(self.value)

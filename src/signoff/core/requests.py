@@ -1,0 +1,170 @@
+"""What a run can ask of a person, and what comes back.
+
+A manual paste, a question, an approval and a choice are the same thing with
+different forms; all of them live in one inbox.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, ClassVar
+
+from signoff.errors import InvalidAnswer
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """The part every request to a person shares."""
+
+    kind: ClassVar[str] = "request"
+    prompt: str
+    """What the person reads."""
+    shown: Mapping[str, Any] = field(default_factory=dict)
+    """What the person is shown beside the prompt; the answer is bound to its digest."""
+    deadline: timedelta | None = None
+    """How long to wait before the default action is taken."""
+    default: Any = None
+    """The answer taken at the deadline."""
+    question_id: str = ""
+    """A name of the author's for this request, for answers by file."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns the form as it is stored in the inbox."""
+        form: dict[str, Any] = {"kind": self.kind, "prompt": self.prompt}
+        if self.shown:
+            form["shown"] = dict(self.shown)
+        if self.deadline is not None:
+            form["deadline_seconds"] = self.deadline.total_seconds()
+            form["default"] = self.default
+        if self.question_id:
+            form["question_id"] = self.question_id
+        return form
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Question(Request):
+    kind: ClassVar[str] = "question"
+    options: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        return {**super().to_json(), "options": list(self.options)}
+
+
+def Question(prompt: str, options: Sequence[str] = (), **common: Any) -> Request:  # noqa: N802  # reads as the type it makes
+    """Asks for a text; with options, for exactly one of them."""
+    if options:
+        return Choice(prompt, [Option(str(o)) for o in options], **common)
+    return _Question(prompt=prompt, **common)
+
+
+@dataclass(frozen=True)
+class Option:
+    """One thing a person can choose."""
+
+    label: str
+    requires_input: bool = False
+    """Whether the person must also write something."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Choice(Request):
+    kind: ClassVar[str] = "choice"
+    options: tuple[Option, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        options = [{"label": o.label, "requires_input": o.requires_input} for o in self.options]
+        return {**super().to_json(), "options": options}
+
+
+def Choice(prompt: str, options: Sequence[Option | str], **common: Any) -> Request:  # noqa: N802  # reads as the type it makes
+    """Asks for one of several options."""
+    listed = tuple(o if isinstance(o, Option) else Option(o) for o in options)
+    labels = [o.label for o in listed]
+    if not labels or len(set(labels)) != len(labels):
+        raise ValueError("a choice needs options with labels of their own")
+    return _Choice(prompt=prompt, options=listed, **common)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Approval(Request):
+    kind: ClassVar[str] = "approval"
+    path: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        form = super().to_json()
+        return {**form, "path": self.path} if self.path else form
+
+
+def Approval(prompt: str, content: Any = None, *, path: str = "", **common: Any) -> Request:  # noqa: N802  # reads as the type it makes
+    """Asks for a yes or no to exactly this content.
+
+    With `path`, the content also stands in that file of the run directory, and an
+    approval given after the file was changed is refused as stale.
+    """
+    return _Approval(prompt=prompt, shown={"content": content}, path=path, **common)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Response(Request):
+    kind: ClassVar[str] = "response"
+    schema: Mapping[str, Any] | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        form = super().to_json()
+        return {**form, "schema": dict(self.schema)} if self.schema else form
+
+
+def Response(prompt: str, schema: Mapping[str, Any] | None = None, **common: Any) -> Request:  # noqa: N802  # reads as the type it makes
+    """Asks a person to do the work of an agent: the prompt goes out, a text comes back."""
+    return _Response(prompt=prompt, schema=schema, **common)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came back from a person, or from the deadline."""
+
+    value: Any
+    """The text, the chosen label, or True/False for an approval."""
+    text: str = ""
+    """What the person wrote beside a choice or an approval."""
+    by: str = ""
+    """Who answered; `deadline` when nobody did."""
+    at: float = 0.0
+    """When, in seconds since 1970."""
+
+    @property
+    def approved(self) -> bool:
+        """Whether this is a yes to an approval; any other answer is not."""
+        return self.value is True
+
+
+def check_answer(form: Mapping[str, Any], value: Any, text: str = "") -> Any:
+    """Returns the answer in its stored form, or raises `InvalidAnswer` naming what would fit."""
+    match form["kind"]:
+        case "choice":
+            return _one_of(form["options"], value, text)
+        case "approval":
+            if not isinstance(value, bool):
+                raise InvalidAnswer("this waits for an approval: use `approve` or `reject`")
+            return value
+        case _:
+            if not isinstance(value, str) or not value.strip():
+                raise InvalidAnswer("the answer must not be empty")
+            return value
+
+
+def _one_of(options: Sequence[Mapping[str, Any]], value: Any, text: str) -> str:
+    labels = [str(o["label"]) for o in options]
+    wanted = str(value).strip()
+    if wanted not in labels and wanted.isdecimal() and 1 <= int(wanted) <= len(labels):
+        wanted = labels[int(wanted) - 1]
+    folded = [label for label in labels if label.casefold() == wanted.casefold()]
+    if wanted not in labels and len(folded) == 1:
+        wanted = folded[0]
+    if wanted not in labels:
+        raise InvalidAnswer(f"{value!r} is not an option; choose one of: {', '.join(labels)}")
+    if options[labels.index(wanted)].get("requires_input") and not text.strip():
+        raise InvalidAnswer(f"option {wanted!r} needs an explanation: add --text '...'")
+    return wanted

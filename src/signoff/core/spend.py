@@ -1,0 +1,131 @@
+"""What a run may cost and what it has cost.
+
+Unknown is not nothing: a call whose price or token count nobody reported makes the
+total unknown, and totals say so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Ceilings; None means none."""
+
+    usd: float | None = None
+    tokens: int | None = None
+    calls: int | None = None
+    seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        """Refuses ceilings that could never hold."""
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if value is not None and (isinstance(value, bool) or not value >= 0):
+                raise ValueError(f"limit {field.name} must be a number of at least 0, not {value!r}")
+
+    def over(self, weaker: Limits) -> Limits:
+        """Returns these ceilings, filled up with weaker ones where they say nothing."""
+        mine = self.to_json()
+        return Limits(**{**weaker.to_json(), **mine})
+
+    def to_json(self) -> dict[str, float]:
+        """Returns only the ceilings that are set."""
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        return {name: value for name, value in values.items() if value is not None}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any] | None) -> Limits:
+        """Reads what `to_json` wrote, or what a person put under `limits:`."""
+        known = {f.name for f in fields(cls)}
+        unknown = sorted(set(data or ()) - known)
+        if unknown:
+            names = ", ".join(f.name for f in fields(cls))
+            raise ValueError(f"unknown limit {unknown[0]!r}; the limits are: {names}")
+        return cls(**(data or {}))
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What one call reported; None where it reported nothing."""
+
+    tokens_in: int | None = None
+    tokens_out: int | None = None
+    usd: float | None = None
+    model: str | None = None
+
+    @property
+    def tokens(self) -> int | None:
+        """Tokens in and out together, unknown when either is."""
+        if self.tokens_in is None or self.tokens_out is None:
+            return None
+        return self.tokens_in + self.tokens_out
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns only what was reported."""
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        return {name: value for name, value in values.items() if value is not None}
+
+
+@dataclass(slots=True)
+class Spend:
+    """Running totals of a run or a step; grows only through the fold."""
+
+    calls: int = 0
+    known_tokens: int = 0
+    known_usd: float = 0.0
+    unknown_tokens: int = 0
+    """How many calls did not say how many tokens they took."""
+    unknown_usd: int = 0
+    """How many calls did not say what they cost."""
+    seconds: float = 0.0
+    """Time the run was at work, waits for people left out."""
+
+    @property
+    def tokens(self) -> int | None:
+        """All tokens, or None when some call did not say."""
+        return None if self.unknown_tokens else self.known_tokens
+
+    @property
+    def usd(self) -> float | None:
+        """All money, or None when some call did not say."""
+        return None if self.unknown_usd else self.known_usd
+
+    def add(self, usage: Usage | None) -> None:
+        """Counts one finished call."""
+        tokens = usage.tokens if usage else None
+        usd = usage.usd if usage else None
+        if tokens is None:
+            self.unknown_tokens += 1
+        else:
+            self.known_tokens += tokens
+        if usd is None:
+            self.unknown_usd += 1
+        else:
+            self.known_usd += usd
+
+    def to_json(self) -> dict[str, float]:
+        """Returns the totals that are not zero."""
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        return {name: value for name, value in values.items() if value}
+
+
+def reached(limits: Limits, spend: Spend, *, more_calls: int = 0) -> str | None:
+    """Names the first ceiling that leaves no room for `more_calls`, or None."""
+    if limits.calls is not None and spend.calls + more_calls > limits.calls:
+        return f"{limits.calls} calls"
+    spent_all = more_calls > 0
+    if limits.tokens is not None and _full(spend.known_tokens, limits.tokens, spent_all):
+        return f"{limits.tokens} tokens"
+    if limits.usd is not None and _full(spend.known_usd, limits.usd, spent_all):
+        return f"${limits.usd:g}"
+    if limits.seconds is not None and _full(spend.seconds, limits.seconds, spent_all):
+        return f"{limits.seconds:g} seconds"
+    return None
+
+
+def _full(spent: float, ceiling: float, want_more: bool) -> bool:
+    return spent >= ceiling if want_more else spent > ceiling

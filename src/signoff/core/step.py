@@ -1,0 +1,120 @@
+"""A node of the graph: `StepDef`, its edges, conditions and gate."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Literal
+
+from signoff.core.context import StepContext
+from signoff.core.outcome import End, Outcome
+from signoff.core.spend import Limits
+
+Result = tuple[Outcome, dict[str, Any]]
+HandlerFunction = Callable[..., Result | Awaitable[Result]]
+"""`(ctx, **params) -> (Outcome, update)`, plain or async."""
+
+
+class AgentRole(StrEnum):
+    """Who a dispatched step is meant for."""
+
+    QUALITY_REVIEWER = "quality-reviewer"
+    DEVELOPER = "developer"
+    TECHNICAL_WRITER = "technical-writer"
+    EXPLORE = "explore"
+    GENERAL_PURPOSE = "general-purpose"
+    ARCHITECT = "architect"
+
+
+@dataclass(frozen=True)
+class Dispatch:
+    """A handler that hands the step to a sub-agent instead of running Python."""
+
+    agent: AgentRole | str
+    """A role, mapped to an agent by the settings, or an agent's name."""
+    script: str = ""
+    """The module the sub-agent is told to run."""
+    context_vars: Mapping[str, Any] = field(default_factory=dict)
+    """Values the sub-agent is given, by name."""
+    free_form: bool = False
+    """Whether the sub-agent's answer is taken as text instead of a verdict."""
+
+
+Handler = HandlerFunction | Dispatch | None
+
+
+@dataclass(frozen=True)
+class Condition:
+    """Something that must be true before or after a step, checked by the engine."""
+
+    name: str
+    check: Callable[[StepContext], bool | Awaitable[bool]]
+    error: str
+    """What the agent or the person is told when it is false."""
+
+
+OnLimit = Literal["end", "ask"]
+
+
+@dataclass(frozen=True)
+class Edge:
+    """Where an outcome leads, and how often it may."""
+
+    to: str | End | None
+    """A step's id, or how the run ends; None is plain completion."""
+    bound: int | None = None
+    """How many times it may be taken; a loop's edge gets a default when this is None."""
+    starts_iteration: bool = False
+    """Whether taking it begins the next round."""
+    on_limit: OnLimit = "end"
+    """At the bound: end the run with `iteration_limit`, or ask a person."""
+    resets: bool = False
+    """Whether its count starts anew when the step is left by an edge that loops nowhere."""
+
+
+@dataclass(frozen=True)
+class GateOption:
+    """One way on from a gate."""
+
+    label: str
+    next: str | End | Edge | None
+    requires_input: bool = False
+
+
+@dataclass(frozen=True)
+class Gate:
+    """Where a finished step's content waits for a person's decision."""
+
+    prompt: str
+    options: Sequence[GateOption] = (
+        GateOption("approve", None),
+        GateOption("reject", End.REJECTED),
+    )
+    context: Sequence[str] = ()
+    """Dotted names of state shown to the person; the decision is bound to their values."""
+
+
+@dataclass(frozen=True)
+class StepDef:
+    """One step: what is done, what must hold, and where each outcome leads."""
+
+    id: str
+    title: str = ""
+    actions: Sequence[str] = ()
+    """Instructions, for steps a coding agent or a person works by hand."""
+    handler: Handler = None
+    """A function, a `Dispatch`, or None for a step that only says something."""
+    next: Mapping[Outcome, str | End | Edge | None] = field(default_factory=dict)
+    on_error: str | None = None
+    """Where to go when the handler raises; the error is in the state as `_error`."""
+    phase: str = ""
+    preconditions: Sequence[Condition] = ()
+    postconditions: Sequence[Condition] = ()
+    retries: int = 1
+    """Attempts beyond the first, with feedback, before a person is asked."""
+    gate: Gate | None = None
+    timeout: float | None = None
+    """Seconds one attempt may take."""
+    limits: Limits = field(default_factory=Limits)
+    """Ceilings for one visit of this step."""

@@ -1,0 +1,272 @@
+"""The transition rules, all of them.
+
+A run stands in one step, at one stage of its visit:
+
+    ENTER ──held──► WORK ──returned──► CHECK ──held──► GATE ──chosen──► (the next step)
+      │              │ │                 │               │
+    broken        raised fell short    broken         no gate: leave by the outcome
+      │              │ └──────┬──────────┘
+      ▼              ▼        ▼
+    stop      on_error edge  retry with feedback, then ESCALATED: a person says
+              or stop        retry, accept or stop
+
+The runner observes a fact (conditions held or broke, the handler returned or raised,
+a person chose), asks `decide`, and acts on the value it gets. Nothing else in signoff
+decides where a run goes. `TABLE` is the whole of it; a fact that has no row at a stage
+is an error in the engine, never a silent step forward.
+
+Leaving a step goes through `leave`, which is where loops are counted: a back edge at
+its bound is a `Limit`, and rounds beyond `max_iterations` are one too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from signoff.core.edges import ERROR, Way, gate_name
+from signoff.core.fold import Stage
+from signoff.core.outcome import End, Outcome, Status
+from signoff.errors import EngineError, UnmappedOutcome
+
+if TYPE_CHECKING:
+    from signoff.core.workflow import Workflow
+
+RETRY, ACCEPT, STOP, GO_ON = "retry", "accept", "stop", "continue"
+"""What a person can say to an escalation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where a run stands when a fact is observed."""
+
+    workflow: Workflow
+    step: str
+    stage: Stage
+    attempt: int
+    iteration: int
+    counters: Mapping[str, int]
+    outcome: Outcome | None = None
+    """What the handler returned, once it has."""
+    way: str = ""
+    """The edge whose bound was reached, while a person decides about it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """All conditions are true (or there are none)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """Some condition is false."""
+
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """The handler returned."""
+
+    outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class FellShort:
+    """The work was done and is not good enough, or took too long; another try may help."""
+
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class Raised:
+    """The handler raised; trying the same again would not help."""
+
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A person chose, and perhaps wrote something."""
+
+    label: str
+    text: str = ""
+
+
+Fact = Held | Broken | Returned | FellShort | Raised | Chosen
+
+
+@dataclass(frozen=True, slots=True)
+class Proceed:
+    """Go on to a later stage of the same visit."""
+
+    stage: Stage
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """Work the step again, knowing this."""
+
+    feedback: str
+    by_person: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """A person must say how to go on."""
+
+    problem: str
+    options: tuple[str, ...]
+    way: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """Leave by this edge for another step."""
+
+    way: Way
+    to: str
+    iteration: int
+    resets: tuple[str, ...] = ()
+    feedback: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """The run ends; by an edge, or where it stands when it cannot go on."""
+
+    status: Status
+    reason: str = ""
+    way: Way | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """A bound is reached and the run ends there, by name."""
+
+    way: Way
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lift:
+    """A person lets a loop go on: forget its count, then leave as before."""
+
+    way: str
+
+
+Decision = Proceed | Retry | Wait | Move | Finish | Limit | Lift
+Rule = Callable[[Position, Fact], Decision]
+
+
+def decide(position: Position, fact: Fact) -> Decision:
+    """Says what follows from a fact where the run stands."""
+    rule = TABLE.get((position.stage, type(fact)))
+    if rule is None:
+        raise EngineError(f"no rule for {type(fact).__name__} at stage {position.stage.value}")
+    return rule(position, fact)
+
+
+def _to(stage: Stage) -> Rule:
+    return lambda _position, _fact: Proceed(stage)
+
+
+def _stop(_position: Position, fact: Fact) -> Decision:
+    assert isinstance(fact, Broken | Raised)
+    return Finish(Status.FAILED, fact.problem)
+
+
+def _recover(position: Position, fact: Fact) -> Decision:
+    """A handler that raised goes where `on_error` says, and otherwise stops the run."""
+    way = position.workflow.edges.named(position.step, ERROR)
+    return leave(position, way) if way is not None else _stop(position, fact)
+
+
+def _try_again(position: Position, fact: Fact) -> Decision:
+    """One more try with the reason as feedback; then a person."""
+    assert isinstance(fact, Broken | FellShort)
+    if position.attempt <= position.workflow[position.step].retries:
+        return Retry(fact.problem)
+    options = (RETRY, ACCEPT, STOP) if position.outcome is not None else (RETRY, STOP)
+    return Wait(fact.problem, options)
+
+
+def _past_the_gate(position: Position, _fact: Fact) -> Decision:
+    outcome = position.outcome
+    if outcome is None:
+        raise EngineError(f"step {position.step!r} is left without an outcome")
+    way = position.workflow.edges.find(position.step, outcome)
+    if way is None:
+        mapped = ", ".join(w.name for w in position.workflow.edges.of(position.step))
+        raise UnmappedOutcome(
+            f"step {position.step!r} ended with {outcome.value!r}, which leads nowhere "
+            f"(its edges: {mapped or 'none'})"
+        )
+    return leave(position, way)
+
+
+def _through_the_gate(position: Position, fact: Fact) -> Decision:
+    assert isinstance(fact, Chosen)
+    way = position.workflow.edges.named(position.step, gate_name(fact.label))
+    if way is None:
+        raise EngineError(f"the gate of step {position.step!r} has no option {fact.label!r}")
+    return leave(position, way, feedback=fact.text or None)
+
+
+def _person_decides(position: Position, fact: Fact) -> Decision:
+    assert isinstance(fact, Chosen)
+    match fact.label:
+        case "retry":
+            return Retry(fact.text or "a person asked for another try", by_person=True)
+        case "accept":
+            return Proceed(Stage.GATE)
+        case "continue":
+            return Lift(position.way)
+        case _:
+            return Finish(Status.REJECTED, fact.text or "stopped by a person")
+
+
+TABLE: Mapping[tuple[Stage, type[Fact]], Rule] = {
+    (Stage.ENTER, Held): _to(Stage.WORK),
+    (Stage.ENTER, Broken): _stop,
+    (Stage.WORK, Returned): _to(Stage.CHECK),
+    (Stage.WORK, FellShort): _try_again,
+    (Stage.WORK, Raised): _recover,
+    (Stage.CHECK, Held): _to(Stage.GATE),
+    (Stage.CHECK, Broken): _try_again,
+    (Stage.CHECK, Raised): _stop,
+    (Stage.GATE, Held): _past_the_gate,
+    (Stage.GATE, Chosen): _through_the_gate,
+    (Stage.ESCALATED, Chosen): _person_decides,
+}
+
+
+def leave(position: Position, way: Way, *, feedback: str | None = None) -> Decision:
+    """Takes an edge, unless its bound or the round limit is reached."""
+    count = position.counters.get(way.key, 0)
+    if way.bound is not None and count >= way.bound:
+        reason = f"step {way.step!r} may go {way.name!r} to {way.to!r} at most {way.bound} times"
+        return _at_limit(way, reason)
+    iteration = position.iteration + way.edge.starts_iteration
+    rounds = position.workflow.max_iterations
+    if rounds is not None and iteration > rounds:
+        return _at_limit(way, f"{rounds} iterations without approval")
+    if way.to is None or isinstance(way.to, End):
+        status = Status.COMPLETED if way.to is None else way.to.status
+        return Finish(status, feedback or "", way)
+    return Move(way, way.to, iteration, _resets(position, way), feedback)
+
+
+def _at_limit(way: Way, reason: str) -> Decision:
+    if way.edge.on_limit == "ask":
+        return Wait(reason, (GO_ON, STOP), way.key)
+    return Limit(way, reason)
+
+
+def _resets(position: Position, way: Way) -> tuple[str, ...]:
+    """Counts of a step's loops start anew only when it is left by an edge that loops nowhere."""
+    if way.back:
+        return ()
+    others = position.workflow.edges.of(way.step)
+    return tuple(w.key for w in others if w.edge.resets and w.key in position.counters)

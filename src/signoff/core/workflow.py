@@ -1,0 +1,186 @@
+"""The one graph type every notation compiles to. Frozen data, validated whole."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any
+
+from signoff.core.args import Param, bind, read_params
+from signoff.core.context import StepContext
+from signoff.core.digest import definition_digest
+from signoff.core.edges import EdgeTable, edge_table
+from signoff.core.outcome import Outcome
+from signoff.core.spend import Limits
+from signoff.core.step import StepDef
+from signoff.core.validation import problems_of
+from signoff.errors import BadHandlerResult, InvalidParams, InvalidWorkflow, UnknownName, UsageError
+
+
+@dataclass(frozen=True)
+class StepOutput:
+    """What evaluating one step by hand gives."""
+
+    step: str
+    title: str
+    actions: tuple[str, ...]
+    outcome: Outcome
+    state: dict[str, Any]
+    next: str | None
+    next_command: str | None
+
+
+@dataclass(frozen=True, init=False)
+class Workflow:
+    """A named graph of steps; building one reports every problem it has."""
+
+    name: str
+    steps: Mapping[str, StepDef]
+    entry_point: str
+    description: str
+    limits: Limits
+    max_iterations: int | None
+    """How many rounds a run may have; None leaves it to the bounds of the edges."""
+    notation: str
+    """Which notation it was written in; `python` for a graph built by hand."""
+    roles: Mapping[str, str] = field(compare=False)
+    """Which agent stands for a role, where the settings say nothing."""
+    source: Mapping[str, Any] = field(compare=False)
+    """What the notation wants kept with the run (goal, configuration); part of the digest."""
+
+    def __init__(
+        self,
+        name: str,
+        *steps: StepDef,
+        entry_point: str | None = None,
+        description: str = "",
+        limits: Limits | None = None,
+        max_iterations: int | None = None,
+        notation: str = "python",
+        roles: Mapping[str, str] | None = None,
+        source: Mapping[str, Any] | None = None,
+        validate: bool = True,
+    ) -> None:
+        """Builds the graph; the first step is the entry point unless one is named."""
+        first = steps[0].id if steps and isinstance(steps[0], StepDef) else ""
+        entry = entry_point if entry_point is not None else first
+        problems = problems_of(name, steps, entry, max_iterations) if validate else []
+        if problems:
+            raise InvalidWorkflow(name, problems)
+        put = object.__setattr__
+        put(self, "name", name)
+        put(self, "steps", MappingProxyType({s.id: s for s in steps}))
+        put(self, "entry_point", entry)
+        put(self, "description", description)
+        put(self, "limits", limits or Limits())
+        put(self, "max_iterations", max_iterations)
+        put(self, "notation", notation)
+        put(self, "roles", MappingProxyType(dict(roles or {})))
+        put(self, "source", MappingProxyType(dict(source or {})))
+
+    def __getitem__(self, step_id: str) -> StepDef:
+        """Returns a step by its id."""
+        try:
+            return self.steps[step_id]
+        except KeyError:
+            raise UnknownName("step", step_id, self.steps) from None
+
+    def __hash__(self) -> int:
+        """Hashes by identity: handlers are functions, equal only to themselves."""
+        return id(self)
+
+    @property
+    def total_steps(self) -> int:
+        """How many steps there are."""
+        return len(self.steps)
+
+    @cached_property
+    def params(self) -> Mapping[str, Mapping[str, Param]]:
+        """Parameters by step, read off the handlers."""
+        found = {}
+        for step in self.steps.values():
+            if callable(step.handler):
+                found[step.id] = MappingProxyType(read_params(step.handler))
+            else:
+                found[step.id] = MappingProxyType({})
+        return MappingProxyType(found)
+
+    @cached_property
+    def edges(self) -> EdgeTable:
+        """Every way from step to step, loops marked and bounded."""
+        return edge_table(tuple(self.steps.values()), self.entry_point)
+
+    @cached_property
+    def digest(self) -> str:
+        """Changes when anything a run depends on changes."""
+        return definition_digest(self)
+
+    def bind(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Converts and checks the parameters of a run; every problem is reported at once."""
+        declared: dict[str, Param] = {}
+        for of_step in self.params.values():
+            for name, param in of_step.items():
+                if name not in declared or declared[name].required:
+                    declared[name] = param
+        values, problems = bind(declared, given)
+        if problems:
+            raise InvalidParams(problems)
+        return values
+
+    def run(
+        self,
+        step_id: str,
+        params: Mapping[str, Any] | None = None,
+        state: Mapping[str, Any] | None = None,
+        **more: Any,
+    ) -> StepOutput:
+        """Evaluates one step by hand and says what comes next; drives nothing, stores nothing."""
+        step = self[step_id]
+        values = self.bind({**(params or {}), **more})
+        outcome, update = _evaluate(self, step, values, dict(state or {}))
+        edge = self.edges.find(step.id, outcome)
+        target = edge.to if edge is not None and edge.to in self.steps else None
+        return StepOutput(
+            step=step.id,
+            title=step.title,
+            actions=tuple(step.actions),
+            outcome=outcome,
+            state={**(state or {}), **update},
+            next=target,
+            next_command=f"signoff skill run {self.name} --step {target}" if target else None,
+        )
+
+
+def _evaluate(
+    workflow: Workflow, step: StepDef, values: dict[str, Any], state: dict[str, Any]
+) -> tuple[Outcome, dict[str, Any]]:
+    if not callable(step.handler):
+        return Outcome.OK, {}
+    context = StepContext(step.id, values, state)
+    named = {name: values[name] for name in workflow.params[step.id] if name in values}
+    returned = step.handler(context, **named)
+    if inspect.isawaitable(returned):
+        if inspect.iscoroutine(returned):
+            returned.close()
+        raise UsageError(
+            f"step {step.id!r} is async; a single step can only be evaluated by hand when its "
+            "handler is a plain function"
+        )
+    return checked_result(step.id, returned)
+
+
+def checked_result(step_id: str, returned: Any) -> tuple[Outcome, dict[str, Any]]:
+    """Returns what a handler returned, or raises saying what it should have been."""
+    match returned:
+        case (Outcome() as outcome, dict() as update) if outcome is not Outcome.DEFAULT:
+            return outcome, update
+        case (Outcome.DEFAULT, _):
+            what = "Outcome.DEFAULT, which only stands in `next`"
+        case _:
+            what = f"{type(returned).__name__} {returned!r:.80}"
+    raise BadHandlerResult(
+        f"the handler of step {step_id!r} must return (Outcome, dict), not {what}"
+    )

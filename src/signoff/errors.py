@@ -1,0 +1,254 @@
+"""Every error signoff raises, as one tree, sorted by who has to act.
+
+SignoffError
+├── AuthorError                 who wrote the workflow
+│   ├── InvalidWorkflow         the definition has problems (all of them listed)
+│   ├── InvalidParams           parameters do not fit what the steps declare
+│   ├── HandlerFailed           a handler raised
+│   ├── BadHandlerResult        a handler returned something else than (Outcome, dict)
+│   ├── UnmappedOutcome         an outcome has no edge
+│   ├── NotSerialisable         a value cannot be stored as JSON
+│   ├── NotDeterministic        a replayed handler asked for something else
+│   ├── DuplicateKey            two concurrent effects share a key
+│   └── UnsafePath              a path leaves the place it may write to
+├── OperatorError               who runs it
+│   ├── UsageError              the request makes no sense as given
+│   │   ├── UnknownName         a run, workflow, step, item or agent that is not there
+│   │   ├── NameTaken           a run of that name exists
+│   │   └── InvalidAnswer       an answer does not fit its request
+│   ├── StaleApproval           what was shown is no longer what would be approved
+│   ├── RunBusy                 another process is driving the run
+│   ├── DefinitionChanged       the workflow is not the one the run was started with
+│   ├── ConfigError             a settings file is wrong
+│   ├── NotAllowed              a safety rule forbids it
+│   └── StoreError              the database
+│       ├── StoreBusy           locked by somebody else for too long
+│       ├── StoreDamaged        not readable as a signoff database
+│       ├── StoreTooNew         written by a newer signoff
+│       └── WriteFailed         disk full, read-only, input/output error
+├── AgentError                  who answers prompts
+│   ├── AgentTransient          worth trying again by itself
+│   ├── AgentQuota              out of quota, until a time when one is stated
+│   ├── AgentAuth               not logged in
+│   ├── AgentRefused            permission denied to the agent
+│   ├── AgentBadRequest         the request can never work as it is
+│   ├── AgentBadOutput          the reply does not fit what was asked for
+│   └── AgentTimeout            no reply in time
+├── StepFailed                  a step says itself that it fell short, with feedback
+├── ItemsFailed                 some items of a fan-out failed; the others are kept
+├── CommandFailed               a program could not be started, or took too long
+└── EngineError                 us
+    └── Fenced                  this runner lost its run to another one
+
+Expected ends (fail, wait, limit, park) are values of `signoff.core`, never exceptions.
+The first line of a class's docstring is its default message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+
+class SignoffError(Exception):
+    """Something went wrong in signoff."""
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(message or (type(self).__doc__ or "").splitlines()[0])
+
+
+class AuthorError(SignoffError):
+    """The workflow has to be changed by whoever wrote it."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One mistake in a definition: where it is, what is wrong, what would be right."""
+
+    where: str
+    what: str
+    remedy: str = ""
+
+    def __str__(self) -> str:
+        """Reads as one line."""
+        tail = f" ({self.remedy})" if self.remedy else ""
+        return f"{self.where}: {self.what}{tail}"
+
+
+class InvalidWorkflow(AuthorError):
+    """The workflow definition has problems."""
+
+    def __init__(self, name: str, problems: Iterable[Problem]) -> None:
+        self.name = name
+        self.problems: Sequence[Problem] = tuple(problems)
+        count = len(self.problems)
+        noun = "problem" if count == 1 else "problems"
+        lines = [f"workflow {name!r} has {count} {noun}:", *(f"  - {p}" for p in self.problems)]
+        super().__init__("\n".join(lines))
+
+
+class InvalidParams(AuthorError):
+    """The parameters do not fit what the steps declare."""
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems: Sequence[Problem] = tuple(problems)
+        super().__init__("; ".join(str(p) for p in self.problems))
+
+
+class HandlerFailed(AuthorError):
+    """A handler raised; mend it and resume the run."""
+
+
+class BadHandlerResult(AuthorError):
+    """A handler must return (Outcome, dict)."""
+
+
+class UnmappedOutcome(AuthorError):
+    """A step ended with an outcome that has no edge."""
+
+
+class NotSerialisable(AuthorError):
+    """A value cannot be stored; use strings, numbers, booleans, None, lists and dicts."""
+
+
+class NotDeterministic(AuthorError):
+    """This handler is not deterministic: replayed, it asked for something else than before."""
+
+
+class DuplicateKey(AuthorError):
+    """Two effects under way in one scope share a key; give each its own key=."""
+
+
+class UnsafePath(AuthorError):
+    """The path leaves the directory it may write to."""
+
+
+class OperatorError(SignoffError):
+    """Whoever runs this has to act."""
+
+
+class UsageError(OperatorError):
+    """The request makes no sense as given."""
+
+
+class UnknownName(UsageError):
+    """There is nothing of that name."""
+
+    def __init__(self, kind: str, name: str, known: Iterable[str] = ()) -> None:
+        self.kind, self.name, self.known = kind, name, tuple(known)
+        listed = ", ".join(self.known[:12])
+        tail = f"; there is: {listed}" if listed else ""
+        super().__init__(f"no {kind} called {name!r}{tail}")
+
+
+class NameTaken(UsageError):
+    """A run of that name exists; choose another name, or resume that run."""
+
+
+class InvalidAnswer(UsageError):
+    """The answer does not fit what was asked."""
+
+
+class StaleApproval(OperatorError):
+    """What was shown has changed since; look at it again before approving."""
+
+
+class RunBusy(OperatorError):
+    """Another process is driving this run."""
+
+
+class DefinitionChanged(OperatorError):
+    """The workflow has changed since the run was started."""
+
+
+class ConfigError(OperatorError):
+    """A settings file is wrong."""
+
+
+class NotAllowed(OperatorError):
+    """A safety rule forbids this."""
+
+
+class StoreError(OperatorError):
+    """The database cannot be used."""
+
+
+class StoreBusy(StoreError):
+    """The database was locked by another process for too long; try again."""
+
+
+class StoreDamaged(StoreError):
+    """The database file is damaged; restore a backup or move it away."""
+
+
+class StoreTooNew(StoreError):
+    """The database was written by a newer signoff; upgrade signoff."""
+
+
+class WriteFailed(StoreError):
+    """The database could not be written; nothing after the last commit counts."""
+
+
+class AgentError(SignoffError):
+    """An agent could not answer."""
+
+
+class AgentTransient(AgentError):
+    """The agent failed in a way that may pass."""
+
+
+class AgentQuota(AgentError):
+    """The agent is out of quota."""
+
+    def __init__(self, message: str = "", *, until: datetime | None = None) -> None:
+        self.until = until
+        super().__init__(message)
+
+
+class AgentAuth(AgentError):
+    """The agent is not logged in."""
+
+
+class AgentRefused(AgentError):
+    """The agent was refused a permission it needed."""
+
+
+class AgentBadRequest(AgentError):
+    """The agent cannot answer this request as it is."""
+
+
+class AgentBadOutput(AgentError):
+    """The agent's reply does not fit what was asked for."""
+
+
+class AgentTimeout(AgentError):
+    """The agent did not answer in time."""
+
+
+class StepFailed(SignoffError):
+    """The step fell short."""
+
+
+class ItemsFailed(SignoffError):
+    """Some items of a fan-out failed."""
+
+    def __init__(self, key: str, failures: dict[int, str], total: int) -> None:
+        self.key, self.failures, self.total = key, failures, total
+        first = next(iter(failures.values()), "")
+        super().__init__(
+            f"{len(failures)} of {total} items of {key!r} failed; the others are kept. "
+            f"First: {first}"
+        )
+
+
+class CommandFailed(SignoffError):
+    """The program could not be run."""
+
+
+class EngineError(SignoffError):
+    """signoff itself is at fault; please report this."""
+
+
+class Fenced(EngineError):
+    """Another process took this run over; this one stops."""

@@ -1,0 +1,1 @@
+"""Runs handlers and makes them durable: runner, journal, effects, limits, observers."""

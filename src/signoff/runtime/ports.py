@@ -1,0 +1,361 @@
+"""The seams of the runtime: what it needs from outside, as small protocols.
+
+Stores, agents, clocks and observers implement these; the runtime imports none of
+their implementations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, NewType, Protocol
+
+from signoff.core.effects import AgentRequest, EffectId, Reply
+from signoff.core.events import Event
+from signoff.core.outcome import Status
+
+RunId = NewType("RunId", int)
+"""A run's number in its store; people use its name."""
+
+
+class Clock(Protocol):
+    """Time, and waiting for it to pass."""
+
+    def now(self) -> float:
+        """Returns seconds since 1970."""
+        ...
+
+    def monotonic(self) -> float:
+        """Returns seconds that only ever grow."""
+        ...
+
+    async def sleep(self, seconds: float) -> None:
+        """Waits."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What an agent is told about the call besides the request itself."""
+
+    run: str
+    effect: EffectId
+    idempotency_key: str
+    """The same for every attempt at one effect, so a provider can recognise a repeat."""
+    attempt: int = 1
+    emit: Callable[[str], None] = lambda _text: None
+    """Takes streamed output for whoever watches."""
+    started: Callable[[dict[str, Any]], None] = lambda _process: None
+    """Takes the process that answers, so it can be ended if we die first."""
+
+
+class Agent(Protocol):
+    """Who answers a prompt."""
+
+    async def ask(self, request: AgentRequest, call: Call) -> Reply:
+        """Answers, or raises one of the `AgentError` family."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Something for whoever watches a run."""
+
+    run: str
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded(Notice):
+    """Events that are now durable."""
+
+    events: Sequence[Event]
+
+
+@dataclass(frozen=True, slots=True)
+class Progress(Notice):
+    """What a handler or an agent says while it works; not recorded."""
+
+    step: str
+    scope: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Retrying(Notice):
+    """An effect met a passing fault and is tried again."""
+
+    effect: str
+    error: str
+    seconds: float
+
+
+class Observer(Protocol):
+    """Watches runs; whatever it does or fails to do, the run goes on."""
+
+    def notice(self, notice: Notice) -> None:
+        """Takes one notice, quickly."""
+        ...
+
+
+class RunRow(NamedTuple):
+    """A run as the store lists it."""
+
+    id: RunId
+    name: str
+    workflow: str
+    target: str
+    """How to find the workflow again: `module:NAME`, a file, or empty."""
+    definition: str
+    status: Status
+    step: str | None
+    iteration: int
+    reason: str
+    due_at: float | None
+    created_at: float
+    updated_at: float
+    head: int
+    """How many commits its journal holds."""
+    fence: int
+    owner: str | None
+    """The process driving it, if any."""
+    cancel: str | None
+    """Why somebody asked for it to be cancelled, if anybody did."""
+
+
+class JournalRow(NamedTuple):
+    """One commit of a run's journal."""
+
+    seq: int
+    events: str
+
+
+class StoredRun(NamedTuple):
+    """What a runner needs to take a run up."""
+
+    row: RunRow
+    checkpoint: str | None
+    """The folded state as of `checkpoint_seq`, if one was stored."""
+    checkpoint_seq: int
+    tail: list[JournalRow]
+    """Everything committed since."""
+
+
+class InboxItem(NamedTuple):
+    """A request to a person."""
+
+    id: int
+    run: str
+    effect: str
+    kind: str
+    prompt: str
+    form: str
+    """The whole request, as JSON."""
+    digest: str
+    """Of the request as it was shown; an answer is bound to it."""
+    step: str
+    opened_at: float
+    deadline: float | None
+    state: str
+    """open, answered, used or withdrawn."""
+    answer: str | None
+    """`{"value": ..., "text": ...}` as JSON, once answered."""
+    answered_by: str | None
+    answered_at: float | None
+
+
+class NewItem(NamedTuple):
+    """A request to a person, about to be opened."""
+
+    effect: str
+    kind: str
+    prompt: str
+    form: str
+    digest: str
+    step: str
+    opened_at: float
+    deadline: float | None
+
+
+class LedgerEntry(NamedTuple):
+    """What one agent cost one step of one run, added to what stands there."""
+
+    step: str
+    agent: str
+    model: str
+    calls: int
+    tokens_in: int
+    tokens_out: int
+    usd: float
+    unknown_tokens: int
+    unknown_usd: int
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """A process that drives runs."""
+
+    id: str
+    """Unique per process start."""
+    host: str
+    pid: int
+    born: str
+    """Tells this process from a later one with the same number."""
+
+
+@dataclass(slots=True)
+class NewRun:
+    """A run about to be created."""
+
+    name: str
+    workflow: str
+    target: str
+    definition: str
+    description: str
+    """The frozen definition, as JSON."""
+    created_at: float
+
+
+@dataclass(slots=True)
+class Commit:
+    """Everything one run changes in one transaction."""
+
+    run: RunId
+    fence: int
+    head: int
+    """The head this commit builds on; another one means somebody else was here."""
+    events: str
+    """A JSON list."""
+    status: Status
+    step: str | None
+    iteration: int
+    reason: str
+    due_at: float | None
+    at: float
+    blobs: Mapping[str, str] = field(default_factory=dict)
+    opened: Sequence[NewItem] = ()
+    used: Sequence[int] = ()
+    """Inbox items whose answers this commit consumes."""
+    withdraw: bool = False
+    """Whether requests that are still open have become pointless."""
+    ledger: Sequence[LedgerEntry] = ()
+    checkpoint: str | None = None
+    release: bool = False
+    """Whether the runner lets go of the run."""
+
+
+class Verdict(NamedTuple):
+    """What became of a commit."""
+
+    accepted: bool
+    wake: bool = False
+    """The run wanted to wait, but an answer had come in meanwhile: it was not released."""
+
+
+class Store(Protocol):
+    """Where runs live. Small, synchronous and transactional: each call is one transaction.
+
+    A store may be called from any thread, one call at a time per instance.
+    """
+
+    def create(self, new: NewRun) -> RunRow:
+        """Creates a run; raises `NameTaken`."""
+        ...
+
+    def commit(self, commits: Sequence[Commit]) -> list[Verdict]:
+        """Applies the commits of several runs in one transaction, each all or nothing.
+
+        A commit whose fence or head is not the stored one is refused, the others stand.
+        A commit that releases the run with status waiting re-checks the inbox in the same
+        transaction: if an answer is there unused, the run is kept and `wake` is set.
+        """
+        ...
+
+    def load(self, name: str) -> StoredRun:
+        """Returns what a runner needs; raises `UnknownName`."""
+        ...
+
+    def row(self, name: str) -> RunRow:
+        """Returns one run; raises `UnknownName`."""
+        ...
+
+    def rows(
+        self, *, status: Sequence[Status] = (), due_before: float | None = None, limit: int = -1
+    ) -> list[RunRow]:
+        """Returns runs, newest first."""
+        ...
+
+    def journal(self, run: RunId, after: int = 0) -> list[JournalRow]:
+        """Returns a run's commits, oldest first."""
+        ...
+
+    def description(self, run: RunId) -> str:
+        """Returns the definition the run was started with, as JSON."""
+        ...
+
+    def blob(self, digest: str) -> str:
+        """Returns a text kept apart; raises `StoreDamaged` when it is not there."""
+        ...
+
+    def take(self, run: RunId, owner: Owner, now: float, alive: Callable[[Owner], bool]) -> int:
+        """Gives the run to an owner and returns the new fence.
+
+        Raises `RunBusy` when another owner has it and `alive` says it lives, or, on
+        another host, when its last heartbeat is recent.
+        """
+        ...
+
+    def beat(self, owner: Owner, now: float, until: float) -> list[tuple[str, str]]:
+        """Renews all of an owner's leases at once; returns (run, why) asked to cancel."""
+        ...
+
+    def leave(self, owner: Owner) -> None:
+        """Forgets an owner that ends."""
+        ...
+
+    def ask_cancel(self, run: RunId, why: str) -> None:
+        """Asks whoever drives the run to cancel it."""
+        ...
+
+    def adopt(self, run: RunId, definition: str, description: str) -> None:
+        """Replaces a run's frozen definition."""
+        ...
+
+    def items(self, run: str | None = None, *, state: Sequence[str] = ("open",)) -> list[InboxItem]:
+        """Returns requests to people, oldest first."""
+        ...
+
+    def item(self, number: int) -> InboxItem:
+        """Returns one request; raises `UnknownName`."""
+        ...
+
+    def answer(self, number: int, answer: str, by: str, at: float, digest: str) -> InboxItem:
+        """Stores an answer once; raises `InvalidAnswer` if it is no longer open and
+        `StaleApproval` if `digest` is not the request's."""
+        ...
+
+    def ledger(self, run: RunId) -> list[LedgerEntry]:
+        """Returns what a run's calls cost, by step and agent."""
+        ...
+
+    def keep_late(self, run: RunId, effect: str, attempt: int, outcome: str) -> None:
+        """Keeps a reply that a fenced runner could no longer record."""
+        ...
+
+    def late(self, run: RunId) -> dict[tuple[str, int], str]:
+        """Returns such replies, by effect and attempt."""
+        ...
+
+    def close(self) -> None:
+        """Lets go of the database."""
+        ...
+
+
+class FilePort(Protocol):
+    """Where `ctx.write` puts files; the run directory, or memory in tests."""
+
+    def write(self, run: str, path: str, text: str) -> None:
+        """Writes a file of a run, atomically; raises `UnsafePath`."""
+        ...
+
+
+NO_AGENTS: Mapping[str, Agent] = {}

@@ -1,0 +1,1 @@
+"""Where runs live: memory and SQLite behind one protocol, and the run directory."""

@@ -1,0 +1,1 @@
+"""Doubles and suites for tests of workflows, stores and agents."""
