@@ -16,6 +16,7 @@ FORBIDDEN_ARROWS = [
     ("flows", "skills"),
     ("contracts", "app"),
     ("app", "testing"),
+    ("app", "api"),
     ("testing", "cli"),
     ("web", "cli"),
 ]
@@ -23,7 +24,7 @@ FORBIDDEN_ARROWS = [
 IMPURE_MODULES = ["asyncio", "os", "pydantic", "random", "sqlite3", "time"]
 
 PACKAGES = (
-    "cli web mcp testing app plugins flows skills profiles contracts pair "
+    "cli web mcp testing api app plugins flows skills profiles contracts pair "
     "review agents store runtime core errors _version"
 ).split()
 
