@@ -1,0 +1,156 @@
+"""What a settings file may say, as models, and their complaints in plain words."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from signoff.app.settings import Layer, Rate, Value
+from signoff.errors import Problem
+
+UNITS = {"s": 1.0, "sec": 1.0, "min": 60.0, "h": 3600.0, "hour": 3600.0, "day": 86400.0}
+_RATE = re.compile(r"\s*(\d+)\s*/\s*([a-z]+)\s*")
+
+Path = tuple[str, ...]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class LimitsSection(_Section):
+    """Ceilings for one run."""
+
+    usd: float | None = Field(None, ge=0, allow_inf_nan=False, description="a number of at least 0")
+    tokens: int | None = Field(None, ge=0, description="a whole number of at least 0")
+    calls: int | None = Field(None, ge=0, description="a whole number of at least 0")
+    seconds: float | None = Field(
+        None, ge=0, allow_inf_nan=False, description="a number of at least 0"
+    )
+
+
+class AgentSection(BaseModel):
+    """One agent; what is not named here goes to its kind untouched."""
+
+    model_config = ConfigDict(extra="allow")
+
+    kind: str | None = Field(
+        None, min_length=1, description="a kind of agent, or package.module:factory"
+    )
+    concurrency: int | None = Field(None, ge=1, description="a whole number from 1")
+    rate: str | None = Field(None, description=f'as in "10/min"; units: {", ".join(UNITS)}')
+
+    @field_validator("rate")
+    @classmethod
+    def _is_a_rate(cls, value: str | None) -> str | None:
+        if value is not None:
+            parse_rate(value)
+        return value
+
+
+class ConfigFile(_Section):
+    """A whole settings file."""
+
+    version: Literal[1] = Field(1, description="1")
+    limits: LimitsSection = Field(default_factory=LimitsSection, description="limits by name")
+    agents: dict[str, AgentSection] = Field(
+        default_factory=dict, description="agents by name, each with its options"
+    )
+    roles: dict[str, str] = Field(default_factory=dict, description="an agent's name for each role")
+    workflows: list[str] = Field(
+        default_factory=list, description="a list of folders or module paths"
+    )
+    database: str = Field("", min_length=1, description="the path of a file")
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        "warning", description="one of: debug, info, warning, error"
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _empty_sections_say_nothing(cls, raw: Any) -> Any:
+        """Lets `limits:` stand alone, as it does when everything below it is commented out."""
+        if not isinstance(raw, dict):
+            return raw
+        said = {key: value for key, value in raw.items() if value is not None}
+        if isinstance(said.get("agents"), dict):
+            said["agents"] = {
+                name: {"kind": name} if options in (None, {}) else options
+                for name, options in said["agents"].items()
+            }
+        return said
+
+
+def parse_rate(text: str) -> Rate:
+    """Reads `10/min`; raises ValueError when it is none."""
+    match = _RATE.fullmatch(text.lower())
+    if match is None or match[2] not in UNITS or int(match[1]) < 1:
+        raise ValueError(text)
+    return Rate(int(match[1]), UNITS[match[2]])
+
+
+def check(
+    raw: Mapping[str, Any],
+    origin: Callable[[Path], str],
+    problems: list[Problem],
+    *,
+    strict: bool,
+) -> Layer:
+    """Returns what was set, flat; adds every mistake to `problems`.
+
+    `origin` says where a key stands. Strict is for files, where `"5"` is no number;
+    variables and options are always texts.
+    """
+    try:
+        read = ConfigFile.model_validate(dict(raw), strict=strict)
+    except ValidationError as error:
+        problems.extend(_problems(error, origin))
+        return {}
+    return {
+        ".".join(path): Value(value, origin(path))
+        for path, value in _leaves(read.model_dump(exclude_unset=True))
+        if path != ("version",)
+    }
+
+
+def _leaves(values: Mapping[str, Any], path: Path = ()) -> Iterator[tuple[Path, Any]]:
+    for key, value in values.items():
+        here = (*path, str(key))
+        # Sections are two deep at most; what an agent's option holds is one value.
+        depth = 2 if here[0] == "agents" else 1
+        if isinstance(value, Mapping) and len(here) <= depth:
+            yield from _leaves(value, here)
+        else:
+            yield here, value
+
+
+def _problems(error: ValidationError, origin: Callable[[Path], str]) -> Iterator[Problem]:
+    for mistake in error.errors(include_url=False, include_context=False):
+        path = tuple(str(part) for part in mistake["loc"])
+        where = origin(path)
+        if mistake["type"] == "extra_forbidden":
+            yield Problem(where, f"unknown key {path[-1]!r}", _valid_keys(path))
+        else:
+            what = f"{'.'.join(path)} is {mistake['input']!r:.60}"
+            yield Problem(where, what, _description(path))
+
+
+def _valid_keys(path: Path) -> str:
+    model = LimitsSection if path[0] == "limits" and len(path) > 1 else ConfigFile
+    names = list(model.model_fields)
+    close = difflib.get_close_matches(path[-1], names, n=1)
+    meant = f"did you mean {close[0]!r}? " if close else ""
+    return f"{meant}valid: {', '.join(names)}"
+
+
+def _description(path: Path) -> str:
+    models: dict[str, type[BaseModel]] = {"limits": LimitsSection, "agents": AgentSection}
+    section = models.get(path[0])
+    if section is not None and path[-1] in section.model_fields:
+        return section.model_fields[path[-1]].description or ""
+    if path[0] == "agents" and len(path) > 1:
+        return "the agent's options by name"
+    return ConfigFile.model_fields[path[0]].description or ""

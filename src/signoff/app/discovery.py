@@ -1,0 +1,180 @@
+"""Finds workflows that can be run by name.
+
+The syntax tree of every Python file in the searched places is read first, and only a
+file that assigns `WORKFLOW` is imported, so looking around runs nobody's scripts.
+What cannot be imported is reported together with everything else that cannot.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib.machinery import PathFinder
+from pathlib import Path
+
+from signoff import plugins
+from signoff.app.home import Home
+from signoff.app.loading import import_file, make_importable
+from signoff.core.workflow import Workflow
+from signoff.errors import InvalidWorkflow, Problem, SignoffError
+
+NAME = "WORKFLOW"
+_PASSED_OVER = frozenset({"__pycache__", "node_modules", "site-packages"})
+
+
+@dataclass(frozen=True)
+class Found:
+    """A workflow, and the file it stands in."""
+
+    workflow: Workflow
+    path: Path
+
+
+@dataclass(frozen=True)
+class Discovery:
+    """Everything that was found, and everything that was wrong on the way."""
+
+    found: tuple[Found, ...]
+    problems: tuple[Problem, ...]
+
+    @property
+    def names(self) -> list[str]:
+        """The names that can be run."""
+        return sorted({found.workflow.name for found in self.found})
+
+    def called(self, name: str) -> list[Found]:
+        """Returns every workflow of that name; more than one is a mistake."""
+        return [found for found in self.found if found.workflow.name == name]
+
+
+def discover(home: Home | None, root: Path, places: Sequence[str]) -> Discovery:
+    """Looks through the home's flows and the configured folders and modules."""
+    make_importable([root])
+    problems: list[Problem] = []
+    files = list(_flow_files(home)) if home is not None else []
+    for place in places:
+        files.extend(_place_files(place, root, problems))
+    found = []
+    for path in dict.fromkeys(file.resolve() for file in files):
+        workflow = _load(path, problems)
+        if workflow is not None:
+            found.append(Found(workflow, path))
+    problems.extend(_duplicates(found))
+    return Discovery(tuple(found), tuple(problems))
+
+
+def assigns_workflow(text: str) -> bool:
+    """Tells whether a module's own code gives `WORKFLOW` a value; raises SyntaxError."""
+    if NAME not in text:
+        return False
+    for node in ast.parse(text).body:
+        match node:
+            case ast.Assign(targets=targets):
+                if any(isinstance(t, ast.Name) and t.id == NAME for t in targets):
+                    return True
+            case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr()) if name == NAME:
+                return True
+    return False
+
+
+def _flow_files(home: Home) -> Iterator[Path]:
+    yield from _python_files(home.flows)
+    suffixes = set(plugins.notations()) if home.flows.is_dir() else set()
+    for path in sorted(home.flows.rglob("*")):
+        if path.suffix in suffixes:
+            yield path
+
+
+def _place_files(place: str, root: Path, problems: list[Problem]) -> Iterable[Path]:
+    folder = root / Path(place).expanduser()
+    if folder.is_dir():
+        return list(_python_files(folder))
+    if folder.is_file():
+        return [folder]
+    located = _locate(place)
+    if located is None:
+        problems.append(
+            Problem(f"workflows: {place}", "is no folder and no module", f"looked in {root}")
+        )
+        return []
+    return list(_python_files(located)) if located.is_dir() else [located]
+
+
+def _python_files(folder: Path) -> Iterator[Path]:
+    for path in sorted(folder.rglob("*.py")):
+        inside = path.relative_to(folder).parts
+        if not any(part in _PASSED_OVER or part.startswith(".") for part in inside):
+            yield path
+
+
+def _locate(module: str) -> Path | None:
+    """Finds a module's file or folder without importing it or its parents."""
+    first, *rest = module.split(".")
+    spec = PathFinder.find_spec(first)
+    if spec is None:
+        return None
+    folders = list(spec.submodule_search_locations or [])
+    if not folders:
+        return Path(spec.origin) if spec.origin and not rest else None
+    path = Path(folders[0]).joinpath(*rest)
+    if path.is_dir():
+        return path
+    file = path.with_name(f"{path.name}.py")
+    return file if file.is_file() else None
+
+
+def _load(path: Path, problems: list[Problem]) -> Workflow | None:
+    try:
+        if path.suffix != ".py":
+            return load_notation(path)
+        if not assigns_workflow(path.read_text(encoding="utf-8")):
+            return None
+        value = getattr(import_file(path), NAME)
+    except InvalidWorkflow as error:
+        problems.extend(
+            Problem(p.where if str(path) in p.where else f"{path}: {p.where}", p.what, p.remedy)
+            for p in error.problems
+        )
+        return None
+    except SyntaxError as error:
+        problems.append(Problem(f"{path}:{error.lineno}", f"SyntaxError: {error.msg}"))
+        return None
+    except (OSError, UnicodeDecodeError, SignoffError) as error:
+        problems.append(Problem(str(path), str(error)))
+        return None
+    if isinstance(value, Workflow):
+        return value
+    problems.append(Problem(str(path), f"{NAME} is {type(value).__name__}, not a Workflow"))
+    return None
+
+
+def load_notation(path: Path) -> Workflow:
+    """Reads a file that is no Python by the notation for its suffix."""
+    table = plugins.notations()
+    place = table.get(path.suffix)
+    if place is None:
+        known = ", ".join([".py", *sorted(table)])
+        raise InvalidWorkflow(
+            path.name,
+            [
+                Problem(
+                    str(path),
+                    f"no notation in this version reads {path.suffix or 'such'} files",
+                    f"it reads: {known}",
+                )
+            ],
+        )
+    workflow: Workflow = plugins.load(place)(path)
+    return workflow
+
+
+def _duplicates(found: Sequence[Found]) -> Iterator[Problem]:
+    by_name: dict[str, list[str]] = {}
+    for each in found:
+        by_name.setdefault(each.workflow.name, []).append(str(each.path))
+    for name, paths in by_name.items():
+        if len(paths) > 1:
+            yield Problem(
+                f"workflow {name!r}", f"stands in {', '.join(paths)}", "give each its own name"
+            )

@@ -1,0 +1,155 @@
+"""The project home: the `.signoff/` folder that holds a project's settings, flows and runs.
+
+It is found upwards from where a person stands, as git finds its own. `SIGNOFF_HOME`
+names it directly. Making one never overwrites anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from signoff.errors import UsageError, WriteFailed
+
+FOLDER = ".signoff"
+VARIABLE = "SIGNOFF_HOME"
+
+CONFIG = """\
+# Settings of this project. Everything here is optional; `signoff config show` says what
+# holds and where it comes from. A file of the same form for all your projects can stand
+# in ~/.config/signoff/config.yaml; this one is stronger.
+version: 1
+
+# What one run may cost at most. `signoff run --limit usd=5` is stronger.
+# limits:
+#   usd: 5.00
+#   tokens: 2000000
+#   calls: 500
+#   seconds: 3600
+
+# Who answers prompts. `kind` is a kind signoff knows, or your own `package.module:factory`.
+# agents:
+#   claude:
+#     concurrency: 4
+#     rate: 10/min
+#   mine:
+#     kind: my_package.agents:build
+
+# Which agent stands for a role.
+# roles:
+#   developer: claude
+
+# Where `signoff run NAME` looks for Python files that assign WORKFLOW, besides flows/:
+# folders, seen from the project's root, or module paths.
+# workflows:
+#   - workflows
+#   - my_package.workflows
+
+# log_level: warning
+"""
+
+IGNORE = """\
+# Flows, constraints and settings are shared; what runs left behind stays on this machine.
+signoff.db*
+runs/
+backups/
+"""
+
+
+@dataclass(frozen=True)
+class Home:
+    """Where a project keeps its things."""
+
+    path: Path
+
+    @property
+    def root(self) -> Path:
+        """The folder of the project itself."""
+        return self.path.parent
+
+    @property
+    def config(self) -> Path:
+        """The project's settings file."""
+        return self.path / "config.yaml"
+
+    @property
+    def constraints(self) -> Path:
+        """What artifacts must satisfy, one file each."""
+        return self.path / "constraints"
+
+    @property
+    def flows(self) -> Path:
+        """Workflows that can be run by name."""
+        return self.path / "flows"
+
+    @property
+    def runs(self) -> Path:
+        """One readable folder per run."""
+        return self.path / "runs"
+
+
+@dataclass(frozen=True)
+class Initialised:
+    """What making a home did."""
+
+    home: Home
+    created: tuple[Path, ...]
+    """Empty when everything was there already."""
+
+
+def find_home(start: Path, environment: Mapping[str, str]) -> Home | None:
+    """Returns the home of the project around `start`, or None when there is none."""
+    named = environment.get(VARIABLE)
+    if named:
+        return _named_home(start, named)
+    for folder in (start, *start.parents):
+        if (folder / FOLDER).is_dir():
+            return Home(folder / FOLDER)
+    return None
+
+
+def need_home(start: Path, environment: Mapping[str, str]) -> Home:
+    """Returns the home of the project around `start`, or says how to make one."""
+    home = find_home(start, environment)
+    if home is None:
+        raise UsageError(f"no {FOLDER}/ here or in any folder above; make one with: signoff init")
+    return home
+
+
+def init_home(start: Path, environment: Mapping[str, str]) -> Initialised:
+    """Makes what is missing of a home in `start` and leaves what is there alone."""
+    named = environment.get(VARIABLE)
+    home = Home(_absolute(start, named) if named else start / FOLDER)
+    created = []
+    try:
+        for folder in (home.path, home.constraints, home.flows):
+            if not folder.is_dir():
+                folder.mkdir(parents=True, mode=0o755)
+                created.append(folder)
+        for path, text in ((home.config, CONFIG), (home.path / ".gitignore", IGNORE)):
+            if _write_new(path, text):
+                created.append(path)
+    except OSError as error:
+        raise WriteFailed(f"cannot make {home.path}: {error.strerror or error}") from error
+    return Initialised(home, tuple(created))
+
+
+def _named_home(start: Path, named: str) -> Home:
+    path = _absolute(start, named)
+    if not path.is_dir():
+        raise UsageError(f"{VARIABLE} names {path}, which is no folder; make it: signoff init")
+    return Home(path)
+
+
+def _absolute(start: Path, named: str) -> Path:
+    return start / Path(named).expanduser()
+
+
+def _write_new(path: Path, text: str) -> bool:
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        return False
+    return True

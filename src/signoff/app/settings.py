@@ -1,0 +1,232 @@
+"""What holds for a project, and where each value came from.
+
+Settings are read from weakest to strongest: built-in values, the user's file, the
+project's file, the environment, the command line. A stronger layer replaces single
+values, never a whole section; every mistake in every layer is reported at once.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from signoff.app.home import Home
+from signoff.core.spend import Limits
+from signoff.errors import ConfigError, Problem
+
+BUILT_IN: Mapping[str, Any] = {
+    "limits.usd": None,
+    "limits.tokens": None,
+    "limits.calls": None,
+    "limits.seconds": None,
+    "workflows": [],
+    "database": "signoff.db",
+    "log_level": "warning",
+}
+"""What holds where nobody says otherwise."""
+
+ENVIRONMENT: Mapping[str, tuple[str, ...]] = {
+    "SIGNOFF_DATABASE": ("database",),
+    "SIGNOFF_LOG_LEVEL": ("log_level",),
+    "SIGNOFF_WORKFLOWS": ("workflows",),
+    "SIGNOFF_LIMITS_USD": ("limits", "usd"),
+    "SIGNOFF_LIMITS_TOKENS": ("limits", "tokens"),
+    "SIGNOFF_LIMITS_CALLS": ("limits", "calls"),
+    "SIGNOFF_LIMITS_SECONDS": ("limits", "seconds"),
+}
+"""Variables that are settings; `SIGNOFF_HOME` and `SIGNOFF_CONFIG` say where to look."""
+
+
+class Value(NamedTuple):
+    """One setting and who set it."""
+
+    value: Any
+    origin: str
+
+
+Layer = Mapping[str, Value]
+"""Settings of one origin, by dotted key."""
+
+
+class Rate(NamedTuple):
+    """So many calls in so many seconds."""
+
+    calls: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class AgentSettings:
+    """How one agent is made and how hard it may be worked."""
+
+    kind: str
+    concurrency: int | None = None
+    rate: Rate | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """What only this kind of agent understands."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Everything that holds, and behind it where each value came from."""
+
+    limits: Limits = field(default_factory=Limits)
+    agents: Mapping[str, AgentSettings] = field(default_factory=dict)
+    roles: Mapping[str, str] = field(default_factory=dict)
+    workflows: Sequence[str] = ()
+    """Folders and modules where workflows are looked for by name."""
+    database: str = "signoff.db"
+    """A file, seen from the project home."""
+    log_level: str = "warning"
+    values: Layer = field(default_factory=dict)
+
+
+def user_file(environment: Mapping[str, str]) -> Path:
+    """Returns where the user's own settings stand, whether or not they exist."""
+    named = environment.get("SIGNOFF_CONFIG")
+    if named:
+        return Path(named).expanduser()
+    if sys.platform == "win32" and environment.get("APPDATA"):
+        return Path(environment["APPDATA"]) / "signoff" / "config.yaml"
+    base = environment.get("XDG_CONFIG_HOME")
+    folder = Path(base) if base else Path.home() / ".config"
+    return folder / "signoff" / "config.yaml"
+
+
+def load_settings(
+    home: Home | None,
+    environment: Mapping[str, str],
+    command_line: Mapping[str, Any] | None = None,
+) -> Settings:
+    """Reads every layer; raises one `ConfigError` that lists all problems of all of them."""
+    problems: list[Problem] = []
+    layers: list[Layer] = [{key: Value(v, "built-in") for key, v in BUILT_IN.items()}]
+    for path, must_exist in _files(home, environment):
+        layers.append(_read_file(path, must_exist, problems))
+    layers.append(_from_environment(environment, problems))
+    layers.append(_from_command_line(command_line or {}, problems))
+    if problems:
+        raise ConfigError("\n".join(str(problem) for problem in problems))
+    return merge(layers)
+
+
+def merge(layers: Iterable[Layer]) -> Settings:
+    """Returns what holds when stronger layers come later."""
+    values: dict[str, Value] = {}
+    for layer in layers:
+        values.update(layer)
+    plain = {key: value.value for key, value in values.items()}
+    return Settings(
+        limits=Limits.from_json(
+            {k: v for k, v in _section(plain, "limits").items() if v is not None}
+        ),
+        agents=_agents(_section(plain, "agents")),
+        roles=_section(plain, "roles"),
+        workflows=tuple(plain.get("workflows") or ()),
+        database=plain.get("database") or BUILT_IN["database"],
+        log_level=plain.get("log_level") or BUILT_IN["log_level"],
+        values=values,
+    )
+
+
+def _files(home: Home | None, environment: Mapping[str, str]) -> list[tuple[Path, bool]]:
+    files = [(user_file(environment), "SIGNOFF_CONFIG" in environment)]
+    if home is not None:
+        files.append((home.config, False))
+    return files
+
+
+def _read_file(path: Path, must_exist: bool, problems: list[Problem]) -> Layer:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        if must_exist:
+            problems.append(Problem(str(path), "is not there", "SIGNOFF_CONFIG names it"))
+        return {}
+    except (OSError, UnicodeDecodeError) as error:
+        problems.append(Problem(str(path), f"cannot be read: {error}"))
+        return {}
+    if _says_nothing(text):
+        return {}
+    from signoff.app.config_file import read_config
+
+    return read_config(text, str(path), problems)
+
+
+def _says_nothing(text: str) -> bool:
+    """Spares the YAML reader for the file that `init` wrote and nobody changed."""
+    lines = [line.strip() for line in text.splitlines()]
+    return [line for line in lines if line and not line.startswith("#")] in ([], ["version: 1"])
+
+
+def _from_environment(environment: Mapping[str, str], problems: list[Problem]) -> Layer:
+    raw: dict[str, Any] = {}
+    origins: dict[tuple[str, ...], str] = {}
+    for variable, path in ENVIRONMENT.items():
+        text = environment.get(variable)
+        if not text:
+            continue
+        value: Any = [p for p in text.split(os.pathsep) if p] if path == ("workflows",) else text
+        _put(raw, path, value)
+        origins[path] = f"environment {variable}"
+    return _checked(raw, origins, problems)
+
+
+def _from_command_line(given: Mapping[str, Any], problems: list[Problem]) -> Layer:
+    raw: dict[str, Any] = {}
+    origins: dict[tuple[str, ...], str] = {}
+    for name, value in given.items():
+        path = tuple(name.split("."))
+        _put(raw, path, value)
+        option = f"--{path[0].rstrip('s')} {path[1]}" if len(path) > 1 else f"--{path[0]}"
+        origins[path] = f"command line {option}"
+    return _checked(raw, origins, problems)
+
+
+def _checked(
+    raw: dict[str, Any], origins: Mapping[tuple[str, ...], str], problems: list[Problem]
+) -> Layer:
+    if not raw:
+        return {}
+    from signoff.app.config_schema import check
+
+    def origin(path: tuple[str, ...]) -> str:
+        return origins.get(path) or next((o for p, o in origins.items() if p[:1] == path[:1]), "")
+
+    return check(raw, origin, problems, strict=False)
+
+
+def _put(raw: dict[str, Any], path: Sequence[str], value: Any) -> None:
+    for part in path[:-1]:
+        raw = raw.setdefault(part, {})
+    raw[path[-1]] = value
+
+
+def _section(plain: Mapping[str, Any], name: str) -> dict[str, Any]:
+    inside = f"{name}."
+    return {key.removeprefix(inside): v for key, v in plain.items() if key.startswith(inside)}
+
+
+def _agents(section: Mapping[str, Any]) -> dict[str, AgentSettings]:
+    by_name: dict[str, dict[str, Any]] = {}
+    for key, value in section.items():
+        # The option is the last part: an agent's own name may hold dots (`gpt-4.1`).
+        name, _, option = key.rpartition(".")
+        by_name.setdefault(name, {})[option] = value
+    return {name: _agent(name, options) for name, options in by_name.items()}
+
+
+def _agent(name: str, options: dict[str, Any]) -> AgentSettings:
+    from signoff.app.config_schema import parse_rate
+
+    rate = options.pop("rate", None)
+    return AgentSettings(
+        kind=options.pop("kind", None) or name,
+        concurrency=options.pop("concurrency", None),
+        rate=parse_rate(rate) if rate else None,
+        options=options,
+    )

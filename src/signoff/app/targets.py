@@ -1,0 +1,110 @@
+"""Turns what a person names on the command line into a workflow.
+
+A target is `package.module:NAME`, a file (`flow.py`, `flow.py:NAME`, or a file some
+notation reads), or the name of a workflow that discovery finds.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+
+from signoff.app.discovery import NAME, Found, discover, load_notation
+from signoff.app.home import Home
+from signoff.app.loading import import_file, import_named, make_importable
+from signoff.core.workflow import Workflow
+from signoff.errors import InvalidWorkflow, Problem, UnknownName, UsageError
+
+_PYTHON_FILE = re.compile(r"(?P<path>.+\.py)(?::(?P<name>\w+))?")
+_MODULE = re.compile(r"(?P<module>[A-Za-z_][\w.]*):(?P<name>\w+)")
+_OTHER_FILE = re.compile(r".+\.(ya?ml|json|toml|md)")
+
+
+@dataclass(frozen=True)
+class Target:
+    """A workflow, and how to find it again from any folder of the project."""
+
+    workflow: Workflow
+    place: str
+    problems: tuple[Problem, ...] = ()
+    """What was wrong with other workflows that discovery met on the way."""
+
+
+def resolve(
+    target: str, *, cwd: Path, home: Home | None = None, places: Sequence[str] = ()
+) -> Target:
+    """Returns the workflow a target names; a wrong name is answered with the right ones."""
+    root = home.root if home is not None else cwd
+    make_importable([cwd, root])
+    if match := _PYTHON_FILE.fullmatch(target):
+        path = _existing(cwd / Path(match["path"]).expanduser())
+        name = match["name"] or NAME
+        workflow = _pick(import_file(path), name, path.name)
+        return Target(workflow, _place_of(path, root, name))
+    if _OTHER_FILE.fullmatch(target):
+        path = _existing(cwd / Path(target).expanduser())
+        return Target(load_notation(path), _place_of(path, root))
+    if match := _MODULE.fullmatch(target):
+        return Target(_from_module(match["module"], match["name"]), target)
+    return _discovered(target, root, home, places)
+
+
+def _existing(path: Path) -> Path:
+    if path.is_file():
+        return path.resolve()
+    beside = sorted(p.name for p in path.parent.glob(f"*{path.suffix}"))
+    raise UnknownName("file", str(path), beside)
+
+
+def _place_of(path: Path, root: Path, name: str = "") -> str:
+    tail = f":{name}" if name else ""
+    resolved = root.resolve()
+    if path.is_relative_to(resolved):
+        return f"{path.relative_to(resolved).as_posix()}{tail}"
+    return f"{path}{tail}"
+
+
+def _from_module(module: str, name: str) -> Workflow:
+    try:
+        return _pick(import_named(module), name, module)
+    except ModuleNotFoundError as error:
+        raise UsageError(
+            f"no module called {module!r} can be imported from here ({error}); "
+            "run signoff from the folder it stands in, or install it"
+        ) from error
+
+
+def _pick(module: ModuleType, name: str, place: str) -> Workflow:
+    value = getattr(module, name, None)
+    if isinstance(value, Workflow):
+        return value
+    known = [n for n, v in vars(module).items() if isinstance(v, Workflow)]
+    if hasattr(module, name):
+        what = f"{name} is {type(value).__name__}, not a Workflow"
+        raise InvalidWorkflow(place, [Problem(place, what, f"workflows in it: {_listed(known)}")])
+    raise UnknownName(f"workflow in {place}", name, [f"{place}:{n}" for n in known])
+
+
+def _discovered(name: str, root: Path, home: Home | None, places: Sequence[str]) -> Target:
+    looked = discover(home, root, places)
+    match looked.called(name):
+        case [Found(workflow=workflow, path=path)]:
+            variable = NAME if path.suffix == ".py" else ""
+            return Target(workflow, _place_of(path, root, variable), looked.problems)
+        case [_, *_]:
+            raise InvalidWorkflow(name, looked.problems)
+    if looked.problems:
+        raise InvalidWorkflow(name, looked.problems)
+    if looked.names:
+        raise UnknownName("workflow", name, looked.names)
+    raise UsageError(
+        f"no workflow called {name!r}, and none to be found by name; give a file (flow.py), "
+        "a module (package.module:NAME), or put the workflow into .signoff/flows/"
+    )
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names) or "none"

@@ -1,0 +1,58 @@
+"""Every place where signoff can be extended, in one file.
+
+Built-in parts and those of other packages come through the same door: a table of
+names to `module:attribute`, loaded when first used. Another package adds to a table
+by an entry point of the same group in its own pyproject.toml.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from signoff.core.workflow import Workflow
+from signoff.errors import ConfigError
+from signoff.runtime.ports import Agent
+
+Notation = Callable[[Path], Workflow]
+"""Reads a file and returns the workflow it describes."""
+
+AgentKind = Callable[..., Agent]
+"""Makes an agent from the options under its name in the settings."""
+
+NOTATIONS: Mapping[str, str] = {}
+"""Files that can be run, by suffix (`.yaml`)."""
+
+AGENT_KINDS: Mapping[str, str] = {}
+"""Agents that can be named under `agents:` in the settings, by kind."""
+
+_GROUPS = {"notations": NOTATIONS, "agents": AGENT_KINDS}
+
+
+def notations() -> Mapping[str, str]:
+    """Returns every notation there is, by suffix."""
+    return _table("notations")
+
+
+def agent_kinds() -> Mapping[str, str]:
+    """Returns every kind of agent there is, by name."""
+    return _table("agents")
+
+
+def load(place: str) -> Any:
+    """Returns what stands at `package.module:attribute`."""
+    module_name, _, attribute = place.partition(":")
+    try:
+        return getattr(import_module(module_name), attribute)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ConfigError(f"cannot load {place!r}: {error}") from error
+
+
+def _table(group: str) -> Mapping[str, str]:
+    # Looking through every installed package takes a while, so only who asks pays for it.
+    from importlib.metadata import entry_points
+
+    others = {point.name: point.value for point in entry_points(group=f"signoff.{group}")}
+    return {**others, **_GROUPS[group]}

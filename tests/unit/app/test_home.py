@@ -1,0 +1,88 @@
+from pathlib import Path
+
+import pytest
+
+from signoff.app.home import find_home, init_home, need_home
+from signoff.errors import UsageError, WriteFailed
+
+
+def test_a_home_is_found_from_any_folder_below_the_project(tmp_path: Path) -> None:
+    """People stand somewhere inside their project when they type a command."""
+    init_home(tmp_path, {})
+    deep = tmp_path / "src" / "package"
+    deep.mkdir(parents=True)
+
+    home = find_home(deep, {})
+
+    assert home is not None
+    assert home.root == tmp_path
+
+
+def test_the_nearest_home_is_taken(tmp_path: Path) -> None:
+    """A project inside a project must not write into its neighbour's database."""
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    init_home(tmp_path, {})
+    init_home(inner, {})
+
+    home = find_home(inner, {})
+
+    assert home is not None
+    assert home.root == inner
+
+
+def test_a_variable_names_the_home_whatever_stands_nearby(tmp_path: Path) -> None:
+    """Scripts point at one home and must not pick up another by accident."""
+    init_home(tmp_path, {})
+    named = tmp_path / "elsewhere"
+    init_home(tmp_path, {"SIGNOFF_HOME": str(named)})
+
+    home = find_home(tmp_path, {"SIGNOFF_HOME": str(named)})
+
+    assert home is not None
+    assert home.path == named
+
+
+def test_a_named_home_that_is_not_there_is_not_replaced_by_another(tmp_path: Path) -> None:
+    """A typo in the variable would otherwise send runs to the wrong database."""
+    init_home(tmp_path, {})
+
+    with pytest.raises(UsageError, match="signoff init"):
+        find_home(tmp_path, {"SIGNOFF_HOME": str(tmp_path / "typo")})
+
+
+def test_without_a_home_the_command_that_makes_one_is_named(tmp_path: Path) -> None:
+    """A first-time user has to learn what to type next."""
+    with pytest.raises(UsageError, match="signoff init"):
+        need_home(tmp_path, {})
+
+
+def test_making_a_home_shares_settings_and_keeps_runs_out_of_git(tmp_path: Path) -> None:
+    """Committed by accident, a database of prompts would be public."""
+    made = init_home(tmp_path, {})
+
+    assert made.home.config.read_text().count("version: 1") == 1
+    assert made.home.flows.is_dir()
+    assert made.home.constraints.is_dir()
+    ignored = (made.home.path / ".gitignore").read_text().split()
+    assert {"signoff.db*", "runs/"} <= set(ignored)
+
+
+def test_making_a_home_again_changes_nothing(tmp_path: Path) -> None:
+    """Somebody runs init twice and must not lose their settings."""
+    home = init_home(tmp_path, {}).home
+    home.config.write_text("version: 1\nlimits: {usd: 3}\n")
+    home.constraints.rmdir()
+
+    again = init_home(tmp_path, {})
+
+    assert again.created == (home.constraints,)
+    assert home.config.read_text() == "version: 1\nlimits: {usd: 3}\n"
+
+
+def test_a_home_that_cannot_be_made_says_why(tmp_path: Path) -> None:
+    """A traceback would not tell the user which folder is in the way."""
+    (tmp_path / ".signoff").write_text("a file")
+
+    with pytest.raises(WriteFailed, match=r"\.signoff"):
+        init_home(tmp_path, {})

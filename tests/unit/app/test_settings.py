@@ -1,0 +1,218 @@
+from pathlib import Path
+
+import pytest
+
+from signoff.app.home import CONFIG, Home, init_home
+from signoff.app.settings import Rate, Settings, load_settings, user_file
+from signoff.errors import ConfigError
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return init_home(tmp_path / "project", {}).home
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    """An environment that leads to no settings of the person who runs the tests."""
+    return {"XDG_CONFIG_HOME": str(tmp_path / "user")}
+
+
+def write_user(environment: dict[str, str], text: str) -> None:
+    path = user_file(environment)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def complaints(home: Home, environment: dict[str, str], **command_line: str) -> list[str]:
+    with pytest.raises(ConfigError) as caught:
+        load_settings(home, environment, command_line)
+    return str(caught.value).splitlines()
+
+
+def test_a_fresh_project_has_the_built_in_settings(home: Home, environment: dict[str, str]) -> None:
+    """What `init` writes must be readable and set nothing by itself."""
+    settings = load_settings(home, environment)
+
+    assert settings.limits.to_json() == {}
+    assert {value.origin for value in settings.values.values()} == {"built-in"}
+
+
+def test_every_example_in_the_fresh_file_is_valid_when_uncommented(
+    home: Home, environment: dict[str, str]
+) -> None:
+    """People remove the # and expect it to work."""
+    lines = [line.removeprefix("# ") for line in CONFIG.splitlines()]
+    sections = [line for line in lines if line.startswith(" ") or line.endswith(":")]
+    home.config.write_text("\n".join(["version: 1", *sections]))
+
+    settings = load_settings(home, environment)
+
+    assert settings.limits.usd == 5
+    assert settings.agents["claude"].rate == Rate(10, 60.0)
+    assert settings.agents["mine"].kind == "my_package.agents:build"
+    assert settings.roles == {"developer": "claude"}
+    assert settings.workflows == ("workflows", "my_package.workflows")
+
+
+def test_each_layer_is_stronger_than_the_one_before(
+    home: Home, environment: dict[str, str]
+) -> None:
+    """A limit on the command line that a file overrides would not protect anybody."""
+    write_user(environment, "limits: {usd: 1, tokens: 1, calls: 1, seconds: 1}")
+    home.config.write_text("limits: {tokens: 2, calls: 2, seconds: 2}")
+    environment |= {"SIGNOFF_LIMITS_CALLS": "3", "SIGNOFF_LIMITS_SECONDS": "3"}
+
+    settings = load_settings(home, environment, {"limits.seconds": "4"})
+
+    assert settings.limits.to_json() == {"usd": 1, "tokens": 2, "calls": 3, "seconds": 4}
+
+
+def test_each_value_says_where_it_came_from(home: Home, environment: dict[str, str]) -> None:
+    """`config show` is how people find out which file wins."""
+    home.config.write_text("version: 1\nlimits:\n  usd: 2\n")
+    environment |= {"SIGNOFF_LIMITS_CALLS": "3"}
+
+    values = load_settings(home, environment, {"limits.seconds": "4"}).values
+
+    assert values["limits.usd"].origin == f"{home.config}:3"
+    assert values["limits.calls"].origin == "environment SIGNOFF_LIMITS_CALLS"
+    assert values["limits.seconds"].origin == "command line --limit seconds"
+    assert values["database"].origin == "built-in"
+
+
+def test_a_layer_replaces_one_option_of_an_agent_and_leaves_the_others(
+    home: Home, environment: dict[str, str]
+) -> None:
+    """A project that lowers an agent's rate must not lose its model."""
+    write_user(environment, "agents: {claude: {model: large, concurrency: 4}}")
+    home.config.write_text("agents: {claude: {concurrency: 1}}")
+
+    agent = load_settings(home, environment).agents["claude"]
+
+    assert agent.kind == "claude"
+    assert agent.concurrency == 1
+    assert agent.options == {"model": "large"}
+
+
+def test_an_agent_whose_name_holds_a_dot_keeps_it(home: Home, environment: dict[str, str]) -> None:
+    """Model names such as `gpt-4.1` are natural names for agents."""
+    home.config.write_text("agents: {gpt-4.1: {kind: openai}}")
+
+    agents = load_settings(home, environment).agents
+
+    assert list(agents) == ["gpt-4.1"]
+
+
+@pytest.mark.parametrize("text", ["", "# nothing\n", "limits:\n", "agents: {claude: }\n"])
+def test_a_file_that_says_nothing_is_no_mistake(
+    home: Home, environment: dict[str, str], text: str
+) -> None:
+    """People comment things out and leave the headings."""
+    home.config.write_text(text)
+
+    assert isinstance(load_settings(home, environment), Settings)
+
+
+def test_every_mistake_of_every_layer_is_reported_at_once(
+    home: Home, environment: dict[str, str]
+) -> None:
+    """One complaint per try costs a person one try per mistake."""
+    home.config.write_text(
+        """\
+limts: {usd: 3}
+limits:
+  usd: "5"
+  callz: 3
+agents:
+  claude: {concurrency: 0, rate: 10/fortnight}
+  codex: 5
+roles: [a]
+workflows: foo
+log_level: loud
+"""
+    )
+    environment |= {"SIGNOFF_LIMITS_USD": "much"}
+
+    lines = complaints(home, environment, **{"limits.apples": "3"})
+
+    assert [line.removeprefix(f"{home.config}:").split(" (")[0] for line in lines] == [
+        "1: unknown key 'limts'",
+        "3: limits.usd is '5'",
+        "4: unknown key 'callz'",
+        "6: agents.claude.concurrency is 0",
+        "6: agents.claude.rate is '10/fortnight'",
+        "7: agents.codex is 5",
+        "8: roles is ['a']",
+        "9: workflows is 'foo'",
+        "10: log_level is 'loud'",
+        "environment SIGNOFF_LIMITS_USD: limits.usd is 'much'",
+        "command line --limit apples: unknown key 'apples'",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "remedy"),
+    [
+        ("limts: {}", "did you mean 'limits'? valid: version, limits, agents"),
+        ("limits: {dollars: 1}", "valid: usd, tokens, calls, seconds"),
+        ("log_level: loud", "one of: debug, info, warning, error"),
+        ("agents: {a: {rate: often}}", 'as in "10/min"'),
+        ("limits: {usd: true}", "a number of at least 0"),
+        ("limits: {usd: .inf}", "a number of at least 0"),
+        ("limits: {calls: -1}", "a whole number of at least 0"),
+    ],
+)
+def test_a_mistake_is_answered_with_what_would_be_right(
+    home: Home, environment: dict[str, str], text: str, remedy: str
+) -> None:
+    """A complaint without a remedy sends people to the documentation."""
+    home.config.write_text(text)
+
+    (line,) = complaints(home, environment)
+
+    assert remedy in line
+
+
+def test_a_file_of_a_newer_version_is_refused_with_what_to_do(
+    home: Home, environment: dict[str, str]
+) -> None:
+    """Half-read settings of a newer program could drop a spending limit."""
+    home.config.write_text("version: 2\nnew_key: 1\n")
+
+    (line,) = complaints(home, environment)
+
+    assert "version 2 is newer" in line
+    assert "upgrade signoff" in line
+
+
+@pytest.mark.parametrize(
+    ("text", "line"), [("a: [", 1), ("limits: {}\nlimits: {}", 2), ("- a", 1), ("\tx: 1", 1)]
+)
+def test_a_file_that_is_not_yaml_is_reported_with_its_line(
+    home: Home, environment: dict[str, str], text: str, line: int
+) -> None:
+    """The reader's own message names no file."""
+    home.config.write_text(text)
+
+    (complaint,) = complaints(home, environment)
+
+    assert complaint.startswith(f"{home.config}:{line}: ")
+
+
+def test_a_file_that_is_not_text_is_reported(home: Home, environment: dict[str, str]) -> None:
+    """Somebody saved it as UTF-16."""
+    home.config.write_bytes("limits: {}".encode("utf-16"))
+
+    (complaint,) = complaints(home, environment)
+
+    assert "cannot be read" in complaint
+
+
+def test_a_user_file_named_by_the_variable_has_to_exist(home: Home, tmp_path: Path) -> None:
+    """Settings that silently do not apply are worse than none."""
+    environment = {"SIGNOFF_CONFIG": str(tmp_path / "typo.yaml")}
+
+    (complaint,) = complaints(home, environment)
+
+    assert "typo.yaml" in complaint

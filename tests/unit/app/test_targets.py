@@ -1,0 +1,271 @@
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from signoff.app.discovery import assigns_workflow, discover
+from signoff.app.home import Home, init_home
+from signoff.app.targets import resolve
+from signoff.errors import InvalidWorkflow, UnknownName, UsageError
+
+FLOW = """
+from signoff import Outcome, StepDef, Workflow
+
+def work(ctx):
+    return Outcome.OK, {{}}
+
+{variable} = Workflow({name!r}, StepDef("only", handler=work, next={{Outcome.OK: None}}))
+"""
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Home]:
+    """A project of its own; what its files bring into the process is taken out again."""
+    path, modules = list(sys.path), set(sys.modules)
+    yield init_home(tmp_path, {}).home
+    sys.path[:] = path
+    for name in set(sys.modules) - modules:
+        if not name.startswith("signoff."):
+            del sys.modules[name]
+
+
+def write(path: Path, *, name: str = "review", variable: str = "WORKFLOW") -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(FLOW.format(name=name, variable=variable))
+    return path
+
+
+def test_a_file_is_a_target(home: Home) -> None:
+    """The first thing anybody tries is `signoff run flow.py`."""
+    write(home.root / "flow.py")
+
+    target = resolve("flow.py", cwd=home.root, home=home)
+
+    assert target.workflow.name == "review"
+    assert target.place == "flow.py:WORKFLOW"
+
+
+def test_a_file_may_hold_several_workflows(home: Home) -> None:
+    """`flow.py:NAME` has to reach the second one."""
+    write(home.root / "flow.py", variable="SECOND")
+
+    target = resolve("flow.py:SECOND", cwd=home.root, home=home)
+
+    assert target.workflow.name == "review"
+
+
+def test_a_file_is_found_again_from_the_root_wherever_it_was_named(home: Home) -> None:
+    """A run started in a sub-folder is resumed from somewhere else."""
+    write(home.root / "deep" / "flow.py")
+
+    started = resolve("flow.py", cwd=home.root / "deep", home=home)
+    again = resolve(started.place, cwd=home.root, home=home)
+
+    assert started.place == "deep/flow.py:WORKFLOW"
+    assert again.workflow is started.workflow
+
+
+def test_a_file_imports_what_stands_beside_it(home: Home) -> None:
+    """It does so when run by Python, so it has to here."""
+    write(home.root / "deep" / "beside_it.py")
+    (home.root / "deep" / "flow.py").write_text("from beside_it import WORKFLOW\n")
+
+    target = resolve("deep/flow.py", cwd=home.root, home=home)
+
+    assert target.workflow.name == "review"
+
+
+def test_a_file_inside_a_package_may_import_relatively(home: Home) -> None:
+    """Workflows live in real packages too."""
+    write(home.root / "packaged" / "inner.py")
+    (home.root / "packaged" / "__init__.py").touch()
+    (home.root / "packaged" / "flow.py").write_text("from .inner import WORKFLOW\n")
+
+    target = resolve("packaged/flow.py", cwd=home.root, home=home)
+
+    assert target.workflow.name == "review"
+
+
+def test_a_file_named_like_a_library_does_not_stand_in_for_it(home: Home) -> None:
+    """Everything that imports `calendar` later would get the user's workflow."""
+    write(home.root / "calendar.py")
+
+    resolve("calendar.py", cwd=home.root, home=home)
+
+    assert not hasattr(sys.modules.get("calendar"), "WORKFLOW")
+
+
+def test_a_module_is_a_target_from_below_the_root(home: Home) -> None:
+    """`package.module:NAME` must not depend on the folder one stands in."""
+    write(home.root / "at_the_root.py", variable="FLOW")
+    below = home.root / "below"
+    below.mkdir()
+
+    target = resolve("at_the_root:FLOW", cwd=below, home=home)
+
+    assert target.place == "at_the_root:FLOW"
+
+
+def test_a_wrong_name_in_a_file_is_answered_with_the_right_ones(home: Home) -> None:
+    """People forget what they called it."""
+    write(home.root / "flow.py", variable="REVIEW")
+
+    with pytest.raises(UnknownName, match=r"flow\.py:REVIEW"):
+        resolve("flow.py", cwd=home.root, home=home)
+
+
+def test_a_wrong_file_is_answered_with_the_files_beside_it(home: Home) -> None:
+    """A typo should cost one look."""
+    write(home.root / "flow.py")
+
+    with pytest.raises(UnknownName, match=r"there is: flow\.py"):
+        resolve("flwo.py", cwd=home.root, home=home)
+
+
+def test_a_module_that_is_not_there_is_a_mistake_of_usage(home: Home) -> None:
+    """Exit code 2, and no traceback of the import machinery."""
+    with pytest.raises(UsageError, match="nowhere_at_all"):
+        resolve("nowhere_at_all:X", cwd=home.root, home=home)
+
+
+def test_a_value_that_is_no_workflow_is_refused_by_name(home: Home) -> None:
+    """`run` would otherwise fail somewhere deep inside."""
+    (home.root / "flow.py").write_text("WORKFLOW = 5\n")
+
+    with pytest.raises(InvalidWorkflow, match="WORKFLOW is int, not a Workflow"):
+        resolve("flow.py", cwd=home.root, home=home)
+
+
+@pytest.mark.parametrize(
+    ("source", "complaint"),
+    [
+        ("import os\nunknown_name\n", r"flow\.py:2: NameError"),
+        ("x = (\n", r"flow\.py:1: SyntaxError"),
+        ("import not_installed_here\n", r"flow\.py:1: ModuleNotFoundError"),
+        ("raise SystemExit(3)\n", r"flow\.py:1: SystemExit"),
+    ],
+)
+def test_a_file_that_cannot_be_imported_is_reported_with_its_line(
+    home: Home, source: str, complaint: str
+) -> None:
+    """The author needs the line, not our stack."""
+    (home.root / "flow.py").write_text(source)
+
+    with pytest.raises(InvalidWorkflow, match=complaint):
+        resolve("flow.py", cwd=home.root, home=home)
+
+
+def test_a_file_no_notation_reads_is_refused_with_what_can_be_read(home: Home) -> None:
+    """Somebody with a YAML flow has to learn that this version does not read it."""
+    (home.root / "flow.yaml").write_text("steps: []\n")
+
+    with pytest.raises(
+        InvalidWorkflow, match=r"no notation .* reads \.yaml files \(it reads: \.py"
+    ):
+        resolve("flow.yaml", cwd=home.root, home=home)
+
+
+def test_a_workflow_in_the_flows_folder_is_found_by_its_name(home: Home) -> None:
+    """`signoff run review` is what a team types every day."""
+    write(home.flows / "any_file.py", name="review")
+
+    target = resolve("review", cwd=home.root, home=home)
+
+    assert target.place == ".signoff/flows/any_file.py:WORKFLOW"
+
+
+def test_configured_folders_and_modules_are_searched(home: Home) -> None:
+    """Teams keep their workflows in their packages."""
+    write(home.root / "folder" / "one.py", name="one")
+    write(home.root / "searched_package" / "sub" / "two.py", name="two")
+    (home.root / "searched_package" / "__init__.py").touch()
+
+    found = discover(home, home.root, ["folder", "searched_package.sub"])
+
+    assert found.names == ["one", "two"]
+    assert found.problems == ()
+
+
+def test_looking_around_runs_no_file_that_assigns_no_workflow(home: Home) -> None:
+    """A script in the folder that deploys something must not be started by a search."""
+    (home.flows / "script.py").write_text(
+        "from pathlib import Path\nPath(__file__).with_suffix('.ran').touch()\nx = 'WORKFLOW'\n"
+    )
+
+    discover(home, home.root, [])
+
+    assert not (home.flows / "script.ran").exists()
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("WORKFLOW = 1", True),
+        ("WORKFLOW: object = 1", True),
+        ("WORKFLOW: object", False),
+        ("def f():\n    WORKFLOW = 1", False),
+        ("# WORKFLOW = 1", False),
+        ("print('WORKFLOW')", False),
+    ],
+)
+def test_only_an_assignment_at_the_top_of_a_module_counts(source: str, expected: bool) -> None:
+    """Anything else would import files that hold no workflow."""
+    assert assigns_workflow(source) is expected
+
+
+def test_every_file_that_cannot_be_imported_is_reported_together(home: Home) -> None:
+    """Mending one at a time, each with another try, is a waste of a morning."""
+    (home.flows / "a.py").write_text("import not_installed_here\nWORKFLOW = 1\n")
+    (home.flows / "b.py").write_text("WORKFLOW = (\n")
+    (home.flows / "c.py").write_text("WORKFLOW = 5\n")
+
+    with pytest.raises(InvalidWorkflow) as caught:
+        resolve("review", cwd=home.root, home=home)
+
+    assert [Path(p.where.rstrip(":0123456789")).name for p in caught.value.problems] == [
+        "a.py",
+        "b.py",
+        "c.py",
+    ]
+
+
+def test_a_broken_neighbour_does_not_keep_a_good_workflow_from_running(home: Home) -> None:
+    """Whoever edits one file must not stop the whole team."""
+    write(home.flows / "good.py", name="good")
+    (home.flows / "bad.py").write_text("WORKFLOW = (\n")
+
+    target = resolve("good", cwd=home.root, home=home)
+
+    assert target.workflow.name == "good"
+    assert len(target.problems) == 1
+
+
+def test_two_workflows_of_one_name_are_refused_with_both_places(home: Home) -> None:
+    """Running either of them would be a guess."""
+    write(home.flows / "one.py", name="review")
+    write(home.flows / "two.py", name="review")
+
+    with pytest.raises(InvalidWorkflow, match=r"one\.py, .*two\.py"):
+        resolve("review", cwd=home.root, home=home)
+
+
+def test_an_unknown_name_is_answered_with_the_known_ones(home: Home) -> None:
+    """People remember roughly what it was called."""
+    write(home.flows / "one.py", name="review")
+
+    with pytest.raises(UnknownName, match="there is: review"):
+        resolve("reviwe", cwd=home.root, home=home)
+
+
+def test_a_place_that_is_not_there_is_a_problem(home: Home) -> None:
+    """A typo under `workflows:` would otherwise make workflows vanish."""
+    found = discover(home, home.root, ["no/such/folder"])
+
+    assert "no folder and no module" in str(found.problems[0])
+
+
+def test_without_any_workflow_the_ways_to_name_one_are_listed(home: Home) -> None:
+    """A newcomer types a name before there is any."""
+    with pytest.raises(UsageError, match=r"package\.module:NAME"):
+        resolve("review", cwd=home.root, home=home)
