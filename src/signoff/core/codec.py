@@ -12,27 +12,35 @@ from collections.abc import Callable
 from typing import Any
 
 from signoff.core.digest import text_digest
+from signoff.core.frozen import DEPTH, as_key
 from signoff.errors import NotSerialisable, StoreDamaged
 
 BLOB_FROM = 6000
 """Characters from which a string is kept apart; shorter ones cost less in the row itself."""
 
+LEVELS = DEPTH + 20
+"""Levels of nesting that are stored: a value's own, and those of what it is recorded in."""
+
 Blobs = dict[str, str]
 """Texts kept apart, by digest."""
 
-_encoder = json.JSONEncoder(
-    ensure_ascii=False, separators=(",", ":"), allow_nan=False, check_circular=True
-)
+_NESTS = (dict, list, tuple)
+_encoder = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+_escaping = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), allow_nan=False)
 
 
 def encode(value: Any, blobs: Blobs) -> str:
     """Returns the JSON text of a value; long strings are put into `blobs`."""
+    if isinstance(value, _NESTS):
+        _check(value)
     try:
         text = _encoder.encode(value)
-        if len(text) < BLOB_FROM and '"$' not in text:
-            return text
-        return _encoder.encode(_lift(value, blobs))
-    except (TypeError, ValueError, RecursionError) as error:
+        if len(text) >= BLOB_FROM or '"$' in text:
+            value = _lift(value, blobs)
+            text = _encoder.encode(value)
+        # Half of a surrogate pair, as a cut-off emoji leaves behind, is only storable escaped.
+        return text if _is_storable(text) else _escaping.encode(value)
+    except (TypeError, ValueError) as error:
         raise NotSerialisable(
             f"a value cannot be stored ({error}); use strings, numbers, booleans, None, "
             "lists and dicts with string keys"
@@ -43,14 +51,39 @@ def decode(text: str, blob: Callable[[str], str]) -> Any:
     """Reads a value back; `blob` looks kept-apart texts up by digest."""
     try:
         value = json.loads(text)
-    except ValueError as error:
-        raise StoreDamaged(f"a stored value is not JSON: {error}") from error
-    return _lower(value, blob) if '"$' in text else value
+        return _lower(value, blob) if '"$' in text else value
+    except (ValueError, RecursionError) as error:
+        raise StoreDamaged(f"a stored value is not readable: {error}") from error
+
+
+def _check(value: Any, levels: int = LEVELS) -> None:
+    """Refuses what JSON would change without a word: keys that are not strings."""
+    if not levels:
+        raise NotSerialisable(f"a value is nested more than {DEPTH} levels deep, or in itself")
+    if isinstance(value, dict):
+        for key in value:
+            if type(key) is not str:
+                as_key(key)
+        value = value.values()
+    for each in value:
+        if isinstance(each, _NESTS):
+            _check(each, levels - 1)
+
+
+def _is_storable(text: str) -> bool:
+    """Tells whether a text column can hold it as it is."""
+    if text.isascii():
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _lift(value: Any, blobs: Blobs) -> Any:
     if isinstance(value, str):
-        if len(value) < BLOB_FROM:
+        if len(value) < BLOB_FROM or not _is_storable(value):
             return value
         key = text_digest(value)
         blobs[key] = value
@@ -64,11 +97,14 @@ def _lift(value: Any, blobs: Blobs) -> Any:
 
 
 def _lower(value: Any, blob: Callable[[str], str]) -> Any:
-    if isinstance(value, dict):
-        if len(value) == 1 and "$blob" in value:
-            return blob(value["$blob"])
-        inner = value["$is"] if len(value) == 1 and "$is" in value else value
-        return {k: _lower(v, blob) for k, v in inner.items()}
-    if isinstance(value, list):
-        return [_lower(v, blob) for v in value]
-    return value
+    match value:
+        case {"$blob": str(key)} if len(value) == 1:
+            return blob(key)
+        case {"$is": dict(inner)} if len(value) == 1:
+            return {k: _lower(v, blob) for k, v in inner.items()}
+        case dict():
+            return {k: _lower(v, blob) for k, v in value.items()}
+        case list():
+            return [_lower(v, blob) for v in value]
+        case _:
+            return value

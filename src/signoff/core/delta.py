@@ -8,9 +8,11 @@ tail. Without the second, a growing list would make every step dearer than the l
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import is_
 from typing import Any
 
-from signoff.core.frozen import FrozenDict, FrozenList, freeze
+from signoff.core.frozen import FrozenDict, FrozenList, as_key, freeze
+from signoff.errors import BadHandlerResult, NotSerialisable
 
 Delta = dict[str, dict[str, Any]]
 """`{"set": {key: value}, "append": {key: [new items]}}`, either part absent when empty."""
@@ -21,23 +23,26 @@ class Append(list[Any]):
 
 
 def diff(state: Mapping[str, Any], update: Mapping[str, Any]) -> Delta:
-    """Returns what `update` changes in `state`."""
+    """Returns what `update` changes in `state`, as values nobody can change afterwards."""
     put: dict[str, Any] = {}
     grown: dict[str, Any] = {}
-    for key, new in update.items():
+    for name, new in update.items():
+        key = as_key(name)
         old = state.get(key)
-        if type(new) is Append:
-            if type(old) is FrozenList or key not in state:
-                grown[key] = list(new)
-            else:
-                raise TypeError(f"state {key!r} is not a list, so nothing can be appended to it")
-        elif new is old and (old is not None or key in state):
+        if new is old and (old is not None or key in state):
             continue
-        elif type(old) is FrozenList and isinstance(new, list) and _extends(old, new):
-            if len(new) > len(old):
-                grown[key] = new[len(old) :]
+        frozen = _storable(key, new)
+        if type(new) is Append:
+            if type(old) is not FrozenList and key in state:
+                raise BadHandlerResult(
+                    f"state {key!r} is not a list, so nothing can be appended to it"
+                )
+            grown[key] = frozen
+        elif type(old) is FrozenList and type(frozen) is FrozenList and _extends(old, frozen):
+            if len(frozen) > len(old):
+                grown[key] = frozen[len(old) :]
         else:
-            put[key] = new
+            put[key] = frozen
     delta: Delta = {}
     if put:
         delta["set"] = put
@@ -48,22 +53,37 @@ def diff(state: Mapping[str, Any], update: Mapping[str, Any]) -> Delta:
 
 def apply(state: Mapping[str, Any], delta: Delta) -> FrozenDict:
     """Returns the state after a delta; unchanged values are shared, not copied."""
-    if not delta:
-        return state if type(state) is FrozenDict else FrozenDict(state)
+    if not delta and type(state) is FrozenDict:
+        return state
     after = dict(state)
     for key, value in delta.get("set", {}).items():
         after[key] = freeze(value)
     for key, tail in delta.get("append", {}).items():
-        old = after.get(key)
-        if type(old) is FrozenList:
-            # The fold owns this list: growing it in place keeps a step's cost independent
-            # of its length. A handler that still holds it has already returned.
-            list.extend(old, [freeze(v) for v in tail])
-        else:
-            after[key] = freeze(list(tail))
+        # A new list, never the old one grown in place: another key may hold the same list.
+        after[key] = FrozenList([*after.get(key, ()), *freeze(tail)])
     return FrozenDict(after)
+
+
+def _storable(key: str, value: Any) -> Any:
+    try:
+        return freeze(value)
+    except NotSerialisable as error:
+        raise NotSerialisable(f"state {key!r}: {error}") from None
 
 
 def _extends(old: list[Any], new: list[Any]) -> bool:
     """Tells whether `new` begins with all of `old`."""
-    return len(new) >= len(old) and new[: len(old)] == old
+    if len(new) < len(old):
+        return False
+    return all(map(is_, old, new)) or _same(old, new[: len(old)])
+
+
+def _same(old: Any, new: Any) -> bool:
+    """Compares as JSON does: `1`, `1.0` and `true` are three values, which `==` takes for one."""
+    if old is new:
+        return True
+    if isinstance(old, dict) and isinstance(new, dict):
+        return old.keys() == new.keys() and all(_same(v, new[k]) for k, v in old.items())
+    if isinstance(old, list) and isinstance(new, list):
+        return len(old) == len(new) and all(map(_same, old, new))
+    return type(old) is type(new) and bool(old == new)

@@ -8,10 +8,17 @@ and `[*value, more]` or `{**value, "k": 1}` make ordinary copies.
 
 from __future__ import annotations
 
+import math
+from types import NoneType
 from typing import Any, NoReturn, Self
 
+from signoff.errors import NotSerialisable
 
-def _refuse(self: object, *_args: object, **_kwargs: object) -> NoReturn:
+DEPTH = 100
+"""Levels of lists and dicts a value may have; far below where Python itself gives up."""
+
+
+def _refuse(_self: object, *_args: object, **_kwargs: object) -> NoReturn:
     raise TypeError(
         "the state a handler sees is read-only; return the new value in its update instead"
     )
@@ -54,13 +61,20 @@ class FrozenDict(dict[str, Any]):
 
 
 def freeze(value: Any) -> Any:
-    """Returns the same JSON value, read-only all the way down."""
-    kind = type(value)
-    if kind is list or kind is tuple:
-        return FrozenList([freeze(v) for v in value])
-    if kind is dict:
-        return FrozenDict({k: freeze(v) for k, v in value.items()})
-    return value
+    """Returns the same JSON value, read-only all the way down.
+
+    It is what the journal would give back: a tuple becomes a list and an enum member its
+    value, so a step sees the same before and after a restart. What the journal could not
+    give back, such as a dict with numbers for keys, raises `NotSerialisable`.
+    """
+    return _freeze(value, DEPTH)
+
+
+def as_key(key: Any) -> str:
+    """Returns a key of a dict as plain text, or raises `NotSerialisable`."""
+    if isinstance(key, str):
+        return str.__str__(key)
+    raise NotSerialisable(f"the key {key!r:.80} of a dict is not a string; keys must be strings")
 
 
 def thaw(value: Any) -> Any:
@@ -70,3 +84,32 @@ def thaw(value: Any) -> Any:
     if isinstance(value, dict):
         return {k: thaw(v) for k, v in value.items()}
     return value
+
+
+_AS_THEY_ARE = frozenset({str, int, bool, NoneType, FrozenList, FrozenDict})
+
+
+def _freeze(value: Any, levels: int) -> Any:
+    kind = type(value)
+    if kind in _AS_THEY_ARE:
+        return value
+    if isinstance(value, dict | list | tuple) and not levels:
+        raise NotSerialisable(f"a value is nested more than {DEPTH} levels deep, or in itself")
+    if isinstance(value, dict):
+        return FrozenDict({as_key(k): _freeze(v, levels - 1) for k, v in value.items()})
+    if isinstance(value, list | tuple):
+        return FrozenList([_freeze(v, levels - 1) for v in value])
+    return _scalar(value)
+
+
+def _scalar(value: Any) -> str | int | float:
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float) and math.isfinite(value):
+        return float(value)
+    what = repr(value) if isinstance(value, float) else f"a {type(value).__name__}"
+    raise NotSerialisable(
+        f"{what} cannot be stored; use strings, finite numbers, booleans, None, lists and dicts"
+    )

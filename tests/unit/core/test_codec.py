@@ -1,0 +1,149 @@
+import json
+from typing import Any, NoReturn
+
+import pytest
+
+from signoff.core.codec import BLOB_FROM, LEVELS, Blobs, decode, encode
+from signoff.core.digest import text_digest
+from signoff.core.frozen import freeze
+from signoff.errors import NotSerialisable, StoreDamaged
+
+LONG = "a long text " * BLOB_FROM
+
+
+def test_a_short_value_is_plain_json() -> None:
+    """The journal can be read with any JSON tool."""
+    blobs: Blobs = {}
+
+    text = encode({"a": [1, 2.5, None, True, "ä"]}, blobs)
+
+    assert json.loads(text) == {"a": [1, 2.5, None, True, "ä"]}
+    assert "ä" in text
+    assert blobs == {}
+
+
+def test_a_long_text_is_kept_apart_once() -> None:
+    """An artifact seen by many steps would otherwise be stored many times."""
+    blobs: Blobs = {}
+
+    text = encode([{"draft": LONG}, {"seen": LONG}], blobs)
+
+    assert blobs == {text_digest(LONG): LONG}
+    assert len(text) < 300
+    assert decode(text, blobs.__getitem__) == [{"draft": LONG}, {"seen": LONG}]
+
+
+def test_a_text_is_kept_apart_from_exactly_the_stated_length() -> None:
+    """The row holds what is shorter, so the common small value costs no second look-up."""
+    blobs: Blobs = {}
+
+    encode(["x" * (BLOB_FROM - 1), "y" * BLOB_FROM], blobs)
+
+    assert list(blobs.values()) == ["y" * BLOB_FROM]
+
+
+def test_a_blob_is_only_looked_up_where_one_is_referred_to() -> None:
+    """A user's "$5" or "$HOME" is no reference."""
+    value = {"price": "$5", "$HOME": ["$blob", "$is"]}
+
+    assert decode(encode(value, {}), refuse_look_up) == value
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        {"$blob": text_digest(LONG)},
+        {"$blob": 1},
+        {"$blob": {"$blob": "x"}},
+        {"$is": {"$blob": "x"}},
+        {"$is": 1},
+        {"$is": {"$is": {"$is": []}}},
+        {"$blob": "x", "$is": "y", "other": 1},
+        [{"a": {"$blob": "x"}}],
+        {"$blob": LONG},
+        {"$is": {"$blob": LONG}},
+    ],
+)
+def test_a_value_that_poses_as_a_reference_comes_back_as_itself(hostile: Any) -> None:
+    """A model could otherwise have the text of another run put into its prompt."""
+    blobs: Blobs = {}
+
+    text = encode(hostile, blobs)
+
+    assert decode(text, blobs.__getitem__) == hostile
+
+
+@pytest.mark.parametrize("key", [1, 2.5, True, None])
+def test_a_key_that_is_not_a_string_is_refused(key: Any) -> None:
+    """JSON would turn it into a string, and a replay would see another value than the first run."""
+    with pytest.raises(NotSerialisable, match="keys must be strings"):
+        encode([{"outer": ({key: "value"},)}], {})
+
+
+@pytest.mark.parametrize(
+    "value",
+    [float("nan"), float("-inf"), {1}, b"x", object(), 10**5000],
+    ids=["nan", "-inf", "set", "bytes", "object", "too long"],
+)
+def test_what_json_cannot_hold_is_refused_with_what_would_do(value: Any) -> None:
+    """The author has to know what to return instead."""
+    with pytest.raises(NotSerialisable, match="use strings, numbers, booleans"):
+        encode({"value": value}, {})
+
+
+def test_nesting_is_stored_up_to_a_limit_that_can_always_be_read_back() -> None:
+    """A value that can be written and not read would make its run impossible to resume."""
+    deepest = nested(LEVELS)
+
+    assert decode(encode(deepest, {}), refuse_look_up) == deepest
+    with pytest.raises(NotSerialisable, match="nested"):
+        encode(nested(LEVELS + 1), {})
+
+
+def test_a_state_wrapped_deeper_by_every_step_is_refused_in_time() -> None:
+    """Each wrapping alone is shallow; together they must not pass the limit."""
+    value = freeze(["core"])
+    for _ in range(LEVELS):
+        value = freeze([value])
+
+    with pytest.raises(NotSerialisable, match="nested"):
+        encode(value, {})
+
+
+def test_a_value_that_contains_itself_is_refused() -> None:
+    """Walking it would never end."""
+    circle: dict[str, Any] = {}
+    circle["self"] = circle
+
+    with pytest.raises(NotSerialisable, match="in itself"):
+        encode(circle, {})
+
+
+@pytest.mark.parametrize("text", ["cut \ud83d", "\udcff", "\ud83d" + LONG, "\u0000", "\u2028"])
+def test_half_a_character_survives(text: str) -> None:
+    """A reply cut off within an emoji was paid for; refusing to store it would lose it."""
+    blobs: Blobs = {}
+
+    stored = encode({"text": text, "$": 1}, blobs)
+
+    assert stored.encode()
+    assert all(blob.encode() for blob in blobs.values())
+    assert decode(stored, blobs.__getitem__) == {"text": text, "$": 1}
+
+
+@pytest.mark.parametrize("text", ["", "{", "{'a': 1}", "[" * 100_000])
+def test_a_damaged_text_is_said_to_be_damaged(text: str) -> None:
+    """The operator must learn that the database is at fault, not the workflow."""
+    with pytest.raises(StoreDamaged):
+        decode(text, refuse_look_up)
+
+
+def nested(levels: int) -> Any:
+    value: Any = "core"
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+def refuse_look_up(key: str) -> NoReturn:
+    raise AssertionError(f"looked up {key}")

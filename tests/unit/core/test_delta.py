@@ -1,0 +1,153 @@
+from typing import Any
+
+import pytest
+
+from signoff.core.delta import Append, apply, diff
+from signoff.core.frozen import FrozenDict, FrozenList, freeze
+from signoff.errors import BadHandlerResult, NotSerialisable
+
+
+def test_only_what_changed_is_recorded() -> None:
+    """A constant 20 KB artifact would otherwise be written again by every step."""
+    state = freeze({"artifact": "long text", "n": 1})
+
+    delta = diff(state, {**state, "n": 2})
+
+    assert delta == {"set": {"n": 2}}
+
+
+def test_an_update_that_changes_nothing_records_nothing() -> None:
+    """An empty delta costs no bytes in the journal."""
+    state = freeze({"a": None, "log": [1]})
+
+    assert diff(state, {}) == {}
+    assert diff(state, {"a": None, "log": [1]}) == {}
+
+
+def test_none_is_a_value_like_any_other() -> None:
+    """`{"verdict": None}` on a new key must create the key."""
+    delta = diff(freeze({}), {"verdict": None})
+
+    assert delta == {"set": {"verdict": None}}
+    assert apply(freeze({}), delta) == {"verdict": None}
+
+
+def test_a_list_that_grew_records_its_tail_only() -> None:
+    """A growing log would make every step dearer than the one before."""
+    state = freeze({"log": ["a", {"deep": [1]}]})
+
+    delta = diff(state, {"log": [*state["log"], "b", "c"]})
+
+    assert delta == {"append": {"log": ["b", "c"]}}
+    assert apply(state, delta) == {"log": ["a", {"deep": [1]}, "b", "c"]}
+
+
+def test_a_list_rebuilt_from_equal_parts_still_counts_as_grown() -> None:
+    """`copy.deepcopy` and JSON give equal, not identical, items."""
+    state = freeze({"log": [{"n": 1.5, "tags": ["x"]}]})
+
+    delta = diff(state, {"log": [{"n": 1.5, "tags": ["x"]}, "new"]})
+
+    assert delta == {"append": {"log": ["new"]}}
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ([1, 2], [1]),
+        ([1, 2], [2, 1, 3]),
+        ([{"a": 1}], [{"a": 2}, 3]),
+        ([{"a": 1}], [{"b": 1}, 3]),
+        ([["a"]], [["a", "b"], 3]),
+        ([1], [True, 2]),
+        ([[0]], [[False], 2]),
+        ([{"a": 1}], [{"a": 1.0}, 2]),
+        ([1], "text"),
+    ],
+)
+def test_a_list_that_changed_otherwise_is_stored_whole(old: list[Any], new: Any) -> None:
+    """Taking it for growth would keep an old item where a new one was returned."""
+    state = freeze({"log": old})
+
+    delta = diff(state, {"log": new})
+    after = apply(state, delta)
+
+    assert delta == {"set": {"log": new}}
+    assert repr(after) == repr({"log": new})
+
+
+def test_append_adds_without_reading_the_list() -> None:
+    """A step that only logs need not know the log."""
+    state = freeze({"log": ["a"]})
+
+    delta = diff(state, {"log": Append(["b"]), "fresh": Append(["c"])})
+
+    assert delta == {"append": {"log": ["b"], "fresh": ["c"]}}
+    assert apply(state, delta) == {"log": ["a", "b"], "fresh": ["c"]}
+
+
+def test_appending_to_something_else_than_a_list_is_refused() -> None:
+    """The author is told, instead of finding the old value gone."""
+    with pytest.raises(BadHandlerResult, match="'log' is not a list"):
+        diff(freeze({"log": "text"}), {"log": Append(["b"])})
+
+
+def test_two_keys_holding_one_list_grow_apart() -> None:
+    """`{"kept": ctx.step_state["log"]}` keeps the log as it is now, not as it will be."""
+    state = freeze({"log": ["a"]})
+    state = apply(state, diff(state, {"kept": state["log"], "boxed": {"log": state["log"]}}))
+
+    after = apply(state, diff(state, {"log": Append(["b"])}))
+
+    assert after == {"log": ["a", "b"], "kept": ["a"], "boxed": {"log": ["a"]}}
+
+
+def test_applying_a_delta_leaves_the_state_before_it_alone() -> None:
+    """A handler may still hold the state it was given."""
+    before = freeze({"log": ["a"], "n": 1})
+
+    after = apply(before, {"set": {"n": 2}, "append": {"log": ["b"]}})
+
+    assert before == {"log": ["a"], "n": 1}
+    assert after == {"log": ["a", "b"], "n": 2}
+
+
+def test_a_recorded_delta_does_not_follow_the_handlers_own_list() -> None:
+    """A handler that keeps one list and grows it would rewrite events not yet on disk."""
+    mine = ["a"]
+    delta = diff(freeze({}), {"log": mine, "more": Append(mine)})
+
+    mine.append("b")
+
+    assert delta == {"set": {"log": ["a"]}, "append": {"more": ["a"]}}
+
+
+def test_unchanged_values_are_shared_not_copied() -> None:
+    """A step over a large state must not pay for what it leaves alone."""
+    before = freeze({"big": [1, 2, 3], "n": 1})
+
+    after = apply(before, {"set": {"n": 2}})
+
+    assert after["big"] is before["big"]
+    assert apply(before, {}) is before
+
+
+def test_the_state_after_a_delta_is_read_only() -> None:
+    """Also when the delta was read back from the journal as ordinary lists and dicts."""
+    after = apply({"old": 1}, {"set": {"a": {"b": [1]}}, "append": {"log": [[1]]}})
+
+    assert type(after) is FrozenDict
+    assert type(after["a"]["b"]) is FrozenList
+    assert type(after["log"][0]) is FrozenList
+
+
+def test_a_value_that_cannot_be_stored_is_named_by_its_key() -> None:
+    """The author has to find it among everything the handler returned."""
+    with pytest.raises(NotSerialisable, match=r"state 'found': a set cannot be stored"):
+        diff(freeze({}), {"fine": 1, "found": {1, 2}})
+
+
+def test_a_key_that_is_not_a_string_is_refused() -> None:
+    """After a restart the state would have the key "1" instead of 1."""
+    with pytest.raises(NotSerialisable, match="keys must be strings"):
+        diff(freeze({}), {1: "one"})  # type: ignore[dict-item]  # what untyped handlers return

@@ -1,0 +1,204 @@
+import copy
+import json
+import pickle
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable
+from enum import IntEnum, StrEnum
+from pathlib import PurePosixPath
+from typing import Any, NamedTuple
+
+import pytest
+
+from signoff.core.delta import Append
+from signoff.core.frozen import DEPTH, FrozenDict, FrozenList, freeze, thaw
+from signoff.errors import NotSerialisable
+
+
+class Verdict(StrEnum):
+    PASS = "pass"
+
+
+class Level(IntEnum):
+    HIGH = 3
+
+
+class Point(NamedTuple):
+    x: int
+    y: int
+
+
+LIST_CHANGES: dict[str, Callable[[Any], Any]] = {
+    "append": lambda v: v.append(1),
+    "extend": lambda v: v.extend([1]),
+    "insert": lambda v: v.insert(0, 1),
+    "pop": lambda v: v.pop(),
+    "remove": lambda v: v.remove(1),
+    "clear": lambda v: v.clear(),
+    "sort": lambda v: v.sort(),
+    "reverse": lambda v: v.reverse(),
+    "item": lambda v: v.__setitem__(0, 9),
+    "del": lambda v: v.__delitem__(0),
+    "+=": lambda v: v.__iadd__([1]),
+    "*=": lambda v: v.__imul__(2),
+}
+DICT_CHANGES: dict[str, Callable[[Any], Any]] = {
+    "pop": lambda v: v.pop("a"),
+    "popitem": lambda v: v.popitem(),
+    "clear": lambda v: v.clear(),
+    "update": lambda v: v.update(b=1),
+    "setdefault": lambda v: v.setdefault("b", 1),
+    "item": lambda v: v.__setitem__("a", 9),
+    "del": lambda v: v.__delitem__("a"),
+    "|=": lambda v: v.__ior__({"b": 1}),
+}
+
+
+@pytest.mark.parametrize("change", LIST_CHANGES.values(), ids=LIST_CHANGES)
+def test_a_frozen_list_refuses_every_change(change: Callable[[Any], Any]) -> None:
+    """A handler that changes state in place would leave a state the journal knows nothing of."""
+    value = freeze([1, 2])
+
+    with pytest.raises(TypeError, match="read-only; return the new value"):
+        change(value)
+
+    assert value == [1, 2]
+
+
+@pytest.mark.parametrize("change", DICT_CHANGES.values(), ids=DICT_CHANGES)
+def test_a_frozen_dict_refuses_every_change(change: Callable[[Any], Any]) -> None:
+    """As above, for dicts."""
+    value = freeze({"a": 1})
+
+    with pytest.raises(TypeError, match="read-only; return the new value"):
+        change(value)
+
+    assert value == {"a": 1}
+
+
+def test_freezing_reaches_the_innermost_value() -> None:
+    """A nested list that could still be changed would be the same trap one level down."""
+    value = freeze({"a": [{"b": [1]}]})
+
+    assert type(value) is FrozenDict
+    assert type(value["a"]) is FrozenList
+    assert type(value["a"][0]) is FrozenDict
+    assert type(value["a"][0]["b"]) is FrozenList
+
+
+def test_a_frozen_value_looks_like_what_it_was_made_of() -> None:
+    """Handlers print, compare and serialise state as the lists and dicts they stored."""
+    plain = {"a": [1, {"b": None}], "c": "text"}
+
+    value = freeze(plain)
+
+    assert value == plain
+    assert repr(value) == repr(plain)
+    assert json.dumps(value) == json.dumps(plain)
+
+
+def test_what_was_frozen_does_not_follow_later_changes_of_the_original() -> None:
+    """A handler that keeps its list and grows it must not rewrite what was already stored."""
+    mine = {"log": ["one"]}
+    value = freeze(mine)
+
+    mine["log"].append("two")
+
+    assert value == {"log": ["one"]}
+
+
+@pytest.mark.parametrize(
+    "copied",
+    [copy.copy, copy.deepcopy, thaw, lambda v: pickle.loads(pickle.dumps(v))],
+    ids=["copy", "deepcopy", "thaw", "pickle"],
+)
+@pytest.mark.parametrize("value", [[[1], 2], {"a": [1]}], ids=["list", "dict"])
+def test_a_copy_is_ordinary_and_can_be_changed(copied: Callable[[Any], Any], value: Any) -> None:
+    """`copy.deepcopy(ctx.step_state)` is how people change state; the copy must let them."""
+    made = copied(freeze(value))
+
+    assert made == value
+    assert type(made) in (list, dict)
+
+
+def test_deep_copies_and_thawed_values_are_ordinary_all_the_way_down() -> None:
+    """Otherwise the copy's inner lists would still refuse to change."""
+    for made in (copy.deepcopy(freeze([{"a": [1]}])), thaw(freeze([{"a": [1]}]))):
+        made[0]["a"].append(2)
+
+        assert made == [{"a": [1, 2]}]
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ((1, (2,)), [1, [2]]),
+        (Point(1, 2), [1, 2]),
+        (Append([1]), [1]),
+        (OrderedDict(a=1), {"a": 1}),
+        (defaultdict(list, a=[1]), {"a": [1]}),
+        (Verdict.PASS, "pass"),
+        ({Verdict.PASS: Level.HIGH}, {"pass": 3}),
+        (True, True),
+        (1.5, 1.5),
+        (None, None),
+    ],
+)
+def test_a_value_becomes_what_the_journal_would_give_back(given: Any, kept: Any) -> None:
+    """A step must see the same state whether or not the process was restarted before it."""
+    value = freeze(given)
+
+    assert value == kept
+    assert json.loads(json.dumps(value)) == value
+    assert not isinstance(value, StrEnum | tuple | OrderedDict | defaultdict)
+
+
+@pytest.mark.parametrize("value", [Verdict.PASS, Level.HIGH, [Verdict.PASS]])
+def test_an_enum_member_is_stored_as_its_plain_value(value: Any) -> None:
+    """`is Verdict.PASS` would hold before a restart and fail after it."""
+    frozen = freeze(value)
+
+    assert type(frozen) in (str, int, FrozenList)
+    assert type(thaw(frozen)) in (str, int, list)
+
+
+@pytest.mark.parametrize("key", [1, 1.5, True, None, (1, 2), b"a"])
+def test_a_key_that_is_not_a_string_is_refused(key: Any) -> None:
+    """JSON would turn the key 1 into "1", and the state would change at the next restart."""
+    with pytest.raises(NotSerialisable, match="keys must be strings"):
+        freeze({"outer": [{key: "value"}]})
+
+
+@pytest.mark.parametrize(
+    "value",
+    [{1, 2}, b"bytes", PurePosixPath("a"), object(), 1j, float("nan"), float("inf")],
+    ids=["set", "bytes", "path", "object", "complex", "nan", "inf"],
+)
+def test_a_value_json_does_not_know_is_refused_with_what_would_do(value: Any) -> None:
+    """It could not be read back, so it must not get into a state in the first place."""
+    with pytest.raises(NotSerialisable, match="use strings, finite numbers"):
+        freeze([value])
+
+
+def test_a_value_may_be_nested_as_deep_as_is_promised_and_no_deeper() -> None:
+    """Beyond some depth Python cannot read a value back; the run would be lost at its resume."""
+    deepest = nested(DEPTH)
+
+    assert freeze(deepest) == deepest
+    with pytest.raises(NotSerialisable, match=f"more than {DEPTH} levels"):
+        freeze(nested(DEPTH + 1))
+
+
+def test_a_value_that_contains_itself_is_refused() -> None:
+    """Walking it would never end."""
+    circle: list[Any] = []
+    circle.append(circle)
+
+    with pytest.raises(NotSerialisable, match="in itself"):
+        freeze(circle)
+
+
+def nested(levels: int) -> Any:
+    value: Any = "core"
+    for _ in range(levels):
+        value = [value]
+    return value
