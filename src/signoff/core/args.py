@@ -6,16 +6,17 @@ parameter can take; tests enumerate it.
 
 from __future__ import annotations
 
-import inspect
+import math
 import types
-import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
+from signoff.core.signature import EMPTY, Taken, taken
 from signoff.errors import Problem
 
-EMPTY: Any = inspect.Parameter.empty
+_GUESSED = (bool, int, float, str, list)
+"""Types an unannotated parameter takes over from its default."""
 _TRUE = frozenset({"true", "yes", "on", "1"})
 _FALSE = frozenset({"false", "no", "off", "0"})
 
@@ -86,6 +87,12 @@ class Param:
     """Description, range and choices."""
     default: Any = EMPTY
     """Used when the run is started without it."""
+    items: Any = object
+    """What the items of a list are converted to."""
+    optional: bool = False
+    """Whether None is a value of it."""
+    unread: str = ""
+    """Its annotation, when that names something that is not there at run time."""
 
     @property
     def required(self) -> bool:
@@ -99,37 +106,25 @@ class Param:
         if self.type is bool:
             return ChoiceSet((False, True))
         if self.type is int and self.arg.min is not None and self.arg.max is not None:
-            return BoundedInt(int(self.arg.min), int(self.arg.max))
+            return BoundedInt(math.ceil(self.arg.min), math.floor(self.arg.max))
         return None
 
 
 def read_params(handler: Callable[..., Any]) -> dict[str, Param]:
     """Returns the parameters a handler takes besides its context."""
-    signature = inspect.signature(handler)
-    hints = _hints(handler)
-    found = {}
-    for index, (name, parameter) in enumerate(signature.parameters.items()):
-        if index == 0 or parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-            continue
-        kind, arg = _annotation(hints.get(name, str))
-        default = parameter.default if parameter.default is not EMPTY else arg.default
-        if arg.required:
-            default = EMPTY
-        found[name] = Param(name, kind, arg, default)
-    return found
+    return {each.name: _param(each) for each in taken(handler)}
 
 
-def bind(declared: Mapping[str, Param], given: Mapping[str, Any]) -> tuple[
-    dict[str, Any], list[Problem]
-]:
+def bind(
+    declared: Mapping[str, Param], given: Mapping[str, Any]
+) -> tuple[dict[str, Any], list[Problem]]:
     """Converts and checks what a run is started with; returns values and every problem."""
     values: dict[str, Any] = {}
-    problems = []
-    unknown = [name for name in given if name not in declared] if declared else []
-    for name in unknown:
-        problems.append(
-            Problem(f"parameter {name!r}", "is not declared by any step", _known(declared))
-        )
+    problems = [
+        Problem(f"parameter {name!r}", "is not declared by any step", _known(declared))
+        for name in given
+        if declared and name not in declared
+    ]
     for name, param in declared.items():
         if name not in given:
             if param.required:
@@ -137,7 +132,7 @@ def bind(declared: Mapping[str, Param], given: Mapping[str, Any]) -> tuple[
             else:
                 values[name] = param.default
             continue
-        value, problem = _fit(param, given[name])
+        value, problem = fit(param, given[name])
         if problem:
             problems.append(Problem(f"parameter {name!r}", problem, _hint(param)))
         values[name] = value
@@ -146,59 +141,94 @@ def bind(declared: Mapping[str, Param], given: Mapping[str, Any]) -> tuple[
     return values, problems
 
 
-def _hints(handler: Callable[..., Any]) -> dict[str, Any]:
-    target = handler if inspect.isroutine(handler) else type(handler).__call__
+def fit(param: Param, value: Any) -> tuple[Any, str]:
+    """Returns a value as the parameter wants it, and what is wrong with it, if anything."""
+    if value is None and (param.optional or param.default is None or param.type is object):
+        return None, ""
     try:
-        return get_type_hints(target, include_extras=True)
-    except (NameError, TypeError):
-        # A forward reference that only a type checker can resolve: fall back to plain text.
-        return {}
+        value = _convert(param.type, param.items, value)
+        return value, _out_of_range(param.arg, value)
+    except (TypeError, ValueError, OverflowError):
+        return value, f"{value!r:.80} is not {_article(param.type)}"
 
 
-def _annotation(hint: Any) -> tuple[type, Arg]:
-    arg = Arg()
-    if get_origin(hint) is Annotated:
-        hint, *extras = get_args(hint)
-        arg = next((e for e in extras if isinstance(e, Arg)), arg)
-    if get_origin(hint) in (Union, types.UnionType):
-        hint = next((a for a in get_args(hint) if a is not type(None)), str)
-    hint = get_origin(hint) or hint
-    if hint is typing.Any or not isinstance(hint, type):
-        hint = object
-    return hint, arg
+def _param(each: Taken) -> Param:
+    hint, arg, optional = _stripped(each.hint)
+    default = each.default if each.default is not EMPTY else arg.default
+    if arg.required:
+        default = EMPTY
+    if hint is EMPTY:
+        hint = type(default) if type(default) in _GUESSED else object
+    if get_origin(hint) is Literal:
+        choices = get_args(hint)
+        arg = arg if arg.choices is not None else replace(arg, choices=choices)
+        hint = type(choices[0])
+    kind = get_origin(hint) or hint
+    inner = get_args(hint)[:1] if kind in (list, tuple) else ()
+    items = _class(inner[0]) if inner else object
+    return Param(each.name, _class(kind), arg, default, items, optional, each.unread)
 
 
-def _fit(param: Param, value: Any) -> tuple[Any, str]:
-    try:
-        value = _convert(param.type, value)
-    except (TypeError, ValueError):
-        return value, f"{value!r} is not {_article(param.type)}"
-    arg = param.arg
+def _class(hint: Any) -> type:
+    return hint if isinstance(hint, type) and hint is not Any else object
+
+
+def _stripped(hint: Any) -> tuple[Any, Arg, bool]:
+    """Takes `Annotated` and `| None` off a hint; of several types none is chosen."""
+    arg, optional = Arg(), False
+    while True:
+        if get_origin(hint) is Annotated:
+            hint, *extras = get_args(hint)
+            arg = next((e for e in extras if isinstance(e, Arg)), arg)
+        elif get_origin(hint) in (Union, types.UnionType):
+            others = [a for a in get_args(hint) if a is not types.NoneType]
+            optional = optional or len(others) < len(get_args(hint))
+            hint = others[0] if len(others) == 1 else object
+        else:
+            return hint, arg, optional
+
+
+def _out_of_range(arg: Arg, value: Any) -> str:
     if arg.choices is not None and value not in arg.choices:
-        return value, f"{value!r} is not one of the choices"
+        return f"{value!r:.80} is not one of the choices"
     if arg.min is not None and value < arg.min:
-        return value, f"{value!r} is below {arg.min}"
+        return f"{value!r:.80} is below {arg.min}"
     if arg.max is not None and value > arg.max:
-        return value, f"{value!r} is above {arg.max}"
-    return value, ""
+        return f"{value!r:.80} is above {arg.max}"
+    return ""
 
 
-def _convert(kind: type, value: Any) -> Any:
-    if value is None or kind is object or (isinstance(value, kind) and type(value) is not bool):
-        return value
+def _convert(kind: type, items: type, value: Any) -> Any:
+    if kind in (list, tuple):
+        return [_convert(items, object, item) for item in _to_list(value)]
     if kind is bool:
         return _to_bool(value)
     if kind in (int, float):
-        if isinstance(value, bool):
-            raise ValueError(value)
-        return kind(value)
-    if kind in (list, tuple) and isinstance(value, str):
-        return [part.strip() for part in value.split(",") if part.strip()]
-    if kind in (list, tuple) and isinstance(value, Sequence):
-        return list(value)
-    if kind is str and isinstance(value, int | float):
+        return _to_number(kind, value)
+    if isinstance(value, kind):
+        return value
+    if kind is str and isinstance(value, int | float) and not isinstance(value, bool):
         return str(value)
     raise ValueError(value)
+
+
+def _to_list(value: Any) -> Sequence[Any]:
+    if isinstance(value, str):
+        return [part.strip() for part in value.split(",") if part.strip()]
+    if isinstance(value, Sequence) and not isinstance(value, bytes):
+        return value
+    raise ValueError(value)
+
+
+def _to_number(kind: type, value: Any) -> int | float:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise TypeError(value)
+    if kind is int and isinstance(value, float) and not value.is_integer():
+        raise ValueError(value)
+    number: int | float = kind(value)
+    if isinstance(number, float) and not math.isfinite(number):
+        raise ValueError(value)
+    return number
 
 
 def _to_bool(value: Any) -> bool:
