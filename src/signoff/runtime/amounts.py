@@ -1,0 +1,53 @@
+"""Durations, counts and money in the words people read them in. Unknown is never 0."""
+
+from __future__ import annotations
+
+from signoff.core.spend import Spend
+
+
+def duration(seconds: float) -> str:
+    """Returns `0.4s`, `12.3s`, `2m 05s`, `1h 02m` or `3d 04h`."""
+    seconds = max(0.0, seconds)
+    if seconds < 59.95:
+        return f"{seconds:.1f}s"
+    whole = round(seconds)
+    if whole < 3600:
+        return f"{whole // 60}m {whole % 60:02d}s"
+    if whole < 86400:
+        return f"{whole // 3600}h {whole % 3600 // 60:02d}m"
+    return f"{whole // 86400}d {whole % 86400 // 3600:02d}h"
+
+
+def money(usd: float | None) -> str:
+    """Returns an amount with as many digits as it needs to be more than nothing."""
+    if usd is None:
+        return "$?"
+    if 0 < usd < 0.0001:
+        return "<$0.0001"
+    if usd >= 1 or usd == 0:
+        return f"${usd:.2f}"
+    cents, rest = f"{usd:.4f}"[:4], f"{usd:.4f}"[4:].rstrip("0")
+    return f"${cents}{rest}"
+
+
+def count(number: int, noun: str) -> str:
+    """Returns `1 call`, `1,204 tokens`."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def spend_words(spend: Spend) -> str:
+    """Returns what a run cost in one line; what nobody reported is said to be unknown."""
+    parts = [count(spend.calls, "call")]
+    if spend.calls == 0:
+        return parts[0]
+    parts.append(_partly(count(spend.known_tokens, "token"), spend.unknown_tokens, "tokens"))
+    parts.append(_partly(money(spend.known_usd), spend.unknown_usd, "cost"))
+    return " · ".join(parts)
+
+
+def _partly(known: str, unknown: int, noun: str) -> str:
+    if not unknown:
+        return known
+    if known in ("0 tokens", "$0.00"):
+        return f"{noun} unknown"
+    return f"at least {known}"

@@ -1,0 +1,217 @@
+"""Tells a run's events in plain lines, for logs and for terminals that are none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from signoff.core import events as ev
+from signoff.core.effects import Kind
+from signoff.core.outcome import Status
+from signoff.core.spend import Usage
+from signoff.runtime.amounts import count, duration, money
+from signoff.runtime.timeline import Running, Timeline, Visit, label_of, readable
+
+
+class Weight(StrEnum):
+    """How much a line matters to somebody who watches."""
+
+    DETAIL = "detail"
+    NEWS = "news"
+    TROUBLE = "trouble"
+
+
+class Line(NamedTuple):
+    """One thing that happened, in words."""
+
+    at: float
+    text: str
+    weight: Weight = Weight.NEWS
+
+
+Told = Iterator[tuple[str, Weight]]
+
+
+class Narrator:
+    """Follows one run and puts its events into words."""
+
+    def __init__(self, timeline: Timeline | None = None) -> None:
+        self.timeline = timeline if timeline is not None else Timeline()
+
+    def tell(self, event: ev.Event) -> list[Line]:
+        """Returns what there is to say about an event, in order."""
+        before = self.timeline.current
+        ended = self.timeline.running.get(getattr(event, "id", ""))
+        self.timeline.apply(event)
+        how = _WORDS.get(event.tag)
+        if how is None:
+            return []
+        scene = _Scene(self.timeline, before, ended)
+        return [Line(event.at, text, weight) for text, weight in how(scene, event)]
+
+
+class _Scene(NamedTuple):
+    line: Timeline
+    before: Visit | None
+    """The visit under way when the event came."""
+    ended: Running | None
+    """What was under way under the event's id."""
+
+    @property
+    def step(self) -> str:
+        return self.before.step if self.before else ""
+
+
+def _run_started(scene: _Scene, event: ev.RunStarted) -> Told:
+    yield f"workflow {event.workflow} started", Weight.NEWS
+    yield from _entered(scene.line.current)
+
+
+def _run_resumed(scene: _Scene, _event: ev.RunResumed) -> Told:
+    where = f" at {scene.step}" if scene.before else ""
+    yield f"resumed{where}", Weight.NEWS
+
+
+def _run_stopped(_scene: _Scene, event: ev.RunStopped) -> Told:
+    fine = event.status in (Status.COMPLETED, Status.WAITING, Status.PARKED)
+    reason = f": {event.reason}" if event.reason else ""
+    yield (
+        f"{event.status.value.replace('_', ' ')}{reason}",
+        Weight.NEWS if fine else Weight.TROUBLE,
+    )
+
+
+def _limits_changed(_scene: _Scene, event: ev.LimitsChanged) -> Told:
+    listed = ", ".join(f"{name} {value:g}" for name, value in event.limits.items())
+    yield f"limits are now: {listed or 'none'}", Weight.NEWS
+
+
+def _definition_adopted(_scene: _Scene, event: ev.DefinitionAdopted) -> Told:
+    yield f"goes on with the changed definition {event.definition[:12]}", Weight.NEWS
+
+
+def _attempt_failed(scene: _Scene, event: ev.AttemptFailed) -> Told:
+    yield f"{scene.step}: fell short, is tried again: {event.problem}", Weight.TROUBLE
+
+
+def _escalated(scene: _Scene, event: ev.Escalated) -> Told:
+    yield f"{scene.step}: a person has to decide: {event.problem}", Weight.TROUBLE
+
+
+def _attempt_opened(scene: _Scene, event: ev.AttemptOpened) -> Told:
+    yield f"{scene.step}: a person sent it back: {event.feedback}", Weight.NEWS
+
+
+def _limit_lifted(_scene: _Scene, event: ev.LimitLifted) -> Told:
+    yield f"a person lets {event.way} go on", Weight.NEWS
+
+
+def _step_finished(scene: _Scene, event: ev.StepFinished) -> Told:
+    took = f" in {duration(scene.before.seconds)}" if scene.before else ""
+    yield f"{scene.step}: {event.outcome.value}{took}", Weight.NEWS
+    if event.to is not None:
+        yield from _entered(scene.line.current)
+
+
+def _effect_started(scene: _Scene, event: ev.EffectStarted) -> Told:
+    again = f", attempt {event.attempt}" if event.attempt > 1 else ""
+    match event.kind:
+        case Kind.WAIT:
+            yield f"{scene.step}: waits for a person ({label_of(event)})", Weight.NEWS
+        case Kind.ASK | Kind.COMMAND:
+            verb = "asks" if event.kind is Kind.ASK else "runs"
+            who = scene.line.running[event.id].label
+            yield f"{_where(scene, event.id)}: {verb} {who}{again}", Weight.DETAIL
+
+
+def _effect_finished(scene: _Scene, event: ev.EffectFinished) -> Told:
+    if scene.ended is None:
+        return
+    where, who = _where(scene, event.id), scene.ended.label
+    if event.error is not None:
+        yield f"{where}: {who} failed: {event.error.get('message', '')}", Weight.TROUBLE
+        return
+    took = duration(event.at - scene.ended.started_at)
+    weight = Weight.DETAIL if scene.ended.fan else Weight.NEWS
+    match scene.ended.kind:
+        case Kind.ASK:
+            yield f"{where}: {who} answered in {took}{_usage(event.usage)}", weight
+        case Kind.COMMAND:
+            code = event.reply.get("code") if isinstance(event.reply, dict) else None
+            yield f"{where}: {who} exited with {code} in {took}", weight
+        case Kind.WRITE:
+            yield f"{where}: wrote {who}", weight
+        case Kind.WAIT:
+            yield f"{where}: {_answered(event.reply)}", Weight.NEWS
+
+
+def _item_finished(scene: _Scene, event: ev.ItemFinished) -> Told:
+    fan = scene.line.fans.get(readable(event.scope.rpartition("[")[0]))
+    if fan is None:
+        return
+    # Said one by one, a thousand items would drown everything else.
+    last = len(fan.done) == fan.size and not scene.line.running
+    weight = Weight.NEWS if last else Weight.DETAIL
+    yield f"{scene.step}: {fan.name} {len(fan.done)}/{fan.size}", weight
+
+
+def _item_failed(scene: _Scene, event: ev.ItemFailed) -> Told:
+    yield f"{scene.step} {readable(event.scope)}: failed: {event.problem}", Weight.TROUBLE
+
+
+_WORDS: dict[str, Callable[[_Scene, Any], Told]] = {
+    ev.RunStarted.tag: _run_started,
+    ev.RunResumed.tag: _run_resumed,
+    ev.RunStopped.tag: _run_stopped,
+    ev.LimitsChanged.tag: _limits_changed,
+    ev.DefinitionAdopted.tag: _definition_adopted,
+    ev.AttemptFailed.tag: _attempt_failed,
+    ev.Escalated.tag: _escalated,
+    ev.AttemptOpened.tag: _attempt_opened,
+    ev.LimitLifted.tag: _limit_lifted,
+    ev.StepFinished.tag: _step_finished,
+    ev.EffectStarted.tag: _effect_started,
+    ev.EffectFinished.tag: _effect_finished,
+    ev.ItemFinished.tag: _item_finished,
+    ev.ItemFailed.tag: _item_failed,
+}
+
+
+def _entered(visit: Visit | None) -> Told:
+    if visit is None:
+        return
+    marks = []
+    if visit.visit > 1:
+        marks.append(f"visit {visit.visit}")
+    if visit.iteration > 1:
+        marks.append(f"iteration {visit.iteration}")
+    tail = f" ({', '.join(marks)})" if marks else ""
+    yield f"{visit.step}: begins{tail}", Weight.NEWS
+
+
+def _where(scene: _Scene, effect: str) -> str:
+    """Names the step, and inside a fan-out the item."""
+    scope = readable(effect.rpartition("/")[0])
+    return f"{scene.step} {scope}" if scope else scene.step
+
+
+def _usage(data: dict[str, Any] | None) -> str:
+    if data is None:
+        return ""
+    usage = Usage(**data)
+    parts = []
+    if usage.tokens is not None:
+        parts.append(count(usage.tokens, "token"))
+    if usage.usd is not None:
+        parts.append(money(usage.usd))
+    return f" ({', '.join(parts)})" if parts else ""
+
+
+def _answered(reply: Any) -> str:
+    if not isinstance(reply, dict):
+        return "answered"
+    value = reply.get("value")
+    said = {True: "approved", False: "rejected"}.get(value) if isinstance(value, bool) else None
+    short = said or f"answered {str(value).splitlines()[0][:60]!r}" if value != "" else "answered"
+    return f"{short} by {reply['by']}" if reply.get("by") else str(short)

@@ -1,0 +1,75 @@
+"""Observers that need no terminal: one for Python's logging, one for a file of JSON lines."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections import defaultdict
+from pathlib import Path
+from typing import Any, TextIO
+
+from signoff.core import events as ev
+from signoff.runtime.narration import Narrator, Weight
+from signoff.runtime.ports import Notice, Progress, Recorded, Retrying
+
+LOGGER = "signoff.run"
+
+_LEVELS = {
+    Weight.DETAIL: logging.DEBUG,
+    Weight.NEWS: logging.INFO,
+    Weight.TROUBLE: logging.WARNING,
+}
+
+
+class LoggingObserver:
+    """Tells runs to a logger; prompts, replies and parameters stay out of it."""
+
+    def __init__(self, logger: logging.Logger | None = None) -> None:
+        self._logger = logger if logger is not None else logging.getLogger(LOGGER)
+        self._narrators: defaultdict[str, Narrator] = defaultdict(Narrator)
+
+    def notice(self, notice: Notice) -> None:
+        """Logs one notice, each line with the run's name before it."""
+        match notice:
+            case Recorded(run=run, events=events):
+                self._tell(run, events)
+            case Progress(run=run, step=step, text=text):
+                self._logger.debug("%s: %s: %s", run, step, text)
+            case Retrying(run=run, effect=effect, error=error, seconds=seconds):
+                self._logger.warning("%s: %s: %s; again in %.1fs", run, effect, error, seconds)
+
+    def _tell(self, run: str, events: Any) -> None:
+        narrator = self._narrators[run]
+        for event in events:
+            for line in narrator.tell(event):
+                self._logger.log(_LEVELS[line.weight], "%s: %s", run, line.text)
+            if isinstance(event, ev.RunStopped):
+                # A process that drives thousands of runs must not remember them all.
+                self._narrators.pop(run, None)
+
+
+class JsonlObserver:
+    """Appends everything that happens to a file, one JSON object per line."""
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._file: TextIO = path.open("a", encoding="utf-8")
+
+    def notice(self, notice: Notice) -> None:
+        """Writes one notice; what is written can be read at once by whoever follows."""
+        match notice:
+            case Recorded(run=run, events=events):
+                lines = [{"run": run, **ev.to_json(event)} for event in events]
+            case Progress(run=run, step=step, scope=scope, text=text):
+                lines = [{"run": run, "e": "progress", "step": step, "scope": scope, "text": text}]
+            case Retrying(run=run, effect=effect, error=error, seconds=seconds):
+                told = {"effect": effect, "error": error, "seconds": seconds}
+                lines = [{"run": run, "e": "retrying", **told}]
+            case _:
+                return
+        self._file.write("".join(f"{json.dumps(line)}\n" for line in lines))
+        self._file.flush()
+
+    def close(self) -> None:
+        """Lets go of the file."""
+        self._file.close()

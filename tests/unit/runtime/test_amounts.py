@@ -1,0 +1,54 @@
+import pytest
+
+from signoff.core.spend import Spend, Usage
+from signoff.runtime.amounts import duration, money, spend_words
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0.04, "0.0s"),
+        (12.34, "12.3s"),
+        (59.96, "1m 00s"),
+        (125, "2m 05s"),
+        (3725, "1h 02m"),
+        (100_000, "1d 03h"),
+        (-1, "0.0s"),
+    ],
+)
+def test_a_duration_is_as_exact_as_a_person_needs(seconds: float, words: str) -> None:
+    """`3725.123s` makes people reach for a calculator."""
+    assert duration(seconds) == words
+
+
+@pytest.mark.parametrize(
+    ("usd", "words"),
+    [
+        (None, "$?"),
+        (0, "$0.00"),
+        (0.00001, "<$0.0001"),
+        (0.0042, "$0.0042"),
+        (0.5, "$0.50"),
+        (12.346, "$12.35"),
+    ],
+)
+def test_a_small_amount_is_not_shown_as_nothing(usd: float | None, words: str) -> None:
+    """A hundred calls at half a cent are not free."""
+    assert money(usd) == words
+
+
+def test_what_nobody_reported_is_said_to_be_unknown() -> None:
+    """Unknown cost shown as $0.00 is how bills surprise people."""
+    spend = Spend(calls=1)
+    spend.add(None)
+
+    assert spend_words(spend) == "1 call · tokens unknown · cost unknown"
+
+
+def test_a_partly_known_cost_is_a_lower_bound() -> None:
+    """The known part helps; presented as the whole it would mislead."""
+    spend = Spend(calls=2)
+    spend.add(Usage(1000, 200, 0.5))
+    spend.add(None)
+
+    assert spend_words(spend) == "2 calls · at least 1,200 tokens · at least $0.50"

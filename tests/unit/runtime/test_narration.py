@@ -1,0 +1,99 @@
+from signoff.core import events as ev
+from signoff.core.effects import EffectId, Kind
+from signoff.core.outcome import Outcome, Status
+from signoff.runtime.narration import Narrator, Weight
+
+STARTED = ev.RunStarted("review", "d", "draft", {"topic": "secret plans"}, at=0)
+
+
+def told(*events: ev.Event) -> list[str]:
+    narrator = Narrator()
+    return [line.text for event in events for line in narrator.tell(event)]
+
+
+def ask(at: float, effect: str = "ask#1") -> ev.EffectStarted:
+    payload = {"agent": "claude", "model": "large", "prompt": "secret plans"}
+    return ev.EffectStarted(EffectId(effect), Kind.ASK, "d", payload, at=at)
+
+
+def test_a_short_run_is_told_from_beginning_to_end() -> None:
+    """Whoever reads the log of a server sees what happened without any other tool."""
+    usage = {"tokens_in": 1000, "tokens_out": 204, "usd": 0.0123}
+
+    lines = told(
+        STARTED,
+        ask(1),
+        ev.EffectFinished(EffectId("ask#1"), {"text": "t"}, usage=usage, at=3),
+        ev.StepFinished(Outcome.OK, "draft/ok", "draft", iteration=2, at=4),
+        ev.StepFinished(Outcome.OK, "draft/ok", None, iteration=2, at=5),
+        ev.RunStopped(Status.COMPLETED, at=5),
+    )
+
+    assert lines == [
+        "workflow review started",
+        "draft: begins",
+        "draft: asks claude (large)",
+        "draft: claude (large) answered in 2.0s (1,204 tokens, $0.0123)",
+        "draft: ok in 4.0s",
+        "draft: begins (visit 2, iteration 2)",
+        "draft: ok in 1.0s",
+        "completed",
+    ]
+
+
+def test_prompts_and_parameters_are_not_repeated() -> None:
+    """Logs travel further than prompts may."""
+    assert "secret" not in " ".join(told(STARTED, ask(1)))
+
+
+def test_trouble_weighs_more_than_news() -> None:
+    """A quiet log still has to show what went wrong."""
+    narrator = Narrator()
+    narrator.tell(STARTED)
+    narrator.tell(ask(1))
+
+    (line,) = narrator.tell(
+        ev.EffectFinished(EffectId("ask#1"), error={"message": "no quota"}, at=2)
+    )
+
+    assert line.text == "draft: claude (large) failed: no quota"
+    assert line.weight is Weight.TROUBLE
+
+
+def test_items_of_a_fan_out_are_details_until_the_last() -> None:
+    """A thousand lines would hide the one that matters."""
+    narrator = Narrator()
+    fan = ev.EffectStarted(EffectId("critics#1"), Kind.MAP, "d", {"items": 2}, at=1)
+    for event in (STARTED, fan):
+        narrator.tell(event)
+
+    (first,) = narrator.tell(ev.ItemFinished("critics#1[0]", at=2))
+    (last,) = narrator.tell(ev.ItemFinished("critics#1[1]", at=3))
+
+    assert (first.text, first.weight) == ("draft: critics 1/2", Weight.DETAIL)
+    assert (last.text, last.weight) == ("draft: critics 2/2", Weight.NEWS)
+
+
+def test_an_answer_says_who_gave_it() -> None:
+    """Approvals are read in logs by people who look for who approved."""
+    wait = ev.EffectStarted(EffectId("wait#1"), Kind.WAIT, "d", {"kind": "approval"}, at=1)
+    reply = {"value": True, "text": "fine", "by": "ann", "at": 2.0}
+
+    lines = told(STARTED, wait, ev.EffectFinished(EffectId("wait#1"), reply, at=2))
+
+    assert lines[-2:] == ["draft: waits for a person (approval)", "draft: approved by ann"]
+
+
+def test_an_item_is_named_without_the_engines_numbers() -> None:
+    """`critics#1[3]~2` means nothing to a person."""
+    lines = told(STARTED, ev.ItemFailed("critics#1[3]", "bad JSON", at=1))
+
+    assert lines[-1] == "draft critics[3]: failed: bad JSON"
+
+
+def test_every_kind_of_event_has_been_thought_of() -> None:
+    """A new event that nobody put into words would be missing from logs without a sign."""
+    silent = {"step_begun", "step_worked", "effect_running"}
+    from signoff.runtime.narration import _WORDS
+
+    assert set(ev.KINDS) - set(_WORDS) == silent

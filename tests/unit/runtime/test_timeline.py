@@ -1,0 +1,145 @@
+from typing import Any
+
+from signoff.core import events as ev
+from signoff.core.effects import EffectId, Kind
+from signoff.core.outcome import Outcome, Status
+from signoff.runtime.timeline import Timeline
+
+
+def started(at: float = 0.0, **more: Any) -> ev.RunStarted:
+    return ev.RunStarted("review", "d", "draft", {}, at=at, **more)
+
+
+def moved(at: float, to: str | None, *, iteration: int = 1) -> ev.StepFinished:
+    return ev.StepFinished(Outcome.OK, "x/ok", to, iteration=iteration, at=at)
+
+
+def asked(at: float, effect: str, attempt: int = 1, **more: Any) -> ev.EffectStarted:
+    payload = {"agent": "claude", "prompt": "p"} if attempt == 1 else None
+    return ev.EffectStarted(EffectId(effect), Kind.ASK, "d", payload, attempt, at=at, **more)
+
+
+def answered(at: float, effect: str, usd: float | None = 0.5) -> ev.EffectFinished:
+    usage = {"tokens_in": 1, "tokens_out": 2, "usd": usd} if usd is not None else None
+    return ev.EffectFinished(EffectId(effect), {"text": "t"}, usage=usage, at=at)
+
+
+def test_a_visit_knows_its_number_round_outcome_and_duration() -> None:
+    """`show` lists exactly these for every step."""
+    line = Timeline().follow(
+        [started(10), moved(13, "judge"), moved(14, "draft", iteration=2), moved(20, None)]
+    )
+
+    first, second, third = line.visits
+    assert (first.step, first.visit, first.iteration, first.seconds) == ("draft", 1, 1, 3)
+    assert (second.step, second.seconds, second.to) == ("judge", 1, "draft")
+    assert (third.visit, third.iteration, third.outcome) == (2, 2, Outcome.OK)
+
+
+def test_time_spent_waiting_for_a_person_is_not_time_at_work() -> None:
+    """A step that waited over the weekend did not take three days."""
+    line = Timeline().follow(
+        [started(0), ev.RunStopped(Status.WAITING, at=5), ev.RunResumed(at=1000), moved(1002, None)]
+    )
+
+    assert line.visits[0].seconds == 7
+    assert line.seconds() == 7
+
+
+def test_a_process_that_died_is_counted_until_its_last_sign_of_life() -> None:
+    """The night until somebody resumed the run was nobody's work."""
+    line = Timeline().follow([started(0), asked(4, "ask#1"), ev.RunResumed(at=1000)])
+
+    assert line.visits[0].seconds == 4
+    assert line.running == {}
+
+
+def test_what_is_under_way_names_who_works_and_since_when() -> None:
+    """It is what people stare at while they wait."""
+    line = Timeline().follow([started(0), asked(1, "a#1"), asked(2, "b#1"), answered(3, "a#1")])
+
+    (running,) = line.running.values()
+    assert (running.id, running.label, running.started_at) == ("b#1", "claude", 2)
+
+
+def test_a_second_attempt_keeps_the_name_of_who_is_asked() -> None:
+    """The journal does not repeat a payload, and `agent` alone says nothing."""
+    line = Timeline().follow([started(0), asked(1, "a#1"), ev.RunResumed(at=2), asked(3, "a#1", 2)])
+
+    assert line.running["a#1"].label == "claude"
+    assert line.running["a#1"].attempt == 2
+
+
+def test_a_fan_out_says_how_many_items_are_done_of_how_many() -> None:
+    """With a limit on concurrency most items have not even begun."""
+    fan = ev.EffectStarted(EffectId("critics#1"), Kind.MAP, "d", {"items": 8}, at=1)
+
+    line = Timeline().follow(
+        [
+            started(0),
+            fan,
+            asked(1, "critics#1[0]/ask#1"),
+            asked(1, "critics#1[1]~2/ask#1"),
+            answered(2, "critics#1[0]/ask#1"),
+            ev.ItemFinished("critics#1[0]", "r", at=2),
+            ev.ItemFinished("critics#1[1]/inner#1[5]", "r", at=2),
+        ]
+    )
+
+    critics = line.fans["critics"]
+    assert (len(critics.done), critics.size) == (1, 8)
+    (running,) = line.running.values()
+    assert (running.fan, running.item) == ("critics", 1)
+
+
+def test_a_fan_out_is_forgotten_with_its_step() -> None:
+    """The next step's view would show critics that ended long ago."""
+    line = Timeline().follow([started(0), asked(1, "c#1[0]/ask#1"), moved(2, "judge")])
+
+    assert line.fans == {}
+    assert line.running == {}
+
+
+def test_a_call_of_unknown_price_makes_the_total_unknown() -> None:
+    """A view that shows $0.50 here would lie about a bill."""
+    line = Timeline().follow(
+        [started(0), asked(1, "a#1"), answered(2, "a#1"), asked(3, "b#1"), answered(4, "b#1", None)]
+    )
+
+    assert line.spend.calls == 2
+    assert line.spend.usd is None
+    assert line.spend.known_usd == 0.5
+
+
+def test_a_repeated_call_counts_what_the_first_one_cost() -> None:
+    """The journal knows what a failed attempt cost; the view must agree with `show`."""
+    line = Timeline().follow(
+        [started(0), asked(1, "a#1"), asked(2, "a#1", 2, lost={"usd": 0.25}), answered(3, "a#1")]
+    )
+
+    assert line.spend.calls == 2
+    assert line.spend.usd == 0.75
+
+
+def test_attempts_and_their_reason_belong_to_the_visit() -> None:
+    """People want to see that the third try is under way, and why."""
+    line = Timeline().follow([started(0), ev.AttemptFailed("too short", at=1)])
+
+    assert line.visits[0].attempts == 2
+    assert line.visits[0].feedback == "too short"
+
+
+def test_effects_are_counted_by_kind_and_once() -> None:
+    """A retried call is still one thing the step asked for."""
+    line = Timeline().follow([started(0), asked(1, "a#1"), asked(2, "a#1", 2), asked(3, "b#1")])
+
+    assert line.visits[0].effects == {"ask": 2}
+
+
+def test_the_visit_under_way_grows_with_the_clock() -> None:
+    """Elapsed time that stands still looks like a hang."""
+    line = Timeline().follow([started(10)])
+    visit = line.visits[0]
+
+    assert line.visit_seconds(visit, now=14) == 4
+    assert line.seconds(now=14) == 4
