@@ -6,11 +6,10 @@ to the port, so handlers run unchanged under the engine, in a test, or elsewhere
 
 from __future__ import annotations
 
-import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypeVar
 
 from signoff.core.effects import (
     AgentRequest,
@@ -24,6 +23,8 @@ from signoff.core.effects import (
 from signoff.core.requests import Answer, Request
 from signoff.errors import UsageError
 
+T = TypeVar("T")
+
 ItemHandler = Callable[["StepContext", Any], Any]
 """`(ctx, item) -> result`, plain or async; the result is stored."""
 
@@ -36,6 +37,30 @@ class Failure:
 
     error: str
     index: int
+
+
+class Chance(Protocol):
+    """A source of chance; `random.Random` is one."""
+
+    def random(self) -> float:
+        """Returns a number from 0 up to 1."""
+        ...
+
+    def uniform(self, a: float, b: float) -> float:
+        """Returns a number between two others."""
+        ...
+
+    def randint(self, a: int, b: int) -> int:
+        """Returns a whole number between two others, both included."""
+        ...
+
+    def choice(self, seq: Sequence[T]) -> T:
+        """Returns one of several."""
+        ...
+
+    def shuffle(self, x: list[Any]) -> None:
+        """Puts a list into another order."""
+        ...
 
 
 class EffectPort(Protocol):
@@ -57,8 +82,8 @@ class EffectPort(Protocol):
         """Suspends the run until a time."""
         ...
 
-    def seed(self, ctx: StepContext) -> str:
-        """Returns a text to derive chance from, the same on every replay."""
+    def random(self, ctx: StepContext) -> Chance:
+        """Returns a source of chance that is the same on every replay."""
         ...
 
     def progress(self, ctx: StepContext, message: str) -> None:
@@ -142,10 +167,11 @@ class StepContext:
         """Runs a program in a process group of its own and returns what it printed."""
         if isinstance(argv, str) or not argv:
             raise UsageError("command() takes a list: the program, then its arguments")
-        payload: dict[str, Any] = {"argv": [str(a) for a in argv]}
-        for name, value in (("cwd", cwd), ("stdin", stdin), ("env", env and dict(env))):
-            if value is not None:
-                payload[name] = value
+        settings = {"cwd": cwd, "stdin": stdin, "env": dict(env) if env else None}
+        payload: dict[str, Any] = {
+            "argv": [str(a) for a in argv],
+            **{name: value for name, value in settings.items() if value is not None},
+        }
         return self._perform(Effect(Kind.COMMAND, key, payload, OnCrash(on_crash), timeout))
 
     def write(self, path: str, text: str, *, key: str | None = None) -> Awaitable[Written]:
@@ -179,8 +205,10 @@ class StepContext:
 
     def park(self, until: datetime | timedelta, *, key: str = "park") -> Awaitable[None]:
         """Puts the run to sleep until a time; `resume --due` wakes it."""
-        moment = until.timestamp() if isinstance(until, datetime) else (
-            self._port().now(self) + until.total_seconds()
+        moment = (
+            until.timestamp()
+            if isinstance(until, datetime)
+            else (self._port().now(self) + until.total_seconds())
         )
         return self._port().park(self, moment, key)
 
@@ -188,9 +216,9 @@ class StepContext:
         """Returns the time as it was when this was first asked; replays get the same."""
         return datetime.fromtimestamp(self._port().now(self)).astimezone()
 
-    def random(self) -> random.Random:
+    def random(self) -> Chance:
         """Returns a source of chance that is the same on every replay."""
-        return random.Random(self._port().seed(self))  # noqa: S311  # chance, not secrecy
+        return self._port().random(self)
 
     def progress(self, message: str) -> None:
         """Tells whoever watches what is going on; nothing is recorded."""

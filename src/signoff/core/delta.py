@@ -71,6 +71,14 @@ def _storable(key: str, value: Any) -> Any:
         raise NotSerialisable(f"state {key!r}: {error}") from None
 
 
+def merged(state: Mapping[str, Any], delta: Delta) -> dict[str, Any]:
+    """Returns what the state would be after a delta, and changes nothing."""
+    after = {**state, **delta.get("set", {})}
+    for key, tail in delta.get("append", {}).items():
+        after[key] = [*after.get(key, ()), *tail]
+    return after
+
+
 def _extends(old: list[Any], new: list[Any]) -> bool:
     """Tells whether `new` begins with all of `old`."""
     if len(new) < len(old):

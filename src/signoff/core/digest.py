@@ -7,16 +7,15 @@ formatting do not count.
 
 from __future__ import annotations
 
-import ast
 import hashlib
-import inspect
 import json
-import textwrap
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from signoff.core.code import describe_code, name_of
 from signoff.core.edges import declared_edges
-from signoff.core.step import Condition, Edge, StepDef
+from signoff.core.step import Condition, Edge, Gate, StepDef
+from signoff.errors import NotSerialisable
 
 if TYPE_CHECKING:
     from signoff.core.workflow import Workflow
@@ -27,7 +26,13 @@ SHORT = 12
 
 def digest(value: Any) -> str:
     """Returns the sha256 of a JSON value in canonical form."""
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    try:
+        text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise NotSerialisable(
+            f"a value has no digest ({error}); use strings, numbers, booleans, None, lists and "
+            "dicts with string keys"
+        ) from error
     return text_digest(text)
 
 
@@ -67,12 +72,20 @@ def _describe_step(step: StepDef) -> dict[str, Any]:
         "retries": step.retries,
         "timeout": step.timeout,
         "limits": step.limits.to_json(),
-        "gate": step.gate.prompt if step.gate else None,
+        "gate": _describe_gate(step.gate),
     }
 
 
 def _describe_edge(edge: Edge) -> list[Any]:
     return [edge.to, edge.bound, edge.starts_iteration, edge.on_limit, edge.resets]
+
+
+def _describe_gate(gate: Gate | None) -> list[Any] | None:
+    """Says what its edges do not: what a person is shown and must write."""
+    if gate is None:
+        return None
+    explained = [o.label for o in gate.options if o.requires_input]
+    return [gate.prompt, list(gate.context), explained]
 
 
 def _describe_condition(condition: Condition) -> list[str]:
@@ -88,16 +101,5 @@ def _describe_handler(handler: Any) -> Any:
 
 
 def _code(function: Callable[..., Any]) -> str:
-    """Identifies a function's code; a notation's compiled one says it itself."""
-    own = getattr(function, "definition", None)
-    if own is not None:
-        return digest(own)
-    name = getattr(function, "__qualname__", type(function).__qualname__)
-    try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
-        return f"{name}:{text_digest(ast.dump(tree))}"
-    except (OSError, TypeError, SyntaxError, ValueError):
-        # No source (typed at a prompt) or a lambda in the middle of an expression.
-        code = getattr(function, "__code__", None)
-        body = (code.co_code.hex(), repr(code.co_names)) if code else ("", "")
-        return f"{name}:{text_digest(''.join(body))}"
+    """Identifies a function; its code is digested, since it may hold what is nobody's business."""
+    return f"{name_of(function)}:{digest(describe_code(function))}"

@@ -108,16 +108,15 @@ def edge_table(steps: Sequence[StepDef], entry: str) -> EdgeTable:
 def _back_edges(ways: Sequence[Way], entry: str) -> set[str]:
     """Walks depth first, without recursion; an edge to a step still on the path loops."""
     out: dict[str, list[Way]] = {}
-    for way in ways:
-        out.setdefault(way.step, []).append(way)
+    for each in ways:
+        out.setdefault(each.step, []).append(each)
     found: set[str] = set()
     seen = {entry}
     path = [(entry, iter(out.get(entry, ())))]
     on_path = {entry}
     while path:
         step, rest = path[-1]
-        way = next(rest, None)
-        if way is None:
+        if (way := next(rest, None)) is None:
             path.pop()
             on_path.discard(step)
         elif isinstance(way.to, End) or way.to is None:

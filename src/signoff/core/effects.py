@@ -17,6 +17,12 @@ EffectId = NewType("EffectId", str)
 """Scope path, key and ordinal within one step attempt: `critics[3]/ask#1`."""
 
 
+def scope_of(identity: str) -> str:
+    """Returns the fan-out item an effect belongs to; keys hold no brackets, so the last one ends it."""
+    end = identity.rfind("]")
+    return "" if end < 0 else identity[: identity.index("/", end)]
+
+
 class Kind(StrEnum):
     """The kinds of effect the engine knows."""
 
@@ -24,6 +30,8 @@ class Kind(StrEnum):
     COMMAND = "command"
     WRITE = "write"
     WAIT = "wait"
+    PARK = "park"
+    MAP = "map"
     NOW = "now"
 
 
@@ -87,10 +95,18 @@ class Reply:
     """Who answered in the end, when a fallback stood in."""
 
     def to_json(self) -> dict[str, Any]:
-        """Returns only what is set, the usage left to the ledger's field."""
-        values = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "usage"}
+        """Returns only what is set."""
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
         kept = {name: value for name, value in values.items() if value not in (None, {})}
+        if self.usage is not None:
+            kept["usage"] = self.usage.to_json()
         return {**kept, "text": self.text}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Reply:
+        """Reads what `to_json` wrote."""
+        usage = data.get("usage")
+        return cls(**{**data, "usage": Usage(**usage) if usage is not None else None})
 
 
 @dataclass(frozen=True, slots=True)

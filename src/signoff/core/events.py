@@ -153,6 +153,8 @@ class EffectStarted(Event):
     payload: Any = None
     attempt: int = 1
     on_crash: str = "rerun"
+    lost: dict[str, Any] | None = None
+    """What the attempt before this one cost, when it is known."""
 
 
 @dataclass(slots=True)
@@ -188,11 +190,14 @@ class ItemFinished(Event):
 
 @dataclass(slots=True)
 class ItemFailed(Event):
-    """One attempt at an item of a fan-out fell short."""
+    """One attempt at an item of a fan-out failed."""
 
     tag: ClassVar[str] = "item_failed"
     scope: str
     problem: str
+    fresh: bool = False
+    """Whether the next attempt starts anew, knowing the problem. Otherwise it redoes only the
+    effects that failed, and what succeeded is kept."""
 
 
 KINDS: dict[str, type[Event]] = {

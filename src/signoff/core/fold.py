@@ -14,7 +14,7 @@ from typing import Any
 
 from signoff.core import events as ev
 from signoff.core.delta import Delta, apply
-from signoff.core.effects import Kind
+from signoff.core.effects import Kind, scope_of
 from signoff.core.frozen import FrozenDict, freeze
 from signoff.core.outcome import Outcome, Status
 from signoff.core.spend import Limits, Spend, Usage
@@ -80,12 +80,14 @@ class RunState:
     outcome: Outcome | None = None
     """How the last finished step ended."""
     pending: Pending | None = None
-    effects: dict[str, EffectRecord] = field(default_factory=dict)
-    """Of the current attempt only; a finished step needs none of them."""
+    effects: dict[str, dict[str, EffectRecord]] = field(default_factory=dict)
+    """Of the current attempt only, by scope and id; a finished step or item needs none."""
     items: dict[str, Any] = field(default_factory=dict)
     """Results of finished fan-out items of the current attempt, by scope."""
     item_failures: dict[str, list[str]] = field(default_factory=dict)
     """Why attempts at fan-out items fell short, by scope."""
+    forgiven: dict[str, int] = field(default_factory=dict)
+    """How many of those were before the last resume, which grants each item new attempts."""
     spend: Spend = field(default_factory=Spend)
     visit_spend: Spend = field(default_factory=Spend)
     started_at: float = 0.0
@@ -97,6 +99,10 @@ class RunState:
     def visit(self) -> int:
         """Which time the current step is being visited."""
         return self.visits.get(self.step or "", 0)
+
+    def effect(self, identity: str) -> EffectRecord | None:
+        """Returns what is known of an effect of the current attempt."""
+        return self.effects.get(scope_of(identity), {}).get(identity)
 
 
 def fold(events: Iterable[ev.Event], state: RunState | None = None) -> RunState:
@@ -130,8 +136,9 @@ def _run_resumed(state: RunState, event: ev.RunResumed) -> None:
     state.reason = ""
     state.due_at = None
     state.active_since = event.at
-    state.effects = {k: r for k, r in state.effects.items() if r.error is None}
-    state.item_failures = {}
+    for scope in state.effects:
+        _forget_failed(state, scope)
+    state.forgiven = {scope: len(found) for scope, found in state.item_failures.items()}
 
 
 def _run_stopped(state: RunState, event: ev.RunStopped) -> None:
@@ -196,7 +203,7 @@ def _step_finished(state: RunState, event: ev.StepFinished) -> None:
 
 
 def _effect_started(state: RunState, event: ev.EffectStarted) -> None:
-    state.effects[event.id] = EffectRecord(
+    state.effects.setdefault(scope_of(event.id), {})[event.id] = EffectRecord(
         event.kind, event.digest, event.attempt, on_crash=event.on_crash
     )
     if event.kind is Kind.ASK:
@@ -204,22 +211,24 @@ def _effect_started(state: RunState, event: ev.EffectStarted) -> None:
         state.spend.calls += 1
         state.visit_spend.calls += 1
         if event.attempt > 1:
-            state.spend.add(None)
-            state.visit_spend.add(None)
+            lost = Usage(**event.lost) if event.lost is not None else None
+            state.spend.add(lost)
+            state.visit_spend.add(lost)
 
 
 def _effect_running(state: RunState, event: ev.EffectRunning) -> None:
-    record = state.effects.get(event.id)
+    record = state.effect(event.id)
     if record is not None:
         record.process = event.process
 
 
 def _effect_finished(state: RunState, event: ev.EffectFinished) -> None:
     _count_time(state, event.at)
-    record = state.effects.get(event.id)
+    record = state.effect(event.id)
     if record is None:
         # A value the engine noted without going outside, such as the time.
-        record = state.effects[event.id] = EffectRecord(Kind.NOW, "")
+        record = EffectRecord(Kind.NOW, "")
+        state.effects.setdefault(scope_of(event.id), {})[event.id] = record
     record.done = True
     record.reply = event.reply
     record.error = event.error
@@ -232,14 +241,18 @@ def _effect_finished(state: RunState, event: ev.EffectFinished) -> None:
 
 def _item_finished(state: RunState, event: ev.ItemFinished) -> None:
     state.items[event.scope] = event.result
-    # A finished item is never replayed, so what it asked for is of no more use.
-    inside = f"{event.scope}/"
-    for key in [k for k in state.effects if k.startswith(inside)]:
-        del state.effects[key]
+    # A finished item is never replayed, so what its attempts asked for is of no more use.
+    attempts = len(state.item_failures.pop(event.scope, ())) + 1
+    for attempt in range(1, attempts + 1):
+        state.effects.pop(item_scope(event.scope, attempt), None)
 
 
 def _item_failed(state: RunState, event: ev.ItemFailed) -> None:
-    state.item_failures.setdefault(event.scope, []).append(event.problem)
+    if event.fresh:
+        state.item_failures.setdefault(event.scope, []).append(event.problem)
+        return
+    attempt = len(state.item_failures.get(event.scope, ())) + 1
+    _forget_failed(state, item_scope(event.scope, attempt))
 
 
 _HOW: dict[str, Callable[[RunState, Any], None]] = {
@@ -263,6 +276,18 @@ _HOW: dict[str, Callable[[RunState, Any], None]] = {
 }
 
 
+def item_scope(scope: str, attempt: int) -> str:
+    """Returns the scope of one attempt at a fan-out item."""
+    return scope if attempt == 1 else f"{scope}~{attempt}"
+
+
+def _forget_failed(state: RunState, scope: str) -> None:
+    """Drops failed effects, so that they are performed again while the others are kept."""
+    known = state.effects.get(scope)
+    if known and any(record.error for record in known.values()):
+        state.effects[scope] = {key: r for key, r in known.items() if r.error is None}
+
+
 def _next_attempt(state: RunState, feedback: str) -> None:
     state.attempt += 1
     state.feedback = feedback
@@ -277,7 +302,7 @@ def _forget_attempt(state: RunState) -> None:
     if state.items:
         state.items = {}
     if state.item_failures:
-        state.item_failures = {}
+        state.item_failures, state.forgiven = {}, {}
 
 
 def _count_time(state: RunState, at: float) -> None:
@@ -295,7 +320,10 @@ def state_to_json(state: RunState) -> dict[str, Any]:
     data["limits"] = state.limits.to_json()
     data["spend"] = state.spend.to_json()
     data["visit_spend"] = state.visit_spend.to_json()
-    data["effects"] = {key: _slots(record) for key, record in state.effects.items()}
+    data["effects"] = {
+        scope: {key: _slots(record) for key, record in known.items()}
+        for scope, known in state.effects.items()
+    }
     data["pending"] = _slots(state.pending) if state.pending else None
     return data
 
@@ -312,7 +340,10 @@ def state_from_json(data: dict[str, Any]) -> RunState:
     values["state"] = freeze(values["state"])
     if values["outcome"] is not None:
         values["outcome"] = Outcome(values["outcome"])
-    values["effects"] = {key: _record(record) for key, record in values["effects"].items()}
+    values["effects"] = {
+        scope: {key: _record(record) for key, record in known.items()}
+        for scope, known in values["effects"].items()
+    }
     if values["pending"] is not None:
         pending = dict(values["pending"])
         outcome = pending.pop("outcome")

@@ -31,9 +31,7 @@ class Status(StrEnum):
     CANCELLED = "cancelled"
 
 
-FINAL = frozenset(
-    {Status.COMPLETED, Status.NOT_CONVERGING, Status.REJECTED, Status.CANCELLED}
-)
+FINAL = frozenset({Status.COMPLETED, Status.NOT_CONVERGING, Status.REJECTED, Status.CANCELLED})
 """Ends that stand: resuming such a run only repeats how it ended."""
 
 

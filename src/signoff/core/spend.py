@@ -25,12 +25,14 @@ class Limits:
         for field in fields(self):
             value = getattr(self, field.name)
             if value is not None and (isinstance(value, bool) or not value >= 0):
-                raise ValueError(f"limit {field.name} must be a number of at least 0, not {value!r}")
+                raise ValueError(
+                    f"limit {field.name} must be a number of at least 0, not {value!r}"
+                )
 
     def over(self, weaker: Limits) -> Limits:
         """Returns these ceilings, filled up with weaker ones where they say nothing."""
         mine = self.to_json()
-        return Limits(**{**weaker.to_json(), **mine})
+        return Limits.from_json({**weaker.to_json(), **mine})
 
     def to_json(self) -> dict[str, float]:
         """Returns only the ceilings that are set."""

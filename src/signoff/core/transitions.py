@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from signoff.core.edges import ERROR, Way, gate_name
 from signoff.core.fold import Stage
@@ -157,7 +157,8 @@ class Lift:
 
 
 Decision = Proceed | Retry | Wait | Move | Finish | Limit | Lift
-Rule = Callable[[Position, Fact], Decision]
+Rule = Callable[[Position, Any], Decision]
+"""Takes exactly the facts its rows in the table name."""
 
 
 def decide(position: Position, fact: Fact) -> Decision:
@@ -172,27 +173,25 @@ def _to(stage: Stage) -> Rule:
     return lambda _position, _fact: Proceed(stage)
 
 
-def _stop(_position: Position, fact: Fact) -> Decision:
-    assert isinstance(fact, Broken | Raised)
+def _stop(_position: Position, fact: Broken | Raised) -> Decision:
     return Finish(Status.FAILED, fact.problem)
 
 
-def _recover(position: Position, fact: Fact) -> Decision:
+def _recover(position: Position, fact: Raised) -> Decision:
     """A handler that raised goes where `on_error` says, and otherwise stops the run."""
     way = position.workflow.edges.named(position.step, ERROR)
     return leave(position, way) if way is not None else _stop(position, fact)
 
 
-def _try_again(position: Position, fact: Fact) -> Decision:
+def _try_again(position: Position, fact: Broken | FellShort) -> Decision:
     """One more try with the reason as feedback; then a person."""
-    assert isinstance(fact, Broken | FellShort)
     if position.attempt <= position.workflow[position.step].retries:
         return Retry(fact.problem)
     options = (RETRY, ACCEPT, STOP) if position.outcome is not None else (RETRY, STOP)
     return Wait(fact.problem, options)
 
 
-def _past_the_gate(position: Position, _fact: Fact) -> Decision:
+def _past_the_gate(position: Position, _fact: Held) -> Decision:
     outcome = position.outcome
     if outcome is None:
         raise EngineError(f"step {position.step!r} is left without an outcome")
@@ -206,16 +205,14 @@ def _past_the_gate(position: Position, _fact: Fact) -> Decision:
     return leave(position, way)
 
 
-def _through_the_gate(position: Position, fact: Fact) -> Decision:
-    assert isinstance(fact, Chosen)
+def _through_the_gate(position: Position, fact: Chosen) -> Decision:
     way = position.workflow.edges.named(position.step, gate_name(fact.label))
     if way is None:
         raise EngineError(f"the gate of step {position.step!r} has no option {fact.label!r}")
     return leave(position, way, feedback=fact.text or None)
 
 
-def _person_decides(position: Position, fact: Fact) -> Decision:
-    assert isinstance(fact, Chosen)
+def _person_decides(position: Position, fact: Chosen) -> Decision:
     match fact.label:
         case "retry":
             return Retry(fact.text or "a person asked for another try", by_person=True)

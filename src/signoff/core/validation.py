@@ -45,9 +45,7 @@ def _steps_are_steps(steps: Sequence[Any]) -> Iterator[Problem]:
 
 
 def _rounds(max_iterations: int | None) -> Iterator[Problem]:
-    if max_iterations is not None and (
-        not isinstance(max_iterations, int) or max_iterations < 1
-    ):
+    if max_iterations is not None and (not isinstance(max_iterations, int) or max_iterations < 1):
         yield Problem("max_iterations", f"is {max_iterations!r}", "a whole number from 1")
 
 
@@ -99,7 +97,9 @@ def _some_step_ends(steps: Steps, _entry: str) -> Iterator[Problem]:
 def _every_step_leads_on(steps: Steps, _entry: str) -> Iterator[Problem]:
     for step in steps:
         if not step.next and (step.gate is None or not step.gate.options):
-            yield Problem(_at(step), "leads nowhere", "give it next={Outcome.OK: None} to end there")
+            yield Problem(
+                _at(step), "leads nowhere", "give it next={Outcome.OK: None} to end there"
+            )
 
 
 def _all_are_reachable(steps: Steps, entry: str) -> Iterator[Problem]:
@@ -161,7 +161,11 @@ def _signature_fits(step: StepDef, handler: Callable[..., Any]) -> Iterator[Prob
     if returned is not None and returned not in (tuple,) and not _is_awaitable(returned):
         yield Problem(_at(step), "handler is annotated to return something else than a tuple")
     for param in read_params(handler).values():
-        if param.arg.min is not None and param.arg.max is not None and param.arg.min > param.arg.max:
+        if (
+            param.arg.min is not None
+            and param.arg.max is not None
+            and param.arg.min > param.arg.max
+        ):
             yield Problem(_at(step), f"parameter {param.name!r} has min above max")
 
 
@@ -175,7 +179,9 @@ def _conditions_are_conditions(steps: Steps, _entry: str) -> Iterator[Problem]:
             for condition in listed:
                 if not isinstance(condition, Condition) or not callable(condition.check):
                     yield Problem(
-                        _at(step), f"a {kind}condition is not a Condition", "Condition(name, check, error)"
+                        _at(step),
+                        f"a {kind}condition is not a Condition",
+                        "Condition(name, check, error)",
                     )
 
 

@@ -202,6 +202,10 @@ class Owner:
     """Tells this process from a later one with the same number."""
 
 
+Alive = Callable[[Owner], bool | None]
+"""Tells whether an owner still runs; None when that cannot be seen from here."""
+
+
 @dataclass(slots=True)
 class NewRun:
     """A run about to be created."""
@@ -213,6 +217,8 @@ class NewRun:
     description: str
     """The frozen definition, as JSON."""
     created_at: float
+    owner: str
+    """Who drives it from its first moment on, with fence 1."""
 
 
 @dataclass(slots=True)
@@ -220,6 +226,7 @@ class Commit:
     """Everything one run changes in one transaction."""
 
     run: RunId
+    """Not yet known (0) when the commit creates the run."""
     fence: int
     head: int
     """The head this commit builds on; another one means somebody else was here."""
@@ -241,6 +248,8 @@ class Commit:
     checkpoint: str | None = None
     release: bool = False
     """Whether the runner lets go of the run."""
+    new: NewRun | None = None
+    """Set in a run's first commit, which creates it with head 0 and fence 1."""
 
 
 class Verdict(NamedTuple):
@@ -249,22 +258,27 @@ class Verdict(NamedTuple):
     accepted: bool
     wake: bool = False
     """The run wanted to wait, but an answer had come in meanwhile: it was not released."""
+    run: RunId | None = None
+    """The number of a run this commit created."""
 
 
 class Store(Protocol):
     """Where runs live. Small, synchronous and transactional: each call is one transaction.
 
-    A store may be called from any thread, one call at a time per instance.
+    A store may be called from any thread; calls on one instance take turns.
     """
 
-    def create(self, new: NewRun) -> RunRow:
-        """Creates a run; raises `NameTaken`."""
+    def reopen(self) -> Store:
+        """Opens the same store once more, for a thread that should not wait its turn."""
         ...
 
-    def commit(self, commits: Sequence[Commit]) -> list[Verdict]:
+    def commit(self, commits: Sequence[Commit], *, wait: bool = True) -> list[Verdict]:
         """Applies the commits of several runs in one transaction, each all or nothing.
 
-        A commit whose fence or head is not the stored one is refused, the others stand.
+        With `wait=False` a store that is locked by somebody else raises `StoreBusy` at once.
+
+        A commit whose fence or head is not the stored one is refused, and so is one that
+        creates a run whose name is taken; the others stand.
         A commit that releases the run with status waiting re-checks the inbox in the same
         transaction: if an answer is there unused, the run is kept and `wake` is set.
         """
@@ -296,16 +310,20 @@ class Store(Protocol):
         """Returns a text kept apart; raises `StoreDamaged` when it is not there."""
         ...
 
-    def take(self, run: RunId, owner: Owner, now: float, alive: Callable[[Owner], bool]) -> int:
+    def take(self, run: RunId, owner: Owner, now: float, alive: Alive) -> int:
         """Gives the run to an owner and returns the new fence.
 
-        Raises `RunBusy` when another owner has it and `alive` says it lives, or, on
-        another host, when its last heartbeat is recent.
+        Raises `RunBusy` when another owner has it and `alive` says it lives, or, where
+        `alive` cannot tell, when its last heartbeat is recent.
         """
         ...
 
-    def beat(self, owner: Owner, now: float, until: float) -> list[tuple[str, str]]:
-        """Renews all of an owner's leases at once; returns (run, why) asked to cancel."""
+    def beat(self, owner: Owner, until: float) -> None:
+        """Renews all of an owner's leases at once."""
+        ...
+
+    def cancels(self, owner: Owner) -> list[tuple[str, str]]:
+        """Returns (run, why) for each run of an owner that somebody asked to cancel."""
         ...
 
     def leave(self, owner: Owner) -> None:

@@ -1,0 +1,309 @@
+"""The engine: starts, resumes and cancels runs on one store.
+
+It owns what the runs of a process share: the group writer, the heartbeat, the agents
+and their limits. Use it as `async with Engine(store) as engine: ...`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import secrets
+import time
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+from signoff.core import events as ev
+from signoff.core.codec import decode
+from signoff.core.delta import merged
+from signoff.core.digest import SHORT, describe
+from signoff.core.fold import RunState, fold, state_from_json
+from signoff.core.frozen import thaw
+from signoff.core.outcome import FINAL, Status
+from signoff.core.spend import Limits
+from signoff.core.workflow import Workflow
+from signoff.errors import DefinitionChanged, RunBusy, UsageError
+from signoff.runtime.agent_limits import AgentGate, AgentLimits
+from signoff.runtime.clock import SystemClock
+from signoff.runtime.journal import RunJournal
+from signoff.runtime.owner import Heartbeat, lives, this_process
+from signoff.runtime.performers import Performers
+from signoff.runtime.ports import (
+    NO_AGENTS,
+    Agent,
+    Clock,
+    FilePort,
+    InboxItem,
+    NewRun,
+    Observer,
+    Recorded,
+    RunId,
+    Store,
+    StoredRun,
+)
+from signoff.runtime.result import RunResult
+from signoff.runtime.runner import Runner
+from signoff.runtime.surroundings import Backoff, Surroundings
+from signoff.runtime.writer import GroupWriter
+
+CANCEL_PATIENCE_SECONDS = 20.0
+"""How long `cancel` waits for the process that drives a run to stop it."""
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_RESERVED = frozenset({"latest"})
+
+
+class Engine:
+    """Runs workflows durably."""
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        agents: Mapping[str, Agent] = NO_AGENTS,
+        clock: Clock | None = None,
+        observers: Sequence[Observer] = (),
+        files: FilePort | None = None,
+        agent_limits: Mapping[str, AgentLimits] | None = None,
+        limits: Limits | None = None,
+        roles: Mapping[str, str] | None = None,
+        backoff: Backoff | None = None,
+    ) -> None:
+        self._store = store
+        self._clock = clock or SystemClock()
+        self._limits = limits or Limits()
+        gates = {n: AgentGate(each, self._clock) for n, each in (agent_limits or {}).items()}
+        self._around = Surroundings(
+            store=store,
+            clock=self._clock,
+            performers=Performers(agents, roles or {}, files),
+            gates=gates,
+            observers=tuple(observers),
+            backoff=backoff or Backoff(),
+        )
+        self._writer = GroupWriter(store)
+        self._owner = this_process()
+        self._heartbeat = Heartbeat(store, self._owner, self._clock, self._cancel_asked)
+        self._runners: dict[str, Runner] = {}
+
+    async def __aenter__(self) -> Self:
+        """Gives the engine itself."""
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Closes it."""
+        await self.close()
+
+    async def close(self) -> None:
+        """Ends the heartbeat; runs still being driven belong to whoever drives them."""
+        await self._writer.close()
+        self._heartbeat.stop()
+
+    async def start(
+        self,
+        workflow: Workflow,
+        params: Mapping[str, Any] | None = None,
+        *,
+        name: str | None = None,
+        limits: Limits | None = None,
+        target: str = "",
+    ) -> RunResult:
+        """Starts a run and drives it to its end or its next wait."""
+        values = workflow.bind(params or {})
+        given = (limits or Limits()).over(workflow.limits).over(self._limits)
+        self._heartbeat.start()
+        new = NewRun(
+            name=checked_name(name) if name is not None else fresh_name(workflow.name),
+            workflow=workflow.name,
+            target=target,
+            definition=workflow.digest,
+            description=json.dumps(describe(workflow)),
+            created_at=self._clock.now(),
+            owner=self._owner.id,
+        )
+        journal = self._journal(new.name, RunState(), RunId(0), 0, 1, new)
+        journal.record(
+            ev.RunStarted(
+                workflow.name,
+                workflow.digest,
+                workflow.entry_point,
+                values,
+                given.to_json(),
+                secrets.token_hex(8),
+            )
+        )
+        await journal.durable()
+        return await self._drive(workflow, journal, {})
+
+    async def resume(
+        self,
+        name: str,
+        workflow: Workflow,
+        *,
+        limits: Limits | None = None,
+        adopt: bool = False,
+    ) -> RunResult:
+        """Takes a run up where it rests and drives it on; a finished one just says how it ended."""
+        stored = self._store.load(name)
+        if stored.row.status in FINAL:
+            return self._result(name, self._state(stored))
+        changed = stored.row.definition != workflow.digest
+        if changed and not adopt:
+            raise DefinitionChanged(
+                f"run {name!r} was started with definition {stored.row.definition[:SHORT]}, and "
+                f"{workflow.name!r} is now {workflow.digest[:SHORT]}; to go on with the changed "
+                f"one: signoff resume {name} --adopt"
+            )
+        journal = self._take(stored)
+        if changed:
+            self._store.adopt(journal.run, workflow.digest, json.dumps(describe(workflow)))
+            journal.record(ev.DefinitionAdopted(workflow.digest))
+        if limits is not None:
+            journal.record(ev.LimitsChanged(limits.over(journal.state.limits).to_json()))
+        journal.record(ev.RunResumed())
+        return await self._drive(workflow, journal, self._live_items(name))
+
+    async def cancel(self, name: str, why: str = "") -> Status:
+        """Cancels a run; returns once nothing of it is under way any more."""
+        row = self._store.row(name)
+        if row.status in FINAL:
+            return row.status
+        try:
+            journal = self._take(self._store.load(name))
+        except RunBusy:
+            return await self._cancel_elsewhere(name, why)
+        journal.withdraw_items()
+        journal.record(ev.RunStopped(Status.CANCELLED, why))
+        journal.release()
+        await journal.durable()
+        return Status.CANCELLED
+
+    def interrupt(self, why: str = "interrupted") -> None:
+        """Stops every run of this process where it is; each can be resumed."""
+        for runner in list(self._runners.values()):
+            runner.stop(Status.INTERRUPTED, why)
+
+    # Driving
+
+    async def _drive(
+        self, workflow: Workflow, journal: RunJournal, inbox: Mapping[str, InboxItem]
+    ) -> RunResult:
+        while True:
+            runner = Runner(self._around, workflow, journal, inbox)
+            self._runners[journal.name] = runner
+            try:
+                await asyncio.get_running_loop().create_task(runner.drive())
+            finally:
+                self._runners.pop(journal.name, None)
+            if not journal.wake:
+                return self._result(journal.name, journal.state)
+            # An answer came in while the run was about to wait: it still is ours.
+            journal.wake = False
+            inbox = self._live_items(journal.name)
+            journal.record(ev.RunResumed())
+
+    def _take(self, stored: StoredRun) -> RunJournal:
+        self._heartbeat.start()
+        row = stored.row
+        fence = self._store.take(row.id, self._owner, self._clock.now(), lives)
+        # Loaded again: what was read before the run became ours may have grown meanwhile.
+        stored = self._store.load(row.name)
+        return self._journal(row.name, self._state(stored), row.id, stored.row.head, fence, None)
+
+    def _journal(
+        self, name: str, state: RunState, run: RunId, head: int, fence: int, new: NewRun | None
+    ) -> RunJournal:
+        journal = RunJournal(
+            name=name,
+            state=state,
+            writer=self._writer,
+            clock=self._clock,
+            run=run,
+            head=head,
+            fence=fence,
+            new=new,
+        )
+        if self._around.observers:
+            journal.notify = lambda events: self._around.tell(Recorded(name, events))
+        return journal
+
+    def _state(self, stored: StoredRun) -> RunState:
+        blob = self._store.blob
+        start = None
+        if stored.checkpoint is not None:
+            start = state_from_json(decode(stored.checkpoint, blob))
+        rows = (decode(row.events, blob) for row in stored.tail)
+        return fold((ev.from_json(event) for row in rows for event in row), start)
+
+    def _live_items(self, name: str) -> dict[str, InboxItem]:
+        """Returns a run's open and answered requests; deadlines that have passed are answered."""
+        found = {}
+        now = self._clock.now()
+        for item in self._store.items(name, state=("open", "answered")):
+            if item.state == "open" and item.deadline is not None and item.deadline <= now:
+                form = decode(item.form, self._store.blob)
+                answer = json.dumps({"value": form.get("default"), "text": "deadline passed"})
+                item = self._store.answer(item.id, answer, "deadline", now, item.digest)  # noqa: PLW2901  # the same item, answered
+            found[item.effect] = item
+        return found
+
+    def _result(self, name: str, state: RunState) -> RunResult:
+        made = merged(state.state, state.pending.delta) if state.pending else state.state
+        waiting = self._store.items(name) if state.status is Status.WAITING else []
+        return RunResult(
+            run=name,
+            workflow=state.workflow,
+            status=state.status,
+            outcome=state.outcome,
+            state=thaw(made),
+            step=state.step,
+            iteration=state.iteration,
+            reason=state.reason,
+            inbox=tuple(waiting),
+            spend=state.spend,
+            due_at=state.due_at,
+        )
+
+    # Cancelling
+
+    def _cancel_asked(self, run: str, why: str) -> None:
+        runner = self._runners.get(run)
+        if runner is not None:
+            runner.stop(Status.CANCELLED, why)
+
+    async def _cancel_elsewhere(self, name: str, why: str) -> Status:
+        row = self._store.row(name)
+        self._store.ask_cancel(row.id, why)
+        until = time.monotonic() + CANCEL_PATIENCE_SECONDS
+        while time.monotonic() < until:
+            row = self._store.row(name)
+            if row.status is not Status.RUNNING:
+                return row.status
+            await asyncio.sleep(0.05)
+        raise RunBusy(
+            f"run {name!r} was asked to stop, but the process driving it has not done so yet; "
+            f"see: signoff show {name}"
+        )
+
+
+def fresh_name(workflow: str) -> str:
+    """Returns a name for a run that was given none: what, when, and a little chance."""
+    slug = re.sub(r"[^A-Za-z0-9]+", "-", workflow).strip("-").lower() or "run"
+    return f"{slug[:60]}-{time.strftime('%m%d-%H%M%S')}-{secrets.token_hex(2)}"
+
+
+def checked_name(name: str) -> str:
+    """Returns a name that can be a directory too, or says what one looks like."""
+    if not _NAME.fullmatch(name) or name in _RESERVED:
+        raise UsageError(
+            f"{name!r} cannot name a run; use letters, digits, '.', '_' and '-', "
+            "beginning with a letter or digit"
+        )
+    return name

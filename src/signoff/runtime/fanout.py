@@ -1,0 +1,136 @@
+"""Fan-out: every item a scope of its own, none able to lose another's work.
+
+All items run at once. One that finished is recorded and never runs again; one that
+waits for a person lets the others go on; one that fails is retried alone. Only when all
+have ended does the fan-out speak: results, failures, or a suspension.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from signoff.core import events as ev
+from signoff.core.context import Failure, Fan, StepContext
+from signoff.core.digest import digest
+from signoff.core.effects import EffectId, Kind
+from signoff.core.fold import item_scope
+from signoff.core.frozen import freeze, thaw
+from signoff.errors import (
+    AgentBadOutput,
+    AgentTimeout,
+    ItemsFailed,
+    NotSerialisable,
+    SignoffError,
+    StepFailed,
+    StoreError,
+)
+from signoff.runtime.journal import RunJournal
+from signoff.runtime.suspension import Suspension, WaitingForPerson, heaviest
+
+if TYPE_CHECKING:
+    from signoff.runtime.visit import Visit
+
+FELL_SHORT = (StepFailed, AgentBadOutput, AgentTimeout)
+"""Failures of content: another attempt that knows the reason may do better."""
+
+
+class FanOut:
+    """One call of `ctx.map`."""
+
+    def __init__(
+        self, visit: Visit, journal: RunJournal, ctx: StepContext, fan: Fan, identity: EffectId
+    ) -> None:
+        self._visit = visit
+        self._journal = journal
+        self._ctx = ctx
+        self._fan = fan
+        self._identity = identity
+        self._slots = asyncio.Semaphore(fan.concurrency) if fan.concurrency else None
+        self._blocked: dict[str, float | None] = {}
+
+    async def run(self) -> list[Any]:
+        """Works all items and returns their results in order."""
+        items = list(self._fan.items)
+        self._begin(items)
+        scopes = [f"{self._identity}[{index}]" for index in range(len(items))]
+        self._blocked = self._visit.people.blocked(scopes)
+        ended = await asyncio.gather(
+            *(self._item(i, s, x) for i, (s, x) in enumerate(zip(scopes, items, strict=True)))
+        )
+        resting = [end for end in ended if isinstance(end, Suspension)]
+        if resting:
+            raise heaviest(resting)
+        failures = {end.index: end.error for end in ended if isinstance(end, Failure)}
+        if failures and self._fan.on_failure == "raise":
+            raise ItemsFailed(self._fan.key, failures, len(items))
+        return ended
+
+    def _begin(self, items: list[Any]) -> None:
+        """Records what is fanned out over, so a replay over something else is noticed."""
+        try:
+            shown = digest(items)
+        except TypeError:
+            # Items may be objects of the author's; their number is what can be compared.
+            shown = digest(len(items))
+        if self._visit.recorded(self._identity, shown, self._ctx.step_id, self._fan.key) is None:
+            self._journal.record(
+                ev.EffectStarted(self._identity, Kind.MAP, shown, {"items": len(items)})
+            )
+
+    async def _item(self, index: int, scope: str, item: Any) -> Any:
+        done = self._journal.state.items
+        if scope in done:
+            return thaw(done[scope])
+        if scope in self._blocked:
+            return WaitingForPerson("waiting for a person", self._blocked[scope])
+        try:
+            if self._slots is None:
+                return await self._attempts(index, scope, item)
+            async with self._slots:
+                return await self._attempts(index, scope, item)
+        except Suspension as suspension:
+            return suspension
+
+    async def _attempts(self, index: int, scope: str, item: Any) -> Any:
+        state = self._journal.state
+        while True:
+            earlier = state.item_failures.get(scope, [])
+            attempt = len(earlier) + 1
+            ctx = replace(
+                self._ctx,
+                scope=item_scope(scope, attempt),
+                attempt=attempt,
+                feedback=earlier[-1] if earlier else self._ctx.feedback,
+            )
+            try:
+                return self._finished(scope, await self._call(ctx, item))
+            except StoreError:
+                raise
+            except Exception as error:  # noqa: BLE001  # an item's failure must not reach its siblings
+                fresh = isinstance(error, FELL_SHORT)
+                self._journal.record(ev.ItemFailed(scope, _said(error), fresh))
+                used = len(state.item_failures.get(scope, ())) - state.forgiven.get(scope, 0)
+                if not fresh or used > self._fan.retries:
+                    return Failure(_said(error), index)
+
+    async def _call(self, ctx: StepContext, item: Any) -> Any:
+        returned = self._fan.handler(ctx, item)
+        return await returned if inspect.isawaitable(returned) else returned
+
+    def _finished(self, scope: str, result: Any) -> Any:
+        try:
+            self._journal.record(ev.ItemFinished(scope, result))
+        except NotSerialisable as error:
+            raise NotSerialisable(
+                f"an item of {self._fan.key!r} returned {type(result).__name__}, which cannot be "
+                "stored; return text, numbers, lists or dicts (of a reply, its .text or .value)"
+            ) from error
+        return thaw(freeze(result))
+
+
+def _said(error: Exception) -> str:
+    text = str(error) or type(error).__name__
+    return text if isinstance(error, SignoffError) else f"{type(error).__name__}: {text}"

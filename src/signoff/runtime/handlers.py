@@ -1,0 +1,91 @@
+"""Calls handlers and conditions, and turns whatever they do into a fact."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from signoff.core.context import StepContext
+from signoff.core.outcome import Outcome
+from signoff.core.step import Condition, Dispatch, StepDef
+from signoff.core.transitions import Broken, Held
+from signoff.core.workflow import Workflow, checked_result
+from signoff.runtime.dispatch import dispatch
+
+Work = tuple[Outcome, dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Callee:
+    """A step's handler, ready to be called."""
+
+    step: StepDef
+    call: Callable[..., Any]
+    names: tuple[str, ...]
+    """The parameters it takes by name."""
+    plain: bool
+    """Whether it is an ordinary function, whose work outside we cannot see."""
+
+
+def callees(workflow: Workflow) -> dict[str, Callee]:
+    """Prepares every handler of a workflow."""
+    return {step.id: _callee(workflow, step) for step in workflow.steps.values()}
+
+
+def _callee(workflow: Workflow, step: StepDef) -> Callee:
+    handler = step.handler
+    if handler is None:
+        return Callee(step, _nothing_to_do, (), plain=False)
+    if isinstance(handler, Dispatch):
+        return Callee(step, dispatch(workflow, step, handler), (), plain=False)
+    names = tuple(workflow.params[step.id])
+    return Callee(step, handler, names, plain=not _is_async(handler))
+
+
+async def _nothing_to_do(_ctx: StepContext) -> Work:
+    return Outcome.OK, {}
+
+
+def _is_async(handler: Callable[..., Any]) -> bool:
+    bare = inspect.unwrap(getattr(handler, "func", handler))
+    return inspect.iscoroutinefunction(bare) or inspect.iscoroutinefunction(
+        getattr(bare, "__call__", None)  # noqa: B004  # asks what kind, not whether
+    )
+
+
+async def work(callee: Callee, ctx: StepContext) -> Work:
+    """Calls a handler and returns its outcome and update; whatever it raises comes through."""
+    named = {n: ctx.workflow_params[n] for n in callee.names if n in ctx.workflow_params}
+    if callee.plain and callee.step.timeout is not None:
+        # Only in a thread can an ordinary function be left behind when its time is up.
+        returned = await asyncio.to_thread(callee.call, ctx, **named)
+    else:
+        returned = callee.call(ctx, **named)
+    if inspect.isawaitable(returned):
+        returned = await returned
+    return checked_result(callee.step.id, returned)
+
+
+async def check(conditions: Sequence[Condition], ctx: StepContext, when: str) -> Held | Broken:
+    """Evaluates conditions; one that raises is broken, never passed."""
+    found = []
+    for condition in conditions:
+        problem = await _problem(condition, ctx)
+        if problem:
+            found.append(problem)
+    if not found:
+        return Held()
+    return Broken(f"{when} of step {ctx.step_id!r} not met: {'; '.join(found)}")
+
+
+async def _problem(condition: Condition, ctx: StepContext) -> str:
+    try:
+        holds = condition.check(ctx)
+        if inspect.isawaitable(holds):
+            holds = await holds
+    except Exception as error:  # noqa: BLE001  # a check that cannot be made has not been passed
+        return f"{condition.error} ({condition.name} raised {type(error).__name__}: {error})"
+    return "" if holds is True else condition.error

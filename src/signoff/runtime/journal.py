@@ -1,0 +1,200 @@
+"""One run's journal: records events, keeps the folded state, knows what is durable.
+
+Recording is immediate and in memory; becoming durable is the writer's work. Nothing a
+run does may go outside before `durable()` has returned: that one rule is what makes
+everything else safe to do optimistically.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from signoff.core import events as ev
+from signoff.core.codec import Blobs, encode
+from signoff.core.fold import RunState, evolve, state_to_json
+from signoff.core.spend import Usage
+from signoff.errors import Fenced, NameTaken, SignoffError
+from signoff.runtime.ports import Clock, Commit, LedgerEntry, NewItem, NewRun, RunId, Verdict
+
+if TYPE_CHECKING:
+    from signoff.runtime.writer import GroupWriter
+
+CHECKPOINT_FROM_BYTES = 64_000
+"""A resume folds at most about this much journal; a checkpoint costs its state's size."""
+
+
+class RunJournal:
+    """What has happened to a run, as far as this process knows."""
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        state: RunState,
+        writer: GroupWriter,
+        clock: Clock,
+        run: RunId,
+        head: int,
+        fence: int,
+        new: NewRun | None = None,
+    ) -> None:
+        self.name = name
+        self.state = state
+        self.run = run
+        self.fence = fence
+        self.error: SignoffError | None = None
+        """Why nothing more can be recorded; the runner stops for it."""
+        self.wake = False
+        """An answer came in just as the run wanted to wait."""
+        self.notify: Callable[[list[ev.Event]], None] | None = None
+        self._head = head
+        self._writer = writer
+        self._clock = clock
+        self._new = new
+        self._events: list[ev.Event] = []
+        self._texts: list[str] = []
+        self._under_way: list[ev.Event] = []
+        self._blobs: Blobs = {}
+        self._opened: list[NewItem] = []
+        self._used: list[int] = []
+        self._withdraw = False
+        self._ledger: list[LedgerEntry] = []
+        self._release = False
+        self._unsaved_step = False
+        self._since_checkpoint = 0
+        self._checkpoint_size = 0
+
+    def record(self, event: ev.Event) -> None:
+        """Applies an event and queues it for the next commit; a bad value changes nothing."""
+        if self.error is not None:
+            raise self.error
+        event.at = round(self._clock.now(), 6)
+        self._texts.append(encode(ev.to_json(event), self._blobs))
+        evolve(self.state, event)
+        self._events.append(event)
+        if type(event) is ev.StepFinished:
+            self._unsaved_step = True
+        self._writer.touch(self)
+
+    def kept(self, value: object) -> str:
+        """Returns a value's stored form; long texts in it go out with the next commit."""
+        return encode(value, self._blobs)
+
+    def open_item(self, item: NewItem) -> None:
+        """Opens a request to a person with the next commit."""
+        self._opened.append(item)
+
+    def use_item(self, number: int) -> None:
+        """Consumes an answer with the next commit."""
+        self._used.append(number)
+
+    def withdraw_items(self) -> None:
+        """Closes what is still open with the next commit."""
+        self._opened.clear()
+        self._withdraw = True
+
+    def spent(self, step: str, agent: str, model: str, usage: Usage | None) -> None:
+        """Enters one ended call into the ledger with the next commit."""
+        tokens = usage.tokens if usage else None
+        usd = usage.usd if usage else None
+        self._ledger.append(
+            LedgerEntry(
+                step=step,
+                agent=agent,
+                model=model,
+                calls=1,
+                tokens_in=(usage.tokens_in or 0) if usage else 0,
+                tokens_out=(usage.tokens_out or 0) if usage else 0,
+                usd=usd or 0.0,
+                unknown_tokens=int(tokens is None),
+                unknown_usd=int(usd is None),
+            )
+        )
+
+    def release(self) -> None:
+        """Lets go of the run with the next commit."""
+        self._release = True
+
+    @property
+    def saved(self) -> bool:
+        """Whether everything recorded is durable."""
+        return not self._events and not self._under_way
+
+    async def durable(self) -> None:
+        """Returns when everything recorded so far is safe; raises when it never will be."""
+        while self.error is None and not self.saved:
+            await self._writer.settled()
+        if self.error is not None:
+            raise self.error
+
+    async def step_durable(self) -> None:
+        """Returns when the last finished step is safe; later events may still be on their way."""
+        while self.error is None and self._unsaved_step:
+            await self._writer.settled()
+        if self.error is not None:
+            raise self.error
+
+    # What follows is between the journal and its writer.
+
+    def take_commit(self) -> Commit:
+        """Hands over everything queued, as one commit."""
+        state = self.state
+        events = f"[{','.join(self._texts)}]"
+        commit = Commit(
+            run=self.run,
+            fence=self.fence,
+            head=self._head,
+            events=events,
+            status=state.status,
+            step=state.step,
+            iteration=state.iteration,
+            reason=state.reason,
+            due_at=state.due_at,
+            at=state.updated_at,
+            blobs=self._blobs,
+            opened=self._opened,
+            used=self._used,
+            withdraw=self._withdraw,
+            ledger=self._ledger,
+            release=self._release,
+            new=self._new,
+        )
+        self._since_checkpoint += len(events)
+        if self._since_checkpoint > max(CHECKPOINT_FROM_BYTES, 2 * self._checkpoint_size):
+            commit.checkpoint = encode(state_to_json(state), self._blobs)
+            self._checkpoint_size = len(commit.checkpoint)
+            self._since_checkpoint = 0
+        self._under_way, self._events = self._events, []
+        self._texts, self._blobs = [], {}
+        self._opened, self._used, self._ledger = [], [], []
+        self._withdraw = self._release = False
+        return commit
+
+    def settle(self, verdict: Verdict) -> None:
+        """Takes the store's verdict on the commit handed over last."""
+        done, self._under_way = self._under_way, []
+        if not verdict.accepted:
+            self.fail(
+                NameTaken(
+                    f"a run called {self.name!r} exists; choose another name, "
+                    f"or go on with it: signoff resume {self.name}"
+                )
+                if self._new is not None
+                else Fenced(f"another process took run {self.name!r} over; this one stops")
+            )
+            return
+        self._head += 1
+        self._new = None
+        self._unsaved_step = any(type(e) is ev.StepFinished for e in self._events)
+        self.wake = verdict.wake
+        if verdict.run is not None:
+            self.run = verdict.run
+        if self.notify is not None:
+            self.notify(done)
+
+    def fail(self, error: SignoffError) -> None:
+        """Stops the journal: nothing more can be recorded."""
+        self.error = error
+        self._under_way = []
+        self._events = []

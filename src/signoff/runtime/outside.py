@@ -1,0 +1,169 @@
+"""Performs an effect durably: recorded before it starts and after it ends.
+
+Nothing goes outside before its start is committed. Passing faults are met with
+patience, each further attempt recorded and counted like the first. A runner that lost
+its run while a call was under way keeps the paid reply aside for the new owner.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from dataclasses import dataclass
+from typing import Any
+
+from signoff.core import events as ev
+from signoff.core.context import StepContext
+from signoff.core.digest import digest
+from signoff.core.effects import Effect, EffectId, Kind
+from signoff.core.spend import Limits, Usage
+from signoff.errors import AgentError, AgentQuota, AgentTransient, Fenced, SignoffError
+from signoff.runtime.ceilings import Ceilings
+from signoff.runtime.faults import EFFECT_ERRORS, fault_to_json, usage_of
+from signoff.runtime.journal import RunJournal
+from signoff.runtime.performers import reply_of
+from signoff.runtime.ports import Call, Progress, Retrying
+from signoff.runtime.surroundings import Surroundings
+from signoff.runtime.suspension import ParkedUntil
+
+PROMPT_COMMIT_SECONDS = 0.005
+"""A reply that took longer is committed before its handler goes on: what was dear is safe
+even if the handler then blocks. A quicker one shares the commit of what follows it."""
+
+QUOTA_PAUSE_SECONDS = 900.0
+"""How long a run is parked when an agent is out of quota and does not say until when."""
+
+
+@dataclass(frozen=True, slots=True)
+class Errand:
+    """One effect on its way outside."""
+
+    ctx: StepContext
+    id: EffectId
+    effect: Effect
+    digest: str
+    attempt: int = 1
+
+
+class Outside:
+    """The way out of one step attempt."""
+
+    def __init__(
+        self, around: Surroundings, journal: RunJournal, ceilings: Ceilings, limits: Limits
+    ) -> None:
+        self._around = around
+        self._journal = journal
+        self._ceilings = ceilings
+        self._limits = limits
+        """Of the step; the run's are in its state."""
+
+    async def perform(self, errand: Errand) -> Any:
+        """Performs an effect and returns what its handler gets."""
+        gate = self._around.gates.get(errand.effect.payload.get("agent", ""))
+        if gate is None:
+            return await self._tries(errand)
+        async with gate.slot():
+            return await self._tries(errand)
+
+    async def _tries(self, errand: Errand) -> Any:
+        lost: Usage | None = None
+        attempt, last = errand.attempt, errand.attempt + self._around.backoff.attempts - 1
+        while True:
+            try:
+                return await self._reserved_try(errand, attempt, lost)
+            except AgentTransient as error:
+                if attempt >= last:
+                    raise self.failed(errand, attempt, error) from error
+                lost = usage_of(error)
+                pause = self._around.backoff.pause(attempt, random.random())  # noqa: S311  # spread
+                self._around.tell(Retrying(self._journal.name, errand.id, str(error), pause))
+            except EFFECT_ERRORS as error:
+                raise self.failed(errand, attempt, error) from error
+            await self._around.clock.sleep(pause)
+            attempt += 1
+
+    async def _reserved_try(self, errand: Errand, attempt: int, lost: Usage | None) -> Any:
+        if errand.effect.kind is not Kind.ASK:
+            return await self._try(errand, attempt, lost)
+        state = self._journal.state
+        await self._ceilings.reserve(
+            [("run", state.limits, state.spend), ("step", self._limits, state.visit_spend)]
+        )
+        try:
+            return await self._try(errand, attempt, lost)
+        except asyncio.CancelledError:
+            # Ended by us, so nothing is in doubt but the bill.
+            self.failed(errand, attempt, AgentError("stopped before it answered"))
+            raise
+        finally:
+            self._ceilings.settle()
+
+    async def _try(self, errand: Errand, attempt: int, lost: Usage | None) -> Any:
+        self._start(errand, attempt, lost)
+        await self._journal.durable()
+        began = self._around.clock.monotonic()
+        reply, usage = await self._around.performers.perform(
+            errand.effect, self._call(errand, attempt)
+        )
+        end = ev.EffectFinished(errand.id, reply, usage=usage.to_json() if usage else None)
+        self._end(attempt, end)
+        self.spent(errand.effect, usage)
+        if self._around.clock.monotonic() - began > PROMPT_COMMIT_SECONDS:
+            await self._journal.durable()
+        return reply_of(errand.effect.kind, reply)
+
+    def _start(self, errand: Errand, attempt: int, lost: Usage | None) -> None:
+        effect = errand.effect
+        if attempt > 1:
+            self.spent(effect, lost)
+        self._journal.record(
+            ev.EffectStarted(
+                errand.id,
+                effect.kind,
+                errand.digest,
+                effect.payload if attempt == 1 else None,
+                attempt,
+                effect.on_crash.value,
+                lost.to_json() if lost is not None else None,
+            )
+        )
+
+    def _call(self, errand: Errand, attempt: int) -> Call:
+        name, step = self._journal.name, errand.ctx.step_id
+        place = (name, step, errand.ctx.visit, self._journal.state.attempt, errand.id)
+
+        def emit(text: str) -> None:
+            self._around.tell(Progress(name, step, errand.id, text))
+
+        def started(process: dict[str, Any]) -> None:
+            self._journal.record(ev.EffectRunning(errand.id, process))
+
+        return Call(name, errand.id, digest(place), attempt, emit, started)
+
+    def failed(self, errand: Errand, attempt: int, error: SignoffError) -> BaseException:
+        """Records a failure and returns what the handler is to see of it."""
+        usage = usage_of(error)
+        cost = usage.to_json() if usage is not None else None
+        self._end(attempt, ev.EffectFinished(errand.id, error=fault_to_json(error), usage=cost))
+        self.spent(errand.effect, usage)
+        if not isinstance(error, AgentQuota):
+            return error
+        pause = self._around.clock.now() + QUOTA_PAUSE_SECONDS
+        until = error.until.timestamp() if error.until else pause
+        return ParkedUntil(f"out of quota: {error}", until)
+
+    def spent(self, effect: Effect, usage: Usage | None) -> None:
+        """Enters one ended call into the ledger."""
+        if effect.kind is not Kind.ASK:
+            return
+        model = effect.payload.get("model") or (usage.model if usage else None) or ""
+        self._journal.spent(self._journal.state.step or "", effect.payload["agent"], model, usage)
+
+    def _end(self, attempt: int, end: ev.EffectFinished) -> None:
+        try:
+            self._journal.record(end)
+        except Fenced:
+            kept = {"reply": end.reply, "error": end.error, "usage": end.usage}
+            self._around.store.keep_late(self._journal.run, end.id, attempt, json.dumps(kept))
+            raise

@@ -1,0 +1,129 @@
+"""This process as an owner of runs: who it is, whether others live, and its heartbeat."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import socket
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from signoff.errors import StoreError
+from signoff.runtime.ports import Clock, Owner, Store
+
+LEASE_SECONDS = 30.0
+"""How long an owner on another host is believed alive after its last heartbeat."""
+
+BEAT_SECONDS = 10.0
+LOOK_SECONDS = 0.25
+"""How often a process looks whether one of its runs was asked to cancel."""
+
+
+def this_process() -> Owner:
+    """Describes the running process, so that a later one with its number is told apart."""
+    pid = os.getpid()
+    return Owner(secrets.token_hex(8), _host(), pid, birth_of(pid) or "")
+
+
+def lives(owner: Owner) -> bool | None:
+    """Tells whether an owner still runs; None when it is on another host."""
+    if owner.host != _host():
+        return None
+    return birth_of(owner.pid) == owner.born
+
+
+def birth_of(pid: int) -> str | None:
+    """Returns something that tells a process from a later one of the same number.
+
+    None means there is no such process.
+    """
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except FileNotFoundError:
+        if Path("/proc/self/stat").exists():
+            return None
+        return _birth_without_proc(pid)
+    except OSError:
+        return None
+    fields = stat.rpartition(")")[2].split()
+    return None if fields[0] in "ZX" else fields[19]
+
+
+def _birth_without_proc(pid: int) -> str | None:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return None
+    except PermissionError:
+        return ""
+    return ""
+
+
+def _host() -> str:
+    """Names the place whose process numbers mean the same as ours: a container is its own."""
+    try:
+        space = str(Path("/proc/self/ns/pid").readlink())
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return socket.gethostname()
+    return f"{socket.gethostname()}/{boot[:8]}/{space}"
+
+
+class Heartbeat:
+    """A thread that renews this process's leases and hears requests to cancel.
+
+    It is a thread because a handler that blocks the event loop must not lose its run.
+    """
+
+    def __init__(
+        self, store: Store, owner: Owner, clock: Clock, on_cancel: Callable[[str, str], None]
+    ) -> None:
+        self._store = store
+        self._owner = owner
+        self._clock = clock
+        self._on_cancel = on_cancel
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Announces the owner and begins to beat; a second call does nothing."""
+        if self._thread is not None:
+            return
+        self._store.beat(self._owner, self._clock.now() + LEASE_SECONDS)
+        loop = asyncio.get_running_loop()
+        self._thread = threading.Thread(
+            target=self._beat, args=(loop,), name="signoff-heartbeat", daemon=True
+        )
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ends the thread and forgets the owner."""
+        if self._thread is None:
+            return
+        self._stop.set()
+        self._thread.join()
+        self._thread = None
+        self._store.leave(self._owner)
+
+    def _beat(self, loop: asyncio.AbstractEventLoop) -> None:
+        if self._stop.wait(LOOK_SECONDS):
+            return
+        store = self._store.reopen()
+        last = self._clock.monotonic()
+        try:
+            while not self._stop.wait(LOOK_SECONDS):
+                try:
+                    if self._clock.monotonic() - last >= BEAT_SECONDS:
+                        store.beat(self._owner, self._clock.now() + LEASE_SECONDS)
+                        last = self._clock.monotonic()
+                    for run, why in store.cancels(self._owner):
+                        loop.call_soon_threadsafe(self._on_cancel, run, why)
+                except (StoreError, RuntimeError):
+                    # Busy or gone for a moment, or the loop has just closed: the next beat
+                    # tries again, and losing the lease is caught by the fence.
+                    continue
+        finally:
+            if store is not self._store:
+                store.close()

@@ -1,0 +1,97 @@
+"""Waiting for people: an effect whose reply is missing.
+
+The request goes into the inbox with the same commit that records the wait. If no answer
+is there, the handler is suspended; when one is, it is used once, in the commit that
+records it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+
+from signoff.core import events as ev
+from signoff.core.digest import digest
+from signoff.core.effects import EffectId, Kind
+from signoff.core.requests import Answer, Request
+from signoff.runtime.journal import RunJournal
+from signoff.runtime.ports import Clock, InboxItem, NewItem
+from signoff.runtime.suspension import WaitingForPerson
+
+
+class People:
+    """A run's requests to people."""
+
+    def __init__(self, journal: RunJournal, clock: Clock, live: Mapping[str, InboxItem]) -> None:
+        self._journal = journal
+        self._clock = clock
+        self._live = live
+        """Open and answered requests as the store had them, by effect."""
+
+    def ask(self, identity: EffectId, request: Request) -> Answer:
+        """Returns the answer; raises `WaitingForPerson` while there is none."""
+        form = request.to_json()
+        return self.answer(identity, form, digest(form))
+
+    def answer(self, identity: EffectId, form: dict[str, object], shown: str) -> Answer:
+        """Returns the answer to a request in its stored form."""
+        record = self._journal.state.effect(identity)
+        if record is not None and record.done:
+            return Answer(**record.reply)
+        item = self._live.get(identity)
+        if record is None:
+            deadline = self._open(identity, form, shown)
+        elif item is not None and item.state == "answered":
+            return self._use(item)
+        else:
+            deadline = item.deadline if item is not None else None
+        raise WaitingForPerson("waiting for a person", deadline)
+
+    def blocked(self, scopes: Iterable[str]) -> dict[str, float | None]:
+        """Returns the fan-out scopes that can do nothing but wait, with their first deadline.
+
+        Running such an item again would only find the same request open; with a thousand of
+        them, answering one after the other would be quadratic.
+        """
+        found: dict[str, float | None] = {}
+        for scope in scopes:
+            known = self._journal.state.effects.get(scope, {})
+            pending = [key for key, record in known.items() if not record.done]
+            if not pending or any(known[key].kind is not Kind.WAIT for key in pending):
+                continue
+            items = [self._live.get(key) for key in pending]
+            if all(item is not None and item.state == "open" for item in items):
+                times = [i.deadline for i in items if i is not None and i.deadline is not None]
+                found[scope] = min(times, default=None)
+        return found
+
+    def _open(self, identity: EffectId, form: dict[str, object], shown: str) -> float | None:
+        now = self._clock.now()
+        seconds = form.get("deadline_seconds")
+        deadline = now + seconds if isinstance(seconds, int | float) else None
+        self._journal.record(ev.EffectStarted(identity, Kind.WAIT, shown, form))
+        self._journal.open_item(
+            NewItem(
+                effect=identity,
+                kind=str(form["kind"]),
+                prompt=str(form["prompt"]),
+                form=self._journal.kept(form),
+                digest=shown,
+                step=self._journal.state.step or "",
+                opened_at=now,
+                deadline=deadline,
+            )
+        )
+        return deadline
+
+    def _use(self, item: InboxItem) -> Answer:
+        given = json.loads(item.answer or "{}")
+        reply = {
+            "value": given.get("value"),
+            "text": given.get("text", ""),
+            "by": item.answered_by or "",
+            "at": item.answered_at or 0.0,
+        }
+        self._journal.use_item(item.id)
+        self._journal.record(ev.EffectFinished(EffectId(item.effect), reply, item=item.id))
+        return Answer(**reply)

@@ -1,0 +1,100 @@
+"""Performs effects: asks agents, runs programs, writes files.
+
+A performer turns an effect's payload into a JSON reply. It knows nothing of journals
+and replays, so the same performers can serve a worker somewhere else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from signoff.core.digest import text_digest
+from signoff.core.effects import AgentRequest, CommandResult, Effect, Kind, Reply, Written
+from signoff.core.requests import Answer
+from signoff.core.spend import Usage
+from signoff.errors import AgentTimeout, UnknownName, UsageError
+from signoff.runtime.ports import Agent, Call, FilePort
+from signoff.runtime.process import run_process
+
+Performed = tuple[dict[str, Any], Usage | None]
+Performer = Callable[[Effect, Call], Awaitable[Performed]]
+
+
+class Performers:
+    """The ways of performing effects in this process."""
+
+    def __init__(
+        self, agents: Mapping[str, Agent], roles: Mapping[str, str], files: FilePort | None
+    ) -> None:
+        self._agents = agents
+        self._roles = roles
+        """Which agent stands for a role."""
+        self._files = files
+        self._by_kind: dict[Kind, Performer] = {
+            Kind.ASK: self._ask,
+            Kind.COMMAND: self._command,
+            Kind.WRITE: self._write,
+        }
+
+    async def perform(self, effect: Effect, call: Call) -> Performed:
+        """Performs an effect; raises `AgentError` or `CommandFailed`."""
+        return await self._by_kind[effect.kind](effect, call)
+
+    def check(self, effect: Effect) -> None:
+        """Raises before anything is recorded when an effect can never be performed here."""
+        if effect.kind is Kind.ASK:
+            self._agent(effect.payload["agent"])
+        if effect.kind is Kind.WRITE and self._files is None:
+            raise UsageError("this engine was given no place to write files to")
+
+    def _agent(self, name: str) -> Agent:
+        agent = self._agents.get(name) or self._agents.get(self._roles.get(name, ""))
+        if agent is None:
+            raise UnknownName("agent", name, self._agents)
+        return agent
+
+    async def _ask(self, effect: Effect, call: Call) -> Performed:
+        payload = dict(effect.payload)
+        agent = self._agent(payload.pop("agent"))
+        try:
+            async with asyncio.timeout(effect.timeout):
+                reply = await agent.ask(AgentRequest(**payload), call)
+        except TimeoutError:
+            raise AgentTimeout(f"no answer within {effect.timeout:g} seconds") from None
+        return reply.to_json(), reply.usage
+
+    async def _command(self, effect: Effect, call: Call) -> Performed:
+        payload = effect.payload
+        result = await run_process(
+            payload["argv"],
+            cwd=payload.get("cwd"),
+            stdin=payload.get("stdin"),
+            env=payload.get("env"),
+            timeout=effect.timeout,
+            started=call.started,
+            emit=call.emit,
+        )
+        return {"code": result.code, "stdout": result.stdout, "stderr": result.stderr}, None
+
+    async def _write(self, effect: Effect, call: Call) -> Performed:
+        path, text = effect.payload["path"], effect.payload["text"]
+        if self._files is not None:
+            self._files.write(call.run, path, text)
+        return {"path": path, "digest": text_digest(text)}, None
+
+
+def reply_of(kind: Kind, data: Any) -> Any:
+    """Returns what the handler gets for a stored reply."""
+    match kind:
+        case Kind.ASK:
+            return Reply.from_json(data)
+        case Kind.COMMAND:
+            return CommandResult(**data)
+        case Kind.WRITE:
+            return Written(**data)
+        case Kind.WAIT:
+            return Answer(**data)
+        case _:
+            return data

@@ -1,0 +1,48 @@
+"""What a run needs of the engine around it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from signoff.runtime.agent_limits import AgentGate
+from signoff.runtime.performers import Performers
+from signoff.runtime.ports import Clock, Notice, Observer, Store
+
+log = logging.getLogger("signoff")
+
+
+@dataclass(frozen=True)
+class Backoff:
+    """How passing faults of agents are met."""
+
+    attempts: int = 4
+    first: float = 1.0
+    """Seconds before the second attempt; each further pause is twice as long."""
+    longest: float = 60.0
+
+    def pause(self, attempt: int, chance: float) -> float:
+        """Returns the seconds to wait after a failed attempt, spread a little by chance."""
+        whole = min(self.longest, self.first * 2.0 ** (attempt - 1))
+        return float(whole * (0.75 + chance / 2))
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """The engine's parts, as a run sees them."""
+
+    store: Store
+    clock: Clock
+    performers: Performers
+    gates: Mapping[str, AgentGate]
+    observers: tuple[Observer, ...]
+    backoff: Backoff
+
+    def tell(self, notice: Notice) -> None:
+        """Tells every observer; one that fails is left alone."""
+        for observer in self.observers:
+            try:
+                observer.notice(notice)
+            except Exception:  # noqa: BLE001  # whatever an observer does, the run goes on
+                log.warning("observer %s failed", type(observer).__name__, exc_info=True)

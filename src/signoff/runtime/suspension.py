@@ -1,0 +1,46 @@
+"""How a handler is left when the run cannot go on right now.
+
+These derive from BaseException, so `except Exception` in a handler does not swallow
+them by accident. They never leave the runner: it turns each into how the run rests.
+"""
+
+from __future__ import annotations
+
+from signoff.core.outcome import Status
+
+
+class Suspension(BaseException):
+    """The run rests here."""
+
+    status = Status.WAITING
+
+    def __init__(self, reason: str = "", due_at: float | None = None) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.due_at = due_at
+
+
+class WaitingForPerson(Suspension):
+    """A person has not answered yet."""
+
+
+class ParkedUntil(Suspension):
+    """Nothing can be done before a certain time."""
+
+    status = Status.PARKED
+
+
+class CeilingReached(Suspension):
+    """A limit on money, tokens, calls or time leaves no room."""
+
+    status = Status.BUDGET
+
+
+_WEIGHT = {Status.PARKED: 0, Status.WAITING: 1, Status.BUDGET: 2}
+
+
+def heaviest(found: list[Suspension]) -> Suspension:
+    """Returns how a run rests when several of its branches do: budget, else people, else time."""
+    first = max(found, key=lambda s: _WEIGHT[s.status])
+    times = [s.due_at for s in found if s.due_at is not None]
+    return type(first)(first.reason, min(times) if times else None)

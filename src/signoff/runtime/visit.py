@@ -1,0 +1,185 @@
+"""One attempt at a step: gives its handler effects, and replays the recorded ones.
+
+When a process dies, the handler runs again from its top. Every effect it asks for is
+looked up by scope, key and ordinal: a recorded reply is returned at once, a recorded
+error raised, and only what was never recorded goes outside.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Coroutine, Mapping
+from typing import Any
+
+from signoff.core import events as ev
+from signoff.core.context import Chance, Fan, StepContext
+from signoff.core.digest import digest
+from signoff.core.effects import Effect, EffectId, Kind
+from signoff.core.fold import EffectRecord
+from signoff.core.spend import Limits
+from signoff.errors import DuplicateKey, NotDeterministic, NotSerialisable, UsageError
+from signoff.runtime.ceilings import Ceilings
+from signoff.runtime.doubt import Doubt
+from signoff.runtime.fanout import FanOut
+from signoff.runtime.faults import fault_from_json
+from signoff.runtime.journal import RunJournal
+from signoff.runtime.outside import Errand, Outside
+from signoff.runtime.people import People
+from signoff.runtime.performers import reply_of
+from signoff.runtime.ports import InboxItem, Progress
+from signoff.runtime.surroundings import Surroundings
+from signoff.runtime.suspension import ParkedUntil, Suspension
+
+
+class Visit:
+    """Implements a context's effects for one attempt of one step."""
+
+    def __init__(
+        self,
+        around: Surroundings,
+        journal: RunJournal,
+        ceilings: Ceilings,
+        limits: Limits,
+        inbox: Mapping[str, InboxItem],
+    ) -> None:
+        self._around = around
+        self._journal = journal
+        self._state = journal.state
+        self._outside = Outside(around, journal, ceilings, limits)
+        self.people = People(journal, around.clock, inbox)
+        self._doubt = Doubt(around.store, journal, self._outside, self.people)
+        self._ordinals: dict[str, int] = {}
+        self._busy: set[str] = set()
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._closed = False
+
+    # What a context asks for
+
+    async def perform(self, ctx: StepContext, effect: Effect) -> Any:
+        """Performs one effect durably, or returns what was recorded of it."""
+        place = _place(ctx.scope, effect.key)
+        if place in self._busy:
+            raise DuplicateKey(
+                f"two effects under way in step {ctx.step_id!r} share the key {effect.key!r}; "
+                "give each its own key="
+            )
+        self._busy.add(place)
+        try:
+            return await self._known_or_new(ctx, self._identify(place), effect)
+        finally:
+            self._busy.discard(place)
+
+    async def map(self, ctx: StepContext, fan: Fan) -> list[Any]:
+        """Runs a fan-out, each item in a scope of its own."""
+        identity = self._identify(_place(ctx.scope, fan.key))
+        return await FanOut(self, self._journal, ctx, fan, identity).run()
+
+    def now(self, ctx: StepContext) -> float:
+        """Returns the time, the same on every replay."""
+        identity = self._identify(_place(ctx.scope, "now"))
+        record = self._state.effect(identity)
+        if record is not None:
+            return float(record.reply)
+        moment = self._around.clock.now()
+        self._journal.record(ev.EffectFinished(identity, reply=moment))
+        return moment
+
+    async def park(self, ctx: StepContext, until: float, key: str) -> None:
+        """Suspends the run until a time."""
+        identity = self._identify(_place(ctx.scope, key))
+        shown = digest(until)
+        record = self.recorded(identity, shown, ctx.step_id, key)
+        if record is not None and record.done:
+            return
+        if record is None:
+            self._journal.record(ev.EffectStarted(identity, Kind.PARK, shown, {"until": until}))
+        if self._around.clock.now() < until:
+            raise ParkedUntil("parked by its step", until)
+        self._journal.record(ev.EffectFinished(identity))
+
+    def random(self, ctx: StepContext) -> Chance:
+        """Returns a source of chance that is the same on every replay."""
+        identity = self._identify(_place(ctx.scope, "random"))
+        place = f"{self._state.seed}/{ctx.step_id}/{ctx.visit}/{self._state.attempt}/{identity}"
+        return random.Random(place)  # noqa: S311  # chance, not secrecy
+
+    def progress(self, ctx: StepContext, message: str) -> None:
+        """Tells whoever watches."""
+        self._around.tell(Progress(self._journal.name, ctx.step_id, ctx.scope, message))
+
+    # What the runner asks for
+
+    def close(self) -> None:
+        """Lets nothing new go outside: the run is about to rest."""
+        self._closed = True
+
+    async def drain(self) -> None:
+        """Waits until every effect under way has ended and is recorded."""
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+
+    async def abort(self) -> None:
+        """Stops every effect under way and waits until it is gone."""
+        self.close()
+        for task in self._tasks:
+            task.cancel()
+        await self.drain()
+
+    # How an effect is found or performed
+
+    def recorded(self, identity: EffectId, shown: str, step: str, key: str) -> EffectRecord | None:
+        """Returns what is known of an effect; raises if it was something else before."""
+        record = self._state.effect(identity)
+        if record is not None and record.digest != shown:
+            raise NotDeterministic(
+                f"the handler of step {step!r} is not deterministic: replayed, it asked for "
+                f"something else under the key {key!r} (use ctx.now() and ctx.random() for time "
+                "and chance, and give each effect a key of its own)"
+            )
+        return record
+
+    def _identify(self, place: str) -> EffectId:
+        ordinal = self._ordinals.get(place, 0) + 1
+        self._ordinals[place] = ordinal
+        return EffectId(f"{place}#{ordinal}")
+
+    async def _known_or_new(self, ctx: StepContext, identity: EffectId, effect: Effect) -> Any:
+        try:
+            shown = digest(effect.payload)
+        except (TypeError, ValueError) as error:
+            raise NotSerialisable(f"effect {effect.key!r} cannot be stored: {error}") from error
+        record = self.recorded(identity, shown, ctx.step_id, effect.key)
+        if record is not None and record.done:
+            if record.error is not None:
+                raise fault_from_json(record.error)
+            return reply_of(effect.kind, record.reply)
+        if effect.kind is Kind.WAIT:
+            return self.people.answer(identity, effect.payload, shown)
+        if self._closed:
+            raise Suspension("the run is about to rest")
+        self._around.performers.check(effect)
+        errand = Errand(ctx, identity, effect, shown)
+        work = (
+            self._outside.perform(errand) if record is None else self._doubt.settle(errand, record)
+        )
+        return await self._shielded(work)
+
+    async def _shielded(self, work: Coroutine[Any, Any, Any]) -> Any:
+        """Keeps an effect going when its handler's branch is cancelled: it is paid for."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+        return await asyncio.shield(task)
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled():
+            # Looked at here, because a cancelled branch of the handler never will.
+            task.exception()
+
+
+def _place(scope: str, key: str) -> str:
+    if not key or "[" in key or "]" in key:
+        raise UsageError(f"an effect's key must be a non-empty text without brackets, not {key!r}")
+    return f"{scope}/{key}" if scope else key

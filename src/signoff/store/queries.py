@@ -1,0 +1,91 @@
+"""Every SQL statement the SQLite store sends, by name."""
+
+from __future__ import annotations
+
+_RUN = (
+    "id, name, workflow, target, definition, status, step, iteration, reason, due_at, "
+    "created_at, updated_at, head, fence, owner, cancel"
+)
+_ITEM = (
+    "inbox.id, runs.name, effect, kind, prompt, form, digest, inbox.step, opened_at, deadline, "
+    "state, answer, answered_by, answered_at"
+)
+
+CREATE_RUN = """
+INSERT INTO runs (name, workflow, target, definition, description, created_at, updated_at, owner,
+                  status, fence)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'running', 1)
+"""
+RUN_BY_NAME = f"SELECT {_RUN} FROM runs WHERE name = ?"
+RUN_BY_ID = f"SELECT {_RUN} FROM runs WHERE id = ?"
+RUNS = f"SELECT {_RUN} FROM runs WHERE {{where}} ORDER BY id DESC LIMIT ?"
+RUN_NAMES = "SELECT name FROM runs ORDER BY id DESC LIMIT 12"
+DESCRIPTION = """
+SELECT blobs.text FROM runs JOIN blobs ON blobs.digest = runs.description WHERE runs.id = ?
+"""
+
+ADVANCE = """
+UPDATE runs SET head = ?, status = ?, step = ?, iteration = ?, reason = ?, due_at = ?, updated_at = ?
+WHERE id = ? AND head = ? AND fence = ?
+"""
+ADVANCE_RUNNING = """
+UPDATE runs SET head = ?, step = ?, iteration = ?, updated_at = ?
+WHERE id = ? AND head = ? AND fence = ? AND status = 'running'
+"""
+RELEASE = "UPDATE runs SET owner = NULL WHERE id = ?"
+KEEP_RUNNING = "UPDATE runs SET status = 'running', due_at = NULL WHERE id = ?"
+APPEND = "INSERT INTO journal (run, seq, events) VALUES (?, ?, ?)"
+JOURNAL = "SELECT seq, events FROM journal WHERE run = ? AND seq > ? ORDER BY seq"
+
+PUT_BLOB = "INSERT OR IGNORE INTO blobs (digest, text) VALUES (?, ?)"
+BLOB = "SELECT text FROM blobs WHERE digest = ?"
+
+PUT_CHECKPOINT = """
+INSERT INTO checkpoints (run, seq, state) VALUES (?, ?, ?)
+ON CONFLICT (run) DO UPDATE SET seq = excluded.seq, state = excluded.state
+"""
+CHECKPOINT = "SELECT seq, state FROM checkpoints WHERE run = ?"
+
+OPEN_ITEM = """
+INSERT INTO inbox (run, effect, kind, prompt, form, digest, step, opened_at, deadline)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+USE_ITEM = "UPDATE inbox SET state = 'used' WHERE id = ? AND state = 'answered'"
+WITHDRAW = "UPDATE inbox SET state = 'withdrawn' WHERE run = ? AND state IN ('open', 'answered')"
+HAS_ANSWER = "SELECT 1 FROM inbox WHERE run = ? AND state = 'answered' LIMIT 1"
+ITEMS = f"""
+SELECT {_ITEM} FROM inbox JOIN runs ON runs.id = inbox.run WHERE {{where}} ORDER BY inbox.id
+"""
+ANSWER = """
+UPDATE inbox SET state = 'answered', answer = ?, answered_by = ?, answered_at = ?
+WHERE id = ? AND state = 'open'
+"""
+
+ADD_LEDGER = """
+INSERT INTO ledger (run, step, agent, model, calls, tokens_in, tokens_out, usd,
+                    unknown_tokens, unknown_usd)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (run, step, agent, model) DO UPDATE SET
+    calls = calls + excluded.calls,
+    tokens_in = tokens_in + excluded.tokens_in,
+    tokens_out = tokens_out + excluded.tokens_out,
+    usd = usd + excluded.usd,
+    unknown_tokens = unknown_tokens + excluded.unknown_tokens,
+    unknown_usd = unknown_usd + excluded.unknown_usd
+"""
+LEDGER = """
+SELECT step, agent, model, calls, tokens_in, tokens_out, usd, unknown_tokens, unknown_usd
+FROM ledger WHERE run = ? ORDER BY step, agent, model
+"""
+
+KEEP_LATE = "INSERT OR REPLACE INTO late (run, effect, attempt, outcome) VALUES (?, ?, ?, ?)"
+LATE = "SELECT effect, attempt, outcome FROM late WHERE run = ?"
+
+OWNER = "SELECT id, host, pid, born, until FROM owners WHERE id = ?"
+PUT_OWNER = "INSERT OR REPLACE INTO owners (id, host, pid, born, until) VALUES (?, ?, ?, ?, ?)"
+DROP_OWNER = "DELETE FROM owners WHERE id = ?"
+DROP_LEASES = "UPDATE runs SET owner = NULL WHERE owner = ?"
+TAKE = "UPDATE runs SET owner = ?, fence = fence + 1, cancel = NULL WHERE id = ?"
+CANCELS = "SELECT name, cancel FROM runs WHERE owner = ? AND cancel IS NOT NULL"
+ASK_CANCEL = "UPDATE runs SET cancel = ? WHERE id = ?"
+ADOPT = "UPDATE runs SET definition = ?, description = ? WHERE id = ?"

@@ -1,0 +1,116 @@
+"""Brings a database file to the schema this version knows, by numbered migrations.
+
+A new file gets all of them at once. An older one is copied aside first, then brought
+forward; a newer one is refused untouched. What was applied is in `schema_migrations`.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from importlib import resources
+from pathlib import Path
+from typing import NamedTuple
+
+from signoff.errors import StoreDamaged, StoreTooNew
+
+APPLICATION_ID = 0x5160FF
+"""Written into the file's header, so another program's database is recognised."""
+
+_TRACK = """
+CREATE TABLE IF NOT EXISTS schema_migrations (
+    version INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at REAL NOT NULL
+)
+"""
+
+
+class Migration(NamedTuple):
+    """One numbered change of the schema."""
+
+    version: int
+    name: str
+    sql: str
+
+
+def known_migrations() -> list[Migration]:
+    """Returns the migrations this version ships, in order."""
+    found = []
+    for entry in resources.files("signoff.store").joinpath("migrations").iterdir():
+        if entry.name.endswith(".sql"):
+            number, _, name = entry.name.removesuffix(".sql").partition("_")
+            found.append(Migration(int(number), name, entry.read_text("utf-8")))
+    return sorted(found)
+
+
+def bring_forward(
+    db: sqlite3.Connection, path: Path, migrations: list[Migration] | None = None
+) -> None:
+    """Applies what is missing, each migration and its record in one transaction."""
+    version = _version(db, path)
+    if version == LATEST and migrations is None:
+        return
+    wanted = migrations if migrations is not None else known_migrations()
+    latest = wanted[-1].version
+    if version > latest:
+        raise StoreTooNew(
+            f"{path} was written by a newer signoff (schema {version}, this one knows {latest}); "
+            "upgrade signoff, or point SIGNOFF_HOME elsewhere"
+        )
+    if 0 < version < latest:
+        _back_up(db, path, version)
+    for migration in wanted:
+        _apply(db, path, migration)
+
+
+def _apply(db: sqlite3.Connection, path: Path, migration: Migration) -> None:
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        # Another process may have done it while this one waited for the lock.
+        if _version(db, path) < migration.version:
+            db.execute(_TRACK)
+            for statement in _statements(migration.sql):
+                db.execute(statement)
+            db.execute(
+                "INSERT INTO schema_migrations VALUES (?, ?, ?)",
+                (migration.version, migration.name, time.time()),
+            )
+            db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            db.execute(f"PRAGMA user_version = {migration.version}")
+        db.execute("COMMIT")
+    except BaseException:
+        db.execute("ROLLBACK")
+        raise
+
+
+def _statements(sql: str) -> list[str]:
+    """Splits a script, so that it runs inside our transaction (executescript would end it)."""
+    found, rest = [], ""
+    for line in sql.splitlines(keepends=True):
+        rest += line
+        if sqlite3.complete_statement(rest):
+            found.append(rest)
+            rest = ""
+    return found
+
+
+def _version(db: sqlite3.Connection, path: Path) -> int:
+    version: int = db.execute("PRAGMA user_version").fetchone()[0]
+    application: int = db.execute("PRAGMA application_id").fetchone()[0]
+    tables = db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    if tables and application != APPLICATION_ID:
+        raise StoreDamaged(f"{path} is a database, but not one of signoff's; choose another file")
+    return version
+
+
+def _back_up(db: sqlite3.Connection, path: Path, version: int) -> Path:
+    stamp = time.strftime("%Y%m%d-%H%M%S")
+    target = path.with_name(f"{path.name}.v{version}-{stamp}.backup")
+    with sqlite3.connect(target) as copy:
+        db.backup(copy)
+    copy.close()
+    target.chmod(0o600)
+    return target
+
+
+LATEST = 1
+"""The newest migration's number, kept here so that opening a current file reads no others."""

@@ -1,0 +1,383 @@
+"""The embedded store: one SQLite file, no server.
+
+WAL with `synchronous=FULL`: what was committed survives a power cut. Every write is one
+short `BEGIN IMMEDIATE` transaction. Who may write a run's journal is decided by a
+compare-and-set on the run's row, head and fence together, in the same transaction as
+the events: a runner that lost its run can add nothing to it.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from signoff.core.digest import text_digest
+from signoff.core.outcome import Status
+from signoff.errors import (
+    InvalidAnswer,
+    RunBusy,
+    StaleApproval,
+    StoreBusy,
+    StoreDamaged,
+    StoreError,
+    UnknownName,
+    WriteFailed,
+)
+from signoff.runtime.ports import (
+    Alive,
+    Commit,
+    InboxItem,
+    JournalRow,
+    LedgerEntry,
+    NewRun,
+    Owner,
+    RunId,
+    RunRow,
+    StoredRun,
+    Verdict,
+)
+from signoff.store import queries as q
+from signoff.store.schema import bring_forward
+
+PATIENCE_SECONDS = 60.0
+"""How long a write waits for other processes before it gives up."""
+
+PAGE_BYTES = 8192
+"""Journal rows are a few kilobytes; at this size several fit a page and few overflow."""
+
+_REFUSED = Verdict(accepted=False)
+
+
+class SqliteStore:
+    """Runs in one SQLite file."""
+
+    def __init__(self, path: Path | str, *, patience: float = PATIENCE_SECONDS) -> None:
+        """Opens the file, creating or migrating it as needed."""
+        self.path = Path(path)
+        self._patience = patience
+        self._lock = threading.RLock()
+        self._waits = True
+        with _translated(self.path):
+            self._db = _connect(self.path, patience)
+
+    def reopen(self) -> SqliteStore:
+        """Opens the same file once more, for another thread."""
+        return SqliteStore(self.path, patience=self._patience)
+
+    # Runs
+
+    def load(self, name: str) -> StoredRun:
+        """Returns what a runner needs; raises `UnknownName`."""
+        with self._read() as db:
+            row = self._row(db, name)
+            seq, state = db.execute(q.CHECKPOINT, (row.id,)).fetchone() or (0, None)
+            tail = db.execute(q.JOURNAL, (row.id, seq)).fetchall()
+        return StoredRun(row, state, seq, [JournalRow(*r) for r in tail])
+
+    def row(self, name: str) -> RunRow:
+        """Returns one run; raises `UnknownName`."""
+        with self._read() as db:
+            return self._row(db, name)
+
+    def rows(
+        self, *, status: Sequence[Status] = (), due_before: float | None = None, limit: int = -1
+    ) -> list[RunRow]:
+        """Returns runs, newest first."""
+        where, values = ["1"], list[Any]()
+        if status:
+            where.append(f"status IN ({', '.join('?' * len(status))})")
+            values.extend(s.value for s in status)
+        if due_before is not None:
+            where.append("due_at <= ?")
+            values.append(due_before)
+        with self._read() as db:
+            sql = q.RUNS.format(where=" AND ".join(where))
+            return [_run_row(r) for r in db.execute(sql, (*values, limit))]
+
+    def journal(self, run: RunId, after: int = 0) -> list[JournalRow]:
+        """Returns a run's commits, oldest first."""
+        with self._read() as db:
+            return [JournalRow(*r) for r in db.execute(q.JOURNAL, (run, after))]
+
+    def description(self, run: RunId) -> str:
+        """Returns the definition the run was started with, as JSON."""
+        with self._read() as db:
+            return str(self._one(db, q.DESCRIPTION, (run,))[0])
+
+    def blob(self, digest: str) -> str:
+        """Returns a text kept apart."""
+        with self._read() as db:
+            return str(self._one(db, q.BLOB, (bytes.fromhex(digest),))[0])
+
+    def adopt(self, run: RunId, definition: str, description: str) -> None:
+        """Replaces a run's frozen definition."""
+        key = bytes.fromhex(text_digest(description))
+        with self._write() as db:
+            db.execute(q.PUT_BLOB, (key, description))
+            db.execute(q.ADOPT, (definition, key, run))
+
+    # The journal
+
+    def commit(self, commits: Sequence[Commit], *, wait: bool = True) -> list[Verdict]:
+        """Applies the commits of several runs in one transaction, each all or nothing.
+
+        With `wait=False` a locked database raises `StoreBusy` at once.
+        """
+        with self._write(wait=wait) as db:
+            return [self._apply(db, commit) for commit in commits]
+
+    def _apply(self, db: sqlite3.Connection, c: Commit) -> Verdict:
+        run = c.run if c.new is None else _created(db, c.new)
+        seq = c.head + 1
+        if run is None or not _advance(db, c, run, seq):
+            return _REFUSED
+        for digest, text in c.blobs.items():
+            db.execute(q.PUT_BLOB, (bytes.fromhex(digest), text))
+        db.execute(q.APPEND, (run, seq, c.events))
+        for entry in c.ledger:
+            db.execute(q.ADD_LEDGER, (run, *entry))
+        if c.checkpoint is not None:
+            db.execute(q.PUT_CHECKPOINT, (run, seq, c.checkpoint))
+        if c.opened or c.used or c.withdraw:
+            _turn_items(db, run, c)
+        wake = c.release and not _released(db, run, c.status)
+        return Verdict(accepted=True, wake=wake, run=run)
+
+    # Leases
+
+    def take(self, run: RunId, owner: Owner, now: float, alive: Alive) -> int:
+        """Gives the run to an owner and returns the new fence."""
+        with self._write() as db:
+            row = _run_row(self._one(db, q.RUN_BY_ID, (run,)))
+            if row.owner is not None and row.owner != owner.id:
+                self._refuse_if_alive(db, row, now, alive)
+            db.execute(q.TAKE, (owner.id, run))
+            return row.fence + 1
+
+    def _refuse_if_alive(
+        self, db: sqlite3.Connection, row: RunRow, now: float, alive: Alive
+    ) -> None:
+        found = db.execute(q.OWNER, (row.owner,)).fetchone()
+        if found is None:
+            return
+        *identity, until = found
+        other = Owner(*identity)
+        lives = alive(other)
+        if until > now if lives is None else lives:
+            raise RunBusy(
+                f"run {row.name!r} is being driven by process {other.pid} on {other.host}; "
+                f"wait for it, or stop it: signoff cancel {row.name}"
+            )
+
+    def beat(self, owner: Owner, until: float) -> None:
+        """Renews all of an owner's leases at once."""
+        with self._write() as db:
+            db.execute(q.PUT_OWNER, (owner.id, owner.host, owner.pid, owner.born, until))
+
+    def cancels(self, owner: Owner) -> list[tuple[str, str]]:
+        """Returns (run, why) for each run of an owner that somebody asked to cancel."""
+        with self._read() as db:
+            return list(db.execute(q.CANCELS, (owner.id,)))
+
+    def leave(self, owner: Owner) -> None:
+        """Forgets an owner that ends."""
+        with self._write() as db:
+            db.execute(q.DROP_LEASES, (owner.id,))
+            db.execute(q.DROP_OWNER, (owner.id,))
+
+    def ask_cancel(self, run: RunId, why: str) -> None:
+        """Asks whoever drives the run to cancel it."""
+        with self._write() as db:
+            db.execute(q.ASK_CANCEL, (why, run))
+
+    # The inbox
+
+    def items(self, run: str | None = None, *, state: Sequence[str] = ("open",)) -> list[InboxItem]:
+        """Returns requests to people, oldest first."""
+        # Written out, so that the partial index on live requests can serve it.
+        where = [f"state IN ({', '.join('?' * len(state))})"]
+        if set(state) <= {"open", "answered"}:
+            where.append("state IN ('open', 'answered')")
+        values: list[Any] = list(state)
+        if run is not None:
+            where.append("runs.name = ?")
+            values.append(run)
+        with self._read() as db:
+            sql = q.ITEMS.format(where=" AND ".join(where))
+            return [InboxItem(*r) for r in db.execute(sql, values)]
+
+    def item(self, number: int) -> InboxItem:
+        """Returns one request; raises `UnknownName`."""
+        with self._read() as db:
+            return self._item(db, number)
+
+    def answer(self, number: int, answer: str, by: str, at: float, digest: str) -> InboxItem:
+        """Stores an answer, once."""
+        with self._write() as db:
+            item = self._item(db, number)
+            if item.state != "open":
+                raise InvalidAnswer(f"request #{number} is no longer open ({item.state})")
+            if item.digest != digest:
+                raise StaleApproval(
+                    f"request #{number} shows something else by now; look again: signoff inbox"
+                )
+            db.execute(q.ANSWER, (answer, by, at, number))
+            return item._replace(state="answered", answer=answer, answered_by=by, answered_at=at)
+
+    # Spend
+
+    def ledger(self, run: RunId) -> list[LedgerEntry]:
+        """Returns what a run's calls cost, by step and agent."""
+        with self._read() as db:
+            return [LedgerEntry(*r) for r in db.execute(q.LEDGER, (run,))]
+
+    def keep_late(self, run: RunId, effect: str, attempt: int, outcome: str) -> None:
+        """Keeps a reply that a fenced runner could no longer record."""
+        with self._write() as db:
+            db.execute(q.KEEP_LATE, (run, effect, attempt, outcome))
+
+    def late(self, run: RunId) -> dict[tuple[str, int], str]:
+        """Returns such replies, by effect and attempt."""
+        with self._read() as db:
+            return {(effect, n): outcome for effect, n, outcome in db.execute(q.LATE, (run,))}
+
+    def close(self) -> None:
+        """Lets go of the file."""
+        with self._lock:
+            self._db.close()
+
+    # Transactions
+
+    @contextmanager
+    def _write(self, *, wait: bool = True) -> Iterator[sqlite3.Connection]:
+        with self._lock, _translated(self.path):
+            if wait is not self._waits:
+                self._db.execute(f"PRAGMA busy_timeout = {int(self._patience * 1000) * wait}")
+                self._waits = wait
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._db
+                self._db.execute("COMMIT")
+            except BaseException:
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
+                raise
+
+    @contextmanager
+    def _read(self) -> Iterator[sqlite3.Connection]:
+        with self._lock, _translated(self.path):
+            yield self._db
+
+    def _row(self, db: sqlite3.Connection, name: str) -> RunRow:
+        found = db.execute(q.RUN_BY_NAME, (name,)).fetchone()
+        if found is None:
+            raise UnknownName("run", name, [r[0] for r in db.execute(q.RUN_NAMES)])
+        return _run_row(found)
+
+    def _item(self, db: sqlite3.Connection, number: int) -> InboxItem:
+        found = db.execute(q.ITEMS.format(where="inbox.id = ?"), (number,)).fetchone()
+        if found is None:
+            live = db.execute(q.ITEMS.format(where="state = 'open'")).fetchmany(12)
+            raise UnknownName("request", f"#{number}", [f"#{r[0]}" for r in live])
+        return InboxItem(*found)
+
+    def _one(self, db: sqlite3.Connection, sql: str, values: tuple[Any, ...]) -> tuple[Any, ...]:
+        found: tuple[Any, ...] | None = db.execute(sql, values).fetchone()
+        if found is None:
+            raise StoreDamaged(f"{self.path} lacks something a run refers to; restore a backup")
+        return found
+
+
+def _connect(path: Path, patience: float) -> sqlite3.Connection:
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    # Made by us first, so that nobody else can read it from its first byte on.
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=patience)
+    try:
+        db.execute(f"PRAGMA page_size = {PAGE_BYTES}")
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("PRAGMA synchronous = FULL")
+        bring_forward(db, path)
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _created(db: sqlite3.Connection, new: NewRun) -> RunId | None:
+    """Makes a run's row; None when the name is taken."""
+    description = bytes.fromhex(text_digest(new.description))
+    db.execute(q.PUT_BLOB, (description, new.description))
+    names = (new.name, new.workflow, new.target, new.definition, description)
+    try:
+        made = db.execute(q.CREATE_RUN, (*names, new.created_at, new.created_at, new.owner))
+    except sqlite3.IntegrityError:
+        return None
+    return RunId(made.lastrowid or 0)
+
+
+def _advance(db: sqlite3.Connection, c: Commit, run: RunId, seq: int) -> bool:
+    """Moves the run's row on, if it is still ours."""
+    guard = (run, c.head, c.fence)
+    if c.status is Status.RUNNING:
+        # Most commits leave status and due time alone, and so need not touch their indexes.
+        moved = db.execute(q.ADVANCE_RUNNING, (seq, c.step, c.iteration, c.at, *guard))
+        if moved.rowcount == 1:
+            return True
+    place = (seq, c.status.value, c.step, c.iteration, c.reason, c.due_at, c.at)
+    return db.execute(q.ADVANCE, (*place, *guard)).rowcount == 1
+
+
+def _turn_items(db: sqlite3.Connection, run: RunId, c: Commit) -> None:
+    if c.withdraw:
+        db.execute(q.WITHDRAW, (run,))
+    for item in c.opened:
+        db.execute(q.OPEN_ITEM, (run, *item))
+    for number in c.used:
+        if db.execute(q.USE_ITEM, (number,)).rowcount != 1:
+            raise StoreDamaged(f"the answer to request #{number} was used before")
+
+
+def _released(db: sqlite3.Connection, run: RunId, status: Status) -> bool:
+    """Lets go of a run, unless it wants to wait for an answer that is already there."""
+    if status is Status.WAITING and db.execute(q.HAS_ANSWER, (run,)).fetchone():
+        db.execute(q.KEEP_RUNNING, (run,))
+        return False
+    db.execute(q.RELEASE, (run,))
+    return True
+
+
+def _run_row(values: tuple[Any, ...]) -> RunRow:
+    row = RunRow(*values)
+    return row._replace(status=Status(row.status))
+
+
+@contextmanager
+def _translated(path: Path) -> Iterator[None]:
+    """Turns what SQLite says into what a person can act on."""
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        raise _explained(path, error) from error
+    except OSError as error:
+        raise WriteFailed(f"cannot use {path}: {error.strerror or error}") from error
+
+
+def _explained(path: Path, error: sqlite3.DatabaseError) -> StoreError:
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return StoreBusy(f"{path} is locked by another process; try again")
+    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        return StoreDamaged(f"{path} is damaged ({error}); restore a backup, or move it away")
+    if code == sqlite3.SQLITE_FULL:
+        return WriteFailed(f"the disk is full; free some space, then resume ({path})")
+    if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
+        return WriteFailed(f"{path} cannot be written ({error}); check its permissions")
+    if code == sqlite3.SQLITE_IOERR:
+        return WriteFailed(f"the disk failed under {path} ({error})")
+    return StoreError(f"{path}: {error}")
