@@ -86,7 +86,7 @@ def _defaults(function: FunctionType) -> tuple[Any, ...]:
 
 def _frozen_fields(function: Callable[..., Any]) -> Iterator[Any]:
     """Yields what a callable object, or the object of a method, was made with for good."""
-    owner = getattr(function, "__self__", function)
+    owner: Any = getattr(function, "__self__", function)
     settings = getattr(type(owner), "__dataclass_params__", None)
     if settings is not None and settings.frozen:
         yield from (getattr(owner, f.name) for f in fields(owner))
