@@ -31,13 +31,10 @@ _escaping = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), allow_nan
 
 def encode(value: Any, blobs: Blobs) -> str:
     """Returns the JSON text of a value; long strings are put into `blobs`."""
-    if isinstance(value, _NESTS):
-        _check(value)
     try:
-        text = _encoder.encode(value)
-        if len(text) >= BLOB_FROM or '"$' in text:
+        if _needs_lifting(value):
             value = _lift(value, blobs)
-            text = _encoder.encode(value)
+        text = _encoder.encode(value)
         # Half of a surrogate pair, as a cut-off emoji leaves behind, is only storable escaped.
         return text if _is_storable(text) else _escaping.encode(value)
     except (TypeError, ValueError) as error:
@@ -56,18 +53,32 @@ def decode(text: str, blob: Callable[[str], str]) -> Any:
         raise StoreDamaged(f"a stored value is not readable: {error}") from error
 
 
-def _check(value: Any, levels: int = LEVELS) -> None:
-    """Refuses what JSON would change without a word: keys that are not strings."""
+def _needs_lifting(value: Any, levels: int = LEVELS) -> bool:
+    """Tells whether a value holds long texts or keys like ours.
+
+    Refuses what JSON would change without a word: keys that are not strings.
+    """
+    if isinstance(value, str):
+        return len(value) >= BLOB_FROM
+    if not isinstance(value, _NESTS):
+        return False
     if not levels:
         raise NotSerialisable(f"a value is nested more than {DEPTH} levels deep, or in itself")
+    found = False
+    each: Any
     if isinstance(value, dict):
         for key in value:
             if type(key) is not str:
                 as_key(key)
+        found = "$blob" in value or "$is" in value
         value = value.values()
     for each in value:
-        if isinstance(each, _NESTS):
-            _check(each, levels - 1)
+        kind = type(each)
+        if kind is str:
+            found = found or len(each) >= BLOB_FROM
+        elif kind is not int and kind is not float and each is not None:
+            found = _needs_lifting(each, levels - 1) or found
+    return found
 
 
 def _is_storable(text: str) -> bool:

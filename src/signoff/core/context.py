@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, Protocol, TypeVar
 
 from signoff.core.effects import (
@@ -177,7 +177,9 @@ class StepContext:
     def write(self, path: str, text: str, *, key: str | None = None) -> Awaitable[Written]:
         """Writes a file into the run directory, atomically."""
         payload = {"path": path, "text": text}
-        return self._perform(Effect(Kind.WRITE, key or f"write:{path}", payload))
+        # Brackets mark fan-out items, so a key holds none.
+        place = path.replace("[", "(").replace("]", ")")
+        return self._perform(Effect(Kind.WRITE, key or f"write:{place}", payload))
 
     def wait(self, request: Request, *, key: str = "wait") -> Awaitable[Answer]:
         """Asks a person; the run may stop here for days and the process exit."""
@@ -213,8 +215,8 @@ class StepContext:
         return self._port().park(self, moment, key)
 
     def now(self) -> datetime:
-        """Returns the time as it was when this was first asked; replays get the same."""
-        return datetime.fromtimestamp(self._port().now(self)).astimezone()
+        """Returns the time, in UTC, as it was when this was first asked; replays get the same."""
+        return datetime.fromtimestamp(self._port().now(self), UTC)
 
     def random(self) -> Chance:
         """Returns a source of chance that is the same on every replay."""

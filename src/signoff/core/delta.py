@@ -31,18 +31,18 @@ def diff(state: Mapping[str, Any], update: Mapping[str, Any]) -> Delta:
         old = state.get(key)
         if new is old and (old is not None or key in state):
             continue
-        frozen = _storable(key, new)
         if type(new) is Append:
             if type(old) is not FrozenList and key in state:
                 raise BadHandlerResult(
                     f"state {key!r} is not a list, so nothing can be appended to it"
                 )
-            grown[key] = frozen
-        elif type(old) is FrozenList and type(frozen) is FrozenList and _extends(old, frozen):
-            if len(frozen) > len(old):
-                grown[key] = frozen[len(old) :]
+            grown[key] = _storable(key, new)
+        elif type(old) is FrozenList and isinstance(new, list) and _extends(old, new):
+            # Only the tail is looked at, so a step does not pay for how long the list is.
+            if len(new) > len(old):
+                grown[key] = _storable(key, new[len(old) :])
         else:
-            put[key] = frozen
+            put[key] = _storable(key, new)
     delta: Delta = {}
     if put:
         delta["set"] = put

@@ -18,7 +18,7 @@ EffectId = NewType("EffectId", str)
 
 
 def scope_of(identity: str) -> str:
-    """Returns the fan-out item an effect belongs to; keys hold no brackets, so the last one ends it."""
+    """Returns the fan-out item an effect belongs to; keys hold no brackets, so the last ends it."""
     end = identity.rfind("]")
     return "" if end < 0 else identity[: identity.index("/", end)]
 
@@ -73,7 +73,7 @@ class AgentRequest:
 
     def to_json(self) -> dict[str, Any]:
         """Returns only what is set; this is an ask's payload and identity."""
-        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        values = {name: getattr(self, name) for name in _REQUEST_FIELDS}
         return {name: value for name, value in values.items() if value}
 
 
@@ -96,17 +96,23 @@ class Reply:
 
     def to_json(self) -> dict[str, Any]:
         """Returns only what is set."""
-        values = {f.name: getattr(self, f.name) for f in fields(self)}
-        kept = {name: value for name, value in values.items() if value not in (None, {})}
+        values = {name: getattr(self, name) for name in _REPLY_FIELDS}
+        kept = {name: value for name, value in values.items() if value is not None}
         if self.usage is not None:
             kept["usage"] = self.usage.to_json()
-        return {**kept, "text": self.text}
+        if not self.files:
+            del kept["files"]
+        return kept
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Reply:
         """Reads what `to_json` wrote."""
         usage = data.get("usage")
         return cls(**{**data, "usage": Usage(**usage) if usage is not None else None})
+
+
+_REQUEST_FIELDS = tuple(f.name for f in fields(AgentRequest))
+_REPLY_FIELDS = tuple(f.name for f in fields(Reply))
 
 
 @dataclass(frozen=True, slots=True)

@@ -244,26 +244,35 @@ def to_json(event: Event) -> dict[str, Any]:
     data: dict[str, Any] = {"e": event.tag}
     for name, default in _FIELDS[event.tag]:
         value = getattr(event, name)
-        if value != default:
+        # A reply can be anything, so with None it is compared only as far as `is` goes.
+        if value is not default and (default is None or value != default):
             data[name] = value
     return data
 
 
 def from_json(data: dict[str, Any]) -> Event:
     """Reads an event back."""
+    if not isinstance(data, dict) or "e" not in data:
+        raise StoreDamaged(f"the journal holds something that is no event: {data!r:.80}")
     values = dict(data)
-    tag = values.pop("e", None)
+    tag = values.pop("e")
     kind = KINDS.get(str(tag))
     if kind is None:
         raise StoreTooNew(f"the journal holds an event {tag!r} that this signoff does not know")
-    for name, convert in _ENUMS.items():
-        if values.get(name) is not None:
-            values[name] = convert(values[name])
-    if "resets" in values:
-        values["resets"] = tuple(values["resets"])
+    unknown = values.keys() - {name for name, _ in _FIELDS[kind.tag]}
+    if unknown:
+        raise StoreTooNew(
+            f"the journal holds a {tag} event with a field {min(unknown)!r} that this signoff "
+            "does not know"
+        )
     try:
+        for name, convert in _ENUMS.items():
+            if values.get(name) is not None:
+                values[name] = convert(values[name])
+        if "resets" in values:
+            values["resets"] = tuple(values["resets"])
         return kind(**values)
-    except TypeError as error:
+    except (TypeError, ValueError) as error:
         raise StoreDamaged(f"the journal holds a damaged {tag} event: {error}") from error
 
 

@@ -243,6 +243,7 @@ def _item_finished(state: RunState, event: ev.ItemFinished) -> None:
     state.items[event.scope] = event.result
     # A finished item is never replayed, so what its attempts asked for is of no more use.
     attempts = len(state.item_failures.pop(event.scope, ())) + 1
+    state.forgiven.pop(event.scope, None)
     for attempt in range(1, attempts + 1):
         state.effects.pop(item_scope(event.scope, attempt), None)
 

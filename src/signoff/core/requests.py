@@ -158,8 +158,9 @@ def check_answer(form: Mapping[str, Any], value: Any, text: str = "") -> Any:
 def _one_of(options: Sequence[Mapping[str, Any]], value: Any, text: str) -> str:
     labels = [str(o["label"]) for o in options]
     wanted = str(value).strip()
-    if wanted not in labels and wanted.isdecimal() and 1 <= int(wanted) <= len(labels):
-        wanted = labels[int(wanted) - 1]
+    numbered = {str(number): label for number, label in enumerate(labels, 1)}
+    if wanted not in labels:
+        wanted = numbered.get(wanted, wanted)
     folded = [label for label in labels if label.casefold() == wanted.casefold()]
     if wanted not in labels and len(folded) == 1:
         wanted = folded[0]

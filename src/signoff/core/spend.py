@@ -6,6 +6,7 @@ total unknown, and totals say so.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
@@ -24,7 +25,7 @@ class Limits:
         """Refuses ceilings that could never hold."""
         for field in fields(self):
             value = getattr(self, field.name)
-            if value is not None and (isinstance(value, bool) or not value >= 0):
+            if value is not None and not _is_amount(value):
                 raise ValueError(
                     f"limit {field.name} must be a number of at least 0, not {value!r}"
                 )
@@ -68,8 +69,11 @@ class Usage:
 
     def to_json(self) -> dict[str, Any]:
         """Returns only what was reported."""
-        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        values = {name: getattr(self, name) for name in _USAGE_FIELDS}
         return {name: value for name, value in values.items() if value is not None}
+
+
+_USAGE_FIELDS = tuple(f.name for f in fields(Usage))
 
 
 @dataclass(slots=True)
@@ -113,6 +117,11 @@ class Spend:
         """Returns the totals that are not zero."""
         values = {f.name: getattr(self, f.name) for f in fields(self)}
         return {name: value for name, value in values.items() if value}
+
+
+def _is_amount(value: Any) -> bool:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return number and 0 <= value < math.inf
 
 
 def reached(limits: Limits, spend: Spend, *, more_calls: int = 0) -> str | None:

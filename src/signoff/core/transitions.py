@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from signoff.core.edges import ERROR, Way, gate_name
 from signoff.core.fold import Stage
@@ -37,8 +37,7 @@ RETRY, ACCEPT, STOP, GO_ON = "retry", "accept", "stop", "continue"
 """What a person can say to an escalation."""
 
 
-@dataclass(frozen=True, slots=True)
-class Position:
+class Position(NamedTuple):
     """Where a run stands when a fact is observed."""
 
     workflow: Workflow

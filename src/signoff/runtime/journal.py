@@ -20,7 +20,7 @@ from signoff.runtime.ports import Clock, Commit, LedgerEntry, NewItem, NewRun, R
 if TYPE_CHECKING:
     from signoff.runtime.writer import GroupWriter
 
-CHECKPOINT_FROM_BYTES = 64_000
+CHECKPOINT_FROM_BYTES = 256_000
 """A resume folds at most about this much journal; a checkpoint costs its state's size."""
 
 
@@ -161,7 +161,7 @@ class RunJournal:
             new=self._new,
         )
         self._since_checkpoint += len(events)
-        if self._since_checkpoint > max(CHECKPOINT_FROM_BYTES, 2 * self._checkpoint_size):
+        if self._since_checkpoint > max(CHECKPOINT_FROM_BYTES, 4 * self._checkpoint_size):
             commit.checkpoint = encode(state_to_json(state), self._blobs)
             self._checkpoint_size = len(commit.checkpoint)
             self._since_checkpoint = 0

@@ -14,7 +14,7 @@ from signoff.core.digest import text_digest
 from signoff.core.effects import AgentRequest, CommandResult, Effect, Kind, Reply, Written
 from signoff.core.requests import Answer
 from signoff.core.spend import Usage
-from signoff.errors import AgentTimeout, UnknownName, UsageError
+from signoff.errors import AgentTimeout, AgentTransient, UnknownName, UsageError
 from signoff.runtime.ports import Agent, Call, FilePort
 from signoff.runtime.process import run_process
 
@@ -58,11 +58,11 @@ class Performers:
     async def _ask(self, effect: Effect, call: Call) -> Performed:
         payload = dict(effect.payload)
         agent = self._agent(payload.pop("agent"))
-        try:
-            async with asyncio.timeout(effect.timeout):
-                reply = await agent.ask(AgentRequest(**payload), call)
-        except TimeoutError:
-            raise AgentTimeout(f"no answer within {effect.timeout:g} seconds") from None
+        asked = agent.ask(AgentRequest(**payload), call)
+        if effect.timeout is None:
+            reply = await asked
+        else:
+            reply = await _in_time(asked, effect.timeout)
         return reply.to_json(), reply.usage
 
     async def _command(self, effect: Effect, call: Call) -> Performed:
@@ -83,6 +83,17 @@ class Performers:
         if self._files is not None:
             self._files.write(call.run, path, text)
         return {"path": path, "digest": text_digest(text)}, None
+
+
+async def _in_time(asked: Awaitable[Reply], seconds: float) -> Reply:
+    clock = asyncio.timeout(seconds)
+    try:
+        async with clock:
+            return await asked
+    except TimeoutError as error:
+        if not clock.expired():
+            raise AgentTransient(f"the agent timed out by itself: {error}") from error
+        raise AgentTimeout(f"no answer within {seconds:g} seconds") from None
 
 
 def reply_of(kind: Kind, data: Any) -> Any:

@@ -67,6 +67,7 @@ class Runner:
         self._state = journal.state
         self._inbox = inbox
         self._callees = callees(workflow)
+        self._step = workflow[journal.state.step or ""]
         self._ceilings = Ceilings()
         self._visit: Visit | None = None
         self._outcome: Outcome | None = None
@@ -97,6 +98,7 @@ class Runner:
         stage: Stage | None = self._state.stage
         self._recall()
         while stage is not None:
+            self._step = self._workflow[self._state.step or ""]
             fact = await self._observe(stage)
             try:
                 decision = decide(self._position(stage), fact)
@@ -122,10 +124,6 @@ class Runner:
             outcome=self._outcome,
             way=state.pending.way if state.pending is not None else "",
         )
-
-    @property
-    def _step(self) -> StepDef:
-        return self._workflow[self._state.step or ""]
 
     # Finding out how things stand
 

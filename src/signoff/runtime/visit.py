@@ -165,18 +165,28 @@ class Visit:
         )
         return await self._shielded(work)
 
-    async def _shielded(self, work: Coroutine[Any, Any, Any]) -> Any:
-        """Keeps an effect going when its handler's branch is cancelled: it is paid for."""
-        task = asyncio.get_running_loop().create_task(work)
+    def _shielded(self, work: Coroutine[Any, Any, Any]) -> asyncio.Future[Any]:
+        """Starts an effect that goes on when its handler's branch is cancelled: it is paid for."""
+        loop = asyncio.get_running_loop()
+        reply: asyncio.Future[Any] = loop.create_future()
+        task = loop.create_task(_deliver(work, reply))
         self._tasks.add(task)
-        task.add_done_callback(self._ended)
-        return await asyncio.shield(task)
+        task.add_done_callback(self._tasks.discard)
+        return reply
 
-    def _ended(self, task: asyncio.Task[Any]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled():
-            # Looked at here, because a cancelled branch of the handler never will.
-            task.exception()
+
+async def _deliver(work: Coroutine[Any, Any, Any], reply: asyncio.Future[Any]) -> None:
+    """Puts what an effect gave where its handler waits, if it still does."""
+    try:
+        value = await work
+    except asyncio.CancelledError:
+        reply.cancel()
+    except BaseException as error:  # noqa: BLE001  # suspensions are handed over like errors
+        if not reply.done():
+            reply.set_exception(error)
+    else:
+        if not reply.done():
+            reply.set_result(value)
 
 
 def _place(scope: str, key: str) -> str:
