@@ -12,14 +12,11 @@ from collections.abc import Callable
 from typing import Any
 
 from signoff.core.digest import text_digest
-from signoff.core.frozen import DEPTH, as_key
+from signoff.core.frozen import DEPTH, STORED_DEPTH, as_key
 from signoff.errors import NotSerialisable, StoreDamaged
 
 BLOB_FROM = 6000
 """Characters from which a string is kept apart; shorter ones cost less in the row itself."""
-
-LEVELS = DEPTH + 20
-"""Levels of nesting that are stored: a value's own, and those of what it is recorded in."""
 
 Blobs = dict[str, str]
 """Texts kept apart, by digest."""
@@ -53,7 +50,7 @@ def decode(text: str, blob: Callable[[str], str]) -> Any:
         raise StoreDamaged(f"a stored value is not readable: {error}") from error
 
 
-def _needs_lifting(value: Any, levels: int = LEVELS) -> bool:
+def _needs_lifting(value: Any, levels: int = STORED_DEPTH) -> bool:
     """Tells whether a value holds long texts or keys like ours.
 
     Refuses what JSON would change without a word: keys that are not strings.

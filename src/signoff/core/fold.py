@@ -15,7 +15,7 @@ from typing import Any
 from signoff.core import events as ev
 from signoff.core.delta import Delta, apply
 from signoff.core.effects import Kind, scope_of
-from signoff.core.frozen import FrozenDict, freeze
+from signoff.core.frozen import STORED_DEPTH, FrozenDict, freeze
 from signoff.core.outcome import Outcome, Status
 from signoff.core.spend import Limits, Spend, Usage
 
@@ -230,7 +230,8 @@ def _effect_finished(state: RunState, event: ev.EffectFinished) -> None:
         record = EffectRecord(Kind.NOW, "")
         state.effects.setdefault(scope_of(event.id), {})[event.id] = record
     record.done = True
-    record.reply = event.reply
+    # A copy of its own: what the handler was given, it may change.
+    record.reply = freeze(event.reply, STORED_DEPTH)
     record.error = event.error
     record.process = None
     if record.kind is Kind.ASK:
@@ -240,7 +241,7 @@ def _effect_finished(state: RunState, event: ev.EffectFinished) -> None:
 
 
 def _item_finished(state: RunState, event: ev.ItemFinished) -> None:
-    state.items[event.scope] = event.result
+    state.items[event.scope] = freeze(event.result, STORED_DEPTH)
     # A finished item is never replayed, so what its attempts asked for is of no more use.
     attempts = len(state.item_failures.pop(event.scope, ())) + 1
     state.forgiven.pop(event.scope, None)

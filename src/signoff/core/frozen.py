@@ -17,6 +17,12 @@ from signoff.errors import NotSerialisable
 DEPTH = 100
 """Levels of lists and dicts a value may have; far below where Python itself gives up."""
 
+STORED_DEPTH = DEPTH + 20
+"""The same, with what a value is recorded in."""
+
+_LARGE = 10**4000
+"""Python refuses to read a number of more digits than about this back from a text."""
+
 
 def _refuse(_self: object, *_args: object, **_kwargs: object) -> NoReturn:
     raise TypeError(
@@ -60,14 +66,14 @@ class FrozenDict(dict[str, Any]):
         return dict, (dict(self),)
 
 
-def freeze(value: Any) -> Any:
+def freeze(value: Any, levels: int = DEPTH) -> Any:
     """Returns the same JSON value, read-only all the way down.
 
     It is what the journal would give back: a tuple becomes a list and an enum member its
     value, so a step sees the same before and after a restart. What the journal could not
     give back, such as a dict with numbers for keys, raises `NotSerialisable`.
     """
-    return _freeze(value, DEPTH)
+    return _freeze(value, levels)
 
 
 def as_key(key: Any) -> str:
@@ -86,12 +92,12 @@ def thaw(value: Any) -> Any:
     return value
 
 
-_AS_THEY_ARE = frozenset({str, int, bool, NoneType, FrozenList, FrozenDict})
+_AS_THEY_ARE = frozenset({str, bool, NoneType, FrozenList, FrozenDict})
 
 
 def _freeze(value: Any, levels: int) -> Any:
     kind = type(value)
-    if kind in _AS_THEY_ARE:
+    if kind in _AS_THEY_ARE or (kind is int and -_LARGE < value < _LARGE):
         return value
     if isinstance(value, dict | list | tuple) and not levels:
         raise NotSerialisable(f"a value is nested more than {DEPTH} levels deep, or in itself")
@@ -105,11 +111,11 @@ def _freeze(value: Any, levels: int) -> Any:
 def _scalar(value: Any) -> str | int | float:
     if isinstance(value, str):
         return str.__str__(value)
-    if isinstance(value, int):
+    if isinstance(value, int) and -_LARGE < value < _LARGE:
         return int(value)
     if isinstance(value, float) and math.isfinite(value):
         return float(value)
-    what = repr(value) if isinstance(value, float) else f"a {type(value).__name__}"
+    what = repr(value) if isinstance(value, float) else f"this {type(value).__name__}"
     raise NotSerialisable(
         f"{what} cannot be stored; use strings, finite numbers, booleans, None, lists and dicts"
     )

@@ -72,7 +72,7 @@ class FanOut:
         """Records what is fanned out over, so a replay over something else is noticed."""
         try:
             shown = digest(items)
-        except TypeError:
+        except NotSerialisable:
             # Items may be objects of the author's; their number is what can be compared.
             shown = digest(len(items))
         if self._visit.recorded(self._identity, shown, self._ctx.step_id, self._fan.key) is None:

@@ -17,6 +17,7 @@ from signoff.core.context import Chance, Fan, StepContext
 from signoff.core.digest import digest
 from signoff.core.effects import Effect, EffectId, Kind
 from signoff.core.fold import EffectRecord
+from signoff.core.frozen import thaw
 from signoff.core.spend import Limits
 from signoff.errors import DuplicateKey, NotDeterministic, NotSerialisable, UsageError
 from signoff.runtime.ceilings import Ceilings
@@ -147,13 +148,13 @@ class Visit:
     async def _known_or_new(self, ctx: StepContext, identity: EffectId, effect: Effect) -> Any:
         try:
             shown = digest(effect.payload)
-        except (TypeError, ValueError) as error:
+        except NotSerialisable as error:
             raise NotSerialisable(f"effect {effect.key!r} cannot be stored: {error}") from error
         record = self.recorded(identity, shown, ctx.step_id, effect.key)
         if record is not None and record.done:
             if record.error is not None:
                 raise fault_from_json(record.error)
-            return reply_of(effect.kind, record.reply)
+            return reply_of(effect.kind, thaw(record.reply))
         if effect.kind is Kind.WAIT:
             return self.people.answer(identity, effect.payload, shown)
         if self._closed:
@@ -169,23 +170,25 @@ class Visit:
         """Starts an effect that goes on when its handler's branch is cancelled: it is paid for."""
         loop = asyncio.get_running_loop()
         reply: asyncio.Future[Any] = loop.create_future()
-        task = loop.create_task(_deliver(work, reply))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks.add(loop.create_task(self._deliver(work, reply)))
         return reply
 
-
-async def _deliver(work: Coroutine[Any, Any, Any], reply: asyncio.Future[Any]) -> None:
-    """Puts what an effect gave where its handler waits, if it still does."""
-    try:
-        value = await work
-    except asyncio.CancelledError:
-        reply.cancel()
-    except BaseException as error:  # noqa: BLE001  # suspensions are handed over like errors
-        if not reply.done():
+    async def _deliver(self, work: Coroutine[Any, Any, Any], reply: asyncio.Future[Any]) -> None:
+        """Puts what an effect gave where its handler waits, if it still does."""
+        error: BaseException | None = None
+        value = None
+        try:
+            value = await work
+        except BaseException as raised:  # noqa: BLE001  # suspensions are handed over like errors
+            error = raised
+        self._tasks.discard(asyncio.current_task())  # type: ignore[arg-type]  # we are in one
+        if reply.done():
+            return
+        if isinstance(error, asyncio.CancelledError):
+            reply.cancel()
+        elif error is not None:
             reply.set_exception(error)
-    else:
-        if not reply.done():
+        else:
             reply.set_result(value)
 
 

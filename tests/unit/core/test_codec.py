@@ -3,9 +3,9 @@ from typing import Any, NoReturn
 
 import pytest
 
-from signoff.core.codec import BLOB_FROM, LEVELS, Blobs, decode, encode
+from signoff.core.codec import BLOB_FROM, Blobs, decode, encode
 from signoff.core.digest import text_digest
-from signoff.core.frozen import freeze
+from signoff.core.frozen import STORED_DEPTH, freeze
 from signoff.errors import NotSerialisable, StoreDamaged
 
 LONG = "a long text " * BLOB_FROM
@@ -93,17 +93,17 @@ def test_what_json_cannot_hold_is_refused_with_what_would_do(value: Any) -> None
 
 def test_nesting_is_stored_up_to_a_limit_that_can_always_be_read_back() -> None:
     """A value that can be written and not read would make its run impossible to resume."""
-    deepest = nested(LEVELS)
+    deepest = nested(STORED_DEPTH)
 
     assert decode(encode(deepest, {}), refuse_look_up) == deepest
     with pytest.raises(NotSerialisable, match="nested"):
-        encode(nested(LEVELS + 1), {})
+        encode(nested(STORED_DEPTH + 1), {})
 
 
 def test_a_state_wrapped_deeper_by_every_step_is_refused_in_time() -> None:
     """Each wrapping alone is shallow; together they must not pass the limit."""
     value = freeze(["core"])
-    for _ in range(LEVELS):
+    for _ in range(STORED_DEPTH):
         value = freeze([value])
 
     with pytest.raises(NotSerialisable, match="nested"):

@@ -143,7 +143,7 @@ def test_the_state_after_a_delta_is_read_only() -> None:
 
 def test_a_value_that_cannot_be_stored_is_named_by_its_key() -> None:
     """The author has to find it among everything the handler returned."""
-    with pytest.raises(NotSerialisable, match=r"state 'found': a set cannot be stored"):
+    with pytest.raises(NotSerialisable, match=r"state 'found': this set cannot be stored"):
         diff(freeze({}), {"fine": 1, "found": {1, 2}})
 
 
