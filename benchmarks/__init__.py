@@ -1,0 +1,6 @@
+"""What this engine costs, measured beside the raw SQLite floor and beside its neighbours.
+
+`python -m benchmarks` compares with the floor, `python -m benchmarks.peers` with other
+engines. Every sample is taken in a process of its own, contestants take turns, and only
+figures of one and the same run are compared.
+"""

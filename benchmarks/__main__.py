@@ -1,0 +1,115 @@
+"""`python -m benchmarks`: this engine beside the raw SQLite floor, in one run."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import sqlite3
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.contestants import FLOOR, SIGNOFF, Contestant
+from benchmarks.rounds import Rounds, Samples
+from benchmarks.rows import ROWS, Row
+from benchmarks.table import number, table, times
+
+NOTE = """\
+Best of {rounds}, floor and engine in turn. SQLite in WAL with synchronous=FULL on both sides.
+The run directory is not written in the measured time, except in W1-dir."""
+
+
+def main() -> int:
+    """Measures, prints the table and says whether everything aimed at was reached."""
+    given = _arguments()
+    rows = [row for row in ROWS if not given.only or row.work.split("-")[0] in given.only]
+    rounds = Rounds(given.rounds or (1 if given.quick else 3), given.quick, say)
+    for work, contestants in _entries(rows):
+        rounds.take(work, contestants)
+    say("")
+    samples = rounds.samples
+    print(table(_HEAD, [_cells(row, samples) for row in rows]))
+    print(NOTE.format(rounds=rounds.rounds))
+    if given.quick:
+        print("Quick sizes: these figures say that it works, not how fast it is.")
+    for failure in rounds.failures:
+        print(failure, file=sys.stderr)
+    if given.json:
+        given.json.write_text(json.dumps(_report(rows, samples, given.quick), indent=1) + "\n")
+    missed = [row for row in rows if _met(row, samples) is False]
+    return 1 if rounds.failures or (given.strict and missed) else 0
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    works = sorted({row.work.split("-")[0] for row in ROWS})
+    parser.add_argument("--only", action="append", choices=works, help="leave the others out")
+    parser.add_argument("--rounds", type=int, help="samples of each (3)")
+    parser.add_argument("--quick", action="store_true", help="small sizes, one sample")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write every sample there")
+    parser.add_argument("--strict", action="store_true", help="exit 1 when a target is missed")
+    return parser.parse_args()
+
+
+def _entries(rows: Sequence[Row]) -> list[tuple[str, list[Contestant]]]:
+    """Returns each work once, with who does it; the floor of one row may be another's work."""
+    works = dict.fromkeys(row.work for row in rows)
+    floors = {row.floor[0] for row in rows if row.floor is not None}
+    return [(work, [FLOOR, SIGNOFF] if work in floors else [SIGNOFF]) for work in works]
+
+
+_HEAD = ("work", "", "floor", "signoff", "signoff / floor", "target", "met")
+
+
+def _cells(row: Row, samples: Samples) -> list[str]:
+    floor, value = row.floor_value(samples), row.value(samples, SIGNOFF.name)
+    met = {True: "yes", False: "NO", None: ""}[_met(row, samples)]
+    return [
+        row.work,
+        row.title,
+        number(floor, row.unit),
+        number(value, row.unit),
+        times(row.dearer(value, floor)),
+        str(row.target or ""),
+        met,
+    ]
+
+
+def _met(row: Row, samples: Samples) -> bool | None:
+    value = row.value(samples, SIGNOFF.name)
+    if row.target is None or value is None:
+        return None
+    return row.target.met(value, row.floor_value(samples))
+
+
+def _report(rows: Sequence[Row], samples: Samples, quick: bool) -> dict[str, object]:
+    return {
+        "quick": quick,
+        "python": platform.python_version(),
+        "sqlite": sqlite3.sqlite_version,
+        "system": platform.system(),
+        "rows": [
+            {
+                "work": row.work,
+                "title": row.title,
+                "unit": row.unit,
+                "floor": row.floor_value(samples),
+                "signoff": row.value(samples, SIGNOFF.name),
+                "target": str(row.target or ""),
+                "met": _met(row, samples),
+            }
+            for row in rows
+        ],
+        "samples": samples,
+    }
+
+
+def say(text: str) -> None:
+    """Shows what is going on, on one line of a terminal; says nothing elsewhere."""
+    if sys.stderr.isatty():
+        print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

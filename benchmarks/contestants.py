@@ -1,0 +1,64 @@
+"""Whoever takes part: a module that does the works, and the Python to do them with."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.sample import Figures
+
+ROOT = Path(__file__).resolve().parents[1]
+
+SCRATCH = ROOT / ".bench"
+"""Databases and neighbours' environments; on the same disk as the project, never in memory."""
+
+PATIENCE_SECONDS = 600.0
+"""A sample that takes longer is given up."""
+
+
+class SampleError(Exception):
+    """A contestant could not do a work."""
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """Somebody who can do the works."""
+
+    name: str
+    module: str
+    python: str = sys.executable
+
+    def sample(self, work: str, folder: Path, *, quick: bool) -> Figures:
+        """Does one work in a fresh process and returns what was measured."""
+        command = [self.python, "-m", self.module, work, str(folder)]
+        try:
+            done = subprocess.run(
+                [*command, "--quick"] if quick else command,
+                cwd=ROOT,
+                env=_environment(),
+                check=False,
+                capture_output=True,
+                text=True,
+                timeout=PATIENCE_SECONDS,
+            )
+        except subprocess.TimeoutExpired:
+            raise SampleError(f"{self.name} took too long over {work}") from None
+        if done.returncode != 0:
+            said = done.stderr.strip().splitlines()[-1:] or [f"exit code {done.returncode}"]
+            raise SampleError(f"{self.name} could not do {work}: {said[0]}")
+        figures: Figures = json.loads(done.stdout.splitlines()[-1])
+        return figures
+
+
+FLOOR = Contestant("floor", "benchmarks.floor")
+SIGNOFF = Contestant("signoff", "benchmarks.engine")
+
+
+def _environment() -> dict[str, str]:
+    """Returns the environment with bytecode caching on: without it imports are charged twice."""
+    kept = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    return {**kept, "PYTHONPATH": str(ROOT)}

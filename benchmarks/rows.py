@@ -1,0 +1,167 @@
+"""What is compared: which figure of which work, which floor it stands on, what is aimed at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from benchmarks.rounds import Samples
+
+Pick = Callable[[Sequence[float]], float]
+"""How one figure is made of several samples."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a figure should reach; every bound that is given has to hold."""
+
+    at_most: float | None = None
+    at_least: float | None = None
+    times_floor: float | None = None
+
+    def met(self, value: float, floor: float | None) -> bool:
+        """Tells whether a figure is good enough."""
+        if self.at_most is not None and value > self.at_most:
+            return False
+        if self.at_least is not None and value < self.at_least:
+            return False
+        return self.times_floor is None or (floor is not None and value <= self.times_floor * floor)
+
+    def __str__(self) -> str:
+        """Reads as the bounds it has."""
+        said = []
+        if self.at_most is not None:
+            said.append(f"<= {self.at_most:g}")
+        if self.at_least is not None:
+            said.append(f">= {self.at_least:g}")
+        if self.times_floor is not None:
+            said.append(f"<= {self.times_floor:g} x floor")
+        return ", ".join(said)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table."""
+
+    work: str
+    title: str
+    figure: str
+    unit: str
+    floor: tuple[str, str] | None = None
+    """Work and figure of the floor it is compared with."""
+    target: Target | None = None
+    pick: Pick = min
+
+    def value(self, samples: Samples, who: str) -> float | None:
+        """Returns a contestant's figure, or None when it has none."""
+        return _figure(samples, who, self.work, self.figure, self.pick)
+
+    def floor_value(self, samples: Samples) -> float | None:
+        """Returns the floor's figure."""
+        return None if self.floor is None else _figure(samples, "floor", *self.floor, self.pick)
+
+    def dearer(self, value: float | None, than: float | None) -> float | None:
+        """Returns how many times more it costs; for figures that should be high, how much less."""
+        if not value or not than:
+            return None
+        return than / value if self.pick is max else value / than
+
+
+ROWS = (
+    Row(
+        "W1",
+        "chain of 200 steps, per step",
+        "ms",
+        "ms",
+        ("W1", "ms"),
+        Target(times_floor=1.7),
+    ),
+    Row(
+        "W1-call",
+        "the same, one agent call in each step",
+        "ms",
+        "ms",
+        ("W1-call", "ms"),
+        Target(times_floor=1.7),
+    ),
+    Row("W1-dir", "chain, all of the run directory written too", "ms", "ms", ("W1", "ms")),
+    Row(
+        "W2",
+        "review loop, 20 rounds; floor one by one",
+        "s",
+        "s",
+        ("W2", "s"),
+        Target(at_most=0.06, times_floor=1.0),
+    ),
+    Row("W2", "review loop, 20 rounds; floor grouped", "s", "s", ("W2", "grouped_s")),
+    Row(
+        "W3",
+        "fan-out of 1,000 items of 10 ms; floor grouped",
+        "s",
+        "s",
+        ("W3", "s"),
+        Target(at_most=0.10),
+    ),
+    Row(
+        "W4",
+        "500 runs of 10 steps at the same time; floor grouped",
+        "runs_per_s",
+        "runs/s",
+        ("W4", "runs_per_s"),
+        Target(at_least=600),
+        max,
+    ),
+    Row("W4", "memory of that process", "rss_mb", "MB", ("W4", "rss_mb")),
+    Row(
+        "W5",
+        "2,000 runs at a gate, new process: list what is waited for",
+        "list_ms",
+        "ms",
+        ("W5", "list_ms"),
+        Target(at_most=4),
+    ),
+    Row(
+        "W5",
+        "list the runs",
+        "list_runs_ms",
+        "ms",
+        ("W5", "list_ms"),
+        Target(at_most=4),
+    ),
+    Row(
+        "W5",
+        "answer and resume one",
+        "resume_ms",
+        "ms",
+        ("W5", "resume_ms"),
+        Target(at_most=4),
+    ),
+    Row("W5", "memory taken by opening such a store", "cost_mb", "MB"),
+    Row("W5", "memory of that process", "rss_mb", "MB", ("W5", "rss_mb")),
+    Row(
+        "W6",
+        "import, over bare Python; floor sqlite3, asyncio, json",
+        "import_s",
+        "s",
+        ("W6", "import_s"),
+        Target(at_most=0.12),
+    ),
+    Row("W6", "signoff --version, over bare Python", "version_s", "s", None, Target(at_most=0.07)),
+    Row(
+        "W7",
+        "2,000 steps over 20 KB: per step at 2,000 over at 500",
+        "growth",
+        "x",
+        ("W7", "growth"),
+        Target(at_most=1.1),
+        median,
+    ),
+    Row("W7", "per step at 2,000", "late_ms", "ms", ("W7", "late_ms")),
+    Row("W7", "on disk after closing", "disk_mb", "MB", ("W7", "disk_mb"), Target(at_most=7)),
+)
+
+
+def _figure(samples: Samples, who: str, work: str, figure: str, pick: Pick) -> float | None:
+    found = [s[figure] for s in samples.get(who, {}).get(work, ()) if figure in s]
+    return pick(found) if found else None

@@ -1,0 +1,54 @@
+"""Takes one sample: one work, by one contestant, in this process.
+
+A contestant is a module with a table of works and this as its entry:
+`python -m benchmarks.floor W1 DIR` prints one JSON object of figures. Only the standard
+library is used, because neighbours run this in environments of their own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+import tempfile
+from collections.abc import Callable, Coroutine, Mapping
+from pathlib import Path
+
+from benchmarks.scale import FULL, QUICK, WARM, Scale
+
+Figures = dict[str, float]
+"""Measured values by name; the same name means the same thing for every contestant."""
+
+Work = Callable[[Path, Scale], Figures]
+"""Does a work, leaving its files in the directory."""
+
+AsyncWork = Callable[[Path, Scale], Coroutine[None, None, Figures]]
+
+COLD = frozenset({"W5", "W5-prepare", "W6"})
+"""Works about a fresh process; trying them out beforehand would spoil them."""
+
+
+def main(works: Mapping[str, Work]) -> None:
+    """Runs the work named on the command line and prints its figures."""
+    parser = argparse.ArgumentParser(description="Takes one sample and prints it as JSON.")
+    parser.add_argument("work", choices=sorted(works))
+    parser.add_argument("dir", type=Path)
+    parser.add_argument("--quick", action="store_true")
+    given = parser.parse_args()
+
+    work = works[given.work]
+    if given.work not in COLD:
+        with tempfile.TemporaryDirectory(dir=given.dir) as trial:
+            work(Path(trial), WARM)
+    figures = work(given.dir, QUICK if given.quick else FULL)
+    json.dump(figures, sys.stdout)
+
+
+def on_loop(work: AsyncWork) -> Work:
+    """Returns a work that brings its own event loop."""
+
+    def run(folder: Path, scale: Scale) -> Figures:
+        return asyncio.run(work(folder, scale))
+
+    return run
