@@ -30,7 +30,7 @@ class Way:
     """The outcome's value, `error`, or `gate:LABEL`."""
     edge: Edge
     back: bool
-    """Whether it closes a loop, and is therefore counted."""
+    """Whether it closes a loop."""
 
     @property
     def to(self) -> str | End | None:
@@ -43,8 +43,13 @@ class Way:
         return f"{self.step}/{self.name}"
 
     @property
+    def counted(self) -> bool:
+        """Whether each time it is taken counts: it closes a loop, or its author bounded it."""
+        return self.back or self.edge.bound is not None
+
+    @property
     def bound(self) -> int | None:
-        """How often it may be taken; None only for edges outside every loop."""
+        """How often it may be taken; None when it is not counted."""
         if self.edge.bound is None and self.back:
             return DEFAULT_BOUND
         return self.edge.bound

@@ -16,6 +16,9 @@ from signoff.core.outcome import Outcome, Status
 from signoff.core.spend import Limits
 from signoff.errors import StoreDamaged, StoreTooNew
 
+ROUNDS = "max_iterations"
+"""Stands where an edge's key would, for the limit on rounds; no such key is without a slash."""
+
 
 @dataclass(slots=True)
 class Event:
@@ -121,6 +124,7 @@ class LimitLifted(Event):
 
     tag: ClassVar[str] = "limit_lifted"
     way: str
+    """The edge whose count starts anew, or `ROUNDS`, when as many rounds again are granted."""
 
 
 @dataclass(slots=True)
@@ -135,7 +139,7 @@ class StepFinished(Event):
     delta: Delta = field(default_factory=dict)
     iteration: int = 1
     counted: bool = False
-    """Whether the edge closes a loop."""
+    """Whether the edge was taken once more, as far as its bound is concerned."""
     resets: tuple[str, ...] = ()
     """Counters that start anew."""
     feedback: str | None = None

@@ -74,7 +74,7 @@ class RunState:
     stage: Stage = Stage.ENTER
     feedback: str | None = None
     counters: dict[str, int] = field(default_factory=dict)
-    """How often each loop has gone round."""
+    """How often each loop has gone round; under `ROUNDS`, how often more rounds were granted."""
     state: FrozenDict = field(default_factory=FrozenDict)
     """What the handlers have made so far."""
     outcome: Outcome | None = None
@@ -180,7 +180,10 @@ def _attempt_opened(state: RunState, event: ev.AttemptOpened) -> None:
 
 
 def _limit_lifted(state: RunState, event: ev.LimitLifted) -> None:
-    state.counters.pop(event.way, None)
+    if event.way == ev.ROUNDS:
+        state.counters[ev.ROUNDS] = state.counters.get(ev.ROUNDS, 0) + 1
+    else:
+        state.counters.pop(event.way, None)
 
 
 def _step_finished(state: RunState, event: ev.StepFinished) -> None:

@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from signoff.core.edges import ERROR, Way, gate_name
+from signoff.core.events import ROUNDS
 from signoff.core.fold import Stage
 from signoff.core.outcome import End, Outcome, Status
 from signoff.errors import EngineError, UnmappedOutcome
@@ -49,7 +50,7 @@ class Position(NamedTuple):
     outcome: Outcome | None = None
     """What the handler returned, once it has."""
     way: str = ""
-    """The edge whose bound was reached, while a person decides about it."""
+    """The edge whose bound was reached, or `ROUNDS`, while a person decides about it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +151,7 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Lift:
-    """A person lets a loop go on: forget its count, then leave as before."""
+    """A person lets the run go on beyond a limit: lift it, then leave as before."""
 
     way: str
 
@@ -186,8 +187,7 @@ def _try_again(position: Position, fact: Broken | FellShort) -> Decision:
     """One more try with the reason as feedback; then a person."""
     if position.attempt <= position.workflow[position.step].retries:
         return Retry(fact.problem)
-    options = (RETRY, ACCEPT, STOP) if position.outcome is not None else (RETRY, STOP)
-    return Wait(fact.problem, options)
+    return Wait(fact.problem, answers(position))
 
 
 def _past_the_gate(position: Position, _fact: Held) -> Decision:
@@ -212,15 +212,22 @@ def _through_the_gate(position: Position, fact: Chosen) -> Decision:
 
 
 def _person_decides(position: Position, fact: Chosen) -> Decision:
-    match fact.label:
-        case "retry":
-            return Retry(fact.text or "a person asked for another try", by_person=True)
-        case "accept":
-            return Proceed(Stage.GATE)
-        case "continue":
-            return Lift(position.way)
-        case _:
-            return Finish(Status.REJECTED, fact.text or "stopped by a person")
+    if fact.label not in answers(position):
+        raise EngineError(f"{fact.label!r} is no answer to the escalation of {position.step!r}")
+    if fact.label == RETRY:
+        return Retry(fact.text or "a person asked for another try", by_person=True)
+    if fact.label == ACCEPT:
+        return Proceed(Stage.GATE)
+    if fact.label == GO_ON:
+        return Lift(position.way)
+    return Finish(Status.REJECTED, fact.text or "stopped by a person")
+
+
+def answers(position: Position) -> tuple[str, ...]:
+    """Returns what a person may say where the engine's own means are used up."""
+    if position.way:
+        return (GO_ON, STOP)
+    return (RETRY, ACCEPT, STOP) if position.outcome is not None else (RETRY, STOP)
 
 
 TABLE: Mapping[tuple[Stage, type[Fact]], Rule] = {
@@ -242,21 +249,27 @@ def leave(position: Position, way: Way, *, feedback: str | None = None) -> Decis
     """Takes an edge, unless its bound or the round limit is reached."""
     count = position.counters.get(way.key, 0)
     if way.bound is not None and count >= way.bound:
-        reason = f"step {way.step!r} may go {way.name!r} to {way.to!r} at most {way.bound} times"
-        return _at_limit(way, reason)
+        reason = f"step {way.step!r} may take {way.name!r} at most {way.bound} times"
+        return _at_limit(way, way.key, reason)
     iteration = position.iteration + way.edge.starts_iteration
-    rounds = position.workflow.max_iterations
-    if rounds is not None and iteration > rounds:
-        return _at_limit(way, f"{rounds} iterations without approval")
+    rounds = _rounds(position)
+    if way.edge.starts_iteration and rounds is not None and iteration > rounds:
+        return _at_limit(way, ROUNDS, f"{rounds} iterations without approval")
     if way.to is None or isinstance(way.to, End):
         status = Status.COMPLETED if way.to is None else way.to.status
         return Finish(status, feedback or "", way)
     return Move(way, way.to, iteration, _resets(position, way), feedback)
 
 
-def _at_limit(way: Way, reason: str) -> Decision:
+def _rounds(position: Position) -> int | None:
+    """Returns how many rounds there may be: what the author set, as often as it was granted."""
+    rounds = position.workflow.max_iterations
+    return None if rounds is None else rounds * (1 + position.counters.get(ROUNDS, 0))
+
+
+def _at_limit(way: Way, key: str, reason: str) -> Decision:
     if way.edge.on_limit == "ask":
-        return Wait(reason, (GO_ON, STOP), way.key)
+        return Wait(reason, (GO_ON, STOP), key)
     return Limit(way, reason)
 
 
@@ -264,5 +277,5 @@ def _resets(position: Position, way: Way) -> tuple[str, ...]:
     """Counts of a step's loops start anew only when it is left by an edge that loops nowhere."""
     if way.back:
         return ()
-    others = position.workflow.edges.of(way.step)
+    others = [w for w in position.workflow.edges.of(way.step) if w.key != way.key]
     return tuple(w.key for w in others if w.edge.resets and w.key in position.counters)

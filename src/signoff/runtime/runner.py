@@ -13,15 +13,13 @@ from typing import Any, assert_never
 
 from signoff.core import events as ev
 from signoff.core.context import StepContext
-from signoff.core.delta import Delta, diff
+from signoff.core.delta import Delta, diff, merged
 from signoff.core.edges import ERROR
 from signoff.core.fold import Stage
 from signoff.core.outcome import FINAL, Outcome, Status
 from signoff.core.requests import Choice, Option
 from signoff.core.step import StepDef
 from signoff.core.transitions import (
-    ACCEPT,
-    RETRY,
     Chosen,
     Decision,
     Fact,
@@ -37,6 +35,7 @@ from signoff.core.transitions import (
     Retry,
     Returned,
     Wait,
+    answers,
     decide,
 )
 from signoff.core.workflow import Workflow
@@ -72,6 +71,8 @@ class Runner:
         self._visit: Visit | None = None
         self._outcome: Outcome | None = None
         self._delta: Delta = {}
+        self._update: dict[str, Any] = {}
+        """As the handler returned it, for conditions; the delta lacks what was there before."""
         self._stop_as: tuple[Status, str] | None = None
         self._task: asyncio.Task[Any] | None = None
 
@@ -161,6 +162,7 @@ class Runner:
         try:
             outcome, update = await self._within_time(callee.step, work(callee, context))
             self._outcome, self._delta = outcome, self._diff(update)
+            self._update = update
         except FELL_SHORT as error:
             return FellShort(await self._after_failure(str(error)))
         except TimeoutError:
@@ -178,7 +180,7 @@ class Runner:
         step = self._step
         if not step.postconditions:
             return Held()
-        context = self._context(result=self._delta.get("set", {}))
+        context = self._context(result=self._update)
         return await check(step.postconditions, context, "postconditions")
 
     async def _gate(self) -> Fact:
@@ -193,14 +195,15 @@ class Runner:
 
     async def _escalation(self) -> Fact:
         pending = self._state.pending
-        problem = pending.problem if pending else ""
-        decision = _options(pending is not None and bool(pending.way), self._outcome is not None)
+        problem, way = (pending.problem, pending.way) if pending else ("", "")
         request = Choice(
             f"Step {self._step.id!r} needs a decision: {problem}",
-            decision,
+            answers(self._position(Stage.ESCALATED)),
             shown={"problem": problem},
         )
-        key = _engine_effect("escalation", self._state.attempt)
+        # One attempt can meet all three; none may take the answer to another for its own.
+        about = {"": "escalation", ev.ROUNDS: "rounds"}.get(way, "limit")
+        key = _engine_effect(about, self._state.attempt)
         answer = self._this_visit().people.ask(key, request)
         return Chosen(answer.value, answer.text)
 
@@ -262,7 +265,7 @@ class Runner:
             raise NotSerialisable(f"step {self._step.id!r}: {error}") from error
 
     def _lookup(self, dotted: str) -> Any:
-        found: Any = {**self._state.state, **self._delta.get("set", {})}
+        found: Any = merged(self._state.state, self._delta)
         for part in dotted.split("."):
             found = found.get(part) if isinstance(found, dict) else None
         return found
@@ -295,8 +298,7 @@ class Runner:
                 self._finish(decision, fact)
                 return None
             case Limit():
-                self._journal.record(ev.StepWorked(self._the_outcome(), self._delta))
-                self._come_to_rest(Status.LIMIT, decision.reason)
+                self._end_at(decision)
                 return None
             case _:
                 assert_never(decision)
@@ -319,7 +321,7 @@ class Runner:
                 move.to,
                 delta,
                 move.iteration,
-                move.way.back,
+                move.way.counted,
                 move.resets,
                 move.feedback,
             )
@@ -330,10 +332,16 @@ class Runner:
             delta, outcome = self._result(finish.way.name, fact)
             self._journal.record(
                 ev.StepFinished(
-                    outcome, finish.way.key, None, delta, self._state.iteration, finish.way.back
+                    outcome, finish.way.key, None, delta, self._state.iteration, finish.way.counted
                 )
             )
         self._come_to_rest(finish.status, finish.reason)
+
+    def _end_at(self, limit: Limit) -> None:
+        # A handler that raised has produced nothing; a resume has to work it again.
+        if self._outcome is not None:
+            self._journal.record(ev.StepWorked(self._outcome, self._delta))
+        self._come_to_rest(Status.LIMIT, limit.reason)
 
     def _result(self, way: str, fact: Fact) -> tuple[Delta, Outcome]:
         if way == ERROR and isinstance(fact, Raised):
@@ -388,13 +396,6 @@ class Runner:
 def _engine_effect(key: str, attempt: int) -> Any:
     """Names a request of the engine's own, apart from any key a handler can use."""
     return f"!{key}#{attempt}"
-
-
-def _options(about_limit: bool, has_outcome: bool) -> list[Option]:
-    if about_limit:
-        return [Option("continue"), Option("stop")]
-    retry, stop = Option(RETRY), Option("stop")
-    return [retry, Option(ACCEPT), stop] if has_outcome else [retry, stop]
 
 
 def _room(ceiling: float | None, spent: float) -> float | None:
