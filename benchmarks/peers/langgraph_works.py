@@ -283,8 +283,6 @@ IMPORTS = """
 from langgraph.graph import StateGraph
 from langgraph.checkpoint.sqlite import SqliteSaver
 """
-    "from langgraph.graph import StateGraph\nfrom langgraph.checkpoint.sqlite import SqliteSaver"
-)
 
 WORKS = {
     "W1": chain,
