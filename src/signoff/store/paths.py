@@ -1,0 +1,112 @@
+"""Paths that come from models, files and names, judged before anything is written.
+
+They are hostile until shown otherwise. The rules are the same on every system, so a
+workflow that runs here also runs where names are compared without case, where a colon
+opens a hidden stream and where a trailing dot vanishes.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Collection
+from pathlib import Path
+from typing import NoReturn
+
+from signoff.errors import UnsafePath
+
+LONGEST_NAME = 240
+"""Bytes of one name; file systems stop at 255."""
+
+LONGEST_PATH = 1000
+"""Bytes of a whole relative path."""
+
+_INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+"""Kinds of character a name cannot show; some file systems ignore them when comparing."""
+
+_DEVICES = frozenset(
+    {"con", "prn", "aux", "nul", "conin$", "conout$"}
+    | {f"{port}{digit}" for port in ("com", "lpt") for digit in "0123456789¹²³"}
+)
+"""Names that Windows takes for devices, whatever their ending."""
+
+
+def safe_path(root: Path, relative: str, *, reserved: Collection[str] = ()) -> Path:
+    """Returns the place of `relative` under `root`, or raises `UnsafePath` saying why not.
+
+    `root` is trusted, `relative` is not: it must be plain names joined by `/`, and no
+    existing part of it may be a link. First names in `reserved` (lower case) are refused.
+    """
+    names = _names(relative)
+    if folded(names[0]) in reserved:
+        _refuse(relative, f"{names[0]!r} belongs to the engine; choose another name")
+    place = root
+    for name in names:
+        place = place / name
+        if _is_link(place):
+            _refuse(relative, f"{name!r} is a link, and links are not followed")
+    return place
+
+
+def folded(name: str) -> str:
+    """Returns a name as file systems that ignore case and accents' spelling compare it."""
+    return unicodedata.normalize("NFKC", name).casefold()
+
+
+def _names(relative: str) -> list[str]:
+    if not isinstance(relative, str):
+        raise UnsafePath(f"a path must be text, not {type(relative).__name__}")
+    _check_whole(relative)
+    names = relative.split("/")
+    for name in names:
+        _check_name(relative, name)
+    return names
+
+
+def _check_whole(relative: str) -> None:
+    if not relative:
+        _refuse(relative, "it is empty")
+    if not relative.isprintable():
+        _check_visible(relative)
+    if relative.startswith("/"):
+        _refuse(relative, "it must not be absolute")
+    if "\\" in relative:
+        _refuse(relative, "it must not hold a backslash; names are joined by '/'")
+    if ":" in relative:
+        _refuse(relative, "it must not hold a colon")
+    if len(relative.encode()) > LONGEST_PATH:
+        _refuse(relative, f"it is longer than {LONGEST_PATH} bytes")
+
+
+def _check_visible(relative: str) -> None:
+    for character in relative:
+        if unicodedata.category(character) in _INVISIBLE:
+            _refuse(relative, f"it holds the invisible character U+{ord(character):04X}")
+
+
+def _check_name(relative: str, name: str) -> None:
+    if not name:
+        _refuse(relative, "it holds an empty name")
+    if name in (".", ".."):
+        _refuse(relative, f"it must not hold {name!r}")
+    # Compared as it would be shown: a wide full stop becomes a plain one on some systems.
+    if unicodedata.normalize("NFKC", name).startswith("."):
+        _refuse(relative, f"{name!r} is hidden")
+    if name.startswith("~"):
+        _refuse(relative, f"{name!r} begins with '~'")
+    if name != name.strip() or name.endswith("."):
+        _refuse(relative, f"{name!r} must not begin or end with a blank, or end with a dot")
+    if folded(name).split(".")[0].rstrip() in _DEVICES:
+        _refuse(relative, f"{name!r} is the name of a device")
+    if len(name.encode()) > LONGEST_NAME:
+        _refuse(relative, f"a name in it is longer than {LONGEST_NAME} bytes")
+
+
+def _is_link(place: Path) -> bool:
+    if place.is_symlink():
+        return True
+    return hasattr(place, "is_junction") and bool(place.is_junction())
+
+
+def _refuse(relative: str, why: str) -> NoReturn:
+    shown = relative if len(relative) <= 80 else f"{relative[:77]}..."
+    raise UnsafePath(f"the path {shown!r} cannot be used: {why}")

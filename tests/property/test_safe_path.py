@@ -1,0 +1,56 @@
+import os
+from pathlib import Path, PureWindowsPath
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from signoff.errors import UnsafePath
+from signoff.store.paths import safe_path
+
+PIECES = st.sampled_from(
+    ["..", ".", "", "/", "\\", "a", "b.txt", "C:", "~", "\0", " ", "nul", "．．", "\u200c", ".git"]  # noqa: RUF001
+)
+PATHS = st.one_of(
+    st.text(max_size=40),
+    st.lists(PIECES, max_size=6).map("/".join),
+    st.lists(PIECES, max_size=6).map("".join),
+)
+
+
+@given(relative=PATHS)
+def test_whatever_is_accepted_stays_inside_on_every_system(relative: str) -> None:
+    """One accepted path that leaves the root is a hole in every run."""
+    root = Path("/somewhere/run")
+    try:
+        place = safe_path(root, relative)
+    except UnsafePath:
+        return
+
+    assert Path(os.path.normpath(place)) == place
+    assert place.is_relative_to(root)
+    assert place != root
+    windows = PureWindowsPath(relative)
+    assert not windows.drive
+    assert not windows.root
+    assert windows.parts == place.relative_to(root).parts
+
+
+@given(relative=PATHS)
+def test_what_is_accepted_is_accepted_again_in_parts(relative: str) -> None:
+    """Rules that depend on where a name stands would let a join through that a part is not."""
+    root = Path("/somewhere/run")
+    try:
+        safe_path(root, relative)
+    except UnsafePath:
+        return
+
+    for name in relative.split("/"):
+        safe_path(root, name)
+
+
+@given(relative=PATHS, up=st.integers(min_value=1, max_value=4))
+def test_a_step_upwards_is_refused_wherever_it_stands(relative: str, up: int) -> None:
+    """Normalising a path before judging it has undone many such rules."""
+    with pytest.raises(UnsafePath):
+        safe_path(Path("/somewhere/run"), "/".join([relative, *[".."] * up]))

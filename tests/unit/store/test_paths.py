@@ -1,0 +1,139 @@
+from pathlib import Path
+
+import pytest
+
+from signoff.errors import UnsafePath
+from signoff.store.paths import safe_path
+
+HARMLESS = [
+    "artifact.md",
+    "final/artifact.md",
+    "iterations/12/critiques/accuracy-claude.json",
+    "code/src/main/App.java",
+    "Übersicht.md",
+    "文档/计划.md",
+    "a b (draft).txt",
+    "v1.2..3.txt",
+    "state.json",
+    "commander.txt",
+    "x" * 240,
+]
+
+HOSTILE = {
+    "": "empty",
+    "/etc/passwd": "absolute",
+    "//server/share": "absolute",
+    "..": "'..'",
+    "../outside.txt": "'..'",
+    "a/../../outside.txt": "'..'",
+    "a/..": "'..'",
+    ".": "'.'",
+    "./a.txt": "'.'",
+    "a/./b.txt": "'.'",
+    "a//b.txt": "empty name",
+    "a/": "empty name",
+    "\\\\server\\share\\x": "backslash",
+    "..\\outside.txt": "backslash",
+    "a\\b.txt": "backslash",
+    "C:/Windows/x": "colon",
+    "C:x": "colon",
+    "notes.txt:hidden": "colon",
+    "~/x": "'~'",
+    "~root": "'~'",
+    ".env": "hidden",
+    "a/.git/config": "hidden",
+    "...": "hidden",
+    ".../x": "hidden",
+    "．．/x": "hidden",  # noqa: RUF001  # wide full stops are the point
+    "․env": "hidden",  # noqa: RUF001  # one dot leader
+    "a\0.txt": "invisible",
+    "a\n.txt": "invisible",
+    "a\x7f.txt": "invisible",
+    "\u200c.git": "invisible",
+    "a\u202etxt.exe": "invisible",
+    "a\u2028b": "invisible",
+    "a\ud800": "invisible",
+    "a.txt ": "blank",
+    " a.txt": "blank",
+    "a/b /c": "blank",
+    "a.txt.": "dot",
+    "a./b": "dot",
+    "NUL": "device",
+    "con": "device",
+    "aux.txt": "device",
+    "a/Com1.log/b": "device",
+    "lpt¹": "device",
+    "nul .txt": "device",
+    "x" * 241: "longer",
+    "é" * 121: "longer",
+    "/".join(["abcdefghi"] * 101): "longer",
+}
+
+
+@pytest.mark.parametrize("relative", HARMLESS)
+def test_a_plain_path_is_taken_as_it_is(tmp_path: Path, relative: str) -> None:
+    """A rule that refuses ordinary names would stop honest workflows."""
+    place = safe_path(tmp_path, relative)
+
+    assert place == tmp_path.joinpath(*relative.split("/"))
+
+
+@pytest.mark.parametrize(("relative", "why"), HOSTILE.items(), ids=map(ascii, HOSTILE))
+def test_a_hostile_path_is_refused_and_the_reason_named(
+    tmp_path: Path, relative: str, why: str
+) -> None:
+    """A model could otherwise write outside the run, or where nobody looks."""
+    with pytest.raises(UnsafePath, match=why):
+        safe_path(tmp_path, relative)
+
+
+def test_a_path_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    """A number from a model's JSON would otherwise end in a traceback."""
+    with pytest.raises(UnsafePath, match="must be text, not int"):
+        safe_path(tmp_path, 7)  # type: ignore[arg-type]  # what JSON may hold
+
+
+@pytest.mark.parametrize("name", ["hitl", "HITL", "Hitl", "ｈitl"])  # noqa: RUF001  # a wide h
+def test_a_reserved_first_name_is_refused_however_it_is_spelt(tmp_path: Path, name: str) -> None:
+    """On a disk that ignores case, `HITL/answers.json` would be a forged answer."""
+    with pytest.raises(UnsafePath, match="belongs to the engine"):
+        safe_path(tmp_path, f"{name}/answers.json", reserved={"hitl"})
+
+
+def test_a_reserved_name_is_free_further_down(tmp_path: Path) -> None:
+    """A code project may well have a state.json of its own."""
+    place = safe_path(tmp_path, "code/state.json", reserved={"state.json"})
+
+    assert place == tmp_path / "code" / "state.json"
+
+
+@pytest.mark.parametrize("relative", ["link", "link/x.txt", "sub/inner/x.txt", "dangling/x"])
+def test_no_link_on_the_way_is_followed(tmp_path: Path, relative: str) -> None:
+    """A link planted in the run directory would lead writes anywhere on the machine."""
+    root, outside = tmp_path / "run", tmp_path / "outside"
+    (root / "sub").mkdir(parents=True)
+    outside.mkdir()
+    (root / "link").symlink_to(outside)
+    (root / "sub" / "inner").symlink_to("../../outside")
+    (root / "dangling").symlink_to("nowhere")
+
+    with pytest.raises(UnsafePath, match="is a link"):
+        safe_path(root, relative)
+
+
+def test_the_root_itself_may_be_reached_through_a_link(tmp_path: Path) -> None:
+    """A project on another disk, linked to, is the user's choice and no attack."""
+    (tmp_path / "real").mkdir()
+    (tmp_path / "alias").symlink_to("real")
+
+    place = safe_path(tmp_path / "alias", "a.txt")
+
+    assert place == tmp_path / "alias" / "a.txt"
+
+
+def test_a_long_path_is_cut_in_the_message(tmp_path: Path) -> None:
+    """An error is one line, whatever a model has sent."""
+    with pytest.raises(UnsafePath) as caught:
+        safe_path(tmp_path, "x" * 5000)
+
+    assert len(str(caught.value)) < 200
