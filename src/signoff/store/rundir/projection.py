@@ -1,0 +1,184 @@
+"""Keeps run directories up to date while runs go on, off their critical path.
+
+An observer that only takes note; a thread of its own, with its own connection, does
+the writing. What comes in short succession is written once, a run that comes to rest
+is written at once.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from signoff.core.events import RunStopped
+from signoff.errors import SignoffError
+from signoff.runtime.ports import Notice, Recorded, Store
+from signoff.store.rundir.directory import RunDirectory
+from signoff.store.rundir.disk import Disk
+from signoff.store.rundir.layout import Layout
+
+EVERY_SECONDS = 0.5
+"""How far a directory may lag behind a run that is at work."""
+
+_log = logging.getLogger(__name__)
+
+
+class Projection:
+    """Writes the directories of the runs it hears of."""
+
+    def __init__(
+        self,
+        root: Path,
+        open_store: Callable[[], Store],
+        *,
+        layouts: Mapping[str, Layout] | None = None,
+        disk: Disk | None = None,
+        every: float = EVERY_SECONDS,
+    ) -> None:
+        """`open_store` (as a rule, some store's `reopen`) is called by the writing thread."""
+        self._root = root
+        self._open_store = open_store
+        self._layouts = layouts
+        self._disk = disk
+        self._every = every
+        self._changed = threading.Condition()
+        self._thread: threading.Thread | None = None
+        self._closing = False
+        self._due: dict[str, float] = {}
+        """When each run that has news is to be written, on the monotonic clock."""
+        self._noticed: dict[str, int] = {}
+        """News heard of each run, as long as some of it is unwritten."""
+        self._written: dict[str, int] = {}
+        self._failures: dict[str, SignoffError] = {}
+
+    def notice(self, notice: Notice) -> None:
+        """Takes note that a run has news."""
+        if not isinstance(notice, Recorded):
+            return
+        rests = any(isinstance(event, RunStopped) for event in notice.events)
+        with self._changed:
+            if self._closing:
+                return
+            self._noticed[notice.run] = self._noticed.get(notice.run, 0) + 1
+            due = time.monotonic() + (0.0 if rests else self._every)
+            known = self._due.get(notice.run)
+            if known is None or due < known:
+                self._due[notice.run] = due
+                self._changed.notify_all()
+            self._start_thread()
+
+    def flush(self, run: str | None = None) -> dict[str, SignoffError]:
+        """Waits until all news heard so far is written; returns what could not be, by run.
+
+        What failed earlier is tried once more.
+        """
+        with self._changed:
+            for name in self._failures if run is None else self._failures.keys() & {run}:
+                self._noticed[name] = self._noticed.get(name, 0) + 1
+                self._due.setdefault(name, 0.0)
+            wanted = {
+                name: news for name, news in self._noticed.items() if run is None or name == run
+            }
+            for name in wanted.keys() & self._due.keys():
+                self._due[name] = 0.0
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: all(map(self._is_written, wanted, wanted.values())))
+            return {
+                name: error for name, error in self._failures.items() if run is None or name == run
+            }
+
+    def close(self) -> None:
+        """Writes what is left and ends the thread."""
+        self.flush()
+        with self._changed:
+            self._closing = True
+            self._changed.notify_all()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _is_written(self, run: str, news: int) -> bool:
+        return run not in self._noticed or self._written.get(run, 0) >= news
+
+    def _start_thread(self) -> None:
+        if self._thread is None:
+            self._thread = threading.Thread(
+                target=self._work, name="signoff-run-directory", daemon=True
+            )
+            self._thread.start()
+
+    def _work(self) -> None:
+        writer = _Writer(self._root, self._open_store, self._layouts, self._disk)
+        while (job := self._next_job()) is not None:
+            run, news = job
+            failure = writer.catch_up(run)
+            self._settle(run, news, failure)
+        writer.close()
+
+    def _next_job(self) -> tuple[str, int] | None:
+        with self._changed:
+            while not self._closing:
+                run = min(self._due, key=self._due.__getitem__, default=None)
+                wait = None if run is None else self._due[run] - time.monotonic()
+                if run is not None and wait is not None and wait <= 0:
+                    del self._due[run]
+                    return run, self._noticed[run]
+                self._changed.wait(wait)
+            return None
+
+    def _settle(self, run: str, news: int, failure: SignoffError | None) -> None:
+        with self._changed:
+            self._written[run] = news
+            if self._noticed[run] == news:
+                del self._noticed[run], self._written[run]
+            known = self._failures.pop(run, None)
+            if failure is not None:
+                self._failures[run] = failure
+            self._changed.notify_all()
+        if failure is not None and str(failure) != str(known):
+            _log.warning("the directory of run %s is behind: %s", run, failure)
+
+
+class _Writer:
+    """What the thread owns: a connection, opened when first needed, and the directories."""
+
+    def __init__(
+        self,
+        root: Path,
+        open_store: Callable[[], Store],
+        layouts: Mapping[str, Layout] | None,
+        disk: Disk | None,
+    ) -> None:
+        self._root = root
+        self._open_store = open_store
+        self._layouts = layouts
+        self._disk = disk
+        self._store: Store | None = None
+        self._directory: RunDirectory | None = None
+
+    def catch_up(self, run: str) -> SignoffError | None:
+        """Brings one directory up to date; returns why that was not possible."""
+        try:
+            self._opened().catch_up(run)
+        except SignoffError as error:
+            return error
+        except Exception as error:  # noqa: BLE001  # nothing in here may end the thread: flush waits for it
+            return SignoffError(f"{type(error).__name__}: {error}")
+        return None
+
+    def close(self) -> None:
+        """Lets go of the connection."""
+        if self._store is not None:
+            with suppress(SignoffError):
+                self._store.close()
+
+    def _opened(self) -> RunDirectory:
+        if self._directory is None:
+            self._store = self._open_store()
+            self._directory = RunDirectory(
+                self._root, self._store, layouts=self._layouts, disk=self._disk
+            )
+        return self._directory

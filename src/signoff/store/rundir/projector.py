@@ -1,0 +1,227 @@
+"""Turns a run's events into what its files say. Reads nothing and writes nothing.
+
+The same events give the same pages, however they are grouped and whoever asks: this is
+what lets a directory be continued after a crash, by two processes at once, or rebuilt.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from signoff.core import events as ev
+from signoff.core.digest import text_digest
+from signoff.core.effects import EffectId, Kind, scope_of
+from signoff.core.fold import RunState, evolve
+from signoff.runtime.narration import Narrator
+from signoff.store.rundir.layout import Asked, AskFiles, Layout, Names
+from signoff.store.rundir.lines import log_line, quote, thread_line
+
+_SHOWN = frozenset({Kind.ASK, Kind.COMMAND, Kind.WRITE, Kind.WAIT})
+"""Kinds that went outside; the others are the engine's own notes."""
+
+_FIRST = re.compile(r"#1(?=\[|$)")
+"""Marks the first effect of a key, which need not be told apart from any other."""
+
+
+@dataclass(slots=True)
+class Page:
+    """What some events add to a run directory."""
+
+    files: dict[str, bytes] = field(default_factory=dict)
+    """Views of the journal, by path."""
+    writes: dict[str, str] = field(default_factory=dict)
+    """What the workflow itself wrote, by path."""
+    thread: list[bytes] = field(default_factory=list)
+    log: list[bytes] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Open:
+    """An effect that has started and whose end has not been seen."""
+
+    kind: Kind
+    payload: Mapping[str, Any]
+    at: float
+    files: AskFiles | None = None
+
+
+class Projector:
+    """Follows one run through its journal."""
+
+    def __init__(self, run: str, phases: Mapping[str, str], layout: Layout) -> None:
+        self.state = RunState()
+        self.head = 0
+        """How many commits were seen."""
+        self.written: dict[str, set[str]] = {}
+        """Digests of every text the workflow ever wrote to a path."""
+        self.run = run
+        self._phases = phases
+        self._names = Names(layout)
+        self._narrator = Narrator()
+        self._open: dict[EffectId, _Open] = {}
+        self._place = ""
+        self._page = Page()
+
+    @property
+    def asks_people(self) -> bool:
+        """Whether some effect of the current attempt waits for a person."""
+        return any(effect.kind is Kind.WAIT for effect in self._open.values())
+
+    def feed(self, seq: int, events: Sequence[ev.Event]) -> Page:
+        """Takes one commit and returns what it adds."""
+        self._page = page = Page()
+        for index, event in enumerate(events):
+            self._place = f"{self.run}:{seq}:{index}"
+            tell = _TELL.get(event.tag)
+            if tell is not None:
+                tell(self, event)
+            evolve(self.state, event)
+            page.log += [log_line(said.at, said.text) for said in self._narrator.tell(event)]
+        self.head = seq
+        return page
+
+    def _note(self, event: ev.Event, entry: dict[str, Any]) -> None:
+        step = self.state.step or ""
+        head = {
+            "iteration": self.state.iteration,
+            "phase": self._phases.get(step) or step,
+            "step_name": step,
+        }
+        self._page.thread.append(thread_line(self._place, event.at, {**head, **entry}))
+
+    def _forget_attempt(self, _event: ev.Event) -> None:
+        self._open.clear()
+
+    def _step_finished(self, event: ev.StepFinished) -> None:
+        state = self.state
+        took = _worked(state, event.at)
+        self._note(
+            event,
+            {
+                "kind": "step",
+                "visit": state.visit,
+                "attempt": state.attempt,
+                "seconds": took,
+                "outcome": event.outcome.value,
+                "to": event.to,
+            },
+        )
+        self._open.clear()
+
+    def _effect_started(self, event: ev.EffectStarted) -> None:
+        if event.kind not in _SHOWN:
+            return
+        effect = self._open[event.id] = _Open(event.kind, self._payload(event), event.at)
+        if event.kind is Kind.ASK:
+            effect.files = self._names.of(
+                self._asked(event.id, str(effect.payload.get("agent", "")))
+            )
+            self._page.files[effect.files.prompt] = _prompt(effect.payload)
+
+    def _payload(self, event: ev.EffectStarted) -> Mapping[str, Any]:
+        if isinstance(event.payload, dict):
+            return event.payload
+        # Only the first of several attempts says what is asked.
+        earlier = self._open.get(event.id)
+        return earlier.payload if earlier is not None else {}
+
+    def _effect_finished(self, event: ev.EffectFinished) -> None:
+        effect = self._open.pop(event.id, None)
+        if effect is None:
+            return
+        took = round(max(0.0, event.at - effect.at), 3)
+        reply = event.reply if isinstance(event.reply, dict) else {}
+        entry: dict[str, Any] = {"kind": effect.kind.value, "effect": event.id, "seconds": took}
+        if event.error is not None:
+            problem = quote(event.error.get("message", ""))
+            entry |= {**_about(effect), "outcome": "error", "error": problem}
+            entry["error_type"] = event.error.get("type")
+        else:
+            entry |= {**_about(effect), "outcome": "ok", **_result(effect, reply)}
+            self._keep(effect, event.reply)
+        if event.usage:
+            entry["usage"] = event.usage
+        self._note(event, entry)
+
+    def _keep(self, effect: _Open, reply: Any) -> None:
+        if effect.files is not None:
+            text = reply.get("text", "") if isinstance(reply, dict) else reply
+            self._page.files[effect.files.reply] = _bytes(text)
+        if effect.kind is Kind.WRITE:
+            path, text = str(effect.payload["path"]), str(effect.payload["text"])
+            self.written.setdefault(path, set()).add(text_digest(text))
+            self._page.writes[path] = text
+
+    def _asked(self, effect: EffectId, agent: str) -> Asked:
+        state = self.state
+        step = state.step or ""
+        scope = scope_of(effect)
+        key = effect[len(scope) + 1 :] if scope else effect
+        return Asked(
+            step=step,
+            phase=self._phases.get(step) or step,
+            agent=agent,
+            iteration=state.iteration,
+            visit=state.visit,
+            attempt=state.attempt,
+            scope=_FIRST.sub("", scope),
+            key=_FIRST.sub("", key),
+        )
+
+
+_TELL: dict[str, Callable[[Projector, Any], None]] = {
+    ev.AttemptFailed.tag: Projector._forget_attempt,
+    ev.AttemptOpened.tag: Projector._forget_attempt,
+    ev.StepFinished.tag: Projector._step_finished,
+    ev.EffectStarted.tag: Projector._effect_started,
+    ev.EffectFinished.tag: Projector._effect_finished,
+}
+
+
+def _about(effect: _Open) -> dict[str, Any]:
+    payload = effect.payload
+    match effect.kind:
+        case Kind.ASK:
+            files = {"prompt_file": effect.files.prompt} if effect.files else {}
+            return {"agent": payload.get("agent"), "role": "assistant", **files}
+        case Kind.COMMAND:
+            return {"command": payload.get("argv")}
+        case Kind.WRITE:
+            return {"path": payload.get("path")}
+        case _:
+            return {"role": "human", "question": quote(payload.get("prompt", ""))}
+
+
+def _result(effect: _Open, reply: Mapping[str, Any]) -> dict[str, Any]:
+    match effect.kind:
+        case Kind.ASK:
+            return {"reply_file": effect.files.reply} if effect.files else {}
+        case Kind.COMMAND:
+            return {"code": reply.get("code")}
+        case Kind.WRITE:
+            return {"digest": reply.get("digest")}
+        case _:
+            value = reply.get("value")
+            answer = quote(value) if isinstance(value, str) else value
+            said = {"text": quote(reply["text"])} if reply.get("text") else {}
+            return {"answer": answer, **said, "by": reply.get("by")}
+
+
+def _prompt(payload: Mapping[str, Any]) -> bytes:
+    prompt = str(payload.get("prompt", ""))
+    system = payload.get("system")
+    return _bytes(f"[system]\n{system}\n\n[prompt]\n{prompt}" if system else prompt)
+
+
+def _bytes(text: Any) -> bytes:
+    # A model may send half of a pair of surrogates, which no file can hold as text.
+    return str(text).encode("utf-8", "backslashreplace")
+
+
+def _worked(state: RunState, at: float) -> float:
+    """Returns how long the visit now ending was worked on, waits left out."""
+    since = at if state.active_since is None else state.active_since
+    return round(state.visit_spend.seconds + max(0.0, at - since), 3)

@@ -1,0 +1,120 @@
+"""What a run asks of people, as the files in `hitl/`."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from signoff.core.codec import decode
+from signoff.runtime.ports import InboxItem
+from signoff.store.paths import safe_path
+from signoff.store.rundir.disk import read_plain
+from signoff.store.rundir.documents import as_bytes
+from signoff.store.rundir.lines import timestamp
+from signoff.store.rundir.place import HITL
+
+QUESTIONS = "questions.json"
+_OURS = re.compile(r"questions\.json|[0-9]+-prompt\.md")
+PLACEHOLDER = "<your answer>"
+"""Stands in the example; copied unchanged it counts as no answer."""
+
+
+def question_files(
+    items: Sequence[InboxItem], iteration: int, blob: Callable[[str], str]
+) -> dict[str, bytes]:
+    """Returns the files that show open requests, by name; none when nothing is asked."""
+    if not items:
+        return {}
+    forms = {item.id: form_of(item, blob) for item in items}
+    files = {QUESTIONS: as_bytes(_document(items, forms, iteration))}
+    for item in items:
+        if item.kind == "response":
+            files[prompt_name(item.id)] = _prompt(item, forms[item.id])
+    return files
+
+
+def questions_shown(folder: Path) -> dict[str, bytes]:
+    """Returns the question files that stand in a run's folder, by name."""
+    hitl = safe_path(folder, HITL)
+    if not hitl.is_dir():
+        return {}
+    names = [path.name for path in hitl.iterdir() if _OURS.fullmatch(path.name)]
+    return {name: read_plain(hitl / name) or b"" for name in names}
+
+
+def form_of(item: InboxItem, blob: Callable[[str], str]) -> dict[str, Any]:
+    """Returns the whole request of an inbox item."""
+    form = decode(item.form, blob)
+    return form if isinstance(form, dict) else {}
+
+
+def prompt_name(number: int) -> str:
+    """Returns where the prompt of a request for a response stands."""
+    return f"{number}-prompt.md"
+
+
+def response_name(number: int) -> str:
+    """Returns where the answer to a request may be put."""
+    return f"{number}-response.md"
+
+
+def _document(
+    items: Sequence[InboxItem], forms: Mapping[int, Mapping[str, Any]], iteration: int
+) -> dict[str, Any]:
+    by_step: dict[str, list[dict[str, Any]]] = {}
+    for item in items:
+        by_step.setdefault(item.step, []).append(_question(item, forms[item.id]))
+    answers = [_example(question) for asked in by_step.values() for question in asked]
+    return {
+        "timestamp": timestamp(max(item.opened_at for item in items)),
+        "turn": iteration,
+        "questions": [{"agent": step, "questions": asked} for step, asked in by_step.items()],
+        "answer_format": {"answers": answers},
+    }
+
+
+def _question(item: InboxItem, form: Mapping[str, Any]) -> dict[str, Any]:
+    named = str(form.get("question_id") or "")
+    # An approval counts for exactly what was shown, and only the number says what that was.
+    use_name = named and item.kind != "approval"
+    question: dict[str, Any] = {
+        "id": named if use_name else str(item.id),
+        "question": item.prompt,
+        "priority": "critical" if item.kind == "approval" else "high",
+        "required": item.deadline is None,
+        "number": item.id,
+        "kind": item.kind,
+        "digest": item.digest,
+    }
+    options = _labels(form)
+    if options:
+        question["options"] = options
+    if item.deadline is not None:
+        question["deadline"] = timestamp(item.deadline)
+        question["default"] = form.get("default")
+    if item.kind == "response":
+        question["prompt_file"] = prompt_name(item.id)
+        question["response_file"] = response_name(item.id)
+    if form.get("shown"):
+        question["shown"] = form["shown"]
+    return question
+
+
+def _labels(form: Mapping[str, Any]) -> list[str]:
+    options = form.get("options") or ()
+    return [str(o["label"]) if isinstance(o, dict) else str(o) for o in options]
+
+
+def _example(question: Mapping[str, Any]) -> dict[str, Any]:
+    return {"question_id": question["id"], "answer": PLACEHOLDER}
+
+
+def _prompt(item: InboxItem, form: Mapping[str, Any]) -> bytes:
+    text = item.prompt
+    if form.get("schema"):
+        schema = json.dumps(form["schema"], ensure_ascii=False, indent=2)
+        text = f"{text}\n\nAnswer with JSON that fits this schema:\n\n```json\n{schema}\n```\n"
+    return text.encode("utf-8", "backslashreplace")

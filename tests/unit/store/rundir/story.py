@@ -1,0 +1,189 @@
+"""A run whose journal is written by hand, so that a test says exactly what happened."""
+
+import json
+from collections.abc import Sequence
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from signoff.core import events as ev
+from signoff.core.codec import Blobs, encode
+from signoff.core.effects import EffectId, Kind
+from signoff.core.fold import RunState, evolve
+from signoff.core.outcome import Outcome, Status
+from signoff.core.requests import Request
+from signoff.runtime.ports import Commit, InboxItem, NewItem, NewRun, RunId, Store
+from signoff.store.memory import MemoryStore
+from signoff.store.rundir.disk import Disk
+
+BEGAN = 1_700_000_000.0
+
+
+class Story:
+    """Commits events to a store, one second apart."""
+
+    def __init__(
+        self,
+        store: Store | None = None,
+        name: str = "demo",
+        *,
+        notation: str = "python",
+        created_at: float = BEGAN,
+        definition: str = "d" * 64,
+    ) -> None:
+        self.store: Store = store if store is not None else MemoryStore()
+        self.name = name
+        self.state = RunState()
+        steps = [{"id": "draft", "phase": "generate"}, {"id": "review", "phase": ""}]
+        self._new: NewRun | None = NewRun(
+            name=name,
+            workflow="essay",
+            target="",
+            definition=definition,
+            description=json.dumps({"name": "essay", "notation": notation, "steps": steps}),
+            created_at=created_at,
+            owner="nobody",
+        )
+        self._run = RunId(0)
+        self._head = 0
+        self._times = count(int(created_at))
+
+    def begin(self, **params: Any) -> "Story":
+        return self.commit(ev.RunStarted("essay", "d" * 64, "draft", params))
+
+    def commit(
+        self, *events: ev.Event, opened: Sequence[NewItem] = (), used: Sequence[int] = ()
+    ) -> "Story":
+        blobs: Blobs = {}
+        for event in events:
+            event.at = float(next(self._times))
+            evolve(self.state, event)
+        commit = Commit(
+            run=self._run,
+            fence=1,
+            head=self._head,
+            events=f"[{','.join(encode(ev.to_json(event), blobs) for event in events)}]",
+            status=self.state.status,
+            step=self.state.step,
+            iteration=self.state.iteration,
+            reason=self.state.reason,
+            due_at=self.state.due_at,
+            at=self.state.updated_at,
+            blobs=blobs,
+            opened=opened,
+            used=used,
+            new=self._new,
+        )
+        (verdict,) = self.store.commit([commit])
+        assert verdict.accepted
+        self._run = verdict.run or self._run
+        self._new = None
+        self._head += 1
+        return self
+
+    def ask(self, key: str, prompt: str, reply: str, *, agent: str = "claude") -> "Story":
+        self.commit(asked(key, prompt, agent=agent))
+        return self.commit(
+            ev.EffectFinished(EffectId(key), {"text": reply}, usage={"tokens_in": 5})
+        )
+
+    def write(self, path: str, text: str) -> "Story":
+        key = EffectId(f"write:{path}#1")
+        self.commit(ev.EffectStarted(key, Kind.WRITE, "x", {"path": path, "text": text}))
+        return self.commit(ev.EffectFinished(key, {"path": path, "digest": "x"}))
+
+    def wait(self, request: Request, key: str = "wait#1") -> InboxItem:
+        """Opens a request and lets the run rest; returns the request."""
+        form = request.to_json()
+        started = ev.EffectStarted(EffectId(key), Kind.WAIT, "shown", form)
+        item = NewItem(
+            effect=key,
+            kind=request.kind,
+            prompt=request.prompt,
+            form=json.dumps(form),
+            digest=f"digest of {key}",
+            step=self.state.step or "",
+            opened_at=self.state.updated_at,
+            deadline=None if request.deadline is None else self.state.updated_at + 60,
+        )
+        self.commit(started, ev.RunStopped(Status.WAITING, "waiting"), opened=[item])
+        return self.store.items(self.name)[-1]
+
+    def answered(self, item: InboxItem, value: Any) -> "Story":
+        """Answers a request and takes the run up again."""
+        self.answer(item, value)
+        reply = {"value": value, "text": "", "by": "ann", "at": 1.0}
+        finished = ev.EffectFinished(EffectId(item.effect), reply, item=item.id)
+        return self.commit(ev.RunResumed(), finished, used=[item.id])
+
+    def answer(self, item: InboxItem, value: Any, by: str = "ann") -> None:
+        said = json.dumps({"value": value, "text": ""})
+        self.store.answer(item.id, said, by, 1.0, item.digest)
+
+    def step(self, to: str | None, *, iteration: int | None = None, **update: Any) -> "Story":
+        delta = {"set": update} if update else {}
+        now = self.state.iteration if iteration is None else iteration
+        return self.commit(ev.StepFinished(Outcome.OK, "ok", to, delta, now))
+
+    def end(self, status: Status = Status.COMPLETED, reason: str = "") -> "Story":
+        return self.commit(ev.RunStopped(status, reason))
+
+
+def asked(key: str, prompt: str, *, agent: str = "claude", attempt: int = 1) -> ev.EffectStarted:
+    payload = {"agent": agent, "prompt": prompt} if attempt == 1 else None
+    return ev.EffectStarted(EffectId(key), Kind.ASK, "x", payload, attempt)
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    """Everything below a folder, by path."""
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def document(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+class Killed(BaseException):
+    """The process dies here."""
+
+
+class DyingDisk(Disk):
+    """Dies at the n-th thing it is asked to do, in the middle of an append if it is one."""
+
+    def __init__(self, root: Path, dies_at: int) -> None:
+        super().__init__(root)
+        self.done = 0
+        self._dies_at = dies_at
+
+    def put(self, path: Path, data: bytes, *, lasting: bool = True) -> None:
+        self._step()
+        super().put(path, data, lasting=lasting)
+
+    def extend(self, path: Path, offset: int, data: bytes, *, lasting: bool = True) -> bool:
+        try:
+            self._step()
+        except Killed:
+            super().extend(path, offset, data[: len(data) // 2], lasting=lasting)
+            raise
+        return super().extend(path, offset, data, lasting=lasting)
+
+    def remove(self, path: Path) -> None:
+        self._step()
+        super().remove(path)
+
+    def move(self, old: Path, new: Path) -> None:
+        self._step()
+        super().move(old, new)
+
+    def point(self, link: Path, target: str) -> None:
+        self._step()
+        super().point(link, target)
+
+    def _step(self) -> None:
+        self.done += 1
+        if self.done == self._dies_at:
+            raise Killed

@@ -1,0 +1,188 @@
+import errno
+import os
+import stat
+import time
+from pathlib import Path
+
+import pytest
+
+from signoff.errors import WriteFailed
+from signoff.store.rundir.disk import (
+    LARGEST_READ,
+    LEFTOVER_SECONDS,
+    SCRATCH,
+    Disk,
+    explained,
+    read_plain,
+)
+
+
+def mode_of(path: Path) -> int:
+    return stat.S_IMODE(path.lstat().st_mode)
+
+
+def test_files_and_new_folders_are_for_their_owner_only(tmp_path: Path) -> None:
+    """Prompts and replies may hold anything; another user of the machine must not read them."""
+    path = tmp_path / "runs" / "one" / "deep" / "a.txt"
+
+    Disk(tmp_path / "runs").put(path, b"text")
+
+    assert mode_of(path) == 0o600
+    folders = [path.parent, path.parent.parent, tmp_path / "runs", tmp_path / "runs" / SCRATCH]
+    assert [mode_of(folder) for folder in folders] == [0o700] * 4
+
+
+def test_a_file_is_replaced_whole_and_nothing_is_left_beside_it(tmp_path: Path) -> None:
+    """A reader must see the old text or the new one, and no litter."""
+    disk = Disk(tmp_path)
+    disk.put(tmp_path / "a.txt", b"a long first text")
+
+    disk.put(tmp_path / "a.txt", b"short")
+
+    assert (tmp_path / "a.txt").read_bytes() == b"short"
+    assert list((tmp_path / SCRATCH).iterdir()) == []
+
+
+def test_a_link_in_the_place_of_a_file_is_replaced_and_not_followed(tmp_path: Path) -> None:
+    """A link planted as state.json would otherwise overwrite a file elsewhere."""
+    precious = tmp_path / "precious"
+    precious.write_text("mine")
+    (tmp_path / "state.json").symlink_to(precious)
+
+    Disk(tmp_path).put(tmp_path / "state.json", b"new")
+
+    assert precious.read_text() == "mine"
+    assert (tmp_path / "state.json").read_bytes() == b"new"
+
+
+def test_a_log_grows_from_where_it_is_told_to(tmp_path: Path) -> None:
+    """After a crash the end of a log is written again; it must not stand there twice."""
+    disk, path = Disk(tmp_path), tmp_path / "log"
+    disk.extend(path, 0, b"one\n")
+    disk.extend(path, 4, b"tw")
+
+    grown = disk.extend(path, 4, b"two\nthree\n")
+
+    assert grown
+    assert path.read_bytes() == b"one\ntwo\nthree\n"
+
+
+@pytest.mark.parametrize("there", [b"one\n", None])
+def test_a_log_that_lost_its_beginning_is_left_alone_and_reported(
+    tmp_path: Path, there: bytes | None
+) -> None:
+    """Writing behind its end would leave a hole of zeros that nobody notices."""
+    path = tmp_path / "log"
+    if there is not None:
+        path.write_bytes(there)
+
+    grown = Disk(tmp_path).extend(path, 100, b"more\n")
+
+    assert not grown
+    assert read_plain(path) == there
+
+
+def test_a_log_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
+    """A log that grows in place would write into whatever the link leads to."""
+    precious = tmp_path / "precious"
+    precious.write_bytes(b"mine")
+    (tmp_path / "log").symlink_to(precious)
+
+    with pytest.raises(WriteFailed):
+        Disk(tmp_path).extend(tmp_path / "log", 2, b"more\n")
+
+    assert precious.read_bytes() == b"mine"
+
+
+def test_the_pointer_to_a_neighbour_is_a_relative_link(tmp_path: Path) -> None:
+    """A project that is moved must not leave a pointer to its old place."""
+    disk = Disk(tmp_path)
+    disk.point(tmp_path / "latest", "one")
+
+    disk.point(tmp_path / "latest", "two")
+
+    assert (tmp_path / "latest").readlink() == Path("two")
+
+
+def test_where_links_cannot_be_the_pointer_is_a_file_with_the_name(tmp_path: Path) -> None:
+    """Windows refuses links to most users; the run must go on all the same."""
+
+    class Linkless(Disk):
+        def _link(self, path: Path, target: str) -> None:
+            raise OSError(errno.EPERM, "not permitted")
+
+    Linkless(tmp_path).point(tmp_path / "latest", "one")
+
+    assert not (tmp_path / "latest").is_symlink()
+    assert (tmp_path / "latest").read_text() == "one\n"
+    assert list((tmp_path / SCRATCH).iterdir()) == []
+
+
+def test_a_place_that_cannot_be_written_says_so_in_one_line(tmp_path: Path) -> None:
+    """The operator has to know which path, and what to look at."""
+    (tmp_path / "runs").write_text("a file where the folder should be")
+
+    with pytest.raises(WriteFailed, match=r"cannot write .*runs.*check that its folder"):
+        Disk(tmp_path / "runs").put(tmp_path / "runs" / "one" / "a.txt", b"text")
+
+
+def test_a_full_disk_is_called_full(tmp_path: Path) -> None:
+    """`Errno 28` tells nobody what to do."""
+    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with pytest.raises(WriteFailed, match="the disk is full; free some space"), explained(tmp_path):
+        raise full
+
+
+def test_a_write_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
+    """A full disk must not be filled further by every retry."""
+    (tmp_path / "taken").mkdir()
+    disk = Disk(tmp_path)
+
+    with pytest.raises(WriteFailed):
+        disk.put(tmp_path / "taken", b"a folder is in the way")
+
+    assert list((tmp_path / SCRATCH).iterdir()) == []
+
+
+def test_what_dead_processes_left_is_swept_and_what_is_fresh_is_not(tmp_path: Path) -> None:
+    """A killed process leaves a file; another one may be writing at this moment."""
+    scratch = tmp_path / SCRATCH
+    scratch.mkdir()
+    old, fresh = scratch / "old", scratch / "fresh"
+    old.touch()
+    fresh.touch()
+    then = time.time() - LEFTOVER_SECONDS - 60
+    os.utime(old, (then, then))
+
+    Disk(tmp_path).put(tmp_path / "a.txt", b"text")
+
+    assert list(scratch.iterdir()) == [fresh]
+
+
+def test_the_directory_may_vanish_between_two_writes(tmp_path: Path) -> None:
+    """Somebody who deletes runs/ by hand must not stop a process that goes on."""
+    disk, root = Disk(tmp_path / "runs"), tmp_path / "runs"
+    disk.put(root / "a.txt", b"text")
+    (root / "a.txt").unlink()
+    (root / SCRATCH).rmdir()
+    root.rmdir()
+
+    disk.put(root / "b.txt", b"text")
+
+    assert (root / "b.txt").read_bytes() == b"text"
+
+
+def test_only_plain_files_of_a_sensible_size_are_read(tmp_path: Path) -> None:
+    """A pipe named answers.json would hang the run; a huge file would fill the memory."""
+    (tmp_path / "plain").write_bytes(b"text")
+    (tmp_path / "link").symlink_to("plain")
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    with (tmp_path / "huge").open("wb") as file:
+        file.truncate(LARGEST_READ + 1)
+
+    names = ["plain", "link", "folder", "pipe", "huge", "missing"]
+    read = {name: read_plain(tmp_path / name) for name in names}
+
+    assert read == {**dict.fromkeys(names), "plain": b"text"}

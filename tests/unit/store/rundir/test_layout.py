@@ -1,0 +1,114 @@
+from dataclasses import replace
+
+from signoff.store.rundir.layout import Asked, AskFiles, Names, PlainLayout, word
+
+ASKED = Asked(
+    step="draft",
+    phase="generate",
+    agent="claude",
+    iteration=1,
+    visit=1,
+    attempt=1,
+    scope="",
+    key="ask",
+)
+
+
+def prompts(*calls: Asked) -> list[str]:
+    names = Names(PlainLayout())
+    return [names.of(call).prompt.removeprefix("iterations/") for call in calls]
+
+
+def test_a_call_is_named_after_its_step_and_agent() -> None:
+    """People look for these names; they are the ones the documentation gives."""
+    files = Names(PlainLayout()).of(ASKED)
+
+    assert files == AskFiles(
+        "iterations/1/prompt_draft_claude.txt", "iterations/1/reply_draft_claude.txt"
+    )
+
+
+def test_the_same_call_gets_the_same_files_again() -> None:
+    """A call that was in doubt and is made again must not leave a second prompt."""
+    assert prompts(ASKED, ASKED) == ["1/prompt_draft_claude.txt"] * 2
+
+
+def test_each_iteration_has_a_folder_of_its_own() -> None:
+    """The rounds of a loop would otherwise overwrite each other."""
+    later = replace(ASKED, iteration=2, visit=2)
+
+    assert prompts(ASKED, later) == ["1/prompt_draft_claude.txt", "2/prompt_draft_claude.txt"]
+
+
+def test_what_differs_is_added_when_two_calls_would_share_a_file() -> None:
+    """A prompt that is overwritten by the next one cannot be looked at when it went wrong."""
+    told_apart = prompts(
+        ASKED,
+        replace(ASKED, key="polish"),
+        replace(ASKED, visit=2),
+        replace(ASKED, attempt=2),
+        replace(ASKED, key="polish", visit=2),
+    )
+
+    assert told_apart == [
+        "1/prompt_draft_claude.txt",
+        "1/prompt_draft_claude_polish.txt",
+        "1/prompt_draft_claude_visit-2.txt",
+        "1/prompt_draft_claude_attempt-2.txt",
+        "1/prompt_draft_claude_polish_visit-2.txt",
+    ]
+
+
+def test_the_steps_name_is_added_when_a_layout_leaves_it_out() -> None:
+    """A notation that names files by phase has two steps of one phase in a round."""
+
+    class ByPhase(PlainLayout):
+        def prompt(self, asked: Asked) -> str:
+            return f"iteration-{asked.iteration}/{asked.phase}-prompt.md"
+
+        def reply(self, asked: Asked) -> str:
+            return f"iteration-{asked.iteration}/{asked.phase}-response.md"
+
+    names = Names(ByPhase())
+    names.of(ASKED)
+
+    files = names.of(replace(ASKED, step="second_draft"))
+
+    assert files.prompt == "iteration-1/generate-prompt_second_draft.md"
+    assert files.reply == "iteration-1/generate-response_second_draft.md"
+
+
+def test_items_of_a_fan_out_are_told_apart_from_the_first_on() -> None:
+    """The first of eight critics must not look like the only one."""
+    items = [replace(ASKED, scope=f"critics[{n}]") for n in (0, 1)]
+
+    assert prompts(*items) == [
+        "1/prompt_draft_claude_critics-0.txt",
+        "1/prompt_draft_claude_critics-1.txt",
+    ]
+
+
+def test_names_that_look_the_same_on_disk_are_numbered() -> None:
+    """Steps `a/b`, `a b` and `A-B` are three steps, but one file name."""
+    calls = [replace(ASKED, step=step) for step in ("a/b", "a b", "A-B")]
+
+    told_apart = {name.casefold() for name in prompts(*calls)}
+
+    assert len(told_apart) == 3
+
+
+def test_many_visits_are_told_apart_without_a_search() -> None:
+    """A step visited a thousand times in one round must not make naming quadratic."""
+    names = prompts(*(replace(ASKED, visit=n) for n in range(1, 1001)))
+
+    assert len(set(names)) == 1000
+    assert names[-1] == "1/prompt_draft_claude_visit-1000.txt"
+
+
+def test_a_word_keeps_letters_of_every_script_and_nothing_a_path_could_use() -> None:
+    """Step names are the author's, in the author's language; a path is made of them."""
+    words = [
+        word(text) for text in ("größe", "../../etc", "a\\b:c\0d", "日本", "...", "", "x" * 99)
+    ]
+
+    assert words == ["größe", "etc", "a-b-c-d", "日本", "x", "x", "x" * 60]
