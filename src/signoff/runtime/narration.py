@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from signoff.core import events as ev
-from signoff.core.effects import Kind
+from signoff.core.effects import Kind, scope_of
 from signoff.core.outcome import Status
 from signoff.core.spend import Usage
 from signoff.runtime.amounts import count, duration, money
@@ -192,7 +192,7 @@ def _entered(visit: Visit | None) -> Told:
 
 def _where(scene: _Scene, effect: str) -> str:
     """Names the step, and inside a fan-out the item."""
-    scope = readable(effect.rpartition("/")[0])
+    scope = readable(scope_of(effect))
     return f"{scene.step} {scope}" if scope else scene.step
 
 
