@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from operator import is_
+from types import NoneType
 from typing import Any
 
 from signoff.core.digest import text_digest
@@ -21,7 +23,7 @@ BLOB_FROM = 6000
 Blobs = dict[str, str]
 """Texts kept apart, by digest."""
 
-_NESTS = (dict, list, tuple)
+_SCALARS = frozenset({str, int, float, bool, NoneType})
 _encoder = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 _escaping = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), allow_nan=False)
 
@@ -29,9 +31,12 @@ _escaping = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), allow_nan
 def encode(value: Any, blobs: Blobs) -> str:
     """Returns the JSON text of a value; long strings are put into `blobs`."""
     try:
-        if _needs_lifting(value):
-            value = _lift(value, blobs)
+        _check(value)
         text = _encoder.encode(value)
+        if len(text) >= BLOB_FROM or '"$' in text:
+            lifted = _lift(value, blobs)
+            if lifted is not value:
+                value, text = lifted, _encoder.encode(lifted)
         # Half of a surrogate pair, as a cut-off emoji leaves behind, is only storable escaped.
         return text if _is_storable(text) else _escaping.encode(value)
     except (TypeError, ValueError) as error:
@@ -50,32 +55,20 @@ def decode(text: str, blob: Callable[[str], str]) -> Any:
         raise StoreDamaged(f"a stored value is not readable: {error}") from error
 
 
-def _needs_lifting(value: Any, levels: int = STORED_DEPTH) -> bool:
-    """Tells whether a value holds long texts or keys like ours.
-
-    Refuses what JSON would change without a word: keys that are not strings.
-    """
-    if isinstance(value, str):
-        return len(value) >= BLOB_FROM
-    if not isinstance(value, _NESTS):
-        return False
+def _check(value: Any, levels: int = STORED_DEPTH) -> None:
+    """Refuses what JSON would change without a word: keys that are not strings."""
+    if not isinstance(value, dict | list | tuple):
+        return
     if not levels:
         raise NotSerialisable(f"a value is nested more than {DEPTH} levels deep, or in itself")
-    found = False
-    each: Any
     if isinstance(value, dict):
         for key in value:
             if type(key) is not str:
                 as_key(key)
-        found = "$blob" in value or "$is" in value
         value = value.values()
     for each in value:
-        kind = type(each)
-        if kind is str:
-            found = found or len(each) >= BLOB_FROM
-        elif kind is not int and kind is not float and each is not None:
-            found = _needs_lifting(each, levels - 1) or found
-    return found
+        if type(each) not in _SCALARS:
+            _check(each, levels - 1)
 
 
 def _is_storable(text: str) -> bool:
@@ -98,9 +91,12 @@ def _lift(value: Any, blobs: Blobs) -> Any:
         return {"$blob": key}
     if isinstance(value, dict):
         lifted = {k: _lift(v, blobs) for k, v in value.items()}
-        return {"$is": lifted} if "$blob" in value or "$is" in value else lifted
+        if "$blob" in value or "$is" in value:
+            return {"$is": lifted}
+        return value if all(map(is_, lifted.values(), value.values())) else lifted
     if isinstance(value, list | tuple):
-        return [_lift(v, blobs) for v in value]
+        items = [_lift(v, blobs) for v in value]
+        return value if all(map(is_, items, value)) else items
     return value
 
 

@@ -30,6 +30,10 @@ class Limits:
                     f"limit {field.name} must be a number of at least 0, not {value!r}"
                 )
 
+    def __bool__(self) -> bool:
+        """Tells whether any ceiling is set."""
+        return (self.usd, self.tokens, self.calls, self.seconds) != (None, None, None, None)
+
     def over(self, weaker: Limits) -> Limits:
         """Returns these ceilings, filled up with weaker ones where they say nothing."""
         mine = self.to_json()

@@ -4,7 +4,7 @@ A run stands in one step, at one stage of its visit:
 
     ENTER ──held──► WORK ──returned──► CHECK ──held──► GATE ──chosen──► (the next step)
       │              │ │                 │               │
-    broken        raised fell short    broken         no gate: leave by the outcome
+    broken        raised fell short    broken         accepted: leave by the outcome
       │              │ └──────┬──────────┘
       ▼              ▼        ▼
     stop      on_error edge  retry with feedback, then ESCALATED: a person says
@@ -13,7 +13,8 @@ A run stands in one step, at one stage of its visit:
 The runner observes a fact (conditions held or broke, the handler returned or raised,
 a person chose), asks `decide`, and acts on the value it gets. Nothing else in signoff
 decides where a run goes. `TABLE` is the whole of it; a fact that has no row at a stage
-is an error in the engine, never a silent step forward.
+is an error in the engine, never a silent step forward. Stages a step has no use for
+(no conditions, no gate) are passed over: it is left by its outcome.
 
 Leaving a step goes through `leave`, which is where loops are counted: a back edge at
 its bound is a `Limit`, and rounds beyond `max_iterations` are one too.
@@ -173,6 +174,19 @@ def _to(stage: Stage) -> Rule:
     return lambda _position, _fact: Proceed(stage)
 
 
+def _worked(position: Position, fact: Returned) -> Decision:
+    """Goes on to whatever is left of the visit: its conditions, its gate, or its end."""
+    if position.workflow[position.step].postconditions:
+        return Proceed(Stage.CHECK)
+    return _checked(position._replace(outcome=fact.outcome), Held())
+
+
+def _checked(position: Position, fact: Held) -> Decision:
+    if position.outcome is Outcome.OK and position.workflow[position.step].gate is not None:
+        return Proceed(Stage.GATE)
+    return _past_the_gate(position, fact)
+
+
 def _stop(_position: Position, fact: Broken | Raised) -> Decision:
     return Finish(Status.FAILED, fact.problem)
 
@@ -233,10 +247,10 @@ def answers(position: Position) -> tuple[str, ...]:
 TABLE: Mapping[tuple[Stage, type[Fact]], Rule] = {
     (Stage.ENTER, Held): _to(Stage.WORK),
     (Stage.ENTER, Broken): _stop,
-    (Stage.WORK, Returned): _to(Stage.CHECK),
+    (Stage.WORK, Returned): _worked,
     (Stage.WORK, FellShort): _try_again,
     (Stage.WORK, Raised): _recover,
-    (Stage.CHECK, Held): _to(Stage.GATE),
+    (Stage.CHECK, Held): _checked,
     (Stage.CHECK, Broken): _try_again,
     (Stage.CHECK, Raised): _stop,
     (Stage.GATE, Held): _past_the_gate,

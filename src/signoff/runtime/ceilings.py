@@ -23,16 +23,17 @@ class Ceilings:
 
     async def reserve(self, scopes: list[tuple[str, Limits, Spend]]) -> None:
         """Returns when one more call fits under all ceilings; raises when none ever will."""
-        while True:
+        scopes = [scope for scope in scopes if scope[1]]
+        while scopes:
             for whose, limits, spend in scopes:
                 full = reached(limits, spend, more_calls=1)
                 if full:
                     raise CeilingReached(f"the {whose}'s ceiling of {full} is reached")
-            if self._under_way == 0 or all(self._fits(l, s) for _, l, s in scopes):
-                self._under_way += 1
-                return
+            if self._under_way == 0 or all(self._fits(lim, sp) for _, lim, sp in scopes):
+                break
             self._changed.clear()
             await self._changed.wait()
+        self._under_way += 1
 
     def settle(self) -> None:
         """Gives a reservation back when its call has ended, and been counted."""

@@ -69,7 +69,7 @@ class RunJournal:
         """Applies an event and queues it for the next commit; a bad value changes nothing."""
         if self.error is not None:
             raise self.error
-        event.at = round(self._clock.now(), 6)
+        event.at = self._clock.now()
         self._texts.append(encode(ev.to_json(event), self._blobs))
         evolve(self.state, event)
         self._events.append(event)

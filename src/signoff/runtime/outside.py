@@ -15,7 +15,7 @@ from typing import Any
 
 from signoff.core import events as ev
 from signoff.core.context import StepContext
-from signoff.core.digest import digest
+from signoff.core.digest import text_digest
 from signoff.core.effects import Effect, EffectId, Kind
 from signoff.core.spend import Limits, Usage
 from signoff.errors import AgentError, AgentQuota, AgentTransient, Fenced, SignoffError
@@ -43,20 +43,18 @@ class Errand:
     id: EffectId
     effect: Effect
     digest: str
+    limits: Limits
+    """Of the step; the run's are in its state."""
     attempt: int = 1
 
 
 class Outside:
-    """The way out of one step attempt."""
+    """The way out of a run."""
 
-    def __init__(
-        self, around: Surroundings, journal: RunJournal, ceilings: Ceilings, limits: Limits
-    ) -> None:
+    def __init__(self, around: Surroundings, journal: RunJournal) -> None:
         self._around = around
         self._journal = journal
-        self._ceilings = ceilings
-        self._limits = limits
-        """Of the step; the run's are in its state."""
+        self._ceilings = Ceilings()
 
     async def perform(self, errand: Errand) -> Any:
         """Performs an effect and returns what its handler gets."""
@@ -88,7 +86,7 @@ class Outside:
             return await self._try(errand, attempt, lost)
         state = self._journal.state
         await self._ceilings.reserve(
-            [("run", state.limits, state.spend), ("step", self._limits, state.visit_spend)]
+            [("run", state.limits, state.spend), ("step", errand.limits, state.visit_spend)]
         )
         try:
             return await self._try(errand, attempt, lost)
@@ -131,7 +129,7 @@ class Outside:
 
     def _call(self, errand: Errand, attempt: int) -> Call:
         name, step = self._journal.name, errand.ctx.step_id
-        place = (name, step, errand.ctx.visit, self._journal.state.attempt, errand.id)
+        place = f"{name}/{step}/{errand.ctx.visit}/{self._journal.state.attempt}/{errand.id}"
 
         def emit(text: str) -> None:
             self._around.tell(Progress(name, step, errand.id, text))
@@ -139,7 +137,7 @@ class Outside:
         def started(process: dict[str, Any]) -> None:
             self._journal.record(ev.EffectRunning(errand.id, process))
 
-        return Call(name, errand.id, digest(place), attempt, emit, started)
+        return Call(name, errand.id, text_digest(place), attempt, emit, started)
 
     def failed(self, errand: Errand, attempt: int, error: SignoffError) -> BaseException:
         """Records a failure and returns what the handler is to see of it."""

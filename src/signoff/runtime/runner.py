@@ -40,10 +40,11 @@ from signoff.core.transitions import (
 )
 from signoff.core.workflow import Workflow
 from signoff.errors import NotSerialisable, SignoffError, StoreError, UnmappedOutcome
-from signoff.runtime.ceilings import Ceilings
 from signoff.runtime.fanout import FELL_SHORT
 from signoff.runtime.handlers import callees, check, work
 from signoff.runtime.journal import RunJournal
+from signoff.runtime.outside import Outside
+from signoff.runtime.people import People
 from signoff.runtime.ports import InboxItem
 from signoff.runtime.surroundings import Surroundings
 from signoff.runtime.suspension import CeilingReached, Suspension
@@ -64,10 +65,10 @@ class Runner:
         self._workflow = workflow
         self._journal = journal
         self._state = journal.state
-        self._inbox = inbox
+        self._outside = Outside(around, journal)
+        self._people = People(journal, around.clock, inbox)
         self._callees = callees(workflow)
         self._step = workflow[journal.state.step or ""]
-        self._ceilings = Ceilings()
         self._visit: Visit | None = None
         self._outcome: Outcome | None = None
         self._delta: Delta = {}
@@ -190,7 +191,7 @@ class Runner:
         shown = {name: self._lookup(name) for name in gate.context}
         options = [Option(o.label, o.requires_input) for o in gate.options]
         request = Choice(gate.prompt, options, shown=shown)
-        answer = self._this_visit().people.ask(_engine_effect("gate", self._state.attempt), request)
+        answer = self._people.ask(_engine_effect("gate", self._state.attempt), request)
         return Chosen(answer.value, answer.text)
 
     async def _escalation(self) -> Fact:
@@ -204,7 +205,7 @@ class Runner:
         # One attempt can meet all three; none may take the answer to another for its own.
         about = {"": "escalation", ev.ROUNDS: "rounds"}.get(way, "limit")
         key = _engine_effect(about, self._state.attempt)
-        answer = self._this_visit().people.ask(key, request)
+        answer = self._people.ask(key, request)
         return Chosen(answer.value, answer.text)
 
     def _context(self, result: Any = None) -> StepContext:
@@ -225,7 +226,7 @@ class Runner:
     def _this_visit(self) -> Visit:
         if self._visit is None:
             self._visit = Visit(
-                self._around, self._journal, self._ceilings, self._step.limits, self._inbox
+                self._around, self._journal, self._outside, self._people, self._step.limits
             )
         return self._visit
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine
 from typing import Any
 
 from signoff.core import events as ev
@@ -20,7 +20,6 @@ from signoff.core.fold import EffectRecord
 from signoff.core.frozen import thaw
 from signoff.core.spend import Limits
 from signoff.errors import DuplicateKey, NotDeterministic, NotSerialisable, UsageError
-from signoff.runtime.ceilings import Ceilings
 from signoff.runtime.doubt import Doubt
 from signoff.runtime.fanout import FanOut
 from signoff.runtime.faults import fault_from_json
@@ -28,7 +27,7 @@ from signoff.runtime.journal import RunJournal
 from signoff.runtime.outside import Errand, Outside
 from signoff.runtime.people import People
 from signoff.runtime.performers import reply_of
-from signoff.runtime.ports import InboxItem, Progress
+from signoff.runtime.ports import Progress
 from signoff.runtime.surroundings import Surroundings
 from signoff.runtime.suspension import ParkedUntil, Suspension
 
@@ -40,16 +39,16 @@ class Visit:
         self,
         around: Surroundings,
         journal: RunJournal,
-        ceilings: Ceilings,
+        outside: Outside,
+        people: People,
         limits: Limits,
-        inbox: Mapping[str, InboxItem],
     ) -> None:
         self._around = around
         self._journal = journal
         self._state = journal.state
-        self._outside = Outside(around, journal, ceilings, limits)
-        self.people = People(journal, around.clock, inbox)
-        self._doubt = Doubt(around.store, journal, self._outside, self.people)
+        self._outside = outside
+        self.people = people
+        self._limits = limits
         self._ordinals: dict[str, int] = {}
         self._busy: set[str] = set()
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -160,11 +159,11 @@ class Visit:
         if self._closed:
             raise Suspension("the run is about to rest")
         self._around.performers.check(effect)
-        errand = Errand(ctx, identity, effect, shown)
-        work = (
-            self._outside.perform(errand) if record is None else self._doubt.settle(errand, record)
-        )
-        return await self._shielded(work)
+        errand = Errand(ctx, identity, effect, shown, self._limits)
+        if record is None:
+            return await self._shielded(self._outside.perform(errand))
+        doubt = Doubt(self._around.store, self._journal, self._outside, self.people)
+        return await self._shielded(doubt.settle(errand, record))
 
     def _shielded(self, work: Coroutine[Any, Any, Any]) -> asyncio.Future[Any]:
         """Starts an effect that goes on when its handler's branch is cancelled: it is paid for."""
@@ -181,7 +180,7 @@ class Visit:
             value = await work
         except BaseException as raised:  # noqa: BLE001  # suspensions are handed over like errors
             error = raised
-        self._tasks.discard(asyncio.current_task())  # type: ignore[arg-type]  # we are in one
+        self._tasks.discard(asyncio.current_task())
         if reply.done():
             return
         if isinstance(error, asyncio.CancelledError):
