@@ -1,39 +1,58 @@
 """Whole-definition checks, one small function per rule; all problems are reported.
 
+Here are the rules about the graph; those about single fields are in `shape`, those about
+handlers in `callables`.
+
 A `StrEnum` end such as `End.REJECTED` is a string too, so rules about step ids always
 look at `_step_target` and never at the raw edge.
 """
 
 from __future__ import annotations
 
-import inspect
-import typing
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from signoff.core.args import read_params
+from signoff.core.callables import agreement_problems, handler_problems
 from signoff.core.edges import declared_edges
 from signoff.core.outcome import End, Outcome
-from signoff.core.step import Condition, Dispatch, Edge, StepDef
+from signoff.core.shape import in_shape
+from signoff.core.spend import Limits
+from signoff.core.step import Edge, StepDef
 from signoff.errors import Problem
 
 Steps = Sequence[StepDef]
 
 
 def problems_of(
-    name: str, steps: Sequence[Any], entry: str, max_iterations: int | None
+    name: str,
+    steps: Sequence[Any],
+    entry: str,
+    max_iterations: int | None = None,
+    limits: Limits | None = None,
 ) -> list[Problem]:
     """Returns every problem of a definition; empty means it can run."""
-    shape = [*_name_is_usable(name), *_steps_are_steps(steps), *_rounds(max_iterations)]
-    real = [s for s in steps if isinstance(s, StepDef)]
-    found = [problem for rule in _RULES for problem in rule(real, entry)]
-    return [*shape, *found]
+    found = [*_settings_are_right(name, max_iterations, limits), *_steps_are_steps(steps)]
+    mended = []
+    for position, step in enumerate(steps, 1):
+        if isinstance(step, StepDef):
+            sound, problems = in_shape(step, position)
+            mended.append(sound)
+            found += problems
+            if entry is step.id:
+                entry = sound.id
+    return found + [problem for rule in _RULES for problem in rule(mended, entry)]
 
 
-def _name_is_usable(name: Any) -> Iterator[Problem]:
-    if not isinstance(name, str) or not name.strip():
-        yield Problem("workflow", "has no name", "give it a non-empty name")
+def _settings_are_right(name: Any, max_iterations: Any, limits: Any) -> Iterator[Problem]:
+    if not isinstance(name, str) or not name.strip() or not name.isprintable():
+        yield Problem("workflow", f"name is {name!r:.80}", "a short name")
+    if max_iterations is not None and not (
+        isinstance(max_iterations, int) and max_iterations is not True and max_iterations >= 1
+    ):
+        yield Problem("workflow", f"max_iterations is {max_iterations!r}", "a whole number from 1")
+    if limits is not None and not isinstance(limits, Limits):
+        yield Problem("workflow", f"limits is {limits!r:.80}", "Limits(...)")
 
 
 def _steps_are_steps(steps: Sequence[Any]) -> Iterator[Problem]:
@@ -41,18 +60,7 @@ def _steps_are_steps(steps: Sequence[Any]) -> Iterator[Problem]:
         yield Problem("workflow", "has no steps", "give it at least one StepDef")
     for position, step in enumerate(steps, 1):
         if not isinstance(step, StepDef):
-            yield Problem(f"step {position}", f"is {type(step).__name__}, not a StepDef")
-
-
-def _rounds(max_iterations: int | None) -> Iterator[Problem]:
-    if max_iterations is not None and (not isinstance(max_iterations, int) or max_iterations < 1):
-        yield Problem("max_iterations", f"is {max_iterations!r}", "a whole number from 1")
-
-
-def _ids_are_usable(steps: Steps, _entry: str) -> Iterator[Problem]:
-    for position, step in enumerate(steps, 1):
-        if not isinstance(step.id, str) or not step.id.strip():
-            yield Problem(f"step {position}", f"has no usable id ({step.id!r})", "use a short name")
+            yield Problem(f"step {position}", f"is {step!r:.80}", "a StepDef(...)")
 
 
 def _ids_are_unique(steps: Steps, _entry: str) -> Iterator[Problem]:
@@ -96,15 +104,17 @@ def _some_step_ends(steps: Steps, _entry: str) -> Iterator[Problem]:
 
 def _every_step_leads_on(steps: Steps, _entry: str) -> Iterator[Problem]:
     for step in steps:
-        if not step.next and (step.gate is None or not step.gate.options):
+        if not step.next and step.gate is None:
             yield Problem(
                 _at(step), "leads nowhere", "give it next={Outcome.OK: None} to end there"
             )
 
 
 def _all_are_reachable(steps: Steps, entry: str) -> Iterator[Problem]:
-    targets = {s.id: {_step_target(e) for _, e in declared_edges(s)} for s in steps}
-    if entry not in targets:
+    targets: dict[str, set[str | None]] = {}
+    for step in steps:
+        targets.setdefault(step.id, set()).update(_step_target(e) for _, e in declared_edges(step))
+    if entry not in list(targets):
         return
     seen, todo = {entry}, [entry]
     while todo:
@@ -116,76 +126,16 @@ def _all_are_reachable(steps: Steps, entry: str) -> Iterator[Problem]:
             yield Problem(_at(step), f"cannot be reached from {entry!r}", "lead an outcome to it")
 
 
-def _bounds_are_positive(steps: Steps, _entry: str) -> Iterator[Problem]:
+def _handlers_can_be_called(steps: Steps, _entry: str) -> Iterator[Problem]:
     for step in steps:
-        for name, edge in declared_edges(step):
-            if edge.bound is not None and (not isinstance(edge.bound, int) or edge.bound < 1):
-                yield Problem(_at(step), f"{name} has the bound {edge.bound!r}", "at least 1")
-            if edge.on_limit not in ("end", "ask"):
-                yield Problem(_at(step), f"{name} has on_limit {edge.on_limit!r}", "end or ask")
+        yield from handler_problems(step)
 
 
-def _numbers_are_right(steps: Steps, _entry: str) -> Iterator[Problem]:
-    for step in steps:
-        if not isinstance(step.retries, int) or step.retries < 0:
-            yield Problem(_at(step), f"retries is {step.retries!r}", "a whole number from 0")
-        if step.timeout is not None and not step.timeout > 0:
-            yield Problem(_at(step), f"timeout is {step.timeout!r}", "seconds, more than 0")
+def _parameters_agree(steps: Steps, _entry: str) -> Iterator[Problem]:
+    yield from agreement_problems(steps)
 
 
-def _handlers_are_callable(steps: Steps, _entry: str) -> Iterator[Problem]:
-    for step in steps:
-        handler = step.handler
-        if handler is None or isinstance(handler, Dispatch):
-            continue
-        if not callable(handler):
-            yield Problem(
-                _at(step),
-                f"handler is {type(handler).__name__}",
-                "a function (ctx) -> (Outcome, dict), a Dispatch, or None",
-            )
-            continue
-        yield from _signature_fits(step, handler)
-
-
-def _signature_fits(step: StepDef, handler: Callable[..., Any]) -> Iterator[Problem]:
-    try:
-        parameters = list(inspect.signature(handler).parameters.values())
-    except (TypeError, ValueError):
-        yield Problem(_at(step), "handler has no readable signature", "use a Python function")
-        return
-    if not parameters or parameters[0].kind is inspect.Parameter.KEYWORD_ONLY:
-        yield Problem(_at(step), "handler takes no context", "its first parameter must be ctx")
-        return
-    returned = typing.get_origin(getattr(handler, "__annotations__", {}).get("return"))
-    if returned is not None and returned not in (tuple,) and not _is_awaitable(returned):
-        yield Problem(_at(step), "handler is annotated to return something else than a tuple")
-    for param in read_params(handler).values():
-        if (
-            param.arg.min is not None
-            and param.arg.max is not None
-            and param.arg.min > param.arg.max
-        ):
-            yield Problem(_at(step), f"parameter {param.name!r} has min above max")
-
-
-def _is_awaitable(kind: Any) -> bool:
-    return isinstance(kind, type) and hasattr(kind, "__await__")
-
-
-def _conditions_are_conditions(steps: Steps, _entry: str) -> Iterator[Problem]:
-    for step in steps:
-        for kind, listed in (("pre", step.preconditions), ("post", step.postconditions)):
-            for condition in listed:
-                if not isinstance(condition, Condition) or not callable(condition.check):
-                    yield Problem(
-                        _at(step),
-                        f"a {kind}condition is not a Condition",
-                        "Condition(name, check, error)",
-                    )
-
-
-def _gates_have_options(steps: Steps, _entry: str) -> Iterator[Problem]:
+def _gates_decide(steps: Steps, _entry: str) -> Iterator[Problem]:
     for step in steps:
         if step.gate is None:
             continue
@@ -194,10 +144,12 @@ def _gates_have_options(steps: Steps, _entry: str) -> Iterator[Problem]:
             yield Problem(_at(step), "gate has no options", "give it at least one GateOption")
         if len(set(labels)) != len(labels):
             yield Problem(_at(step), "gate has two options of one label", "give each its own label")
+        if Outcome.OK in step.next:
+            what = "has a gate, so next[Outcome.OK] is never taken"
+            yield Problem(_at(step), what, "let an option of the gate lead there")
 
 
 _RULES: tuple[Callable[[Steps, str], Iterator[Problem]], ...] = (
-    _ids_are_usable,
     _ids_are_unique,
     _entry_exists,
     _outcome_keys_are_right,
@@ -205,11 +157,9 @@ _RULES: tuple[Callable[[Steps, str], Iterator[Problem]], ...] = (
     _some_step_ends,
     _every_step_leads_on,
     _all_are_reachable,
-    _bounds_are_positive,
-    _numbers_are_right,
-    _handlers_are_callable,
-    _conditions_are_conditions,
-    _gates_have_options,
+    _handlers_can_be_called,
+    _parameters_agree,
+    _gates_decide,
 )
 
 

@@ -65,9 +65,9 @@ class Workflow:
         validate: bool = True,
     ) -> None:
         """Builds the graph; the first step is the entry point unless one is named."""
-        first = steps[0].id if steps and isinstance(steps[0], StepDef) else ""
+        first = next((s.id for s in steps if isinstance(s, StepDef)), "")
         entry = entry_point if entry_point is not None else first
-        problems = problems_of(name, steps, entry, max_iterations) if validate else []
+        problems = problems_of(name, steps, entry, max_iterations, limits) if validate else []
         if problems:
             raise InvalidWorkflow(name, problems)
         put = object.__setattr__

@@ -36,7 +36,7 @@ STEP = StepDef(
     "Draft it",
     actions=["write"],
     handler=handler,
-    next={Outcome.OK: None},
+    next={Outcome.FAIL: None},
     preconditions=[Condition("brief", lambda ctx: True, "no brief")],
     gate=Gate("Ship?", [GateOption("yes", None), GateOption("no", End.REJECTED)], ["draft"]),
 )
@@ -49,7 +49,7 @@ CHANGES: dict[str, Callable[[], Workflow]] = {
     "limits": lambda: Workflow("flow", STEP, limits=Limits(usd=1)),
     "source": lambda: Workflow("flow", STEP, source={"goal": "x"}),
     "one more step": lambda: Workflow(
-        "flow", replace(STEP, next={Outcome.OK: "b"}), StepDef("b", next={Outcome.OK: None})
+        "flow", replace(STEP, next={Outcome.FAIL: "b"}), StepDef("b", next={Outcome.FAIL: None})
     ),
     **{
         name: lambda change=change: Workflow("flow", replace(STEP, **change))  # type: ignore[misc]  # a default pins the loop's value
@@ -58,12 +58,12 @@ CHANGES: dict[str, Callable[[], Workflow]] = {
             "actions": {"actions": ["write more"]},
             "handler": {"handler": other_handler},
             "no handler": {"handler": None},
-            "target": {"next": {Outcome.OK: End.FAILED}},
-            "outcome": {"next": {Outcome.FAIL: None}},
-            "bound": {"next": {Outcome.OK: Edge(None, bound=2)}},
-            "starts_iteration": {"next": {Outcome.OK: Edge(None, starts_iteration=True)}},
-            "on_limit": {"next": {Outcome.OK: Edge(None, on_limit="ask")}},
-            "resets": {"next": {Outcome.OK: Edge(None, resets=True)}},
+            "target": {"next": {Outcome.FAIL: End.FAILED}},
+            "outcome": {"next": {Outcome.SKIP: None}},
+            "bound": {"next": {Outcome.FAIL: Edge(None, bound=2)}},
+            "starts_iteration": {"next": {Outcome.FAIL: Edge(None, starts_iteration=True)}},
+            "on_limit": {"next": {Outcome.FAIL: Edge(None, on_limit="ask")}},
+            "resets": {"next": {Outcome.FAIL: Edge(None, resets=True)}},
             "on_error": {"on_error": "draft"},
             "phase": {"phase": "one"},
             "no preconditions": {"preconditions": ()},

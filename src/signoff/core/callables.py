@@ -1,0 +1,125 @@
+"""Whether handlers can be called the way the engine calls them: `handler(ctx, name=value, ...)`."""
+
+from __future__ import annotations
+
+import inspect
+import types
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Union, get_args, get_origin
+
+from signoff.core.args import Param, fit, read_params
+from signoff.core.signature import EMPTY, function_of, returned
+from signoff.core.step import Dispatch, StepDef
+from signoff.errors import Problem
+
+_BY_POSITION = (
+    inspect.Parameter.POSITIONAL_ONLY,
+    inspect.Parameter.POSITIONAL_OR_KEYWORD,
+    inspect.Parameter.VAR_POSITIONAL,
+)
+
+
+def handler_problems(step: StepDef) -> Iterator[Problem]:
+    """Yields what is wrong with a step's handler."""
+    handler = step.handler
+    where = f"step {step.id!r}"
+    if handler is None or isinstance(handler, Dispatch):
+        return
+    if not callable(handler):
+        what = f"handler is {handler!r:.80}"
+        yield Problem(where, what, "a function (ctx) -> (Outcome, dict), a Dispatch, or None")
+        return
+    try:
+        parameters = list(inspect.signature(handler).parameters.values())
+    except (TypeError, ValueError):
+        yield Problem(where, "handler has no readable signature", "use a Python function")
+        return
+    if not parameters or parameters[0].kind not in _BY_POSITION:
+        yield Problem(where, "handler takes no context", "its first parameter must be ctx")
+        return
+    yield from _call_problems(where, handler, parameters[1:])
+    for param in read_params(handler).values():
+        yield from _param_problems(where, param)
+
+
+def _call_problems(
+    where: str, handler: Callable[..., Any], others: Sequence[inspect.Parameter]
+) -> Iterator[Problem]:
+    for parameter in others:
+        if parameter.kind is inspect.Parameter.POSITIONAL_ONLY:
+            what = f"parameter {parameter.name!r} cannot be given by name"
+            yield Problem(where, what, "put the / right after ctx")
+    function = function_of(handler)
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        yield Problem(where, "handler yields", "return (Outcome, dict) once, at its end")
+    elif not _may_be_result(returned(handler)):
+        yield Problem(
+            where,
+            f"handler is annotated to return {_shown(returned(handler))}",
+            "a handler returns tuple[Outcome, dict[str, Any]]",
+        )
+
+
+def _param_problems(where: str, param: Param) -> Iterator[Problem]:
+    arg, name = param.arg, f"parameter {param.name!r}"
+    if param.unread:
+        what = f"{name} has the annotation {param.unread!r}, which cannot be read at run time"
+        yield Problem(where, what, "import it outside `if TYPE_CHECKING`, at the top of the module")
+    ranged = arg.min is not None or arg.max is not None
+    if ranged and param.type not in (int, float, object):
+        yield Problem(where, f"{name} has a range", "min and max are for numbers")
+    elif arg.min is not None and arg.max is not None and arg.min > arg.max:
+        yield Problem(where, f"{name} has min {arg.min} above max {arg.max}", "swap them")
+    elif param.default is not EMPTY:
+        _, problem = fit(param, param.default)
+        if problem:
+            yield Problem(where, f"the default of {name}: {problem}", "choose one that fits")
+
+
+def agreement_problems(steps: Sequence[StepDef]) -> Iterator[Problem]:
+    """Yields parameters that steps share by name and declare differently: a run has one of each."""
+    first: dict[str, tuple[StepDef, Param]] = {}
+    for step in steps:
+        for param in _readable_params(step.handler):
+            before, known = first.setdefault(param.name, (step, param))
+            if _meaning(known) != _meaning(param) or _defaults_differ(known, param):
+                yield Problem(
+                    f"step {step.id!r}",
+                    f"parameter {param.name!r} is declared otherwise by step {before.id!r}",
+                    "declare it alike in both, or give one of them another name",
+                )
+
+
+def _readable_params(handler: Any) -> Iterator[Param]:
+    try:
+        yield from read_params(handler).values() if callable(handler) else ()
+    except (TypeError, ValueError):
+        return
+
+
+def _meaning(param: Param) -> tuple[Any, ...]:
+    arg = param.arg
+    return (param.type, param.items, arg.min, arg.max, arg.choices)
+
+
+def _defaults_differ(one: Param, other: Param) -> bool:
+    if one.required or other.required:
+        return False
+    return type(one.default) is not type(other.default) or bool(one.default != other.default)
+
+
+def _may_be_result(hint: Any) -> bool:
+    """Tells whether a return annotation leaves room for a tuple, now or once awaited."""
+    if get_origin(hint) in (Union, types.UnionType):
+        return any(_may_be_result(each) for each in get_args(hint))
+    kind = get_origin(hint) or hint
+    if kind is EMPTY or kind is Any or not isinstance(kind, type) or hasattr(kind, "__await__"):
+        return True
+    try:
+        return issubclass(kind, tuple) or issubclass(tuple, kind)
+    except TypeError:
+        return True  # a protocol, which cannot be asked
+
+
+def _shown(hint: Any) -> str:
+    return hint.__name__ if isinstance(hint, type) and not get_args(hint) else str(hint)

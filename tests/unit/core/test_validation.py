@@ -1,0 +1,455 @@
+import functools
+import inspect
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NoReturn, Protocol
+
+import pytest
+
+from signoff.core.args import Arg
+from signoff.core.outcome import End, Outcome
+from signoff.core.spend import Limits
+from signoff.core.step import Condition, Dispatch, Edge, Gate, GateOption, StepDef
+from signoff.core.workflow import Workflow
+from signoff.errors import InvalidWorkflow, Problem
+
+if TYPE_CHECKING:
+    from decimal import Decimal as ForCheckersOnly
+
+Result = tuple[Outcome, dict[str, Any]]
+
+
+class Pair(NamedTuple):
+    outcome: Outcome
+    update: dict[str, Any]
+
+
+def work(ctx: Any) -> Result:
+    return Outcome.OK, {}
+
+
+def problems(*steps: Any, name: Any = "flow", **settings: Any) -> list[Problem]:
+    """What building this workflow complains of."""
+    try:
+        Workflow(name, *steps, **settings)
+    except InvalidWorkflow as error:
+        return list(error.problems)
+    return []
+
+
+def said(*steps: Any, **settings: Any) -> list[str]:
+    return [str(problem) for problem in problems(*steps, **settings)]
+
+
+def last(**fields: Any) -> StepDef:
+    """A step that is right in itself, but for what is given."""
+    return StepDef("a", **{"next": {Outcome.OK: None}, **fields})
+
+
+def test_a_sound_workflow_has_no_problems() -> None:
+    """Whatever the rules refuse, this has to pass."""
+    gate = Gate("Ship?", [GateOption("yes", None), GateOption("no", Edge("draft", bound=2))])
+
+    assert not problems(
+        StepDef("draft", "Draft", ["write"], work, {Outcome.OK: "check"}, on_error="help"),
+        StepDef("check", next={Outcome.DEFAULT: "ship", Outcome.ITERATE: Edge("draft", 3)}),
+        StepDef("help", handler=Dispatch("developer"), next={Outcome.OK: End.FAILED}),
+        StepDef("ship", gate=gate, timeout=2.5, retries=0, limits=Limits(usd=1)),
+        max_iterations=5,
+        limits=Limits(calls=9),
+    )
+
+
+def test_a_definition_with_ten_mistakes_reports_ten_each_with_place_and_remedy() -> None:
+    """Finding ten mistakes must not take ten attempts."""
+
+    def no_context() -> Result:
+        return Outcome.OK, {}
+
+    found = problems(
+        StepDef("draft", handler=no_context, next={Outcome.OK: "reviw"}),
+        StepDef("review", retries=-1, next={Outcome.OK: "gate"}, on_error="draft"),
+        StepDef("gate", gate=Gate("Ship?", []), timeout="30s"),  # type: ignore[arg-type]  # a mistake
+        StepDef("judge", next={"ok": None}),  # type: ignore[dict-item]  # a mistake
+        StepDef("judge", next={Outcome.ITERATE: Edge("draft", bound=0)}),
+        StepDef("end", preconditions=[len], next={Outcome.OK: "judge"}),  # type: ignore[list-item]  # a mistake
+        entry_point="draft",
+        max_iterations=0,
+    )
+
+    for problem in (
+        "workflow: max_iterations is 0",
+        "step 'draft': handler takes no context",
+        "step 'draft': ok leads to 'reviw', which is no step",
+        "step 'review': retries is -1",
+        "step 'gate': timeout is '30s'",
+        "step 'gate': gate has no options",
+        "step 'judge': next has the key 'ok'",
+        "step 'judge': the bound of next['iterate'] is 0",
+        "step 'judge': is defined 2 times",
+        "step 'end': an entry of preconditions is <built-in function len>",
+    ):
+        assert [p for p in found if str(p).startswith(problem)], problem
+    assert all(p.where and p.what and p.remedy for p in found)
+    # What follows from the misspelt 'review': nothing after it is reached.
+    follow_ups = [p for p in found if "cannot be reached" in p.what]
+    assert len(found) == 10 + len(follow_ups)
+
+
+def test_the_message_lists_every_problem_on_a_line_of_its_own() -> None:
+    """It is what a person sees."""
+    with pytest.raises(InvalidWorkflow) as caught:
+        Workflow("flow", last(retries=-1, timeout=0))
+
+    assert str(caught.value) == (
+        "workflow 'flow' has 2 problems:\n"
+        "  - step 'a': retries is -1 (a whole number from 0)\n"
+        "  - step 'a': timeout is 0 (seconds, more than 0)"
+    )
+
+
+MISTAKES: dict[str, tuple[Callable[[], list[str]], str]] = {
+    "no name": (lambda: said(last(), name=" "), "workflow: name is ' ' (a short name)"),
+    "a step for a name": (
+        lambda: said(last(), name=StepDef("x")),
+        "workflow: name is StepDef(id='x'",
+    ),
+    "no steps": (said, "workflow: has no steps (give it at least one StepDef)"),
+    "something else for a step": (
+        lambda: said("draft", last()),
+        "step 1: is 'draft' (a StepDef(...))",
+    ),
+    "rounds": (
+        lambda: said(last(), max_iterations=True),
+        "workflow: max_iterations is True (a whole number from 1)",
+    ),
+    "limits": (
+        lambda: said(last(), limits={"usd": 5}),
+        "workflow: limits is {'usd': 5} (Limits(...))",
+    ),
+    "id": (lambda: said(StepDef("", next={Outcome.OK: None})), "step 1: id is '' (a short name)"),
+    "id that is no text": (
+        lambda: said(StepDef(["a"], next={Outcome.OK: None})),  # type: ignore[arg-type]  # a mistake
+        "step 1: id is ['a'] (a short name)",
+    ),
+    "id with a line break": (
+        lambda: said(StepDef("a\nb", next={Outcome.OK: None})),
+        "step 1: id is 'a\\nb' (a short name)",
+    ),
+    "title": (lambda: said(last(title=5)), "step 'a': title is 5 (a text)"),
+    "phase": (lambda: said(last(phase=None)), "step 'a': phase is None (a text)"),
+    "actions": (
+        lambda: said(last(actions="write it")),
+        "step 'a': actions is 'write it' (a list of instructions)",
+    ),
+    "next": (
+        lambda: said(last(next=["b"])),
+        "step 'a': next is ['b'] (a dict such as {Outcome.OK: 'publish'})",
+    ),
+    "target": (
+        lambda: said(last(next={Outcome.OK: StepDef("b")})),
+        "step 'a': next['ok'] is StepDef(id='b'",
+    ),
+    "target of an edge": (
+        lambda: said(last(next={Outcome.OK: Edge(["b"])})),  # type: ignore[arg-type]  # a mistake
+        "step 'a': next['ok'] is ['b'] (a step's id, an End, an Edge, or None)",
+    ),
+    "unknown target": (
+        lambda: said(last(next={Outcome.OK: "b", Outcome.FAIL: None})),
+        "step 'a': ok leads to 'b', which is no step (steps: a)",
+    ),
+    "unknown target of on_error": (
+        lambda: said(last(on_error="b")),
+        "step 'a': error leads to 'b', which is no step (steps: a)",
+    ),
+    "unknown target of a gate": (
+        lambda: said(StepDef("a", gate=Gate("?", [GateOption("x", "b"), GateOption("y", None)]))),
+        "step 'a': gate:x leads to 'b', which is no step (steps: a)",
+    ),
+    "an end's name for an End": (
+        lambda: said(last(next={Outcome.OK: "rejected", Outcome.FAIL: None})),
+        "step 'a': ok leads to 'rejected', which is no step",
+    ),
+    "outcome": (
+        lambda: said(last(next={"done": None})),
+        "step 'a': next has the key 'done' (use one of: Outcome.OK, Outcome.FAIL,",
+    ),
+    "bound": (
+        lambda: said(last(next={Outcome.OK: Edge(None, bound=True)})),
+        "step 'a': the bound of next['ok'] is True (a whole number from 1)",
+    ),
+    "on_limit": (
+        lambda: said(last(next={Outcome.OK: Edge(None, on_limit="stop")})),  # type: ignore[arg-type]  # a mistake
+        "step 'a': on_limit of next['ok'] is 'stop' ('end' or 'ask')",
+    ),
+    "on_error": (lambda: said(last(on_error=work)), "step 'a': on_error is <function work"),
+    "retries": (lambda: said(last(retries=True)), "step 'a': retries is True"),
+    "timeout": (lambda: said(last(timeout=float("nan"))), "step 'a': timeout is nan"),
+    "step limits": (lambda: said(last(limits=5)), "step 'a': limits is 5 (Limits(...))"),
+    "conditions": (
+        lambda: said(last(preconditions=Condition("x", lambda ctx: True, ""))),
+        "step 'a': preconditions is Condition(name='x'",
+    ),
+    "condition": (
+        lambda: said(last(postconditions=["x"])),
+        "step 'a': an entry of postconditions is 'x' (a list of Condition(name, check, error))",
+    ),
+    "check": (
+        lambda: said(last(postconditions=[Condition("x", True, "")])),  # type: ignore[arg-type]  # a mistake
+        "step 'a': the check of 'x' is True (a function)",
+    ),
+    "gate": (
+        lambda: said(last(gate="Ship?")),
+        "step 'a': gate is 'Ship?' (a Gate(prompt, options))",
+    ),
+    "gate's prompt": (
+        lambda: said(StepDef("a", gate=Gate(" "))),
+        "step 'a': the gate's prompt is ' ' (what the person is asked)",
+    ),
+    "gate's options": (
+        lambda: said(StepDef("a", gate=Gate("?", ["yes"]))),  # type: ignore[list-item]  # a mistake
+        "step 'a': an entry of the gate's options is 'yes' (a list of options)",
+    ),
+    "gate's context": (
+        lambda: said(StepDef("a", gate=Gate("?", context="draft"))),
+        "step 'a': the gate's context is 'draft' (a list of names)",
+    ),
+    "gate's label": (
+        lambda: said(StepDef("a", gate=Gate("?", [GateOption("", None)]))),
+        "step 'a': the label of a gate's option is '' (a short name)",
+    ),
+    "gate's labels": (
+        lambda: said(StepDef("a", gate=Gate("?", [GateOption("x", None)] * 2))),
+        "step 'a': gate has two options of one label (give each its own label)",
+    ),
+    "gate and ok": (
+        lambda: said(last(gate=Gate("?"))),
+        "step 'a': has a gate, so next[Outcome.OK] is never taken",
+    ),
+    "no way on": (
+        lambda: said(last(next={Outcome.OK: "b", Outcome.FAIL: None}), StepDef("b")),
+        "step 'b': leads nowhere (give it next={Outcome.OK: None} to end there)",
+    ),
+    "no end": (
+        lambda: said(last(next={Outcome.OK: "a"})),
+        "workflow: never ends (let at least one outcome lead to None)",
+    ),
+    "not reached": (
+        lambda: said(last(), StepDef("b", next={Outcome.OK: "a"})),
+        "step 'b': cannot be reached from 'a' (lead an outcome to it)",
+    ),
+    "entry": (
+        lambda: said(last(), entry_point="b"),
+        "entry_point: 'b' is not a step (one of: a)",
+    ),
+    "unhashable entry": (
+        lambda: said(last(), entry_point=["a"]),
+        "entry_point: ['a'] is not a step (one of: a)",
+    ),
+    "twice": (lambda: said(last(), last()), "step 'a': is defined 2 times (give each its own id)"),
+}
+
+
+@pytest.mark.parametrize(("make", "problem"), MISTAKES.values(), ids=MISTAKES)
+def test_one_mistake_is_one_problem(make: Callable[[], list[str]], problem: str) -> None:
+    """A second report of the same mistake sends its author looking for something else."""
+    (found,) = make()
+
+    assert found.startswith(problem)
+
+
+def test_every_mistake_says_what_would_be_right() -> None:
+    """A message without a remedy leaves its reader with the manual."""
+    assert all(found.endswith(")") for make, _ in MISTAKES.values() for found in make())
+
+
+def test_a_long_value_does_not_flood_the_message() -> None:
+    """One problem stays on one line."""
+    (found,) = said(last(title=["x" * 1000]))
+
+    assert len(found) < 150
+
+
+class TestHandlers:
+    """What can be told of a handler without calling it."""
+
+    def one(self, handler: Any) -> str:
+        found = said(last(handler=handler))
+        return found[0].removeprefix("step 'a': ") if found else ""
+
+    def test_something_that_cannot_be_called_is_refused(self) -> None:
+        """A function's name in quotes is an easy slip."""
+        assert self.one("work").startswith("handler is 'work' (a function (ctx)")
+
+    @pytest.mark.parametrize(
+        "handler", [lambda: None, lambda *, ctx: None, lambda **ctx: None], ids=["", "*", "**"]
+    )
+    def test_a_handler_has_to_take_the_context(self, handler: Callable[..., Any]) -> None:
+        """It is called with one argument by position."""
+        assert self.one(handler) == "handler takes no context (its first parameter must be ctx)"
+
+    def test_a_handler_may_take_the_context_among_the_rest(self) -> None:
+        """Decorators that pass everything through look like this."""
+        assert not self.one(lambda *args: None)
+        assert not self.one(lambda ctx, /, **more: None)
+
+    def test_a_handler_whose_signature_is_unknown_is_refused(self) -> None:
+        """Its parameters could not be checked."""
+
+        class Odd:
+            __signature__ = "not a signature"
+
+            def __call__(self, ctx: Any) -> Result:
+                return Outcome.OK, {}
+
+        assert self.one(Odd()).startswith("handler has no readable signature")
+
+    def test_parameters_must_be_takable_by_name(self) -> None:
+        """They are given by name, so the run would stop at this step."""
+
+        def handler(ctx: Any, times: int, /) -> Result:
+            return Outcome.OK, {}
+
+        assert self.one(handler).startswith("parameter 'times' cannot be given by name")
+
+    def test_a_generator_is_no_handler(self) -> None:
+        """`yield` instead of `return` gives something that never runs."""
+
+        def plain(ctx: Any) -> Iterator[Result]:
+            yield Outcome.OK, {}
+
+        async def asynchronous(ctx: Any) -> AsyncIterator[Result]:
+            yield Outcome.OK, {}
+
+        for handler in (plain, asynchronous, functools.partial(plain)):
+            assert self.one(handler).startswith("handler yields")
+
+    @pytest.mark.parametrize(
+        ("promised", "shown"),
+        [(None, "NoneType"), (Outcome, "Outcome"), (dict[str, int], "dict[str, int]")],
+    )
+    def test_a_handler_that_promises_something_else_is_refused(
+        self, promised: Any, shown: str
+    ) -> None:
+        """`-> Outcome` forgets the state, and would stop the run when it returns."""
+
+        def handler(ctx: Any) -> Any: ...
+
+        handler.__annotations__["return"] = promised
+
+        assert self.one(handler).startswith(f"handler is annotated to return {shown} (")
+
+    def test_whatever_leaves_room_for_a_result_may_be_promised(self) -> None:
+        """A rule that refuses sound handlers is worse than none."""
+
+        class Structural(Protocol): ...
+
+        for promised in (
+            Result,
+            tuple,
+            Pair,
+            Any,
+            object,
+            NoReturn,
+            Sequence[Any],
+            Structural,
+            Awaitable[Result],
+            Coroutine[Any, Any, Result],
+            Result | Awaitable[Result],
+            inspect.Parameter.empty,
+        ):
+
+            def handler(ctx: Any) -> Any: ...
+
+            handler.__annotations__["return"] = promised
+
+            assert not self.one(handler), promised
+
+    def test_an_annotation_that_cannot_be_read_is_refused(self) -> None:
+        """Its range and choices would silently not be checked."""
+
+        def handler(ctx: Any, price: "ForCheckersOnly") -> Result:
+            return Outcome.OK, {}
+
+        assert self.one(handler).startswith("parameter 'price' has the annotation")
+        assert "TYPE_CHECKING" in self.one(handler)
+
+    @pytest.mark.parametrize(
+        ("hint", "default", "problem"),
+        [
+            (Annotated[int, Arg(min=3, max=1)], 2, "parameter 'n' has min 3 above max 1"),
+            (Annotated[str, Arg(min=3)], "a", "parameter 'n' has a range"),
+            (Annotated[int, Arg(max=3)], 5, "the default of parameter 'n': 5 is above 3"),
+            (Annotated[str, Arg(choices=("a", "b"))], "c", "the default of parameter 'n': 'c'"),
+            (int, "many", "the default of parameter 'n': 'many' is not a whole number"),
+        ],
+    )
+    def test_a_declaration_that_contradicts_itself_is_refused(
+        self, hint: Any, default: Any, problem: str
+    ) -> None:
+        """No run could ever be started with it, or one would start with what it forbids."""
+
+        def handler(ctx: Any, n: Any = default) -> Any: ...
+
+        handler.__annotations__["n"] = hint
+
+        assert self.one(handler).startswith(problem)
+
+    def test_a_default_of_none_means_not_given(self) -> None:
+        """`limit: int = None` is how many people write an optional number."""
+
+        def handler(ctx: Any, n: Any = None) -> Any: ...
+
+        handler.__annotations__["n"] = Annotated[int, Arg(min=1)]
+
+        assert not self.one(handler)
+
+
+class TestSharedParameters:
+    """A run has one value for a name, whichever steps take it."""
+
+    def both(self, one: Any, other: Any, defaults: tuple[Any, Any] = (1, 1)) -> list[str]:
+        empty = inspect.Parameter.empty
+
+        def make(hint: Any, default: Any) -> Callable[..., Any]:
+            def handler(ctx: Any, n: Any) -> Any: ...
+
+            handler.__annotations__["n"] = hint
+            handler.__defaults__ = None if default is empty else (default,)
+            return handler
+
+        return said(
+            StepDef("a", handler=make(one, defaults[0]), next={Outcome.OK: "b"}),
+            StepDef("b", handler=make(other, defaults[1]), next={Outcome.OK: None}),
+        )
+
+    def test_steps_may_share_a_parameter_they_declare_alike(self) -> None:
+        """What they say about it in words may differ; who requires it, too."""
+        short, long = Arg(description="a", min=1), Arg(description="b", min=1)
+
+        assert not self.both(Annotated[int, short], Annotated[int, long])
+        assert not self.both(int, int, (inspect.Parameter.empty, 3))
+
+    @pytest.mark.parametrize(
+        ("one", "other", "defaults"),
+        [
+            (int, float, (1, 1)),
+            (list[int], list[str], ([], [])),
+            (Annotated[int, Arg(min=0)], Annotated[int, Arg(min=1)], (1, 1)),
+            (Annotated[int, Arg(max=8)], Annotated[int, Arg(max=9)], (1, 1)),
+            (int, int, (1, 2)),
+        ],
+        ids=["type", "items", "min", "max", "default"],
+    )
+    def test_steps_that_declare_it_differently_are_refused(
+        self, one: Any, other: Any, defaults: tuple[Any, Any]
+    ) -> None:
+        """One of them would get a value it does not allow, or the other's default."""
+        (found,) = self.both(one, other, defaults)
+
+        assert found.startswith("step 'b': parameter 'n' is declared otherwise by step 'a'")
+
+    def test_steps_without_readable_parameters_do_not_take_part(self) -> None:
+        """What is wrong with their handlers is said elsewhere."""
+        found = said(last(handler="x"))
+
+        assert len(found) == 1
