@@ -23,11 +23,13 @@ if TYPE_CHECKING:
 SHORT = 12
 """Characters of a digest that people are shown."""
 
+_canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
 
 def digest(value: Any) -> str:
     """Returns the sha256 of a JSON value in canonical form."""
     try:
-        text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        text = _canonical.encode(value)
     except (TypeError, ValueError, RecursionError) as error:
         raise NotSerialisable(
             f"a value has no digest ({error}); use strings, numbers, booleans, None, lists and "

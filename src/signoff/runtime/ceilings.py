@@ -21,7 +21,7 @@ class Ceilings:
         self._under_way = 0
         self._changed = asyncio.Event()
 
-    async def reserve(self, scopes: list[tuple[str, Limits, Spend]]) -> None:
+    async def fit(self, scopes: list[tuple[str, Limits, Spend]]) -> None:
         """Returns when one more call fits under all ceilings; raises when none ever will."""
         scopes = [scope for scope in scopes if scope[1]]
         while scopes:
@@ -33,9 +33,12 @@ class Ceilings:
                 break
             self._changed.clear()
             await self._changed.wait()
+
+    def enter(self) -> None:
+        """Reserves a call."""
         self._under_way += 1
 
-    def settle(self) -> None:
+    def leave(self) -> None:
         """Gives a reservation back when its call has ended, and been counted."""
         self._under_way -= 1
         self._changed.set()

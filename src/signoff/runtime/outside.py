@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+from collections.abc import Coroutine
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,7 @@ from signoff.core.digest import text_digest
 from signoff.core.effects import Effect, EffectId, Kind
 from signoff.core.spend import Limits, Usage
 from signoff.errors import AgentError, AgentQuota, AgentTransient, Fenced, SignoffError
+from signoff.runtime.agent_limits import AgentGate
 from signoff.runtime.ceilings import Ceilings
 from signoff.runtime.faults import EFFECT_ERRORS, fault_to_json, usage_of
 from signoff.runtime.journal import RunJournal
@@ -56,20 +58,32 @@ class Outside:
         self._journal = journal
         self._ceilings = Ceilings()
 
-    async def perform(self, errand: Errand) -> Any:
-        """Performs an effect and returns what its handler gets."""
+    def perform(self, errand: Errand) -> Coroutine[Any, Any, Any]:
+        """Begins an effect, at once where nothing is in its way, and returns the rest of it."""
         gate = self._around.gates.get(errand.effect.payload.get("agent", ""))
-        if gate is None:
-            return await self._tries(errand)
+        if gate is not None:
+            return self._through(gate, errand)
+        if errand.limits or self._journal.state.limits:
+            return self._tries(errand)
+        # Recorded here and now, so that it shares the commit of whatever led to it.
+        self._ceilings.enter()
+        self._start(errand, errand.attempt, None)
+        return self._tries(errand, begun=True)
+
+    async def _through(self, gate: AgentGate, errand: Errand) -> Any:
         async with gate.slot():
             return await self._tries(errand)
 
-    async def _tries(self, errand: Errand) -> Any:
+    async def _tries(self, errand: Errand, *, begun: bool = False) -> Any:
+        """Performs an effect, meeting passing faults with patience."""
         lost: Usage | None = None
         attempt, last = errand.attempt, errand.attempt + self._around.backoff.attempts - 1
         while True:
+            if not begun:
+                await self._begin(errand, attempt, lost)
+            begun = False
             try:
-                return await self._reserved_try(errand, attempt, lost)
+                return await self._finish(errand, attempt)
             except AgentTransient as error:
                 if attempt >= last:
                     raise self.failed(errand, attempt, error) from error
@@ -78,32 +92,31 @@ class Outside:
                 self._around.tell(Retrying(self._journal.name, errand.id, str(error), pause))
             except EFFECT_ERRORS as error:
                 raise self.failed(errand, attempt, error) from error
+            finally:
+                self._ceilings.leave()
             await self._around.clock.sleep(pause)
             attempt += 1
 
-    async def _reserved_try(self, errand: Errand, attempt: int, lost: Usage | None) -> Any:
-        if errand.effect.kind is not Kind.ASK:
-            return await self._try(errand, attempt, lost)
+    async def _begin(self, errand: Errand, attempt: int, lost: Usage | None) -> None:
         state = self._journal.state
-        await self._ceilings.reserve(
-            [("run", state.limits, state.spend), ("step", errand.limits, state.visit_spend)]
-        )
-        try:
-            return await self._try(errand, attempt, lost)
-        except asyncio.CancelledError:
-            # Ended by us, so nothing is in doubt but the bill.
-            self.failed(errand, attempt, AgentError("stopped before it answered"))
-            raise
-        finally:
-            self._ceilings.settle()
-
-    async def _try(self, errand: Errand, attempt: int, lost: Usage | None) -> Any:
+        if errand.effect.kind is Kind.ASK:
+            await self._ceilings.fit(
+                [("run", state.limits, state.spend), ("step", errand.limits, state.visit_spend)]
+            )
+        self._ceilings.enter()
         self._start(errand, attempt, lost)
-        await self._journal.durable()
-        began = self._around.clock.monotonic()
-        reply, usage = await self._around.performers.perform(
-            errand.effect, self._call(errand, attempt)
-        )
+
+    async def _finish(self, errand: Errand, attempt: int) -> Any:
+        try:
+            await self._journal.durable()
+            began = self._around.clock.monotonic()
+            call = self._call(errand, attempt)
+            reply, usage = await self._around.performers.perform(errand.effect, call)
+        except asyncio.CancelledError:
+            if errand.effect.kind is Kind.ASK:
+                # Ended by us, so nothing is in doubt but the bill.
+                self.failed(errand, attempt, AgentError("stopped before it answered"))
+            raise
         end = ev.EffectFinished(errand.id, reply, usage=usage.to_json() if usage else None)
         self._end(attempt, end)
         self.spent(errand.effect, usage)
@@ -129,7 +142,7 @@ class Outside:
 
     def _call(self, errand: Errand, attempt: int) -> Call:
         name, step = self._journal.name, errand.ctx.step_id
-        place = f"{name}/{step}/{errand.ctx.visit}/{self._journal.state.attempt}/{errand.id}"
+        key = idempotency_key(name, step, errand.ctx.visit, self._journal.state.attempt, errand.id)
 
         def emit(text: str) -> None:
             self._around.tell(Progress(name, step, errand.id, text))
@@ -137,7 +150,7 @@ class Outside:
         def started(process: dict[str, Any]) -> None:
             self._journal.record(ev.EffectRunning(errand.id, process))
 
-        return Call(name, errand.id, text_digest(place), attempt, emit, started)
+        return Call(name, errand.id, key, attempt, emit, started)
 
     def failed(self, errand: Errand, attempt: int, error: SignoffError) -> BaseException:
         """Records a failure and returns what the handler is to see of it."""
@@ -165,3 +178,8 @@ class Outside:
             kept = {"reply": end.reply, "error": end.error, "usage": end.usage}
             self._around.store.keep_late(self._journal.run, end.id, attempt, json.dumps(kept))
             raise
+
+
+def idempotency_key(run: str, step: str, visit: int, attempt: int, effect: str) -> str:
+    """Names an effect for whoever performs it: the same however often it is tried."""
+    return text_digest(f"{run}/{step}/{visit}/{attempt}/{effect}")

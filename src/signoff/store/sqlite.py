@@ -43,6 +43,7 @@ from signoff.runtime.ports import (
 )
 from signoff.store import queries as q
 from signoff.store.schema import bring_forward
+from signoff.store.wal import LOG_BYTES, lay_out_log
 
 PATIENCE_SECONDS = 60.0
 """How long a write waits for other processes before it gives up."""
@@ -297,11 +298,19 @@ def _connect(path: Path, patience: float) -> sqlite3.Connection:
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     # Made by us first, so that nobody else can read it from its first byte on.
     os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    if path.stat().st_size == 0:
+        _open(path, patience).close()
+    lay_out_log(path)
+    return _open(path, patience)
+
+
+def _open(path: Path, patience: float) -> sqlite3.Connection:
     db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=patience)
     try:
         db.execute(f"PRAGMA page_size = {PAGE_BYTES}")
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = FULL")
+        db.execute(f"PRAGMA wal_autocheckpoint = {LOG_BYTES // PAGE_BYTES}")
         bring_forward(db, path)
     except BaseException:
         db.close()
