@@ -6,7 +6,8 @@ import json
 import os
 import subprocess
 import sys
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.sample import Figures
@@ -31,6 +32,8 @@ class Contestant:
     name: str
     module: str
     python: str = sys.executable
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """Added to the environment of its processes."""
 
     def sample(self, work: str, folder: Path, *, quick: bool) -> Figures:
         """Does one work in a fresh process and returns what was measured."""
@@ -39,7 +42,7 @@ class Contestant:
             done = subprocess.run(
                 [*command, "--quick"] if quick else command,
                 cwd=ROOT,
-                env=_environment(),
+                env={**_environment(), **self.variables},
                 check=False,
                 capture_output=True,
                 text=True,

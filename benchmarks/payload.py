@@ -11,7 +11,7 @@ ARTIFACT = 4096
 BIG_ARTIFACT = 20480
 """The artifact of the long run."""
 
-LINE = 16
+LINE = 64
 """Characters of one line; texts hold line ends, as real ones do."""
 
 

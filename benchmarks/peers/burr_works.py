@@ -1,14 +1,16 @@
 """Burr with its SQLite persisters.
 
 The chain and the long run use the plain persister, which is the faster one there; fan-outs
-and concurrent runs need the asynchronous one. Connections are put into WAL, which Burr
-leaves to its user and which makes it faster. Children of a parallel action are given ids
-of their own per round, so that all of them are recorded.
+and concurrent runs need the asynchronous one. `BURR_JOURNAL_MODE=WAL` in the environment
+puts connections into WAL first, which Burr leaves to its user and which makes it faster.
+Children of a parallel action are given ids of their own per round, so that all of them are
+recorded.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import sqlite3
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -325,8 +327,8 @@ async def _many_runs(persister: AsyncSQLitePersister, scale: Scale) -> Figures:
 def _persister(folder: Path) -> SQLitePersister:
     path = str(folder / "peer.db")
     connection = sqlite3.connect(path)
-    connection.execute("PRAGMA journal_mode=WAL")
-    connection.execute("PRAGMA synchronous=FULL")
+    for pragma in _pragmas():
+        connection.execute(pragma)
     persister = SQLitePersister(path, connection=connection)
     persister.initialize()
     return persister
@@ -335,11 +337,16 @@ def _persister(folder: Path) -> SQLitePersister:
 @asynccontextmanager
 async def _async_persister(folder: Path) -> AsyncGenerator[AsyncSQLitePersister, None]:
     async with aiosqlite.connect(folder / "peer.db") as connection:
-        await connection.execute("PRAGMA journal_mode=WAL")
-        await connection.execute("PRAGMA synchronous=FULL")
+        for pragma in _pragmas():
+            await connection.execute(pragma)
         persister = AsyncSQLitePersister(connection)
         await persister.initialize()
         yield persister
+
+
+def _pragmas() -> tuple[str, str]:
+    mode = os.environ.get("BURR_JOURNAL_MODE", "DELETE")
+    return f"PRAGMA journal_mode={mode}", "PRAGMA synchronous=FULL"
 
 
 IMPORTS = """
