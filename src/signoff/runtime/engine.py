@@ -43,6 +43,7 @@ from signoff.runtime.ports import (
     Store,
     StoredRun,
 )
+from signoff.runtime.process import end_group
 from signoff.runtime.result import RunResult
 from signoff.runtime.runner import Runner
 from signoff.runtime.surroundings import Backoff, Surroundings
@@ -179,6 +180,7 @@ class Engine:
             journal = self._take(self._store.load(name))
         except RunBusy:
             return await self._cancel_elsewhere(name, why)
+        await _end_processes(journal.state)
         journal.withdraw_items()
         journal.record(ev.RunStopped(Status.CANCELLED, why))
         journal.release()
@@ -250,7 +252,10 @@ class Engine:
             if item.state == "open" and item.deadline is not None and item.deadline <= now:
                 form = decode(item.form, self._store.blob)
                 answer = json.dumps({"value": form.get("default"), "text": "deadline passed"})
-                item = self._store.answer(item.id, answer, "deadline", now, item.digest)  # noqa: PLW2901  # the same item, answered
+                found[item.effect] = self._store.answer(
+                    item.id, answer, "deadline", now, item.digest
+                )
+                continue
             found[item.effect] = item
         return found
 
@@ -291,6 +296,14 @@ class Engine:
             f"run {name!r} was asked to stop, but the process driving it has not done so yet; "
             f"see: signoff show {name}"
         )
+
+
+async def _end_processes(state: RunState) -> None:
+    """Ends programs that outlived the runner that started them."""
+    for known in state.effects.values():
+        for record in known.values():
+            if record.process is not None:
+                await end_group(record.process["pid"], born=record.process.get("born"))
 
 
 def fresh_name(workflow: str) -> str:

@@ -72,7 +72,7 @@ class Performers:
             cwd=payload.get("cwd"),
             stdin=payload.get("stdin"),
             env=payload.get("env"),
-            timeout=effect.timeout,
+            seconds=effect.timeout,
             started=call.started,
             emit=call.emit,
         )

@@ -347,8 +347,11 @@ class Store(Protocol):
         ...
 
     def answer(self, number: int, answer: str, by: str, at: float, digest: str) -> InboxItem:
-        """Stores an answer once; raises `InvalidAnswer` if it is no longer open and
-        `StaleApproval` if `digest` is not the request's."""
+        """Stores an answer, once.
+
+        Raises `InvalidAnswer` if the request is no longer open, and `StaleApproval` if
+        `digest` is not the request's.
+        """
         ...
 
     def ledger(self, run: RunId) -> list[LedgerEntry]:

@@ -33,7 +33,7 @@ async def run_process(
     cwd: str | None = None,
     stdin: str | None = None,
     env: Mapping[str, str] | None = None,
-    timeout: float | None = None,
+    seconds: float | None = None,
     started: Callable[[dict[str, Any]], None] = lambda _process: None,
     emit: Callable[[str], None] = lambda _text: None,
 ) -> CommandResult:
@@ -42,14 +42,14 @@ async def run_process(
     started({"pid": process.pid, "born": birth_of(process.pid) or ""})
     out, err = _Kept(emit), _Kept(emit)
     try:
-        async with asyncio.timeout(timeout):
+        async with asyncio.timeout(seconds):
             await asyncio.gather(
                 _feed(process, stdin), out.read(process.stdout), err.read(process.stderr)
             )
             code = await process.wait()
     except TimeoutError:
         raise CommandFailed(
-            f"{argv[0]} took longer than {timeout:g} seconds and was stopped"
+            f"{argv[0]} took longer than {seconds:g} seconds and was stopped"
         ) from None
     finally:
         await end_group(process.pid)
@@ -72,8 +72,8 @@ async def _start(
             start_new_session=True,
         )
     except FileNotFoundError:
-        missing = cwd if cwd is not None and not os.path.isdir(cwd) else argv[0]  # noqa: PTH112  # cheap and once
-        raise CommandFailed(f"{missing!r} was not found; check the name and PATH") from None
+        place = f" (in {cwd})" if cwd is not None else ""
+        raise CommandFailed(f"{argv[0]!r} was not found{place}; check the name and PATH") from None
     except (OSError, ValueError) as error:
         raise CommandFailed(f"{argv[0]!r} could not be started: {error}") from error
 

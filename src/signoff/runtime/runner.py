@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, assert_never
 
 from signoff.core import events as ev
@@ -16,6 +17,7 @@ from signoff.core.context import StepContext
 from signoff.core.delta import Delta, diff, merged
 from signoff.core.edges import ERROR
 from signoff.core.fold import Stage
+from signoff.core.frozen import freeze
 from signoff.core.outcome import FINAL, Outcome, Status
 from signoff.core.requests import Choice, Option
 from signoff.core.step import StepDef
@@ -49,6 +51,10 @@ from signoff.runtime.ports import InboxItem
 from signoff.runtime.surroundings import Surroundings
 from signoff.runtime.suspension import CeilingReached, Suspension
 from signoff.runtime.visit import Visit
+
+
+class OutOfTime(Exception):  # noqa: N818  # named for what it says
+    """A step's own time is up; apart from time-outs its handler may raise."""
 
 
 class Runner:
@@ -162,13 +168,13 @@ class Runner:
         context = self._context()
         try:
             outcome, update = await self._within_time(callee.step, work(callee, context))
-            self._outcome, self._delta = outcome, self._diff(update)
+            self._outcome, self._update, self._delta = outcome, update, self._diff(update)
             self._update = update
         except FELL_SHORT as error:
             return FellShort(await self._after_failure(str(error)))
-        except TimeoutError:
-            limit = f"step {callee.step.id!r} took longer than {callee.step.timeout:g} seconds"
-            return FellShort(await self._after_failure(limit))
+        except OutOfTime as error:
+            await self._this_visit().abort()
+            return FellShort(await self._after_failure(str(error)))
         except StoreError:
             raise
         except Exception as error:  # noqa: BLE001  # whatever a handler raises becomes a fact
@@ -181,7 +187,11 @@ class Runner:
         step = self._step
         if not step.postconditions:
             return Held()
-        context = self._context(result=self._update)
+        context = replace(
+            self._context(),
+            step_state=freeze(merged(self._state.state, self._delta)),
+            result=self._update,
+        )
         return await check(step.postconditions, context, "postconditions")
 
     async def _gate(self) -> Fact:
@@ -208,7 +218,7 @@ class Runner:
         answer = self._people.ask(key, request)
         return Chosen(answer.value, answer.text)
 
-    def _context(self, result: Any = None) -> StepContext:
+    def _context(self) -> StepContext:
         state = self._state
         return StepContext(
             step_id=self._step.id,
@@ -219,7 +229,6 @@ class Runner:
             iteration=state.iteration,
             attempt=state.attempt,
             feedback=state.feedback,
-            result=result,
             port=self._this_visit(),
         )
 
@@ -237,24 +246,29 @@ class Runner:
         ceiling = min((r for r in (room, step_room) if r is not None), default=None)
         if ceiling is None and step.timeout is None:
             return await working
-        whole = asyncio.timeout(ceiling)
+        whole, own = asyncio.timeout(ceiling), asyncio.timeout(step.timeout)
         try:
-            async with whole, asyncio.timeout(step.timeout):
+            async with whole, own:
                 return await working
         except TimeoutError:
-            if not whole.expired():
-                raise
-            await self._this_visit().abort()
-            raise CeilingReached(
-                f"the ceiling of {self._state.limits.seconds or step.limits.seconds:g} seconds "
-                "is reached"
-            ) from None
+            if whole.expired():
+                await self._this_visit().abort()
+                seconds = self._state.limits.seconds or step.limits.seconds
+                raise CeilingReached(f"the ceiling of {seconds:g} seconds is reached") from None
+            if own.expired():
+                raise OutOfTime(
+                    f"step {step.id!r} took longer than {step.timeout:g} seconds"
+                ) from None
+            raise
 
     async def _after_failure(self, problem: str) -> str:
-        """Ends what a failed handler left under way; a journal that broke is the real reason."""
+        """Waits for what a failed handler left under way, for it is paid for.
+
+        A journal that broke is the real reason, whatever the handler made of it.
+        """
         visit = self._this_visit()
         visit.close()
-        await visit.abort()
+        await visit.drain()
         if self._journal.error is not None:
             raise self._journal.error
         return problem

@@ -44,5 +44,5 @@ class Surroundings:
         for observer in self.observers:
             try:
                 observer.notice(notice)
-            except Exception:  # noqa: BLE001  # whatever an observer does, the run goes on
+            except Exception:  # whatever an observer does, the run goes on
                 log.warning("observer %s failed", type(observer).__name__, exc_info=True)
