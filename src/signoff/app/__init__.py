@@ -1,1 +1,1 @@
-"""The use cases every surface calls: start, resume, answer, approve, cancel, list, show."""
+"""The use cases every surface calls, one module each, over an open `Project`."""

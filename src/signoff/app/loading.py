@@ -13,6 +13,9 @@ from types import ModuleType
 
 from signoff.errors import InvalidWorkflow, Problem, SignoffError
 
+_OURS = str(Path(__file__).parents[1])
+_IMPORTLIB = str(Path(importlib.__file__).parent)
+
 
 def make_importable(folders: Iterable[Path]) -> None:
     """Lets modules in these folders be imported, the first folder first."""
@@ -86,6 +89,5 @@ def _place(error: BaseException) -> str:
     if isinstance(error, SyntaxError) and error.filename:
         return f"{error.filename}:{error.lineno}"
     frames = traceback.extract_tb(error.__traceback__)
-    own = [f for f in frames if not f.filename.startswith("<") and f.filename != __file__]
-    own = [f for f in own if "importlib" not in f.filename]
+    own = [f for f in frames if not f.filename.startswith(("<", _OURS, _IMPORTLIB))]
     return f"{own[-1].filename}:{own[-1].lineno}" if own else ""

@@ -40,6 +40,8 @@ ENVIRONMENT: Mapping[str, tuple[str, ...]] = {
 }
 """Variables that are settings; `SIGNOFF_HOME` and `SIGNOFF_CONFIG` say where to look."""
 
+COMMAND_LINE = "command line"
+
 
 class Value(NamedTuple):
     """One setting and who set it."""
@@ -114,6 +116,16 @@ def load_settings(
     return merge(layers)
 
 
+def given_limits(settings: Settings) -> Limits | None:
+    """Returns the ceilings of the command line alone, which outrank even the workflow's own."""
+    given = {
+        key.removeprefix("limits."): value.value
+        for key, value in settings.values.items()
+        if key.startswith("limits.") and value.origin.startswith(COMMAND_LINE)
+    }
+    return Limits.from_json(given) if given else None
+
+
 def merge(layers: Iterable[Layer]) -> Settings:
     """Returns what holds when stronger layers come later."""
     values: dict[str, Value] = {}
@@ -183,7 +195,7 @@ def _from_command_line(given: Mapping[str, Any], problems: list[Problem]) -> Lay
         path = tuple(name.split("."))
         _put(raw, path, value)
         option = f"--{path[0].rstrip('s')} {path[1]}" if len(path) > 1 else f"--{path[0]}"
-        origins[path] = f"command line {option}"
+        origins[path] = f"{COMMAND_LINE} {option}"
     return _checked(raw, origins, problems)
 
 

@@ -1,14 +1,18 @@
 """The command line: parses, calls a use case, renders. No logic lives here."""
 
 import sys
+from collections.abc import Sequence
 
 from signoff._version import __version__
 
 
-def main() -> int:
-    """Answers `--version`, and refuses everything else with the usage exit code."""
-    if sys.argv[1:] == ["--version"]:
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command and returns its exit code."""
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    if given == ["--version"]:
+        # Answered before anything else is imported: scripts ask this all the time.
         print(f"signoff {__version__}")
         return 0
-    print("usage: signoff --version", file=sys.stderr)
-    return 2
+    from signoff.cli.entry import run_command
+
+    return run_command(given)

@@ -24,7 +24,7 @@ def money(usd: float | None) -> str:
         return "$?"
     if 0 < usd < 0.0001:
         return "<$0.0001"
-    if usd >= 1 or usd == 0:
+    if usd >= 0.1 or usd == 0:
         return f"${usd:.2f}"
     cents, rest = f"{usd:.4f}"[:4], f"{usd:.4f}"[4:].rstrip("0")
     return f"${cents}{rest}"

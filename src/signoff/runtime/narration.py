@@ -75,7 +75,7 @@ def _run_resumed(scene: _Scene, _event: ev.RunResumed) -> Told:
 
 def _run_stopped(_scene: _Scene, event: ev.RunStopped) -> Told:
     fine = event.status in (Status.COMPLETED, Status.WAITING, Status.PARKED)
-    reason = f": {event.reason}" if event.reason else ""
+    reason = f": {event.reason}" if event.reason and event.status is not Status.WAITING else ""
     yield (
         f"{event.status.value.replace('_', ' ')}{reason}",
         Weight.NEWS if fine else Weight.TROUBLE,

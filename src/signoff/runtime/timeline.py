@@ -95,6 +95,8 @@ class Timeline:
     """What is under way now, oldest first."""
     fans: dict[str, Fan] = field(default_factory=dict)
     """Fan-outs of the current attempt."""
+    processes: dict[str, int] = field(default_factory=dict)
+    """The process group of what is under way, where it has one."""
     spend: Spend = field(default_factory=Spend)
     started_at: float = 0.0
     updated_at: float = 0.0
@@ -146,8 +148,14 @@ class Timeline:
 
     def _forget_attempt(self) -> None:
         self.running.clear()
+        self.processes.clear()
         self.fans.clear()
         self._labels.clear()
+
+    def _nothing_runs(self) -> None:
+        """Forgets what died with its process; requests to people outlive it."""
+        self.running = {k: r for k, r in self.running.items() if r.kind is Kind.WAIT}
+        self.processes.clear()
 
     def _fan(self, scope: str) -> tuple[Fan | None, int | None]:
         match = _ITEM.match(scope)
@@ -171,7 +179,7 @@ def _run_started(line: Timeline, event: ev.RunStarted) -> None:
 def _run_resumed(line: Timeline, event: ev.RunResumed) -> None:
     # A process that died left no stop behind: its last sign of life is where its time ends.
     line._count_time(line.updated_at)
-    line.running.clear()
+    line._nothing_runs()
     line._since = event.at
     line.status, line.reason, line.due_at = Status.RUNNING, "", None
 
@@ -179,7 +187,7 @@ def _run_resumed(line: Timeline, event: ev.RunResumed) -> None:
 def _run_stopped(line: Timeline, event: ev.RunStopped) -> None:
     line._count_time(event.at)
     line._since = None
-    line.running.clear()
+    line._nothing_runs()
     line.status, line.reason, line.due_at = event.status, event.reason, event.due_at
 
 
@@ -239,8 +247,14 @@ def _fan_started(line: Timeline, event: ev.EffectStarted) -> None:
     fan.total = event.payload.get("items") if isinstance(event.payload, dict) else None
 
 
+def _effect_running(line: Timeline, event: ev.EffectRunning) -> None:
+    if isinstance(event.process.get("pid"), int):
+        line.processes[event.id] = event.process["pid"]
+
+
 def _effect_finished(line: Timeline, event: ev.EffectFinished) -> None:
     line._count_time(event.at)
+    line.processes.pop(event.id, None)
     ended = line.running.pop(event.id, None)
     if ended is not None and ended.kind is Kind.ASK:
         line.spend.add(Usage(**event.usage) if event.usage is not None else None)
@@ -267,6 +281,7 @@ _HOW: dict[str, Callable[[Timeline, Any], None]] = {
     ev.AttemptOpened.tag: _new_attempt,
     ev.StepFinished.tag: _step_finished,
     ev.EffectStarted.tag: _effect_started,
+    ev.EffectRunning.tag: _effect_running,
     ev.EffectFinished.tag: _effect_finished,
     ev.ItemFinished.tag: _item_finished,
     ev.ItemFailed.tag: _item_failed,

@@ -1,0 +1,161 @@
+"""Records what people answer. Every surface goes through `record_answer`, and nothing else.
+
+An answer is checked against its request, bound to the digest of what was shown, and
+stored once with who gave it, when and why.
+"""
+
+from __future__ import annotations
+
+import getpass
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from signoff.app.project import Project
+from signoff.core.codec import decode
+from signoff.core.digest import SHORT
+from signoff.core.requests import check_answer
+from signoff.errors import InvalidAnswer, StaleApproval, UnsafePath, UsageError
+from signoff.runtime.ports import InboxItem
+from signoff.store.rundir.disk import read_plain
+from signoff.store.rundir.files import as_written, file_of
+
+SHORTEST_DIGEST = 6
+"""Characters a person has to give of a digest; fewer could mean another content."""
+
+
+@dataclass(frozen=True)
+class Given:
+    """What a person says, and who they are."""
+
+    value: Any
+    text: str = ""
+    """Why, or what else they wrote."""
+    by: str = ""
+    """Empty means whoever is logged in."""
+    digest: str = ""
+    """Of what they were shown, or its beginning; empty means what the inbox shows now."""
+
+
+def record_answer(project: Project, number: int, given: Given) -> InboxItem:
+    """Stores an answer to one request; raises `InvalidAnswer` or `StaleApproval` if it may not."""
+    item = project.store.item(number)
+    form = form_of(project, item)
+    _check_open(item)
+    _check_digest(item, given.digest)
+    value = check_answer(form, given.value, given.text)
+    if value is True:
+        _check_file(project, item, form)
+    answer = json.dumps({"value": value, "text": given.text})
+    by = given.by or current_user()
+    return project.store.answer(number, answer, by, project.clock.now(), item.digest)
+
+
+def approve(project: Project, number: int, given: Given) -> InboxItem:
+    """Says yes to an approval, or chooses `approve` at a gate that offers it."""
+    return _decide(project, number, given, yes=True)
+
+
+def reject(project: Project, number: int, given: Given) -> InboxItem:
+    """Says no to an approval, or chooses `reject` at a gate that offers it."""
+    return _decide(project, number, given, yes=False)
+
+
+def find_item(project: Project, where: str | None = None) -> InboxItem:
+    """Returns the request a person means: by number, by run, or the latest run's only one."""
+    if where is not None and where.removeprefix("#").isdecimal():
+        return project.store.item(int(where.removeprefix("#")))
+    row = project.run(where)
+    match project.store.items(row.name):
+        case [item]:
+            return item
+        case []:
+            raise UsageError(f"run {row.name!r} waits for no answer{_elsewhere(project)}")
+        case several:
+            listed = ", ".join(f"#{item.id} {item.prompt[:40]!r}" for item in several[:8])
+            raise UsageError(
+                f"run {row.name!r} waits for {len(several)} answers; say which: {listed}"
+            )
+
+
+def form_of(project: Project, item: InboxItem) -> dict[str, Any]:
+    """Returns the whole request as it was made."""
+    form: dict[str, Any] = decode(item.form, project.store.blob)
+    return form
+
+
+def current_user() -> str:
+    """Names whoever is logged in."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):
+        # A container may run under a number that has no name.
+        return "somebody"
+
+
+def _decide(project: Project, number: int, given: Given, *, yes: bool) -> InboxItem:
+    item = project.store.item(number)
+    verb = "approve" if yes else "reject"
+    match item.kind:
+        case "approval":
+            value: Any = yes
+        case "choice":
+            value = _option(form_of(project, item), verb, number)
+        case _:
+            raise InvalidAnswer(
+                f"request #{number} is a {item.kind}; answer it: signoff answer {number} TEXT"
+            )
+    return record_answer(project, number, Given(value, given.text, given.by, given.digest))
+
+
+def _option(form: dict[str, Any], verb: str, number: int) -> str:
+    labels = [str(option["label"]) for option in form["options"]]
+    for label in labels:
+        if label.casefold() == verb:
+            return label
+    raise InvalidAnswer(
+        f"request #{number} offers no {verb!r}; choose: signoff answer {number} {'|'.join(labels)}"
+    )
+
+
+def _check_open(item: InboxItem) -> None:
+    if item.state == "open":
+        return
+    by = f" by {item.answered_by}" if item.answered_by else ""
+    raise InvalidAnswer(f"request #{item.id} is no longer open: {item.state}{by}")
+
+
+def _check_digest(item: InboxItem, digest: str) -> None:
+    if not digest:
+        return
+    if len(digest) < SHORTEST_DIGEST:
+        raise InvalidAnswer(f"give at least {SHORTEST_DIGEST} characters of the digest")
+    if not item.digest.startswith(digest.lower()):
+        raise StaleApproval(
+            f"request #{item.id} now shows {item.digest[:SHORT]}, not {digest}; "
+            f"look at it again: signoff inbox {item.id}"
+        )
+
+
+def _check_file(project: Project, item: InboxItem, form: dict[str, Any]) -> None:
+    """Refuses to approve a file that is no longer what the request shows."""
+    path, content = form.get("path"), (form.get("shown") or {}).get("content")
+    if not path or not isinstance(content, str):
+        return
+    try:
+        file = file_of(project.folder(item.run), path)
+    except UnsafePath as error:
+        raise StaleApproval(f"{path} cannot be compared with what was shown: {error}") from error
+    if read_plain(file) != as_written(content):
+        raise StaleApproval(
+            f"{file} is no longer what request #{item.id} shows (it was changed or removed); "
+            "put it back, or reject and let the run make it again"
+        )
+
+
+def _elsewhere(project: Project) -> str:
+    others = project.store.items()[:8]
+    if not others:
+        return ""
+    listed = ", ".join(f"#{item.id} ({item.run})" for item in others)
+    return f"; open elsewhere: {listed}"

@@ -1,0 +1,46 @@
+"""Tells what holds and where it came from; secrets are not repeated."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from signoff.app.home import Home
+from signoff.app.settings import ENVIRONMENT, Settings, user_file
+
+_SECRET = re.compile(r"(key|token|secret|password|credential)s?$", re.IGNORECASE)
+_OTHERS = frozenset({"SIGNOFF_HOME", "SIGNOFF_CONFIG"})
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One value that holds."""
+
+    key: str
+    value: Any
+    origin: str
+
+
+def show_config(settings: Settings) -> list[Setting]:
+    """Returns every setting, by key."""
+    return [
+        Setting(key, "***" if _SECRET.search(key) and value.value else value.value, value.origin)
+        for key, value in sorted(settings.values.items())
+    ]
+
+
+def config_files(home: Home | None, environment: Mapping[str, str]) -> list[tuple[Path, bool]]:
+    """Returns where settings are looked for, weakest first, and whether each file is there."""
+    files = [user_file(environment)]
+    if home is not None:
+        files.append(home.config)
+    return [(path, path.is_file()) for path in files]
+
+
+def unknown_variables(environment: Mapping[str, str]) -> list[str]:
+    """Returns variables that look like settings and are none: often a typo."""
+    known = {*ENVIRONMENT, *_OTHERS}
+    return sorted(v for v in environment if v.startswith("SIGNOFF_") and v not in known)

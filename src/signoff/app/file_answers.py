@@ -1,0 +1,42 @@
+"""Takes the answers people put as files into a run's `hitl/` folder."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from signoff.app.answering import Given, current_user, record_answer
+from signoff.app.project import Project
+from signoff.errors import InvalidAnswer, StaleApproval
+from signoff.runtime.ports import InboxItem
+from signoff.store.rundir import FileAnswer, RunDirectory
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What came of a run's answer files."""
+
+    answered: tuple[InboxItem, ...] = ()
+    warnings: tuple[str, ...] = ()
+    """Files and entries that could not be used, and why."""
+
+
+def take_file_answers(project: Project, run: str) -> Taken:
+    """Records every usable answer and archives its file, so that it is used once."""
+    directory = RunDirectory(project.home.runs, project.store)
+    read = directory.take_answers(run)
+    warnings = list(read.warnings)
+    answered = []
+    used: dict[str, FileAnswer] = {}
+    for answer in read.answers:
+        # The file's token stands in the inbox, so a crash before archiving cannot reuse it.
+        by = f"{current_user()} ({answer.by})"
+        given = Given(answer.value, answer.text, by, answer.digest)
+        try:
+            answered.append(record_answer(project, answer.number, given))
+        except (InvalidAnswer, StaleApproval) as error:
+            warnings.append(f"{answer.file.path.name}: {error}")
+        else:
+            used.setdefault(answer.file.token, answer)
+    for answer in used.values():
+        directory.archive(answer)
+    return Taken(tuple(answered), tuple(warnings))

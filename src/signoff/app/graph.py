@@ -1,0 +1,39 @@
+"""Draws a workflow."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from signoff.app.home import Home
+from signoff.app.settings import Settings
+from signoff.app.targets import resolve
+from signoff.core import drawing
+from signoff.core.workflow import Workflow
+
+
+class Form(StrEnum):
+    """How a workflow can be drawn."""
+
+    TEXT = "text"
+    MERMAID = "mermaid"
+
+
+def find_workflow(target: str, *, cwd: Path, home: Home | None, settings: Settings) -> Workflow:
+    """Returns the workflow to draw."""
+    return resolve(target, cwd=cwd, home=home, places=settings.workflows).workflow
+
+
+def draw(workflow: Workflow, form: Form = Form.TEXT) -> str:
+    """Returns the drawing."""
+    match form:
+        case Form.TEXT:
+            return drawing.text(workflow)
+        case Form.MERMAID:
+            return drawing.mermaid(workflow)
+
+
+def graph_to_json(workflow: Workflow) -> dict[str, Any]:
+    """Returns the graph as plain values."""
+    return drawing.data(workflow)

@@ -1,0 +1,34 @@
+"""Reads a run's journal back, as events and as the timeline people look at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from signoff.app.project import Project
+from signoff.core import events as ev
+from signoff.core.codec import decode
+from signoff.runtime.ports import RunRow
+from signoff.runtime.timeline import Timeline
+
+
+def events_of(
+    project: Project, row: RunRow, *, after: int = 0, whole: bool = True
+) -> Iterator[tuple[int, ev.Event]]:
+    """Yields a run's events with the number of their commit.
+
+    Long texts are kept apart in the store; whoever needs none of them says `whole=False`
+    and gets their digests.
+    """
+    blob = project.store.blob if whole else _unread
+    for seq, text in project.store.journal(row.id, after):
+        for data in decode(text, blob):
+            yield seq, ev.from_json(data)
+
+
+def timeline_of(project: Project, row: RunRow) -> Timeline:
+    """Returns the story of a run so far."""
+    return Timeline().follow(event for _, event in events_of(project, row, whole=False))
+
+
+def _unread(digest: str) -> str:
+    return f"[{digest[:12]}]"

@@ -1,0 +1,60 @@
+"""Tells what happened in a run, event by event, and follows it while it goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from signoff.app.history import events_of
+from signoff.app.project import Project
+from signoff.core import events as ev
+from signoff.core.outcome import Status
+from signoff.runtime.narration import Line, Narrator
+
+LOOK_SECONDS = 0.5
+"""How often a followed run is looked at; the journal is one indexed read."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One event, and what there is to say about it."""
+
+    seq: int
+    event: ev.Event
+    lines: tuple[Line, ...]
+
+
+def logs(project: Project, name: str | None = None, *, whole: bool = False) -> Iterator[Entry]:
+    """Yields everything that has happened so far; `whole` includes long texts."""
+    narrator = Narrator()
+    yield from _entries(project, project.run(name).name, narrator, 0, whole)
+
+
+def follow(
+    project: Project,
+    name: str | None,
+    sleep: Callable[[float], None],
+    *,
+    whole: bool = False,
+) -> Iterator[Entry]:
+    """Yields what happened and what happens, until the run comes to rest."""
+    run = project.run(name).name
+    narrator = Narrator()
+    seq = 0
+    while True:
+        # Read before the journal: what is committed in between is seen by the next look.
+        resting = project.store.row(run).status is not Status.RUNNING
+        for entry in _entries(project, run, narrator, seq, whole):
+            seq = entry.seq
+            yield entry
+        if resting:
+            return
+        sleep(LOOK_SECONDS)
+
+
+def _entries(
+    project: Project, run: str, narrator: Narrator, after: int, whole: bool
+) -> Iterator[Entry]:
+    row = project.store.row(run)
+    for seq, event in events_of(project, row, after=after, whole=whole):
+        yield Entry(seq, event, tuple(narrator.tell(event)))

@@ -1,0 +1,138 @@
+"""A project that is open: its home, what holds in it, its runs, and a way to drive them.
+
+Every use case takes one. A surface opens it once and closes it; tests build one around
+a memory store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from signoff.app.agents import agent_limits, build_agents
+from signoff.app.home import Home, find_home, init_home, need_home
+from signoff.app.loading import make_importable
+from signoff.app.settings import Settings, load_settings
+from signoff.app.targets import Target, resolve
+from signoff.errors import ConfigError, UsageError
+from signoff.runtime.clock import SystemClock
+from signoff.runtime.ports import Agent, Clock, Observer, RunRow, Store
+
+if TYPE_CHECKING:
+    from signoff.runtime.engine import Engine
+
+
+@dataclass
+class Project:
+    """Everything a use case needs."""
+
+    home: Home
+    settings: Settings
+    store: Store
+    cwd: Path
+    clock: Clock = field(default_factory=SystemClock)
+    agents: Mapping[str, Agent] = field(default_factory=dict)
+    """Agents given by a program; they are stronger than those of the settings."""
+
+    def __enter__(self) -> Self:
+        """Returns itself: it is open already."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Lets go of the database."""
+        self.store.close()
+
+    @asynccontextmanager
+    async def engine(self, observers: Sequence[Observer] = ()) -> AsyncIterator[Engine]:
+        """Gives an engine over this project; run directories are up to date when it is left."""
+        from signoff.runtime.engine import Engine
+        from signoff.store.rundir import Projection, RunFiles
+
+        make_importable([self.home.root])
+        projection = Projection(self.home.runs, self.store.reopen)
+        engine = Engine(
+            self.store,
+            agents={**build_agents(self.settings.agents), **self.agents},
+            clock=self.clock,
+            observers=[projection, *observers],
+            files=RunFiles(self.home.runs),
+            agent_limits=agent_limits(self.settings.agents),
+            limits=self.settings.limits,
+            roles=self.settings.roles,
+        )
+        try:
+            async with engine:
+                yield engine
+        finally:
+            projection.close()
+
+    def find(self, target: str) -> Target:
+        """Returns the workflow a person named, seen from where they stand."""
+        return resolve(target, cwd=self.cwd, home=self.home, places=self.settings.workflows)
+
+    def find_again(self, row: RunRow) -> Target:
+        """Returns the workflow of a run, seen from the project's root."""
+        if not row.target:
+            raise UsageError(
+                f"run {row.name!r} was started from Python and does not say where its workflow "
+                f"stands; name it: signoff resume {row.name} --target package.module:NAME"
+            )
+        return resolve(
+            row.target, cwd=self.home.root, home=self.home, places=self.settings.workflows
+        )
+
+    def run(self, name: str | None = None) -> RunRow:
+        """Returns a run by name, or the latest one."""
+        if name is not None:
+            return self.store.row(name)
+        latest = self.store.rows(limit=1)
+        if not latest:
+            raise UsageError("there are no runs yet; start one: signoff run TARGET")
+        return latest[0]
+
+    def folder(self, run: str) -> Path:
+        """Returns where a run's readable files stand."""
+        return self.home.runs / run
+
+
+def open_project(
+    cwd: Path,
+    environment: Mapping[str, str],
+    *,
+    command_line: Mapping[str, Any] | None = None,
+    create: bool = False,
+    agents: Mapping[str, Agent] | None = None,
+) -> Project:
+    """Opens the project around `cwd`; with `create`, makes a home there when there is none."""
+    home = find_home(cwd, environment)
+    if home is None and create:
+        home = init_home(cwd, environment).home
+    home = home or need_home(cwd, environment)
+    settings = load_settings(home, environment, command_line)
+    return Project(home, settings, open_store(home, settings), cwd, agents=agents or {})
+
+
+def database_path(home: Home, settings: Settings) -> Path:
+    """Returns the database file a project uses."""
+    if "://" in settings.database:
+        raise ConfigError(
+            f"database is {settings.database!r}, and this version knows SQLite files only; "
+            "give the path of a file"
+        )
+    return home.path / Path(settings.database).expanduser()
+
+
+def open_store(home: Home, settings: Settings) -> Store:
+    """Opens a project's database, making it when it is not there."""
+    from signoff.store.sqlite import SqliteStore
+
+    return SqliteStore(database_path(home, settings))

@@ -1,0 +1,71 @@
+"""Lets runs go on: one by name, or all that were parked and are now due."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from signoff.app.file_answers import take_file_answers
+from signoff.app.project import Project
+from signoff.core.outcome import Status
+from signoff.core.spend import Limits
+from signoff.errors import SignoffError
+from signoff.runtime.ports import Observer, RunRow
+from signoff.runtime.result import RunResult
+
+DUE = (Status.PARKED, Status.WAITING)
+"""A waiting run is due when a deadline has passed: its default answer is taken."""
+
+
+@dataclass(frozen=True)
+class Resumed:
+    """What came of one of several runs."""
+
+    run: str
+    result: RunResult | None
+    error: SignoffError | None = None
+
+
+async def resume(
+    project: Project,
+    name: str | None = None,
+    *,
+    limits: Limits | None = None,
+    adopt: bool = False,
+    target: str | None = None,
+    observers: Sequence[Observer] = (),
+    warn: Callable[[str], None] = lambda _warning: None,
+) -> RunResult:
+    """Drives a run on; answers that lie in its folder as files are taken first."""
+    row = project.run(name)
+    found = project.find(target) if target is not None else project.find_again(row)
+    for warning in take_file_answers(project, row.name).warnings:
+        warn(warning)
+    async with project.engine(observers) as engine:
+        return await engine.resume(row.name, found.workflow, limits=limits, adopt=adopt)
+
+
+def due_runs(project: Project) -> list[RunRow]:
+    """Returns the runs whose time has come, the longest overdue first."""
+    rows = project.store.rows(status=DUE, due_before=project.clock.now())
+    return sorted(rows, key=lambda row: row.due_at or 0.0)
+
+
+async def resume_due(
+    project: Project,
+    *,
+    limits: Limits | None = None,
+    observers: Sequence[Observer] = (),
+    warn: Callable[[str], None] = lambda _warning: None,
+) -> list[Resumed]:
+    """Drives on everything that is due; one that cannot go on does not hold up the others."""
+
+    async def one(row: RunRow) -> Resumed:
+        try:
+            result = await resume(project, row.name, limits=limits, observers=observers, warn=warn)
+        except SignoffError as error:
+            return Resumed(row.name, None, error)
+        return Resumed(row.name, result)
+
+    return list(await asyncio.gather(*(one(row) for row in due_runs(project))))

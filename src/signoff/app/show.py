@@ -1,0 +1,104 @@
+"""Tells everything about one run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from signoff.app.history import timeline_of
+from signoff.app.inbox import request_to_json
+from signoff.app.project import Project
+from signoff.core.spend import Spend
+from signoff.runtime.ports import InboxItem, LedgerEntry, RunRow
+from signoff.runtime.timeline import Timeline, Visit
+
+
+@dataclass(frozen=True)
+class RunReport:
+    """A run as its journal, its inbox and its ledger tell it."""
+
+    row: RunRow
+    timeline: Timeline
+    inbox: tuple[InboxItem, ...]
+    requests: tuple[dict[str, Any], ...]
+    """The inbox as plain values, each with the command that answers it."""
+    ledger: tuple[LedgerEntry, ...]
+    folder: Path
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns the report as plain values."""
+        row, line = self.row, self.timeline
+        return {
+            "run": row.name,
+            "workflow": row.workflow,
+            "status": row.status.value,
+            "reason": row.reason,
+            "step": row.step,
+            "iteration": row.iteration,
+            "params": line.params,
+            "inbox": list(self.requests),
+            "spend": spend_to_json(line.spend),
+            "limits": line.limits.to_json(),
+            "steps": [visit_to_json(visit) for visit in line.visits],
+            "ledger": [entry_to_json(entry) for entry in self.ledger],
+            "target": row.target,
+            "definition": row.definition,
+            "directory": str(self.folder),
+            "created_at": row.created_at,
+            "updated_at": row.updated_at,
+            "due_at": row.due_at,
+            "owner": row.owner,
+        }
+
+
+def show(project: Project, name: str | None = None) -> RunReport:
+    """Returns the report of a run, or of the latest one."""
+    row = project.run(name)
+    inbox = project.store.items(row.name)
+    return RunReport(
+        row=row,
+        timeline=timeline_of(project, row),
+        inbox=tuple(inbox),
+        requests=tuple(request_to_json(project, item) for item in inbox),
+        ledger=tuple(project.store.ledger(row.id)),
+        folder=project.folder(row.name),
+    )
+
+
+def spend_to_json(spend: Spend) -> dict[str, Any]:
+    """Returns what a run cost; null where some call did not say."""
+    return {
+        "calls": spend.calls,
+        "tokens": spend.tokens,
+        "usd": spend.usd,
+        "known_tokens": spend.known_tokens,
+        "known_usd": spend.known_usd,
+        "seconds": round(spend.seconds, 3),
+    }
+
+
+def visit_to_json(visit: Visit) -> dict[str, Any]:
+    """Returns one visit of a step; its outcome is null while it is under way."""
+    return {
+        "step": visit.step,
+        "visit": visit.visit,
+        "iteration": visit.iteration,
+        "outcome": visit.outcome.value if visit.outcome else None,
+        "started_at": visit.started_at,
+        "seconds": round(visit.seconds, 3),
+        "attempts": visit.attempts,
+        "effects": dict(visit.effects),
+    }
+
+
+def entry_to_json(entry: LedgerEntry) -> dict[str, Any]:
+    """Returns what one agent cost one step."""
+    return {
+        "step": entry.step,
+        "agent": entry.agent,
+        "model": entry.model or None,
+        "calls": entry.calls,
+        "tokens": None if entry.unknown_tokens else entry.tokens_in + entry.tokens_out,
+        "usd": None if entry.unknown_usd else entry.usd,
+    }

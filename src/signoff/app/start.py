@@ -1,0 +1,95 @@
+"""Starts runs, or says what starting one would do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from signoff.app.home import find_home
+from signoff.app.project import Project, database_path, open_project
+from signoff.app.settings import given_limits, load_settings
+from signoff.app.targets import Target, resolve
+from signoff.core import drawing
+from signoff.core.spend import Limits
+from signoff.errors import NameTaken, UnknownName
+from signoff.runtime.ports import Observer
+from signoff.runtime.result import RunResult
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a run would start with."""
+
+    target: Target
+    params: Mapping[str, Any]
+    limits: Limits
+    """The ceilings that would hold."""
+    given: Limits | None
+    """Those of the command line alone."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns the plan as plain values."""
+        return {
+            "dry_run": True,
+            "target": self.target.place,
+            "params": dict(self.params),
+            "limits": self.limits.to_json(),
+            **drawing.data(self.target.workflow),
+        }
+
+
+async def start(
+    project: Project,
+    target: Target,
+    params: Mapping[str, Any],
+    *,
+    name: str | None = None,
+    limits: Limits | None = None,
+    observers: Sequence[Observer] = (),
+) -> RunResult:
+    """Drives a new run to its end or its next wait."""
+    if name is not None:
+        refuse_taken(project, name)
+    async with project.engine(observers) as engine:
+        return await engine.start(
+            target.workflow, params, name=name, limits=limits, target=target.place
+        )
+
+
+def plan(
+    cwd: Path,
+    environment: Mapping[str, str],
+    target: str,
+    params: Mapping[str, Any],
+    *,
+    name: str | None = None,
+    command_line: Mapping[str, Any] | None = None,
+) -> Plan:
+    """Checks everything that can be checked without starting; raises what starting would.
+
+    Nothing is written, not even a project home where there is none.
+    """
+    home = find_home(cwd, environment)
+    settings = load_settings(home, environment, command_line)
+    found = resolve(target, cwd=cwd, home=home, places=settings.workflows)
+    values = found.workflow.bind(params)
+    if name is not None and home is not None and database_path(home, settings).exists():
+        with open_project(cwd, environment) as project:
+            refuse_taken(project, name)
+    given = given_limits(settings)
+    holds = (given or Limits()).over(found.workflow.limits).over(settings.limits)
+    return Plan(found, values, holds, given)
+
+
+def refuse_taken(project: Project, name: str) -> None:
+    """Raises `NameTaken` when a run of that name exists: `run` never goes on with one."""
+    try:
+        project.store.row(name)
+    except UnknownName:
+        return
+    raise NameTaken(
+        f"a run called {name!r} exists; choose another --name, or go on with it: "
+        f"signoff resume {name}"
+    )

@@ -1,0 +1,55 @@
+"""Checks definitions without running anything, and reports every problem."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from signoff.app.discovery import discover
+from signoff.app.home import Home
+from signoff.app.settings import Settings
+from signoff.app.targets import resolve
+from signoff.errors import InvalidWorkflow, Problem, UsageError
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What checking one target, or everything discovery finds, came to."""
+
+    target: str
+    workflow: str | None
+    problems: tuple[Problem, ...] = ()
+
+    @property
+    def valid(self) -> bool:
+        """Whether it could be run."""
+        return not self.problems
+
+
+def validate(
+    targets: Sequence[str], *, cwd: Path, home: Home | None, settings: Settings
+) -> list[Checked]:
+    """Checks the targets; without any, all workflows that can be run by name."""
+    if not targets:
+        return _all(cwd, home, settings)
+    return [_one(target, cwd, home, settings) for target in targets]
+
+
+def _one(target: str, cwd: Path, home: Home | None, settings: Settings) -> Checked:
+    try:
+        found = resolve(target, cwd=cwd, home=home, places=settings.workflows)
+    except InvalidWorkflow as error:
+        return Checked(target, None, tuple(error.problems))
+    except UsageError as error:
+        return Checked(target, None, (Problem(target, str(error)),))
+    return Checked(target, found.workflow.name)
+
+
+def _all(cwd: Path, home: Home | None, settings: Settings) -> list[Checked]:
+    root = home.root if home is not None else cwd
+    looked = discover(home, root, settings.workflows)
+    checked = [Checked(str(found.path), found.workflow.name) for found in looked.found]
+    if looked.problems:
+        checked.append(Checked("discovery", None, looked.problems))
+    return checked

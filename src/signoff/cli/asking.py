@@ -1,0 +1,165 @@
+"""Asks the person at the terminal what a run waits for.
+
+What is shown is what is answered: the answer carries the digest of the request, so it
+is refused if the content has changed in between.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from signoff.app.answering import Given, form_of, record_answer
+from signoff.app.inbox import options_of
+from signoff.app.project import Project
+from signoff.cli.terminal import forget_typed
+from signoff.cli.text import clean
+from signoff.core.digest import SHORT
+from signoff.errors import InvalidAnswer, StaleApproval
+from signoff.runtime.ports import InboxItem
+
+SHOWN_LINES = 30
+"""Lines of a content that are shown before a person asks for all of it."""
+
+_END = "."
+_LATER = ("l", "later")
+
+
+class Later(Exception):  # noqa: N818  # a person's choice, not a fault
+    """The person leaves this one for later."""
+
+
+def ask_all(project: Project, items: Sequence[InboxItem]) -> bool:
+    """Asks for every request; tells whether at least one was answered."""
+    answered = False
+    forget_typed()
+    for position, item in enumerate(items, 1):
+        of = f" ({position} of {len(items)})" if len(items) > 1 else ""
+        try:
+            answered |= _ask(project, item, of)
+        except click.Abort:
+            _say("")
+            break
+    return answered
+
+
+def _ask(project: Project, item: InboxItem, of: str) -> bool:
+    form = form_of(project, item)
+    _say("")
+    _say(f"#{item.id} {item.kind} from step {item.step}{of}", style="yellow")
+    _say(clean(item.prompt))
+    _show(form)
+    while True:
+        try:
+            given = _KINDS.get(item.kind, _question)(item, form)
+            record_answer(project, item.id, given)
+        except Later:
+            return False
+        except InvalidAnswer as error:
+            _say(f"  {error}", style="red")
+        except StaleApproval as error:
+            _say(f"  {error}", style="red")
+            return False
+        else:
+            return True
+
+
+def _approval(item: InboxItem, form: dict[str, Any]) -> Given:
+    while True:
+        said = _line(f"approve {item.digest[:SHORT]}? [y]es / [n]o / [v]iew all / [l]ater")
+        if said in ("y", "yes", "approve"):
+            return Given(True, _line("why (may be empty)", empty=True), digest=item.digest)
+        if said in ("n", "no", "reject"):
+            return Given(
+                False, _line("what is wrong (may be empty)", empty=True), digest=item.digest
+            )
+        if said in ("v", "view"):
+            _show(form, whole=True)
+        elif said in _LATER:
+            raise Later
+
+
+def _choice(item: InboxItem, form: dict[str, Any]) -> Given:
+    options = options_of(form)
+    for number, option in enumerate(options, 1):
+        needs = "  (needs a text)" if option.get("requires_input") else ""
+        _say(f"  {number}  {clean(option['label'])}{needs}")
+    said = _line(f"choose 1-{len(options)}, or [l]ater")
+    labels = [str(option["label"]) for option in options]
+    if said in _LATER and said not in labels:
+        raise Later
+    chosen = labels[int(said) - 1] if said.isdecimal() and 1 <= int(said) <= len(labels) else said
+    needs_text = any(o["label"] == chosen and o.get("requires_input") for o in options)
+    return Given(chosen, _line("say why") if needs_text else "", digest=item.digest)
+
+
+def _question(item: InboxItem, _form: dict[str, Any]) -> Given:
+    said = _line("answer (empty: later)", empty=True)
+    if not said:
+        raise Later
+    return Given(said, digest=item.digest)
+
+
+def _response(item: InboxItem, _form: dict[str, Any]) -> Given:
+    _say(f"paste the response and end with a line that is only {_END!r};", style="dim")
+    _say("@FILE reads a file; nothing at all leaves it for later", style="dim")
+    lines: list[str] = []
+    for line in sys.stdin:
+        if line.rstrip("\r\n") == _END:
+            break
+        lines.append(line)
+    text = "".join(lines)
+    if not text.strip():
+        raise Later
+    if text.startswith("@") and len(lines) == 1:
+        return Given(_read(text[1:].strip()), digest=item.digest)
+    return Given(text, digest=item.digest)
+
+
+_KINDS = {"approval": _approval, "choice": _choice, "question": _question, "response": _response}
+
+
+def _show(form: dict[str, Any], *, whole: bool = False) -> None:
+    for name, value in (form.get("shown") or {}).items():
+        if value is None:
+            continue
+        text = clean(value if isinstance(value, str) else _pretty(value))
+        lines = text.splitlines()
+        shown = lines if whole else lines[:SHOWN_LINES]
+        _say("")
+        if name != "content":
+            _say(f"{name}:", style="dim")
+        for line in shown:
+            _say(f"  │ {line}")
+        if len(shown) < len(lines):
+            _say(f"  │ … {len(lines) - len(shown)} more lines", style="dim")
+    if form.get("path"):
+        _say(f"  in {clean(form['path'])}", style="dim")
+
+
+def _pretty(value: Any) -> str:
+    import json
+
+    return json.dumps(value, indent=2, ensure_ascii=False)
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).expanduser().read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidAnswer(f"{path} cannot be read: {error}") from error
+
+
+def _line(prompt: str, *, empty: bool = False) -> str:
+    default = "" if empty else None
+    said = click.prompt(prompt, default=default, show_default=False, err=True, prompt_suffix=": ")
+    return str(said).strip()
+
+
+def _say(text: str, style: str = "") -> None:
+    colours = {"yellow": {"fg": "yellow"}, "red": {"fg": "red"}, "dim": {"dim": True}}
+    click.echo(click.style(text, **colours[style]) if style else text, err=True)  # type: ignore[arg-type]  # a table of keyword arguments

@@ -1,0 +1,92 @@
+"""`signoff answer`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from signoff.cli.options import (
+    answer_options,
+    debug_option,
+    json_option,
+    open_here,
+    output,
+    progress_options,
+)
+
+_EPILOG = """\b
+Examples:
+  signoff answer yes                     the latest run's only question
+  signoff answer 7 "Use the short title"
+  signoff answer 7 2 --text "because"    the second option, with a reason
+  signoff answer first-try --file reply.md --resume
+  pbpaste | signoff answer 7 -
+"""
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("words", nargs=-1, metavar="[ITEM|RUN] [VALUE]")
+@click.option("--file", type=click.Path(exists=True, dir_okay=False, path_type=Path),
+              help="Take the answer from a file.")  # fmt: skip
+@click.option("--text", "--why", "text", default="", help="What else there is to say.")
+@answer_options
+@progress_options
+@json_option
+@debug_option
+def command(
+    words: tuple[str, ...],
+    file: Path | None,
+    text: str,
+    by: str,
+    digest: str,
+    go_on: bool,
+    limits: dict[str, str],
+    no_input: bool,
+    quiet: bool,
+    verbose: bool,
+    events: Path | None,
+    as_json: bool,
+) -> int:
+    """Answer what a run waits for: a question, a choice, a response.
+
+    ITEM is the number `signoff inbox` shows; without one, the latest run's only request
+    is meant. VALUE is a text, an option or its number; - reads it from stdin. An answer is
+    recorded once. The run goes on with --resume, or later with `signoff resume`.
+    """
+    from signoff.app.answering import Given, find_item, record_answer
+    from signoff.cli.decisions import Decided, after_decision
+    from signoff.cli.driving import Manner
+
+    out = output(as_json, quiet, verbose)
+    where, value = _read(words, file)
+    with open_here(limits=limits) as project:
+        item = find_item(project, where)
+        done = record_answer(project, item.id, Given(value, text, by, digest))
+        manner = Manner(out, no_input, events)
+        return after_decision(project, manner, Decided(done, "answered"), go_on=go_on)
+
+
+def _read(words: tuple[str, ...], file: Path | None) -> tuple[str | None, str]:
+    if file is not None:
+        if len(words) > 1:
+            raise click.UsageError("give VALUE or --file, not both")
+        return (words[0] if words else None), _text_of(file)
+    match words:
+        case (value,):
+            where = None
+        case (where, value):
+            pass
+        case ():
+            raise click.UsageError("what is the answer? give VALUE, - or --file")
+        case _:
+            raise click.UsageError('too many words; put an answer of several into "quotes"')
+    return where, sys.stdin.read() if value == "-" else value
+
+
+def _text_of(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise click.UsageError(f"{file} cannot be read as text: {error}") from error

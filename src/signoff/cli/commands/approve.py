@@ -1,0 +1,61 @@
+"""`signoff approve`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from signoff.cli.options import (
+    answer_options,
+    complete_run,
+    debug_option,
+    json_option,
+    open_here,
+    output,
+    progress_options,
+)
+
+_EPILOG = """\b
+Examples:
+  signoff approve                          the latest run's only request
+  signoff approve 7 --why "..." --resume
+  signoff approve first-try --digest 3f2a9c01b7de
+"""
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("where", required=False, metavar="[ITEM|RUN]", shell_complete=complete_run)
+@click.option("--why", "--text", "why", default="", help="The reason; it is recorded.")
+@answer_options
+@progress_options
+@json_option
+@debug_option
+def command(
+    where: str | None,
+    why: str,
+    by: str,
+    digest: str,
+    go_on: bool,
+    limits: dict[str, str],
+    no_input: bool,
+    quiet: bool,
+    verbose: bool,
+    events: Path | None,
+    as_json: bool,
+) -> int:
+    """Say yes to exactly what was shown.
+
+    An approval is bound to the digest of what it approves: if the content, or the file it
+    stands in, has changed since, it is refused and has to be looked at again.
+    """
+    from signoff.app.answering import Given, approve, find_item
+    from signoff.cli.decisions import Decided, after_decision
+    from signoff.cli.driving import Manner
+
+    out = output(as_json, quiet, verbose)
+    with open_here(limits=limits) as project:
+        item = find_item(project, where)
+        done = approve(project, item.id, Given(None, why, by, digest))
+        manner = Manner(out, no_input, events)
+        return after_decision(project, manner, Decided(done, "approved"), go_on=go_on)

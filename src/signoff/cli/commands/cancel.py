@@ -1,0 +1,39 @@
+"""`signoff cancel`."""
+
+from __future__ import annotations
+
+import asyncio
+
+import click
+
+from signoff.cli import exits
+from signoff.cli.options import debug_option, json_option, open_here, output, run_argument
+
+_EPILOG = """\b
+Examples:
+  signoff cancel first-try --why "wrong input"
+"""
+
+
+@click.command(epilog=_EPILOG)
+@run_argument
+@click.option("--why", default="", help="The reason; it is recorded.")
+@json_option
+@debug_option
+def command(run: str | None, why: str, as_json: bool) -> int:
+    """End RUN for good; the latest one, if none is named.
+
+    If another process drives it, that one is asked and waited for: when this returns,
+    nothing of the run is under way any more.
+    """
+    from signoff.app.cancel import cancel
+    from signoff.core.outcome import Status
+
+    out = output(as_json)
+    with open_here() as project:
+        name, status = asyncio.run(cancel(project, run, why))
+    if as_json:
+        out.json({"run": name, "status": status.value})
+    else:
+        out.line(f"{status.value}  {name}")
+    return exits.OK if status is Status.CANCELLED else exits.ERROR

@@ -1,0 +1,69 @@
+"""`signoff config`."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import click
+
+from signoff.cli.options import debug_option, json_option, output
+
+_EPILOG = """\b
+Examples:
+  signoff config show
+  signoff config path
+  SIGNOFF_LIMITS_USD=2 signoff config show --json
+
+\b
+Weakest to strongest: built-in, the user's file, the project's file, the environment
+(SIGNOFF_DATABASE, SIGNOFF_LOG_LEVEL, SIGNOFF_WORKFLOWS, SIGNOFF_LIMITS_USD, ..._TOKENS,
+..._CALLS, ..._SECONDS), the command line.
+"""
+
+
+@click.group(epilog=_EPILOG)
+def command() -> None:
+    """Show settings and where each came from."""
+
+
+@command.command()
+@json_option
+@debug_option
+def show(as_json: bool) -> None:
+    """Show every setting that holds, and who set it."""
+    from signoff.app.config import show_config
+    from signoff.app.home import find_home
+    from signoff.app.settings import load_settings
+
+    out = output(as_json)
+    settings = show_config(load_settings(find_home(Path.cwd(), os.environ), os.environ))
+    if as_json:
+        out.json({s.key: {"value": s.value, "origin": s.origin} for s in settings})
+        return
+    rows = [(s.key, _shown(s.value), s.origin) for s in settings]
+    out.table(("SETTING", "VALUE", "FROM"), rows)
+
+
+@command.command()
+@json_option
+@debug_option
+def path(as_json: bool) -> None:
+    """Show which files settings are read from, weakest first."""
+    from signoff.app.config import config_files
+    from signoff.app.home import find_home
+
+    out = output(as_json)
+    files = config_files(find_home(Path.cwd(), os.environ), os.environ)
+    if as_json:
+        out.json([{"path": str(file), "exists": there} for file, there in files])
+        return
+    for file, there in files:
+        out.line(f"{file}{'' if there else '  (not there)'}")
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return "-"
+    return value if isinstance(value, str) else json.dumps(value)

@@ -1,0 +1,42 @@
+"""`signoff graph`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from signoff.cli.options import debug_option, json_option, output
+
+_EPILOG = """\b
+Examples:
+  signoff graph flow.py
+  signoff graph flow.py --format mermaid > flow.mmd
+"""
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("target")
+@click.option(
+    "--format", "form", type=click.Choice(["text", "mermaid"]), default="text", show_default=True
+)
+@json_option
+@debug_option
+def command(target: str, form: str, as_json: bool) -> None:
+    """Draw the steps of TARGET and where each outcome leads.
+
+    Loops are marked, with how often each may go round.
+    """
+    from signoff.app.graph import Form, draw, find_workflow, graph_to_json
+    from signoff.app.home import find_home
+    from signoff.app.settings import load_settings
+
+    out = output(as_json)
+    home = find_home(Path.cwd(), os.environ)
+    settings = load_settings(home, os.environ)
+    workflow = find_workflow(target, cwd=Path.cwd(), home=home, settings=settings)
+    if as_json:
+        out.json(graph_to_json(workflow))
+    else:
+        out.line(draw(workflow, Form(form)).rstrip("\n"))

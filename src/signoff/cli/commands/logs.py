@@ -1,0 +1,51 @@
+"""`signoff logs`."""
+
+from __future__ import annotations
+
+import time
+
+import click
+
+from signoff.cli.options import debug_option, json_option, open_here, output, run_argument
+
+_EPILOG = """\b
+Examples:
+  signoff logs                 of the latest run
+  signoff logs -f first-try    follow it until it comes to rest
+  signoff logs --json          every event, with everything in it
+"""
+
+
+@click.command(epilog=_EPILOG)
+@run_argument
+@click.option("-f", "--follow", is_flag=True, help="Go on while the run does.")
+@click.option("-v", "--verbose", is_flag=True, help="Tell details too, such as every call.")
+@json_option
+@debug_option
+def command(run: str | None, follow: bool, verbose: bool, as_json: bool) -> None:
+    """Tell what happened in RUN; the latest one, if none is named.
+
+    With --json, one array of events; with -f as well, one event per line.
+    """
+    from signoff.app import logs as use_case
+    from signoff.core.events import to_json
+    from signoff.runtime.narration import Weight
+
+    out = output(as_json, verbose=verbose)
+    with open_here() as project:
+        if follow:
+            entries = use_case.follow(project, run, time.sleep, whole=as_json)
+        else:
+            entries = use_case.logs(project, run, whole=as_json)
+        if as_json and not follow:
+            out.json([{"seq": entry.seq, **to_json(entry.event)} for entry in entries])
+            return
+        for entry in entries:
+            if as_json:
+                out.json_line({"seq": entry.seq, **to_json(entry.event)})
+                continue
+            for line in entry.lines:
+                if verbose or line.weight is not Weight.DETAIL:
+                    clock = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(line.at))
+                    style = "red" if line.weight is Weight.TROUBLE else ""
+                    out.line(f"{clock}  {line.text}", style=style)

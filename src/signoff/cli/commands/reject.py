@@ -1,0 +1,60 @@
+"""`signoff reject`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from signoff.cli.options import (
+    answer_options,
+    complete_run,
+    debug_option,
+    json_option,
+    open_here,
+    output,
+    progress_options,
+)
+
+_EPILOG = """\b
+Examples:
+  signoff reject                          the latest run's only request
+  signoff reject 7 --why "..." --resume
+  signoff reject first-try --digest 3f2a9c01b7de
+"""
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("where", required=False, metavar="[ITEM|RUN]", shell_complete=complete_run)
+@click.option("--why", "--text", "why", default="", help="The reason; it is recorded.")
+@answer_options
+@progress_options
+@json_option
+@debug_option
+def command(
+    where: str | None,
+    why: str,
+    by: str,
+    digest: str,
+    go_on: bool,
+    limits: dict[str, str],
+    no_input: bool,
+    quiet: bool,
+    verbose: bool,
+    events: Path | None,
+    as_json: bool,
+) -> int:
+    """Say no to what was shown.
+
+    The reason reaches the workflow, which decides what follows.
+    """
+    from signoff.app.answering import Given, find_item, reject
+    from signoff.cli.decisions import Decided, after_decision
+    from signoff.cli.driving import Manner
+
+    out = output(as_json, quiet, verbose)
+    with open_here(limits=limits) as project:
+        item = find_item(project, where)
+        done = reject(project, item.id, Given(None, why, by, digest))
+        manner = Manner(out, no_input, events)
+        return after_decision(project, manner, Decided(done, "rejected"), go_on=go_on)

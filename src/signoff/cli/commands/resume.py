@@ -1,0 +1,131 @@
+"""`signoff resume`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from signoff.cli import exits
+from signoff.cli.options import (
+    debug_option,
+    json_option,
+    open_here,
+    output,
+    progress_options,
+    run_argument,
+)
+
+if TYPE_CHECKING:
+    from signoff.app.project import Project
+    from signoff.cli.driving import Manner
+    from signoff.core.workflow import Workflow
+
+_EPILOG = """\b
+Examples:
+  signoff resume                     the latest run
+  signoff resume first-try --limit usd=10
+  signoff resume first-try --adopt   with a workflow that was changed meanwhile
+  signoff resume --due               everything that was parked and is now due
+"""
+
+
+@click.command(epilog=_EPILOG)
+@run_argument
+@click.option("--due", is_flag=True, help="Wake every run whose time has come.")
+@click.option("--adopt", is_flag=True, help="Go on with the workflow as it is now.")
+@click.option("--target", metavar="TARGET", help="Where the workflow stands, if it has moved.")
+@progress_options
+@json_option
+@debug_option
+def command(
+    run: str | None,
+    due: bool,
+    adopt: bool,
+    target: str | None,
+    limits: dict[str, str],
+    no_input: bool,
+    quiet: bool,
+    verbose: bool,
+    events: Path | None,
+    as_json: bool,
+) -> int:
+    """Let RUN go on where it stopped; the latest one, if none is named.
+
+    What was finished is not done again and not paid for again. Answers that lie as files
+    in the run's hitl/ folder are taken first. A run that has ended says how.
+    """
+    from signoff.app.history import timeline_of
+    from signoff.app.resume import resume
+    from signoff.app.settings import given_limits
+    from signoff.cli.driving import Manner, drive
+
+    if due and (run or adopt or target):
+        raise click.UsageError(
+            "--due wakes all runs that are due; leave RUN, --adopt and --target out"
+        )
+    out = output(as_json, quiet, verbose)
+    manner = Manner(out, no_input, events)
+    with open_here(limits=limits) as project:
+        if due:
+            return _resume_due(project, manner)
+        row = project.run(run)
+        return drive(
+            project,
+            manner,
+            lambda observers: resume(
+                project,
+                row.name,
+                limits=given_limits(project.settings),
+                adopt=adopt,
+                target=target,
+                observers=observers,
+                warn=out.warn,
+            ),
+            workflow=None if target else _workflow(project, row.name),
+            known={row.name: timeline_of(project, row)},
+        )
+
+
+def _workflow(project: Project, run: str) -> Workflow:
+    return project.find_again(project.run(run)).workflow
+
+
+def _resume_due(project: Project, manner: Manner) -> int:
+    from signoff.app.resume import resume_due
+    from signoff.app.settings import given_limits
+    from signoff.app.show import show
+    from signoff.cli.interrupts import Interrupted, run_interruptibly
+    from signoff.cli.summary import report_to_json, summarise
+    from signoff.cli.views import choose_view
+
+    out = manner.out
+    view = choose_view(out, several=True)
+    with view:
+        try:
+            resumed = run_interruptibly(
+                resume_due(
+                    project,
+                    limits=given_limits(project.settings),
+                    observers=[view],
+                    warn=out.warn,
+                ),
+                view,
+            )
+        except Interrupted:
+            return exits.INTERRUPTED
+    reports = [show(project, each.run) for each in resumed if each.error is None]
+    if manner.out.as_json:
+        out.json([report_to_json(report) for report in reports])
+    else:
+        for report in reports:
+            summarise(report, out)
+        if not resumed:
+            out.line("nothing is due")
+    codes = [exits.exit_code(report.row.status) or exits.OK for report in reports]
+    for each in resumed:
+        if each.error is not None:
+            out.warn(f"{each.run}: {each.error}")
+            codes.append(exits.code_of_error(each.error))
+    return exits.code_of_several(codes)

@@ -1,0 +1,106 @@
+"""`signoff run`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from signoff.cli.options import (
+    debug_option,
+    json_option,
+    limit_settings,
+    open_here,
+    output,
+    pairs,
+    progress_options,
+)
+
+if TYPE_CHECKING:
+    from signoff.app.start import Plan
+
+_EPILOG = """\b
+Examples:
+  signoff run flow.py -i topic="a better mousetrap"
+  signoff run package.module:NAME --name first-try --limit usd=5
+  signoff run review --json --no-input && deploy
+
+\b
+A waiting run asks on the terminal; without one it exits with 10 and prints the command
+that answers. `run` always starts a new run: to go on with one, use `signoff resume`.
+"""
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("target")
+@click.option(
+    "-i", "--input", "inputs", multiple=True, metavar="KEY=VALUE",
+    help="A parameter of the workflow. Repeat for several.",
+)  # fmt: skip
+@click.option("--name", metavar="NAME", help="What to call the run; must be new.")
+@click.option("--dry-run", is_flag=True, help="Check everything and start nothing.")
+@progress_options
+@json_option
+@debug_option
+def command(
+    target: str,
+    inputs: tuple[str, ...],
+    name: str | None,
+    dry_run: bool,
+    limits: dict[str, str],
+    no_input: bool,
+    quiet: bool,
+    verbose: bool,
+    events: Path | None,
+    as_json: bool,
+) -> int:
+    """Start a run of TARGET and follow it to its end or its next wait.
+
+    TARGET is a Python file (flow.py, flow.py:NAME), a module (package.module:NAME) or the
+    name of a workflow in .signoff/flows/ or in the places the settings name.
+    """
+    from signoff.app.start import plan, start
+    from signoff.cli.driving import Manner, drive
+
+    out = output(as_json, quiet, verbose)
+    params = pairs(inputs, "--input")
+    planned = plan(
+        Path.cwd(), os.environ, target, params, name=name, command_line=limit_settings(limits)
+    )
+    for problem in planned.target.problems:
+        out.warn(str(problem))
+    if dry_run:
+        if as_json:
+            out.json(planned.to_json())
+        else:
+            _show_plan(planned)
+        return 0
+    with open_here(limits=limits, create=True) as project:
+        return drive(
+            project,
+            Manner(out, no_input, events),
+            lambda observers: start(
+                project,
+                planned.target,
+                params,
+                name=name,
+                limits=planned.given,
+                observers=observers,
+            ),
+            workflow=planned.target.workflow,
+        )
+
+
+def _show_plan(planned: Plan) -> None:
+    from signoff.app.graph import draw
+
+    out = output()
+    out.line(draw(planned.target.workflow).rstrip("\n"))
+    out.line()
+    for name, value in planned.params.items():
+        out.line(f"{name} = {value!r}")
+    limits = ", ".join(f"{name} {value:g}" for name, value in planned.limits.to_json().items())
+    out.line(f"limits: {limits or 'none'}")
+    out.line("all is well; nothing was started")

@@ -1,0 +1,53 @@
+"""`signoff runs`."""
+
+from __future__ import annotations
+
+import time
+
+import click
+
+from signoff.cli.options import debug_option, json_option, open_here, output
+from signoff.cli.output import STYLES
+from signoff.cli.text import ago
+
+_EPILOG = """\b
+Examples:
+  signoff runs
+  signoff runs --status waiting --status parked
+  signoff runs -n 100 --json
+"""
+
+
+@click.command(epilog=_EPILOG)
+@click.option("--status", multiple=True, metavar="STATUS", help="Only these. Repeat for several.")
+@click.option("-n", "--limit", default=20, show_default=True, help="How many at most; -1 for all.")
+@json_option
+@debug_option
+def command(status: tuple[str, ...], limit: int, as_json: bool) -> None:
+    """List runs, newest first."""
+    from signoff.app.runs import list_runs, run_to_json
+
+    out = output(as_json)
+    with open_here() as project:
+        rows = list_runs(project, status=status, limit=limit)
+    if as_json:
+        out.json([run_to_json(row) for row in rows])
+        return
+    if not rows:
+        out.line("no runs" if not status else f"no runs with status {', '.join(status)}")
+        return
+    now = time.time()
+    cells = [
+        (
+            row.name,
+            row.status.value,
+            row.workflow,
+            row.step or "-",
+            row.iteration,
+            ago(row.updated_at, now),
+            row.reason,
+        )
+        for row in rows
+    ]
+    columns = ("RUN", "STATUS", "WORKFLOW", "STEP", "ITER", "CHANGED", "REASON")
+    out.table(columns, cells, {"STATUS": STYLES})

@@ -1,0 +1,84 @@
+"""`signoff show`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from signoff.cli.options import debug_option, json_option, open_here, output, run_argument
+
+if TYPE_CHECKING:
+    from signoff.app.show import RunReport
+    from signoff.cli.output import Output
+
+_EPILOG = """\b
+Examples:
+  signoff show                 the latest run
+  signoff show first-try
+  signoff show first-try --json | jq .spend
+
+\b
+With --json: run, workflow, status, step, iteration, exit_code, inbox, spend, steps and
+more. A cost that some call did not report is null, never 0.
+"""
+
+
+@click.command(epilog=_EPILOG)
+@run_argument
+@json_option
+@debug_option
+def command(run: str | None, as_json: bool) -> None:
+    """Tell everything about RUN; the latest one, if none is named."""
+    from signoff.app.show import show
+    from signoff.cli.summary import report_to_json, summarise
+
+    out = output(as_json)
+    with open_here() as project:
+        report = show(project, run)
+        if as_json:
+            out.json(report_to_json(report))
+            return
+        summarise(report, out)
+        _describe(report, out)
+
+
+def _describe(report: RunReport, out: Output) -> None:
+    from signoff.cli.text import moment
+    from signoff.runtime.amounts import duration, money
+
+    row, line = report.row, report.timeline
+    out.line()
+    out.line(f"  workflow {row.workflow}  {row.target}")
+    out.line(f"  started  {moment(row.created_at)}, iteration {row.iteration}")
+    limits = ", ".join(f"{name} {value:g}" for name, value in line.limits.to_json().items())
+    if limits:
+        out.line(f"  limits   {limits}")
+    out.line()
+    rows = [
+        (
+            v.step,
+            v.visit,
+            v.iteration,
+            v.outcome.value if v.outcome else row.status.value,
+            duration(v.seconds),
+            v.attempts,
+            ", ".join(f"{count} {kind}" for kind, count in v.effects.items()),
+        )
+        for v in line.visits
+    ]
+    out.table(("STEP", "VISIT", "ITER", "OUTCOME", "TIME", "TRIES", "EFFECTS"), rows)
+    if report.ledger:
+        out.line()
+        costs = [
+            (
+                e.agent,
+                e.model or "-",
+                e.step,
+                e.calls,
+                "?" if e.unknown_tokens else f"{e.tokens_in + e.tokens_out:,}",
+                money(None if e.unknown_usd else e.usd),
+            )
+            for e in report.ledger
+        ]
+        out.table(("AGENT", "MODEL", "STEP", "CALLS", "TOKENS", "COST"), costs)

@@ -1,0 +1,56 @@
+"""`signoff validate`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from signoff.cli import exits
+from signoff.cli.options import debug_option, json_option, output
+
+_EPILOG = """\b
+Examples:
+  signoff validate flow.py
+  signoff validate package.module:NAME other.py
+  signoff validate             settings, and all workflows that can be run by name
+"""
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("targets", nargs=-1, metavar="[TARGET]...")
+@json_option
+@debug_option
+def command(targets: tuple[str, ...], as_json: bool) -> int:
+    """Check settings and workflows; nothing is run.
+
+    Every problem is reported, with its place and what would be right. Exits with 2 when
+    there is one.
+    """
+    from signoff.app.home import find_home
+    from signoff.app.settings import load_settings
+    from signoff.app.validate import validate
+
+    out = output(as_json)
+    home = find_home(Path.cwd(), os.environ)
+    settings = load_settings(home, os.environ)
+    checked = validate(targets, cwd=Path.cwd(), home=home, settings=settings)
+    valid = all(each.valid for each in checked)
+    if as_json:
+        problems = [
+            {"target": each.target, "where": p.where, "what": p.what, "remedy": p.remedy}
+            for each in checked
+            for p in each.problems
+        ]
+        workflows = [each.workflow for each in checked if each.workflow]
+        out.json({"valid": valid, "workflows": workflows, "problems": problems})
+        return exits.OK if valid else exits.USAGE
+    for each in checked:
+        if each.valid:
+            out.line(f"ok  {each.workflow}  ({each.target})")
+        for problem in each.problems:
+            out.line(str(problem), style="red")
+    if not checked:
+        out.line("settings are fine; there are no workflows to be found by name")
+    return exits.OK if valid else exits.USAGE

@@ -1,0 +1,60 @@
+"""What follows a person's decision: it is said, and with `--resume` the run goes on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from signoff.app.history import timeline_of
+from signoff.app.project import Project
+from signoff.app.resume import resume
+from signoff.app.settings import given_limits
+from signoff.cli import exits
+from signoff.cli.driving import Manner, drive
+from signoff.runtime.ports import InboxItem
+
+
+@dataclass(frozen=True)
+class Decided:
+    """A request that was just answered, and the word for it."""
+
+    item: InboxItem
+    word: str
+
+
+def after_decision(project: Project, manner: Manner, decided: Decided, *, go_on: bool) -> int:
+    """Says what was recorded, lets the run go on if wanted, and returns the exit code."""
+    item, out = decided.item, manner.out
+    if go_on:
+        out.note(f"{decided.word} #{item.id}")
+        row = project.run(item.run)
+        return drive(
+            project,
+            manner,
+            lambda observers: resume(
+                project,
+                item.run,
+                limits=given_limits(project.settings),
+                observers=observers,
+                warn=out.warn,
+            ),
+            workflow=project.find_again(row).workflow,
+            known={row.name: timeline_of(project, row)},
+        )
+    left = len(project.store.items(item.run))
+    if out.as_json:
+        out.json(
+            {
+                "number": item.id,
+                "run": item.run,
+                "state": item.state,
+                "answered_by": item.answered_by,
+                "answered_at": item.answered_at,
+                "digest": item.digest,
+                "open": left,
+            }
+        )
+        return exits.OK
+    out.line(f"{decided.word} #{item.id}  {item.run}")
+    more = f"{left} more to answer: signoff inbox {item.run}; " if left else ""
+    out.note(f"{more}go on: signoff resume {item.run}")
+    return exits.OK

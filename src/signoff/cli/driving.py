@@ -1,0 +1,114 @@
+"""Drives a run on the terminal: shows it, asks what it waits for, says how it ended."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from signoff.app.project import Project
+from signoff.app.resume import resume
+from signoff.app.show import RunReport, show
+from signoff.cli import exits
+from signoff.cli.interrupts import Interrupted, run_interruptibly
+from signoff.cli.output import Output, is_terminal
+from signoff.cli.summary import report_to_json, summarise
+from signoff.cli.views import View, choose_view
+from signoff.core.outcome import Status
+from signoff.core.workflow import Workflow
+from signoff.runtime.observers import JsonlObserver
+from signoff.runtime.ports import Observer
+from signoff.runtime.result import RunResult
+from signoff.runtime.timeline import Timeline
+
+Work = Callable[[Sequence[Observer]], Coroutine[Any, Any, RunResult]]
+"""A use case that drives a run, given who watches."""
+
+
+@dataclass(frozen=True)
+class Manner:
+    """How a person wants to watch and be asked."""
+
+    out: Output
+    no_input: bool = False
+    events: Path | None = None
+
+    @property
+    def may_ask(self) -> bool:
+        """Whether there is a person at the terminal who wants to be asked."""
+        terminal = sys.stdin.isatty() and is_terminal(sys.stderr)
+        return terminal and not self.no_input and not self.out.as_json
+
+
+def drive(
+    project: Project,
+    manner: Manner,
+    work: Work,
+    *,
+    workflow: Workflow | None = None,
+    known: dict[str, Timeline] | None = None,
+) -> int:
+    """Drives a run as far as it goes with the person's help; returns the exit code."""
+    jsonl = JsonlObserver(manner.events) if manner.events is not None else None
+    watchers: list[Observer] = [jsonl] if jsonl is not None else []
+    try:
+        name, timelines = _once(manner.out, work, watchers, workflow, known or {})
+        while name is not None and manner.may_ask and _asked(project, name):
+            name, timelines = _once(
+                manner.out, _going_on(project, name, manner), watchers, workflow, timelines
+            )
+    finally:
+        if jsonl is not None:
+            jsonl.close()
+    if name is None:
+        return exits.INTERRUPTED
+    return finish(show(project, name), manner.out)
+
+
+def finish(report: RunReport, out: Output) -> int:
+    """Says how a run came to rest and returns the code for it."""
+    if out.as_json:
+        out.json(report_to_json(report))
+    else:
+        summarise(report, out)
+    code = exits.exit_code(report.row.status)
+    # A run that is still said to be running was stopped before it could say so itself.
+    return code if code is not None else exits.INTERRUPTED
+
+
+def _once(
+    out: Output,
+    work: Work,
+    watchers: Sequence[Observer],
+    workflow: Workflow | None,
+    known: dict[str, Timeline],
+) -> tuple[str | None, dict[str, Timeline]]:
+    """Drives until the run rests; returns its name, None when it was stopped too early for one."""
+    view = choose_view(out, workflow=workflow, known=known)
+    with view:
+        try:
+            name = run_interruptibly(work([view, *watchers]), view).run
+        except Interrupted:
+            return _latest(view), view.timelines
+    return name, view.timelines
+
+
+def _latest(view: View) -> str | None:
+    return next(reversed(view.timelines), None)
+
+
+def _asked(project: Project, name: str) -> bool:
+    from signoff.cli.asking import ask_all
+
+    if project.store.row(name).status is not Status.WAITING:
+        return False
+    return ask_all(project, project.store.items(name))
+
+
+def _going_on(project: Project, name: str, manner: Manner) -> Work:
+    def work(observers: Sequence[Observer]) -> Coroutine[Any, Any, RunResult]:
+        return resume(project, name, observers=observers, warn=manner.out.warn)
+
+    return work

@@ -1,0 +1,165 @@
+"""The `signoff` command: finds the sub-command, runs it, and turns errors into one line.
+
+Sub-commands are modules of `signoff.cli.commands`, imported when they are used; the
+table below is all that `--help` needs.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from io import TextIOWrapper
+
+import click
+
+from signoff._version import __version__
+from signoff.cli import exits
+from signoff.cli.text import clean
+from signoff.errors import SignoffError
+
+COMMANDS = {
+    "init": "Make a .signoff/ home for this project.",
+    "validate": "Check workflows without running them.",
+    "graph": "Draw a workflow.",
+    "run": "Start a run and follow it to its end or its next wait.",
+    "resume": "Let a run go on where it stopped.",
+    "runs": "List runs.",
+    "show": "Tell everything about a run.",
+    "logs": "Tell what happened in a run.",
+    "inbox": "List what waits for a person.",
+    "answer": "Answer a question, make a choice, hand in a response.",
+    "approve": "Say yes to what was shown.",
+    "reject": "Say no to what was shown.",
+    "cancel": "End a run for good.",
+    "config": "Show settings and where each came from.",
+    "doctor": "Say what is ready and what to do about what is not.",
+}
+
+_SECTIONS = {
+    "Make": ("init", "validate", "graph"),
+    "Run": ("run", "resume", "cancel"),
+    "Look": ("runs", "show", "logs"),
+    "Decide": ("inbox", "answer", "approve", "reject"),
+    "Set up": ("config", "doctor"),
+}
+
+_EPILOG = """\b
+First steps:
+  signoff init
+  signoff run flow.py -i topic="a better mousetrap"
+  signoff inbox
+  signoff approve --resume
+
+\b
+Exit codes:
+  0 completed   1 error   2 usage   10 waiting for a person   11 iteration limit
+  12 budget   13 not converging   14 rejected   15 cancelled   75 parked
+  130 interrupted
+
+\b
+Completion in your shell (put the line into its start-up file):
+  bash   eval "$(_SIGNOFF_COMPLETE=bash_source signoff)"
+  zsh    eval "$(_SIGNOFF_COMPLETE=zsh_source signoff)"
+  fish   _SIGNOFF_COMPLETE=fish_source signoff | source
+"""
+
+
+class LazyGroup(click.Group):
+    """A group that imports a sub-command when it is used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  # click prescribes it
+        """Returns the names of all sub-commands."""
+        return list(COMMANDS)
+
+    def get_command(
+        self,
+        ctx: click.Context,  # noqa: ARG002  # click prescribes it
+        cmd_name: str,
+    ) -> click.Command | None:
+        """Imports one sub-command."""
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = import_module(f"signoff.cli.commands.{cmd_name}").command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Finds the sub-command, or lists the ones there are."""
+        name = args[0]
+        if name not in COMMANDS and not name.startswith("-"):
+            import difflib
+
+            close = difflib.get_close_matches(name, COMMANDS, n=1)
+            hint = f"did you mean {close[0]!r}?" if close else f"commands: {', '.join(COMMANDS)}"
+            raise click.UsageError(f"no command called {name!r}; {hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(
+        self,
+        ctx: click.Context,  # noqa: ARG002  # click prescribes it
+        formatter: click.HelpFormatter,
+    ) -> None:
+        """Lists the sub-commands by what one wants to do, without importing any."""
+        for section, names in _SECTIONS.items():
+            with formatter.section(section):
+                formatter.write_dl([(name, COMMANDS[name]) for name in names])
+
+
+@click.group(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog=_EPILOG,
+)
+@click.version_option(__version__, prog_name="signoff", message="%(prog)s %(version)s")
+def signoff() -> None:
+    """AI drafts, critics review, a person signs off; nothing is lost or paid for twice."""
+
+
+def run_command(arguments: Sequence[str]) -> int:
+    """Runs one command line; every expected failure is one line on stderr."""
+    debug = "--debug" in arguments
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            # A terminal of an old code page shows a question mark instead of ending the run.
+            stream.reconfigure(errors="replace")
+    try:
+        result = signoff.main(list(arguments), prog_name="signoff", standalone_mode=False)
+        sys.stdout.flush()
+    except click.exceptions.Exit as ended:
+        return ended.exit_code
+    except click.Abort:
+        return exits.INTERRUPTED
+    except click.ClickException as error:
+        return _complain(_worded(error), exits.USAGE, debug, error)
+    except SignoffError as error:
+        return _complain(str(error), exits.code_of_error(error), debug, error)
+    except KeyboardInterrupt:
+        return exits.INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output (`| head`) has seen enough; Python must not complain either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return exits.OK
+    except Exception as error:  # noqa: BLE001  # the last line of defence: a traceback on request
+        message = f"{type(error).__name__}: {error}; this is a bug (--debug shows where)"
+        return _complain(message, exits.ERROR, debug, error)
+    return result if isinstance(result, int) else exits.OK
+
+
+def _worded(error: click.ClickException) -> str:
+    message = error.format_message().rstrip(".")
+    context = getattr(error, "ctx", None)
+    if context is None:
+        return message
+    return f"{message} (see: {context.command_path} --help)"
+
+
+def _complain(message: str, code: int, debug: bool, error: BaseException) -> int:
+    if debug:
+        import traceback
+
+        traceback.print_exception(error, file=sys.stderr)
+    print(f"signoff: {clean(message)}", file=sys.stderr)
+    return code

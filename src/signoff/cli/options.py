@@ -1,0 +1,137 @@
+"""Options and arguments that several commands share, and what they open."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from signoff.cli.output import Output
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+    from signoff.app.project import Project
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def json_option(command: F) -> F:
+    """Adds `--json`."""
+    text = "Print one JSON document on stdout, everything else on stderr."
+    return click.option("--json", "as_json", is_flag=True, help=text)(command)
+
+
+def debug_option(command: F) -> F:
+    """Adds `--debug`, which the entry point reads from the command line itself."""
+    return click.option(
+        "--debug", is_flag=True, expose_value=False, help="Show a traceback when something fails."
+    )(command)
+
+
+def progress_options(command: F) -> F:
+    """Adds what a command that drives runs needs."""
+    for option in (
+        click.option("--events", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
+                     help="Also append everything that happens to FILE, as JSON lines."),
+        click.option("-v", "--verbose", is_flag=True, help="Tell more while it runs."),
+        click.option("-q", "--quiet", is_flag=True, help="Tell nothing while it runs."),
+        click.option("--no-input", is_flag=True,
+                     help="Never ask on the terminal; a run that waits exits with 10."),
+        limit_option,
+    ):  # fmt: skip
+        command = option(command)
+    return command
+
+
+def limit_option(command: F) -> F:
+    """Adds `--limit`, which may be given several times."""
+    return click.option(
+        "--limit", "limits", multiple=True, metavar="NAME=NUMBER", callback=_limits,
+        help="A ceiling for this run: usd, tokens, calls or seconds. Repeat for several.",
+    )(command)  # fmt: skip
+
+
+def run_argument(command: F) -> F:
+    """Adds the optional name of a run."""
+    return click.argument("run", required=False, shell_complete=complete_run)(command)
+
+
+def answer_options(command: F) -> F:
+    """Adds what every decision of a person carries."""
+    for option in (
+        click.option("--resume", "go_on", is_flag=True, help="Let the run go on at once."),
+        click.option("--digest", default="", metavar="DIGEST",
+                     help="Of what you were shown; refused if something else is there by now."),
+        click.option("--by", default="", metavar="NAME",
+                     help="Who decides; whoever is logged in, if not given."),
+    ):  # fmt: skip
+        command = option(command)
+    return command
+
+
+def open_here(*, limits: Mapping[str, str] | None = None, create: bool = False) -> Project:
+    """Opens the project around the current folder."""
+    from signoff.app.project import open_project
+
+    given = limit_settings(limits or {})
+    project = open_project(Path.cwd(), os.environ, command_line=given, create=create)
+    _set_up_logging(project.settings.log_level)
+    return project
+
+
+def limit_settings(limits: Mapping[str, str]) -> dict[str, str]:
+    """Returns `--limit` options as settings."""
+    return {f"limits.{name}": value for name, value in limits.items()}
+
+
+def output(as_json: bool = False, quiet: bool = False, verbose: bool = False) -> Output:
+    """Returns where results go."""
+    return Output(as_json, quiet, verbose)
+
+
+def complete_run(
+    _context: click.Context, _parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Completes the names of runs, newest first."""
+    from click.shell_completion import CompletionItem
+
+    from signoff.errors import SignoffError
+
+    try:
+        with open_here() as project:
+            rows = project.store.rows(limit=200)
+    except SignoffError:
+        return []
+    return [
+        CompletionItem(row.name, help=row.status.value)
+        for row in rows
+        if row.name.startswith(incomplete)
+    ]
+
+
+def pairs(values: Sequence[str], option: str) -> dict[str, str]:
+    """Reads `name=value` texts; complains about one that is none."""
+    read = {}
+    for text in values:
+        name, separator, value = text.partition("=")
+        if not separator or not name:
+            raise click.BadParameter(f"{text!r} is not NAME=VALUE", param_hint=option)
+        read[name.strip()] = value
+    return read
+
+
+def _limits(
+    _context: click.Context, _option: click.Parameter, given: Sequence[str]
+) -> dict[str, str]:
+    return pairs(given, "--limit")
+
+
+def _set_up_logging(level: str) -> None:
+    import logging
+
+    logging.basicConfig(format="%(levelname)s %(name)s: %(message)s")
+    logging.getLogger("signoff").setLevel(level.upper())

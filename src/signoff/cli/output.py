@@ -1,0 +1,124 @@
+"""Where a command's results go: stdout for what was asked for, stderr for everything else.
+
+With `--json`, stdout carries one JSON document and nothing else. On a terminal, tables
+are drawn by rich; anywhere else they are plain, complete lines.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from signoff.cli.text import clean, one_line
+
+STYLES: Mapping[str, str] = {
+    "running": "cyan",
+    "waiting": "yellow",
+    "parked": "yellow",
+    "interrupted": "yellow",
+    "completed": "green",
+    "failed": "red",
+    "iteration_limit": "red",
+    "budget": "red",
+    "not_converging": "red",
+    "rejected": "red",
+    "cancelled": "dim",
+}
+"""How a status looks."""
+
+
+@dataclass(frozen=True)
+class Output:
+    """What a command says, and how much of it."""
+
+    as_json: bool = False
+    quiet: bool = False
+    verbose: bool = False
+
+    @property
+    def pretty(self) -> bool:
+        """Whether stdout is a terminal that people look at."""
+        return is_terminal(sys.stdout)
+
+    def json(self, value: Any) -> None:
+        """Prints the one JSON document."""
+        print(json.dumps(value, indent=2, ensure_ascii=False, default=str))
+
+    def json_line(self, value: Any) -> None:
+        """Prints one of many JSON objects, each on its own line."""
+        print(json.dumps(value, ensure_ascii=False, default=str), flush=True)
+
+    def line(self, text: str = "", style: str = "") -> None:
+        """Prints a result; `style` counts on a terminal only."""
+        if style and self.pretty:
+            _styled(text, style)
+        else:
+            print(clean(text))
+
+    def note(self, text: str) -> None:
+        """Says something beside the result, unless it was asked to be quiet."""
+        if not self.quiet:
+            print(clean(text), file=sys.stderr)
+
+    def warn(self, text: str) -> None:
+        """Says something a person should know in any case."""
+        print(f"warning: {clean(text)}", file=sys.stderr)
+
+    def table(
+        self,
+        columns: Sequence[str],
+        rows: Sequence[Sequence[object]],
+        styles: Mapping[str, Mapping[str, str]] | None = None,
+    ) -> None:
+        """Prints rows under headings; `styles` colours values of a column by what they say."""
+        cells = [[one_line(cell) for cell in row] for row in rows]
+        if self.pretty:
+            _rich_table(columns, cells, styles or {})
+        else:
+            _plain_table(columns, cells)
+
+
+def is_terminal(stream: Any) -> bool:
+    """Tells whether a stream is a terminal that can do more than print plain lines."""
+    draws = (stream.encoding or "").lower().startswith("utf")
+    return bool(stream.isatty()) and draws and os.environ.get("TERM") != "dumb"
+
+
+def _styled(text: str, style: str) -> None:
+    from rich.console import Console
+    from rich.text import Text
+
+    Console(highlight=False).print(Text(clean(text), style=style), soft_wrap=True)
+
+
+def _plain_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    widths = [max(map(len, column)) for column in zip(columns, *rows, strict=True)]
+    for row in (columns, *rows):
+        print("  ".join(f"{cell:<{w}}" for cell, w in zip(row, widths, strict=True)).rstrip())
+
+
+def _rich_table(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    styles: Mapping[str, Mapping[str, str]],
+) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    for position, column in enumerate(columns):
+        # Only the last column may be long; the others are names to copy and stay whole.
+        last = position == len(columns) - 1
+        table.add_column(column, overflow="ellipsis" if last else "fold", no_wrap=last)
+    for row in rows:
+        cells = [
+            Text(cell, style=styles.get(column, {}).get(cell, ""))
+            for column, cell in zip(columns, row, strict=True)
+        ]
+        table.add_row(*cells)
+    Console(highlight=False).print(table)

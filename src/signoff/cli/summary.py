@@ -1,0 +1,92 @@
+"""How a run ended, in a few lines: its status, where its files are, what it cost, what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from signoff.app.show import RunReport
+from signoff.cli.exits import exit_code
+from signoff.cli.output import STYLES, Output
+from signoff.cli.text import clean, moment, one_line
+from signoff.core.outcome import FINAL, Status
+from signoff.runtime.amounts import duration, spend_words
+
+SHOWN_REQUESTS = 5
+
+WORDS = {
+    Status.WAITING: "waiting for a person",
+    Status.PARKED: "parked",
+    Status.LIMIT: "iteration limit reached",
+    Status.BUDGET: "budget reached",
+    Status.NOT_CONVERGING: "not converging",
+}
+MARKS = {Status.COMPLETED: "✓", Status.WAITING: "●", Status.PARKED: "●", Status.INTERRUPTED: "●"}
+
+
+def report_to_json(report: RunReport) -> dict[str, Any]:
+    """Returns a run as plain values, with the exit code its status stands for."""
+    return {**report.to_json(), "exit_code": exit_code(report.row.status)}
+
+
+def summarise(report: RunReport, out: Output) -> None:
+    """Prints how a run ended."""
+    row, line = report.row, report.timeline
+    mark = MARKS.get(row.status, "✗")
+    words = WORDS.get(row.status, row.status.value)
+    reason = f": {one_line(row.reason)}" if row.reason and row.status in _EXPLAINED else ""
+    out.line(f"{mark} {words}  {row.name}{reason}", style=STYLES.get(row.status.value, ""))
+    if not out.quiet:
+        out.line(f"  {spend_words(line.spend)} · {duration(line.spend.seconds)} at work")
+        for label, path in _places(report):
+            out.line(f"  {label}: {_near(path)}")
+    for text in what_next(report):
+        out.line(f"  {text}" if text else "")
+
+
+def what_next(report: RunReport) -> Iterator[str]:
+    """Yields what a person can do now, as exact commands."""
+    row = report.row
+    match row.status:
+        case Status.WAITING:
+            yield from _waiting(report)
+        case Status.PARKED:
+            until = f"until {moment(row.due_at)} " if row.due_at is not None else ""
+            yield f"{until}; then: signoff resume --due".lstrip("; ")
+        case Status.BUDGET:
+            yield f"give it more: signoff resume {row.name} --limit usd=NUMBER"
+        case Status.FAILED | Status.LIMIT:
+            yield f"when that is mended: signoff resume {row.name}"
+        case Status.INTERRUPTED | Status.RUNNING:
+            yield f"go on: signoff resume {row.name}"
+
+
+_EXPLAINED = frozenset(Status) - {Status.WAITING, Status.COMPLETED, Status.INTERRUPTED}
+
+
+def _waiting(report: RunReport) -> Iterator[str]:
+    for request in report.requests[:SHOWN_REQUESTS]:
+        yield ""
+        yield f"#{request['number']} {request['kind']}: {one_line(clean(request['prompt']), 200)}"
+        yield f"   {request['command']}"
+        if request["kind"] == "approval":
+            yield f'   signoff reject {request["number"]} --why "..." --resume'
+    if len(report.requests) > SHOWN_REQUESTS:
+        yield f"and {len(report.requests) - SHOWN_REQUESTS} more: signoff inbox {report.row.name}"
+
+
+def _places(report: RunReport) -> Iterator[tuple[str, Path]]:
+    final = report.folder / "final"
+    if report.row.status in FINAL and final.is_dir():
+        yield "result", final
+    if report.folder.is_dir():
+        yield "files", report.folder
+
+
+def _near(path: Path) -> str:
+    """Returns a path as seen from here, when that is shorter."""
+    try:
+        return str(path.relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)

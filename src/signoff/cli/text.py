@@ -1,0 +1,44 @@
+"""Texts from outside, made fit for a terminal."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import time
+
+# Everything a terminal obeys instead of showing: escape sequences could rewrite what a
+# person believes to be approving. Bidirectional marks can do the same.
+_CONTROL = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|"
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]"
+)
+
+
+def clean(text: object) -> str:
+    """Returns a text without anything a terminal would obey; line breaks and tabs stay."""
+    return _CONTROL.sub("", str(text).replace("\r\n", "\n"))
+
+
+def one_line(text: object, width: int = 0) -> str:
+    """Returns a text on one line, cut to a width when one is given."""
+    flat = " ".join(clean(text).split())
+    return flat if not width or len(flat) <= width else f"{flat[: max(1, width - 1)]}…"
+
+
+def ago(then: float, now: float) -> str:
+    """Returns how long something is past, roughly."""
+    seconds = max(0, int(now - then))
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "m")):
+        if seconds >= size:
+            return f"{seconds // size}{unit} ago"
+    return f"{seconds}s ago"
+
+
+def moment(at: float) -> str:
+    """Returns a time as the clock on the wall shows it."""
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at))
+
+
+def terminal_width() -> int:
+    """Returns how wide the terminal is."""
+    return shutil.get_terminal_size().columns

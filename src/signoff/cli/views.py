@@ -1,0 +1,149 @@
+"""What a person sees of a run while it goes on: nothing, plain lines, or a live picture."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterable
+from types import TracebackType
+from typing import TYPE_CHECKING, Protocol, Self, TextIO
+
+from signoff.cli.output import Output, is_terminal
+from signoff.cli.text import clean
+from signoff.core import events as ev
+from signoff.runtime.narration import Line, Narrator, Weight
+from signoff.runtime.ports import Notice, Progress, Recorded, Retrying
+from signoff.runtime.timeline import Timeline
+
+if TYPE_CHECKING:
+    from signoff.core.workflow import Workflow
+
+
+class View(Protocol):
+    """Watches one run, or several; is entered before they start and left when they rest."""
+
+    timelines: dict[str, Timeline]
+    """The story so far, by run."""
+
+    def notice(self, notice: Notice) -> None:
+        """Takes one notice, quickly."""
+        ...
+
+    def stopping(self) -> None:
+        """Says that the run is being stopped at the person's wish."""
+        ...
+
+    def let_go(self) -> None:
+        """Gives the terminal back at once, from wherever a signal found us."""
+        ...
+
+    def __enter__(self) -> Self:
+        """Begins to show."""
+        ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Ends showing."""
+        ...
+
+
+def choose_view(
+    out: Output,
+    *,
+    workflow: Workflow | None = None,
+    known: dict[str, Timeline] | None = None,
+    several: bool = False,
+) -> View:
+    """Returns the view that fits where stderr leads; `known` is the story before a resume."""
+    if out.quiet:
+        return QuietView(known)
+    if is_terminal(sys.stderr) and not several:
+        from signoff.cli.live import LiveView
+
+        return LiveView(workflow, known, verbose=out.verbose)
+    return PlainView(known, verbose=out.verbose, several=several)
+
+
+class QuietView:
+    """Shows nothing, and still knows the story."""
+
+    def __init__(self, known: dict[str, Timeline] | None = None) -> None:
+        self.timelines = dict(known or {})
+
+    def notice(self, notice: Notice) -> None:
+        """Follows the run."""
+        if isinstance(notice, Recorded):
+            self.timelines.setdefault(notice.run, Timeline()).follow(notice.events)
+
+    def stopping(self) -> None:
+        """Says nothing."""
+
+    def let_go(self) -> None:
+        """Holds nothing."""
+
+    def __enter__(self) -> Self:
+        """Does nothing."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Does nothing."""
+
+
+class PlainView(QuietView):
+    """Tells a run in lines, each with its time: for logs, pipes and simple terminals."""
+
+    def __init__(
+        self,
+        known: dict[str, Timeline] | None = None,
+        *,
+        verbose: bool = False,
+        several: bool = False,
+        stream: TextIO | None = None,
+    ) -> None:
+        super().__init__(known)
+        self._narrators = {run: Narrator(line) for run, line in self.timelines.items()}
+        self._verbose = verbose
+        self._several = several
+        self._stream = stream
+
+    def notice(self, notice: Notice) -> None:
+        """Prints what there is to say."""
+        match notice:
+            case Recorded(run=run, events=events):
+                for line in self._told(run, events):
+                    self._print(line.at, run, line.text)
+            case Retrying(run=run, effect=effect, error=error, seconds=seconds):
+                who = _who(self.timelines.get(run), effect)
+                self._print(time.time(), run, f"{who}: {error}; again in {seconds:.1f}s")
+            case Progress(run=run, step=step, text=text) if self._verbose:
+                for each in clean(text).splitlines():
+                    self._print(time.time(), run, f"{step}| {each}")
+
+    def stopping(self) -> None:
+        """Says that a second ctrl-c is for the impatient."""
+        print("stopping; ctrl-c again quits at once", file=self._stream or sys.stderr)
+
+    def _told(self, run: str, events: Iterable[ev.Event]) -> list[Line]:
+        narrator = self._narrators.setdefault(run, Narrator())
+        self.timelines[run] = narrator.timeline
+        told = [line for event in events for line in narrator.tell(event)]
+        return [line for line in told if self._verbose or line.weight is not Weight.DETAIL]
+
+    def _print(self, at: float, run: str, text: str) -> None:
+        clock = time.strftime("%H:%M:%S", time.localtime(at))
+        whose = f"{run}  " if self._several else ""
+        print(f"{clock}  {whose}{clean(text)}", file=self._stream or sys.stderr, flush=True)
+
+
+def _who(timeline: Timeline | None, effect: str) -> str:
+    running = timeline.running.get(effect) if timeline else None
+    return running.label if running else effect
