@@ -18,7 +18,7 @@ from signoff.core import events as ev
 from signoff.core.codec import decode
 from signoff.core.digest import text_digest
 from signoff.core.outcome import Status
-from signoff.runtime.ports import InboxItem, JournalRow, RunRow, Store
+from signoff.runtime.ports import JournalRow, RunRow, Store
 from signoff.store.rundir.answer_files import archive_file
 from signoff.store.rundir.answers import FileAnswer, FileAnswers, read_answers
 from signoff.store.rundir.disk import Disk, read_plain
@@ -48,7 +48,7 @@ from signoff.store.rundir.questions import question_files, questions_shown
 ROWS_AT_ONCE = 200
 """Commits whose files are held in memory at once while a long run is rebuilt."""
 
-_NOTHING = Seen(VERSION, "", 0.0, "", 0, 0, 0)
+_NOTHING = Seen(VERSION, "", 0.0, "", 0, 0, 0, ())
 _EVERY_STATE = ("open", "answered", "used", "withdrawn")
 
 
@@ -110,12 +110,14 @@ class RunDirectory:
             follower = self._follow(row)
         rows = self._store.journal(row.id, follower.projector.head)
         lines = self._show_files(folder, follower, rows, seen)
-        items, news = self._show_questions(folder, follower)
+        inbox = self._show_questions(folder, follower)
         if not seen.head:
             self._write_definition(folder, row)
             self._point_to_newest()
-        if rows or news or not seen.head:
-            self._show_the_rest(folder, row, follower, lines, items)
+        if (follower.projector.head, inbox) != (seen.head, seen.inbox):
+            self._extend_logs(folder, follower, lines)
+            self._show_end(folder, follower)
+            self._write_state(folder, follower, follower.claim(row, inbox))
         if follower.projector.state.status is Status.RUNNING:
             self._followers[run] = follower
 
@@ -186,14 +188,12 @@ class RunDirectory:
             if _wants(place, data, written[path]):
                 self._disk.put(place, data)
 
-    def _show_questions(
-        self, folder: Path, follower: _Follower
-    ) -> tuple[Sequence[InboxItem], bool]:
-        """Shows what is asked at the moment; the flag says whether that has changed."""
+    def _show_questions(self, folder: Path, follower: _Follower) -> tuple[int, ...]:
+        """Shows what is asked at the moment and returns the numbers of the requests."""
         projector = follower.projector
         waits = projector.asks_people or projector.state.status is Status.WAITING
         if not waits and follower.shown == {}:
-            return (), False
+            return ()
         items = self._store.items(projector.run)
         files = question_files(items, projector.state.iteration, self._store.blob)
         before = questions_shown(folder) if follower.shown is None else follower.shown
@@ -203,27 +203,7 @@ class RunDirectory:
             if before.get(name) != data:
                 self._disk.put(folder / HITL / name, data)
         follower.shown = files
-        return items, before != files
-
-    def _show_the_rest(
-        self,
-        folder: Path,
-        row: RunRow,
-        follower: _Follower,
-        lines: _Lines,
-        items: Sequence[InboxItem],
-    ) -> None:
-        self._extend_logs(folder, follower, lines)
-        state = follower.projector.state
-        resolution = resolution_document(state)
-        if resolution is not None:
-            self._disk.put(folder / RESOLUTION, as_bytes(resolution))
-        else:
-            self._disk.remove(folder / RESOLUTION)
-        seen = follower.claim(row)
-        document = state_document(state, seen, [item.id for item in items])
-        self._disk.put(folder / STATE, as_bytes(document))
-        follower.remember(seen, _signature(folder))
+        return tuple(item.id for item in items)
 
     def _extend_logs(self, folder: Path, follower: _Follower, lines: _Lines) -> None:
         thread, log = b"".join(lines.thread), b"".join(lines.log)
@@ -234,6 +214,18 @@ class RunDirectory:
             raise _Lost
         follower.thread_bytes += len(thread)
         follower.log_bytes += len(log)
+
+    def _show_end(self, folder: Path, follower: _Follower) -> None:
+        resolution = resolution_document(follower.projector.state)
+        if resolution is not None:
+            self._disk.put(folder / RESOLUTION, as_bytes(resolution))
+        else:
+            self._disk.remove(folder / RESOLUTION)
+
+    def _write_state(self, folder: Path, follower: _Follower, claim: Seen) -> None:
+        document = state_document(follower.projector.state, claim)
+        self._disk.put(folder / STATE, as_bytes(document))
+        follower.seen, follower.signature = claim, _signature(folder)
 
     def _write_definition(self, folder: Path, row: RunRow) -> None:
         description = json.loads(self._store.description(row.id))
@@ -287,15 +279,18 @@ class _Follower:
         self.thread_bytes += sum(map(len, page.thread))
         self.log_bytes += sum(map(len, page.log))
 
-    def claim(self, row: RunRow) -> Seen:
-        """Returns what the directory shows once everything is written."""
-        head = self.projector.head
-        sizes = (self.thread_bytes, self.log_bytes)
-        return Seen(VERSION, row.name, row.created_at, self.definition, head, *sizes)
-
-    def remember(self, seen: Seen, signature: Signature | None) -> None:
-        """Keeps what was written last."""
-        self.seen, self.signature = seen, signature
+    def claim(self, row: RunRow, inbox: tuple[int, ...]) -> Seen:
+        """Returns what the directory shows now that everything else is written."""
+        return Seen(
+            version=VERSION,
+            run=row.name,
+            created_at=row.created_at,
+            definition=self.definition,
+            head=self.projector.head,
+            thread_bytes=self.thread_bytes,
+            log_bytes=self.log_bytes,
+            inbox=inbox,
+        )
 
 
 def _look(folder: Path, follower: _Follower | None) -> Seen | None:

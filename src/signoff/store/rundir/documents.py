@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from signoff.core.delta import merged
@@ -30,6 +30,8 @@ class Seen(NamedTuple):
     head: int
     thread_bytes: int
     log_bytes: int
+    inbox: tuple[int, ...]
+    """The open requests it shows; they change without the journal."""
 
     @property
     def sizes(self) -> tuple[int, int]:
@@ -37,7 +39,7 @@ class Seen(NamedTuple):
         return self.thread_bytes, self.log_bytes
 
 
-def state_document(state: RunState, seen: Seen, open_items: Sequence[int]) -> dict[str, Any]:
+def state_document(state: RunState, seen: Seen) -> dict[str, Any]:
     """Returns `state.json`: the head every notation shares, then the rest."""
     return {
         "run": seen.run,
@@ -45,12 +47,12 @@ def state_document(state: RunState, seen: Seen, open_items: Sequence[int]) -> di
         "status": state.status.value,
         "step": state.step,
         "iteration": state.iteration,
-        "awaiting_human": bool(open_items),
+        "awaiting_human": bool(seen.inbox),
         "journal_head": seen.head,
         "reason": state.reason,
         "due_at": _moment(state.due_at),
         "outcome": state.outcome.value if state.outcome else None,
-        "inbox": list(open_items),
+        "inbox": list(seen.inbox),
         "attempt": state.attempt,
         "visits": state.visits,
         "spend": _spend(state.spend),
@@ -84,10 +86,11 @@ def read_seen(data: bytes | None) -> Seen | None:
             head=document["journal_head"],
             thread_bytes=about["thread_bytes"],
             log_bytes=about["log_bytes"],
+            inbox=tuple(document["inbox"]),
         )
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
-    counts = (seen.head, seen.thread_bytes, seen.log_bytes)
+    counts = (seen.version, seen.head, *seen.sizes)
     plausible = type(seen.created_at) in (int, float) and all(type(n) is int for n in counts)
     return seen if plausible and min(counts) >= 0 else None
 

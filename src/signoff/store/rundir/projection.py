@@ -50,9 +50,12 @@ class Projection:
         self._closing = False
         self._due: dict[str, float] = {}
         """When each run that has news is to be written, on the monotonic clock."""
-        self._noticed: dict[str, int] = {}
-        """News heard of each run, as long as some of it is unwritten."""
-        self._written: dict[str, int] = {}
+        self._count = 0
+        """Numbers the news of all runs."""
+        self._unwritten: dict[str, int] = {}
+        """The last news of each run that has some."""
+        self._flushes: list[dict[str, int]] = []
+        """What each caller of `flush` still waits for."""
         self._failures: dict[str, SignoffError] = {}
 
     def notice(self, notice: Notice) -> None:
@@ -63,12 +66,7 @@ class Projection:
         with self._changed:
             if self._closing:
                 return
-            self._noticed[notice.run] = self._noticed.get(notice.run, 0) + 1
-            due = time.monotonic() + (0.0 if rests else self._every)
-            known = self._due.get(notice.run)
-            if known is None or due < known:
-                self._due[notice.run] = due
-                self._changed.notify_all()
+            self._hear_of(notice.run, time.monotonic() + (0.0 if rests else self._every))
             self._start_thread()
 
     def flush(self, run: str | None = None) -> dict[str, SignoffError]:
@@ -77,19 +75,16 @@ class Projection:
         What failed earlier is tried once more.
         """
         with self._changed:
-            for name in self._failures if run is None else self._failures.keys() & {run}:
-                self._noticed[name] = self._noticed.get(name, 0) + 1
-                self._due.setdefault(name, 0.0)
-            wanted = {
-                name: news for name, news in self._noticed.items() if run is None or name == run
-            }
+            for name in () if self._closing else self._in(self._failures, run):
+                self._hear_of(name, 0.0)
+            wanted = {name: self._unwritten[name] for name in self._in(self._unwritten, run)}
             for name in wanted.keys() & self._due.keys():
                 self._due[name] = 0.0
+            self._flushes.append(wanted)
             self._changed.notify_all()
-            self._changed.wait_for(lambda: all(map(self._is_written, wanted, wanted.values())))
-            return {
-                name: error for name, error in self._failures.items() if run is None or name == run
-            }
+            self._changed.wait_for(lambda: not wanted)
+            self._flushes = [other for other in self._flushes if other is not wanted]
+            return {name: self._failures[name] for name in self._in(self._failures, run)}
 
     def close(self) -> None:
         """Writes what is left and ends the thread."""
@@ -100,8 +95,15 @@ class Projection:
         if self._thread is not None:
             self._thread.join()
 
-    def _is_written(self, run: str, news: int) -> bool:
-        return run not in self._noticed or self._written.get(run, 0) >= news
+    def _in(self, runs: Mapping[str, object], run: str | None) -> list[str]:
+        return [name for name in runs if run is None or name == run]
+
+    def _hear_of(self, run: str, due: float) -> None:
+        self._count += 1
+        self._unwritten[run] = self._count
+        if due < self._due.get(run, float("inf")):
+            self._due[run] = due
+            self._changed.notify_all()
 
     def _start_thread(self) -> None:
         if self._thread is None:
@@ -120,20 +122,22 @@ class Projection:
 
     def _next_job(self) -> tuple[str, int] | None:
         with self._changed:
-            while not self._closing:
+            while self._due or not self._closing:
                 run = min(self._due, key=self._due.__getitem__, default=None)
                 wait = None if run is None else self._due[run] - time.monotonic()
-                if run is not None and wait is not None and wait <= 0:
+                if run is not None and wait is not None and (wait <= 0 or self._closing):
                     del self._due[run]
-                    return run, self._noticed[run]
+                    return run, self._unwritten[run]
                 self._changed.wait(wait)
             return None
 
     def _settle(self, run: str, news: int, failure: SignoffError | None) -> None:
         with self._changed:
-            self._written[run] = news
-            if self._noticed[run] == news:
-                del self._noticed[run], self._written[run]
+            if self._unwritten[run] == news:
+                del self._unwritten[run]
+            for wanted in self._flushes:
+                if wanted.get(run, news + 1) <= news:
+                    del wanted[run]
             known = self._failures.pop(run, None)
             if failure is not None:
                 self._failures[run] = failure

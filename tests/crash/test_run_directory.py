@@ -1,0 +1,130 @@
+"""The run directory's writer dies between any two of its writes, and in the middle of an append."""
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from signoff.core import events as ev
+from signoff.core.outcome import Status
+from signoff.core.requests import Question, Response
+from signoff.store.memory import MemoryStore
+from signoff.store.rundir import RunDirectory
+from tests.unit.store.rundir.story import BEGAN, DyingDisk, Killed, Story, tree
+
+Stage = Callable[[Story], object]
+
+
+def answer_the_response(story: Story) -> None:
+    (item,) = story.store.items(story.name)
+    story.answered(item, "by hand")
+
+
+STAGES: list[Stage] = [
+    lambda story: story.begin().ask("ask#1", "first", "one"),
+    lambda story: story.write("final/a.md", "draft").ask("polish#1", "again", "two"),
+    lambda story: story.step("review", artifact="two").write("final/a.md", "better"),
+    lambda story: story.wait(Response("do this by hand")),
+    answer_the_response,
+    lambda story: story.step("draft", iteration=2).ask("ask#1", "second", "three"),
+    lambda story: story.end(Status.BUDGET, "spent"),
+    lambda story: story.commit(ev.RunResumed()).write("final/a.md", "best"),
+    lambda story: story.end(),
+]
+
+
+def writes_in_all(root: Path) -> int:
+    disk = DyingDisk(root, dies_at=-1)
+    story = Story()
+    directory = RunDirectory(root, story.store, disk=disk)
+    for stage in STAGES:
+        stage(story)
+        directory.catch_up(story.name)
+    return disk.done
+
+
+def test_after_a_death_at_any_write_the_next_process_shows_exactly_what_the_journal_says(
+    tmp_path: Path,
+) -> None:
+    """A line that stands there twice, or not at all, makes the whole log worthless."""
+    last = writes_in_all(tmp_path / "undisturbed")
+    assert last > 40
+
+    for dies_at in range(1, last + 1):
+        play(tmp_path / str(dies_at), dies_at)
+
+
+def play(place: Path, dies_at: int) -> None:
+    """Goes through all stages; the first process dies once, a second one takes over."""
+    story = Story()
+    directory = RunDirectory(place / "runs", story.store, disk=DyingDisk(place / "runs", dies_at))
+    deaths = 0
+    for number, stage in enumerate(STAGES):
+        stage(story)
+        try:
+            directory.catch_up(story.name)
+        except Killed:
+            deaths += 1
+            directory = RunDirectory(place / "runs", story.store)
+            directory.catch_up(story.name)
+        fresh = place / f"fresh-{number}"
+        RunDirectory(fresh, story.store).catch_up(story.name)
+        assert tree(place / "runs" / "demo") == tree(fresh / "demo"), (dies_at, number)
+    assert deaths == 1
+
+
+@pytest.mark.parametrize("dies_at", range(1, 12))
+def test_a_death_while_an_old_directory_is_put_aside_loses_neither(
+    tmp_path: Path, dies_at: int
+) -> None:
+    """The old run's files are the user's, and the new run's must not mix with them."""
+    old = Story(created_at=BEGAN).begin().ask("ask#1", "old", "old").step("review")
+    RunDirectory(tmp_path / "runs", old.store).catch_up("demo")
+    before = tree(tmp_path / "runs" / "demo")
+    new = Story(created_at=BEGAN + 1000).begin().ask("ask#1", "new", "new")
+    try:
+        disk = DyingDisk(tmp_path / "runs", dies_at)
+        RunDirectory(tmp_path / "runs", new.store, disk=disk).catch_up("demo")
+    except Killed:
+        RunDirectory(tmp_path / "runs", new.store).catch_up("demo")
+
+    (aside,) = (tmp_path / "runs").glob("demo.old-*")
+    assert tree(aside) == before
+    RunDirectory(tmp_path / "fresh", new.store).catch_up("demo")
+    assert tree(tmp_path / "runs" / "demo") == tree(tmp_path / "fresh" / "demo")
+
+
+def test_several_writers_at_once_leave_a_directory_that_is_right_after_the_last(
+    tmp_path: Path,
+) -> None:
+    """The runner, `show` in another window and a web page all catch up at the same time."""
+    store = MemoryStore()
+    story = Story(store).begin()
+    done = threading.Event()
+    failures: list[BaseException] = []
+
+    def keep_catching_up() -> None:
+        directory = RunDirectory(tmp_path / "runs", store)
+        try:
+            while not done.is_set():
+                directory.catch_up("demo")
+        except BaseException as error:
+            failures.append(error)
+            raise
+
+    writers = [threading.Thread(target=keep_catching_up) for _ in range(3)]
+    for writer in writers:
+        writer.start()
+    for n in range(60):
+        story.ask(f"ask{n}#1", f"prompt {n}", f"reply {n}").write("final/a.md", f"draft {n}")
+        if n % 20 == 10:
+            story.answered(story.wait(Question("ok?"), f"wait{n}#1"), "yes")
+    done.set()
+    for writer in writers:
+        writer.join()
+
+    assert failures == []
+    RunDirectory(tmp_path / "runs", store).catch_up("demo")
+    RunDirectory(tmp_path / "fresh", store).catch_up("demo")
+    assert tree(tmp_path / "runs" / "demo") == tree(tmp_path / "fresh" / "demo")

@@ -1,0 +1,327 @@
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from signoff.core.requests import Approval, Choice, Option, Question, Request, Response
+from signoff.runtime.ports import InboxItem
+from signoff.store.rundir import FileAnswers, RunDirectory
+from signoff.store.rundir.questions import PLACEHOLDER
+from tests.unit.store.rundir.story import Story, document
+
+
+class Desk:
+    """A run that asks, and a person who answers by file."""
+
+    def __init__(self, root: Path, *requests: Request) -> None:
+        self.story = Story().begin()
+        self.items = [self.ask(request, n) for n, request in enumerate(requests)]
+        self.directory = RunDirectory(root, self.story.store)
+        self.directory.catch_up("demo")
+        self.hitl = root / "demo" / "hitl"
+
+    def ask(self, request: Request, n: int) -> InboxItem:
+        return self.story.wait(request, f"wait{n}#1")
+
+    def put(self, name: str, content: Any) -> Path:
+        text = content if isinstance(content, str) else json.dumps(content)
+        path = self.hitl / name
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    def take(self) -> FileAnswers:
+        return self.directory.take_answers("demo")
+
+    def values(self) -> dict[int, Any]:
+        return {answer.number: answer.value for answer in self.take().answers}
+
+
+def answers(*pairs: tuple[str, Any]) -> dict[str, Any]:
+    return {"answers": [{"question_id": name, "answer": answer} for name, answer in pairs]}
+
+
+def test_answers_are_matched_by_the_authors_name_and_by_number(tmp_path: Path) -> None:
+    """Both stand in questions.json; a person uses the one at hand."""
+    desk = Desk(tmp_path, Question("Title?", question_id="title"), Question("Tone?"))
+    desk.put("answers.json", answers(("title", "Tea"), ("2", "calm")))
+
+    assert desk.values() == {1: "Tea", 2: "calm"}
+
+
+@pytest.mark.parametrize(
+    "content", [{"title": "Tea"}, {"answers": {"title": "Tea"}}, {"#1": "Tea"}]
+)
+def test_a_plain_mapping_is_understood_too(tmp_path: Path, content: Any) -> None:
+    """It is what most people would write without looking."""
+    desk = Desk(tmp_path, Question("Title?", question_id="title"))
+    desk.put("answers.json", content)
+
+    assert desk.values() == {1: "Tea"}
+
+
+def test_the_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+    """Editors on Windows write one, and nobody sees it."""
+    desk = Desk(tmp_path, Question("Title?"))
+    desk.put("answers.json", "\ufeff" + json.dumps({"1": "Tea"}))
+
+    assert desk.values() == {1: "Tea"}
+
+
+@pytest.mark.parametrize("said", ["", "   \n", "{", '{"answers": [', "null", "[]", "7", '"Tea"'])
+def test_a_file_that_is_not_finished_is_no_answer_and_no_error(tmp_path: Path, said: str) -> None:
+    """An editor saves half a file; the run waits on, and says what it saw."""
+    desk = Desk(tmp_path, Question("Title?"))
+    desk.put("answers.json", said)
+
+    taken = desk.take()
+
+    assert taken.answers == ()
+    assert len(taken.warnings) == 1
+    assert taken.warnings[0].startswith("hitl/answers.json: ")
+
+
+def test_the_example_copied_unchanged_is_no_answer(tmp_path: Path) -> None:
+    """questions.json shows a form to fill in; sent back empty it must approve nothing."""
+    desk = Desk(tmp_path, Question("Title?"))
+    example = document(desk.hitl / "questions.json")["answer_format"]
+    desk.put("answers.json", example)
+    assert PLACEHOLDER in json.dumps(example)
+
+    taken = desk.take()
+
+    assert taken.answers == ()
+    assert taken.warnings == ("hitl/answers.json: '1' has no answer yet",)
+
+
+def test_an_unknown_name_lists_the_right_ones(tmp_path: Path) -> None:
+    """A typing error would otherwise look like a run that does not listen."""
+    desk = Desk(tmp_path, Question("Title?", question_id="title"), Question("Tone?"))
+    desk.put("answers.json", answers(("titel", "Tea"), ("2", "calm")))
+
+    taken = desk.take()
+
+    assert [answer.number for answer in taken.answers] == [2]
+    assert taken.warnings == (
+        "hitl/answers.json: no open request is called 'titel'; open are: title, 2",
+    )
+
+
+def test_a_name_that_stands_for_several_requests_is_not_guessed(tmp_path: Path) -> None:
+    """In a fan-out many items ask under one name; the wrong one would be answered."""
+    desk = Desk(tmp_path, *[Question("Ok?", question_id="ok")] * 2)
+    desk.put("answers.json", {"ok": "yes"})
+
+    taken = desk.take()
+
+    assert taken.answers == ()
+    assert "use a number: 1, 2" in taken.warnings[0]
+
+
+def test_a_choice_may_carry_a_reason(tmp_path: Path) -> None:
+    """Some options need an explanation, which reaches the next prompt."""
+    desk = Desk(tmp_path, Choice("How?", [Option("revise", requires_input=True), "stop"]))
+    entry = {"question_id": "1", "answer": "revise", "text": "too long"}
+    desk.put("answers.json", {"answers": [entry]})
+
+    (answer,) = desk.take().answers
+
+    assert (answer.value, answer.text) == ("revise", "too long")
+
+
+@pytest.mark.parametrize(
+    ("said", "value"),
+    [(True, True), ("approve", True), (" Yes ", True), (False, False), ("reject", False)],
+)
+def test_an_approval_is_a_plain_yes_or_no(tmp_path: Path, said: Any, value: bool) -> None:
+    """The inbox takes nothing else as an approval."""
+    desk = Desk(tmp_path, Approval("Ok?", "text"))
+    desk.put("answers.json", answers(("1", said)))
+
+    assert desk.values() == {1: value}
+
+
+@pytest.mark.parametrize("said", ["maybe", "yes, but", 1, ["yes"]])
+def test_anything_else_is_not_taken_for_an_approval(tmp_path: Path, said: Any) -> None:
+    """Fail closed: the inbox refuses a text where a yes or no is wanted."""
+    desk = Desk(tmp_path, Approval("Ok?", "text"))
+    desk.put("answers.json", answers(("1", said)))
+
+    assert isinstance(desk.values()[1], str)
+
+
+def test_an_approval_by_name_must_say_what_it_approves(tmp_path: Path) -> None:
+    """By the time the file is read, the name may stand for a text nobody has seen."""
+    desk = Desk(tmp_path, Approval("Ok?", "text", question_id="plan"))
+    desk.put("answers.json", answers(("plan", True)))
+    refused = desk.take()
+    assert refused.answers == ()
+    assert "use the number 1" in refused.warnings[0]
+
+    entry = {"question_id": "plan", "answer": True, "digest": "what I saw"}
+    desk.put("answers.json", {"answers": [entry]})
+
+    (answer,) = desk.take().answers
+    assert answer.digest == "what I saw"
+
+
+def test_a_number_names_exactly_what_was_shown(tmp_path: Path) -> None:
+    """A request never changes under its number, so its own digest stands for it."""
+    desk = Desk(tmp_path, Approval("Ok?", "text"))
+    desk.put("answers.json", answers(("1", True)))
+
+    (answer,) = desk.take().answers
+
+    assert answer.digest == desk.items[0].digest
+
+
+def test_answers_that_are_no_text_become_text(tmp_path: Path) -> None:
+    """`"answer": 2` picks the second option; an object answers a request for JSON."""
+    desk = Desk(tmp_path, Question("Which?", ["a", "b"]), Response("Work", {"type": "object"}))
+    desk.put("answers.json", answers(("1", 2), ("2", {"ok": True})))
+
+    assert desk.values() == {1: "2", 2: '{"ok": true}'}
+
+
+def test_a_response_beside_its_prompt_is_taken_to_the_letter(tmp_path: Path) -> None:
+    """Manual work is a text of its own; trimming it could break what it is."""
+    desk = Desk(tmp_path, Response("Write it."))
+    desk.put("1-response.md", "  # Title\n\ntext\n")
+
+    assert desk.values() == {1: "  # Title\n\ntext\n"}
+
+
+def test_a_decision_in_a_response_file_is_its_first_line(tmp_path: Path) -> None:
+    """A person explains a rejection below it; the reason must not become the answer."""
+    desk = Desk(tmp_path, Approval("Ok?", "text"), Question("How?", ["go", "stop"]))
+    desk.put("1-response.md", "reject\n\ntoo long\n")
+    desk.put("2-response.md", "go\n")
+
+    taken = desk.take().answers
+
+    assert [(a.value, a.text) for a in taken] == [(False, "too long"), ("go", "")]
+
+
+def test_of_two_answers_to_one_request_the_first_counts_and_the_other_is_named(
+    tmp_path: Path,
+) -> None:
+    """Two people may answer at the same time; both should know what happened."""
+    desk = Desk(tmp_path, Question("Title?"))
+    desk.put("answers.json", {"1": "Tea"})
+    desk.put("1-response.md", "Coffee")
+
+    taken = desk.take()
+
+    assert [answer.value for answer in taken.answers] == ["Tea"]
+    assert taken.warnings == (
+        "hitl/1-response.md: request 1 is answered in answers.json, which counts",
+    )
+
+
+@pytest.mark.parametrize(
+    "name", ["1-response.md.swp", "response.md", "x-response.md", "1-prompt.md"]
+)
+def test_other_files_are_not_looked_at(tmp_path: Path, name: str) -> None:
+    """Editors leave all kinds of files beside the one being written."""
+    desk = Desk(tmp_path, Response("Work"))
+    desk.put(name, "text")
+
+    assert desk.take() == FileAnswers()
+
+
+def test_a_pipe_a_link_or_a_binary_is_reported_and_not_read(tmp_path: Path) -> None:
+    """A pipe would hang the run, a link could carry a secret into a prompt."""
+    desk = Desk(tmp_path, *[Response("Work")] * 3)
+    secret = tmp_path / "secret"
+    secret.write_text("password")
+    (desk.hitl / "1-response.md").symlink_to(secret)
+    os.mkfifo(desk.hitl / "2-response.md")
+    (desk.hitl / "3-response.md").write_bytes(b"\xff\xfe\x00")
+
+    taken = desk.take()
+
+    assert taken.answers == ()
+    assert len(taken.warnings) == 3
+
+
+def test_a_used_file_is_archived_under_a_name_that_is_never_read(tmp_path: Path) -> None:
+    """Answered twice, a later question of the same name would get an old answer."""
+    desk = Desk(tmp_path, Question("Title?"), Response("Work"))
+    desk.put("answers.json", {"1": "Tea"})
+    desk.put("2-response.md", "done")
+    taken = desk.take().answers
+
+    archived = [desk.directory.archive(answer) for answer in taken]
+
+    first, second = (answer.file.token for answer in taken)
+    assert [path.name for path in archived if path] == [
+        f"answers_{first}.processed.json",
+        f"2-response.{second}.processed.md",
+    ]
+    assert desk.take() == FileAnswers()
+    assert all(path.exists() for path in archived if path)
+
+
+def test_one_file_with_several_answers_is_archived_once(tmp_path: Path) -> None:
+    """Archiving answer by answer must not fail on the second."""
+    desk = Desk(tmp_path, Question("a?"), Question("b?"))
+    desk.put("answers.json", {"1": "x", "2": "y"})
+    taken = desk.take().answers
+
+    archived = [desk.directory.archive(answer) for answer in taken]
+
+    assert [path is not None for path in archived] == [True, False]
+
+
+def test_a_file_changed_after_it_was_read_is_not_archived(tmp_path: Path) -> None:
+    """What a person has just written would vanish unread."""
+    desk = Desk(tmp_path, Question("Title?"))
+    desk.put("answers.json", {"1": "Tea"})
+    (answer,) = desk.take().answers
+    desk.put("answers.json", {"1": "Coffee"})
+
+    archived = desk.directory.archive(answer)
+
+    assert archived is None
+    assert desk.values() == {1: "Coffee"}
+
+
+def test_a_crash_before_archiving_does_not_let_the_file_answer_the_next_question(
+    tmp_path: Path,
+) -> None:
+    """A loop asks `escalate` again in the next round; the old file must not answer that."""
+    desk = Desk(tmp_path, Question("Go on?", question_id="escalate"))
+    desk.put("answers.json", {"escalate": "yes"})
+    (answer,) = desk.take().answers
+    desk.story.answer(desk.items[0], answer.value, by=f"ann ({answer.by})")
+    desk.ask(Question("And now?", question_id="escalate"), 1)
+
+    taken = desk.take()
+
+    assert taken.answers == ()
+    assert [path.name for path in desk.hitl.iterdir() if "answers" in path.name] == [
+        f"answers_{answer.file.token}.processed.json"
+    ]
+
+
+def test_the_same_words_given_again_are_a_new_answer(tmp_path: Path) -> None:
+    """`yes` to the second question is as good as to the first."""
+    desk = Desk(tmp_path, Question("Go on?", question_id="escalate"))
+    path = desk.put("answers.json", {"escalate": "yes"})
+    (answer,) = desk.take().answers
+    desk.story.answer(desk.items[0], answer.value, by=answer.by)
+    desk.directory.archive(answer)
+    desk.ask(Question("And now?", question_id="escalate"), 1)
+
+    desk.put("answers.json", {"escalate": "yes"})
+    os.utime(path, (2_000_000_000, 2_000_000_000))
+
+    assert desk.values() == {2: "yes"}
+
+
+def test_a_run_without_a_directory_has_no_answers(tmp_path: Path) -> None:
+    """Most runs are never answered by file."""
+    story = Story().begin()
+
+    assert RunDirectory(tmp_path, story.store).take_answers("demo") == FileAnswers()

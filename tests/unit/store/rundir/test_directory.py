@@ -1,0 +1,661 @@
+import json
+import stat
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from signoff.core import events as ev
+from signoff.core.effects import EffectId, Kind
+from signoff.core.outcome import Outcome, Status
+from signoff.core.requests import Approval, Question, Response
+from signoff.errors import UnknownName, UnsafePath, WriteFailed
+from signoff.store.memory import MemoryStore
+from signoff.store.rundir import Asked, RunDirectory, RunFiles
+from tests.unit.store.rundir.story import BEGAN, DyingDisk, Story, asked, document, tree
+
+NEVER = 10**9
+
+
+@pytest.fixture
+def story() -> Story:
+    return Story()
+
+
+@pytest.fixture
+def directory(tmp_path: Path, story: Story) -> RunDirectory:
+    return RunDirectory(tmp_path, story.store)
+
+
+def rebuilt(story: Story, place: Path) -> dict[str, bytes]:
+    """What the directory looks like when it is made from nothing."""
+    RunDirectory(place, story.store).catch_up(story.name)
+    return tree(place / story.name)
+
+
+# What is shown
+
+
+def test_state_begins_with_the_head_every_notation_shares(
+    tmp_path: Path, story: Story, directory: RunDirectory
+) -> None:
+    """Scripts read these fields whatever the workflow was written in."""
+    story.begin(topic="tea").ask("ask#1", "write", "text").step("review", artifact="text")
+
+    directory.catch_up("demo")
+
+    state = document(tmp_path / "demo" / "state.json")
+    head = ["run", "workflow", "status", "step", "iteration", "awaiting_human", "journal_head"]
+    assert list(state)[:7] == head
+    assert [state[key] for key in head] == ["demo", "essay", "running", "review", 1, False, 4]
+    assert state["state"] == {"artifact": "text"}
+    assert state["params"] == {"topic": "tea"}
+    assert state["visits"] == {"draft": 1, "review": 1}
+    assert state["outcome"] == "ok"
+    assert state["spend"] == {"calls": 1, "tokens": None, "usd": None, "seconds": 3.0}
+
+
+def test_a_step_waiting_at_its_gate_shows_what_it_made(
+    tmp_path: Path, story: Story, directory: RunDirectory
+) -> None:
+    """Whoever decides at the gate has to see what would be approved."""
+    story.begin().commit(ev.StepWorked(Outcome.OK, {"set": {"artifact": "new"}}))
+
+    directory.catch_up("demo")
+
+    assert document(tmp_path / "demo" / "state.json")["state"] == {"artifact": "new"}
+
+
+def test_prompts_and_replies_stand_in_the_folder_of_their_iteration(
+    tmp_path: Path, story: Story, directory: RunDirectory
+) -> None:
+    """The first question after a bad result is what the agent was asked and what it said."""
+    long = "reply " * 2000
+    story.begin().ask("ask#1", "first", "one").step("draft", iteration=2).ask("ask#1", "next", long)
+
+    directory.catch_up("demo")
+
+    files = tree(tmp_path / "demo" / "iterations")
+    assert files == {
+        "1/prompt_draft_claude.txt": b"first",
+        "1/reply_draft_claude.txt": b"one",
+        "2/prompt_draft_claude.txt": b"next",
+        "2/reply_draft_claude.txt": long.encode(),
+    }
+
+
+def test_a_system_prompt_stands_above_the_prompt(
+    tmp_path: Path, story: Story, directory: RunDirectory
+) -> None:
+    """Half of what an agent was told would be missing otherwise."""
+    payload = {"agent": "claude", "prompt": "write", "system": "be brief"}
+    story.begin().commit(ev.EffectStarted(EffectId("ask#1"), Kind.ASK, "x", payload))
+
+    directory.catch_up("demo")
+
+    prompt = tmp_path / "demo" / "iterations" / "1" / "prompt_draft_claude.txt"
+    assert prompt.read_text() == "[system]\nbe brief\n\n[prompt]\nwrite"
+
+
+def test_a_call_made_again_after_a_crash_keeps_its_prompt_and_gets_its_reply(
+    tmp_path: Path, story: Story, directory: RunDirectory
+) -> None:
+    """Later attempts do not repeat what is asked; the files must not become empty for it."""
+    story.begin().commit(asked("ask#1", "write")).commit(asked("ask#1", "write", attempt=2))
+    story.commit(ev.EffectFinished(EffectId("ask#1"), {"text": "done"}))
+
+    directory.catch_up("demo")
+
+    assert tree(tmp_path / "demo" / "iterations" / "1") == {
+        "prompt_draft_claude.txt": b"write",
+        "reply_draft_claude.txt": b"done",
+    }
+
+
+def test_every_finished_step_and_effect_is_one_line_of_the_thread(
+    tmp_path: Path, story: Story, directory: RunDirectory
+) -> None:
+    """Programs follow a run by this file alone."""
+    command = ev.EffectStarted(EffectId("tests#1"), Kind.COMMAND, "x", {"argv": ["pytest", "-q"]})
+    story.begin().ask("ask#1", "write", "text").commit(command)
+    story.commit(ev.EffectFinished(EffectId("tests#1"), {"code": 1, "stdout": "", "stderr": ""}))
+    story.commit(asked("again#1", "more"))
+    fault = {"type": "AgentAuth", "message": "not logged in"}
+    story.commit(ev.EffectFinished(EffectId("again#1"), error=fault))
+    story.commit(ev.EffectFinished(EffectId("now#1"), 1.5)).step("review")
+
+    directory.catch_up("demo")
+
+    lines = [json.loads(x) for x in (tmp_path / "demo" / "thread.jsonl").read_text().splitlines()]
+    assert [(x["kind"], x["outcome"]) for x in lines] == [
+        ("ask", "ok"),
+        ("command", "ok"),
+        ("ask", "error"),
+        ("step", "ok"),
+    ]
+    ask, command_line, failed, step = lines
+    assert {x["step_name"] for x in lines} == {"draft"}
+    assert {x["phase"] for x in lines} == {"generate"}
+    assert ask["ts"] == "2023-11-14T22:13:22.000Z"
+    assert (ask["agent"], ask["seconds"], ask["usage"]) == ("claude", 1.0, {"tokens_in": 5})
+    assert (tmp_path / "demo" / ask["reply_file"]).read_text() == "text"
+    assert (command_line["command"], command_line["code"]) == (["pytest", "-q"], 1)
+    assert (failed["error_type"], failed["error"]) == ("AgentAuth", "not logged in")
+    assert "reply_file" not in failed
+    assert (step["to"], step["visit"]) == ("review", 1)
+    assert len({x["id"] for x in lines}) == 4
+
+
+def test_the_live_log_tells_the_run_in_words(
+    tmp_path: Path, story: Story, directory: RunDirectory
+) -> None:
+    """`tail -f` is the simplest way of watching a run."""
+    story.begin().ask("ask#1", "write", "text").end(reason="done")
+
+    directory.catch_up("demo")
+
+    log = (tmp_path / "demo" / "live.log").read_text()
+    assert "draft: asks claude" in log
+    assert log.splitlines()[-1] == "2023-11-14T22:13:23.000Z  completed: done"
+
+
+def test_the_frozen_definition_stands_beside_the_run(
+    tmp_path: Path, story: Story, directory: RunDirectory
+) -> None:
+    """What a run did can only be understood with the rules it ran by."""
+    story.begin()
+
+    directory.catch_up("demo")
+
+    assert document(tmp_path / "demo" / "definition.json")["name"] == "essay"
+
+
+def test_an_ended_run_says_how_it_ended_and_a_resumed_one_no_longer_does(
+    tmp_path: Path, story: Story, directory: RunDirectory
+) -> None:
+    """A run at its budget can be resumed; a resolution left there would be a lie."""
+    resolution = tmp_path / "demo" / "resolution.json"
+    story.begin().ask("ask#1", "a", "b").end(Status.BUDGET, "$5 spent")
+    directory.catch_up("demo")
+    assert document(resolution) == {
+        "timestamp": "2023-11-14T22:13:23.000Z",
+        "reason": "$5 spent",
+        "final_turn": 1,
+        "summary": "budget at step 'draft' after 1 iteration and 1 call",
+        "status": "budget",
+    }
+
+    story.commit(ev.RunResumed())
+    directory.catch_up("demo")
+
+    assert not resolution.exists()
+
+
+@pytest.mark.parametrize("status", [Status.WAITING, Status.PARKED, Status.INTERRUPTED])
+def test_a_run_that_only_rests_has_no_resolution(
+    tmp_path: Path, story: Story, directory: RunDirectory, status: Status
+) -> None:
+    """`test -f resolution.json` is how scripts see that a run is over."""
+    story.begin().end(status)
+
+    directory.catch_up("demo")
+
+    assert not (tmp_path / "demo" / "resolution.json").exists()
+
+
+def test_everything_is_for_its_owner_only(
+    tmp_path: Path, story: Story, directory: RunDirectory
+) -> None:
+    """Prompts may hold what no other user of the machine should see."""
+    story.begin().ask("ask#1", "a", "b").wait(Response("work"))
+
+    directory.catch_up("demo")
+
+    modes = {stat.S_IMODE(p.lstat().st_mode) for p in (tmp_path / "demo").rglob("*")}
+    assert modes == {0o700, 0o600}
+
+
+def test_latest_leads_to_the_newest_run_even_when_an_old_one_is_rebuilt(tmp_path: Path) -> None:
+    """`runs/latest` must not jump back because somebody looked at an old run."""
+    store = MemoryStore()
+    Story(store, "old").begin()
+    Story(store, "new").begin()
+    directory = RunDirectory(tmp_path, store)
+    directory.catch_up("new")
+
+    directory.catch_up("old")
+
+    assert document(tmp_path / "latest" / "state.json")["run"] == "new"
+
+
+def test_a_notation_names_the_files_as_its_users_know_them(tmp_path: Path) -> None:
+    """Somebody with the notation's own documentation in hand looks for its names."""
+
+    class Phased:
+        def prompt(self, asked: Asked) -> str:
+            return f"iteration-{asked.iteration}/{asked.phase}-prompt.md"
+
+        def reply(self, asked: Asked) -> str:
+            return f"iteration-{asked.iteration}/{asked.phase}-response.md"
+
+    story = Story(notation="profiles").begin().ask("ask#1", "a", "b")
+
+    RunDirectory(tmp_path, story.store, layouts={"profiles": Phased()}).catch_up("demo")
+
+    assert (tmp_path / "demo" / "iteration-1" / "generate-response.md").read_text() == "b"
+
+
+def test_half_a_character_from_a_model_stops_nothing(
+    tmp_path: Path, story: Story, directory: RunDirectory
+) -> None:
+    """A reply cut in the middle of an emoji is no text; the directory shows it all the same."""
+    story.begin().ask("ask#1", "a", "cut \ud83d").step("review", artifact="cut \ud83d")
+
+    directory.catch_up("demo")
+
+    assert document(tmp_path / "demo" / "state.json")["state"] == {"artifact": "cut \ud83d"}
+
+
+# Catching up
+
+
+def test_catching_up_in_small_steps_gives_the_same_bytes_as_all_at_once(
+    tmp_path: Path, story: Story, directory: RunDirectory
+) -> None:
+    """What a directory shows must not depend on when somebody happened to look."""
+    story.begin()
+    directory.catch_up("demo")
+    story.ask("ask#1", "first", "one")
+    directory.catch_up("demo")
+    story.write("final/a.md", "draft").step("review", artifact="one").write("final/a.md", "better")
+    directory.catch_up("demo")
+    story.answered(story.wait(Question("ok?")), "yes")
+    directory.catch_up("demo")
+    story.end()
+    directory.catch_up("demo")
+
+    assert tree(tmp_path / "demo") == rebuilt(story, tmp_path / "elsewhere")
+
+
+def test_catching_up_twice_changes_nothing(
+    tmp_path: Path, story: Story, directory: RunDirectory
+) -> None:
+    """Every command that shows a run may do so; none may disturb a file another one reads."""
+    story.begin().ask("ask#1", "a", "b").wait(Question("ok?"))
+    directory.catch_up("demo")
+    before = {p: p.stat().st_mtime_ns for p in (tmp_path / "demo").rglob("*")}
+
+    directory.catch_up("demo")
+    RunDirectory(tmp_path, story.store).catch_up("demo")
+
+    assert {p: p.stat().st_mtime_ns for p in (tmp_path / "demo").rglob("*")} == before
+
+
+def test_only_new_commits_are_written(tmp_path: Path, story: Story) -> None:
+    """A run of thousands of steps would otherwise grow slower with each."""
+    disk = DyingDisk(tmp_path, NEVER)
+    directory = RunDirectory(tmp_path, story.store, disk=disk)
+    story.begin()
+    for n in range(50):
+        story.ask(f"ask{n}#1", "a", "b")
+    directory.catch_up("demo")
+    before = disk.done
+
+    story.ask("one-more#1", "a", "b")
+    directory.catch_up("demo")
+
+    # A prompt, a reply, two logs, no resolution, the state.
+    assert disk.done - before == 6
+
+
+def test_a_second_process_goes_on_where_the_first_one_was(tmp_path: Path, story: Story) -> None:
+    """A run is started in one process, answered in a second and resumed in a third."""
+    first, second = (RunDirectory(tmp_path, story.store) for _ in range(2))
+    story.begin().ask("ask#1", "a", "b")
+    first.catch_up("demo")
+    story.step("review")
+    second.catch_up("demo")
+    story.ask("ask#1", "c", "d")
+
+    first.catch_up("demo")
+
+    assert tree(tmp_path / "demo") == rebuilt(story, tmp_path / "elsewhere")
+
+
+@pytest.mark.parametrize(
+    "damage", [b"", b"{", b"[]", b'{"run": "demo"}', b"\xff\xfe", b"[" * 100_000]
+)
+def test_a_damaged_state_file_is_rebuilt_from_the_journal(
+    tmp_path: Path, story: Story, directory: RunDirectory, damage: bytes
+) -> None:
+    """A file somebody edited, or a disk damaged, must not lose or double anything."""
+    story.begin().ask("ask#1", "a", "b")
+    directory.catch_up("demo")
+    (tmp_path / "demo" / "state.json").write_bytes(damage)
+
+    directory.catch_up("demo")
+
+    assert tree(tmp_path / "demo") == rebuilt(story, tmp_path / "elsewhere")
+
+
+@pytest.mark.parametrize("field", ["journal_head", "thread_bytes", "log_bytes", "version"])
+@pytest.mark.parametrize("value", [-1, 10**9, True, "7", None])
+def test_a_forged_state_file_is_not_believed(
+    tmp_path: Path, story: Story, directory: RunDirectory, field: str, value: object
+) -> None:
+    """Offsets taken on trust would tear holes into the logs."""
+    story.begin().ask("ask#1", "a", "b")
+    directory.catch_up("demo")
+    state = document(tmp_path / "demo" / "state.json")
+    (state if field in state else state["projection"])[field] = value
+    (tmp_path / "demo" / "state.json").write_text(json.dumps(state))
+
+    directory.catch_up("demo")
+
+    assert tree(tmp_path / "demo") == rebuilt(story, tmp_path / "elsewhere")
+
+
+def test_a_lost_directory_is_rebuilt_while_the_run_goes_on(
+    tmp_path: Path, story: Story, directory: RunDirectory
+) -> None:
+    """Deleting runs/ to make room must cost nothing but the files."""
+    story.begin().ask("ask#1", "a", "b").write("final/a.md", "text")
+    directory.catch_up("demo")
+    (tmp_path / "demo").rename(tmp_path / "gone")
+    story.step("review")
+
+    directory.catch_up("demo")
+
+    assert tree(tmp_path / "demo") == rebuilt(story, tmp_path / "elsewhere")
+
+
+@pytest.mark.parametrize("name", ["thread.jsonl", "live.log"])
+@pytest.mark.parametrize("how", ["emptied", "deleted"])
+def test_a_log_that_lost_lines_is_rebuilt(
+    tmp_path: Path, story: Story, directory: RunDirectory, name: str, how: str
+) -> None:
+    """Lines appended to half a log would look like the whole story."""
+    story.begin().ask("ask#1", "a", "b")
+    directory.catch_up("demo")
+    log = tmp_path / "demo" / name
+    log.write_bytes(b"") if how == "emptied" else log.unlink()
+    story.step("review")
+
+    directory.catch_up("demo")
+
+    assert tree(tmp_path / "demo") == rebuilt(story, tmp_path / "elsewhere")
+
+
+def test_a_log_written_in_other_words_is_rebuilt(
+    tmp_path: Path, story: Story, directory: RunDirectory
+) -> None:
+    """After an upgrade that changed a line, new lines must not be cut into old ones."""
+    story.begin().ask("ask#1", "a", "b")
+    directory.catch_up("demo")
+    log = tmp_path / "demo" / "live.log"
+    log.write_bytes(b"in the words of an earlier version\n" * 20)
+    state = document(tmp_path / "demo" / "state.json")
+    state["projection"]["log_bytes"] = log.stat().st_size
+    (tmp_path / "demo" / "state.json").write_text(json.dumps(state))
+    story.step("review")
+
+    RunDirectory(tmp_path, story.store).catch_up("demo")
+
+    assert tree(tmp_path / "demo") == rebuilt(story, tmp_path / "elsewhere")
+
+
+def test_a_prompt_that_a_power_cut_emptied_is_mended(
+    tmp_path: Path, story: Story, directory: RunDirectory
+) -> None:
+    """These files are not forced to the disk, so somebody has to look after them."""
+    story.begin().ask("ask#1", "prompt", "reply").write("final/a.md", "text")
+    directory.catch_up("demo")
+    prompt = tmp_path / "demo" / "iterations" / "1" / "prompt_draft_claude.txt"
+    prompt.write_bytes(b"")
+    (tmp_path / "demo" / "final" / "a.md").unlink()
+
+    RunDirectory(tmp_path, story.store).catch_up("demo")
+
+    assert prompt.read_text() == "prompt"
+    assert (tmp_path / "demo" / "final" / "a.md").read_text() == "text"
+
+
+def test_a_changed_definition_is_shown_after_it_was_adopted(
+    tmp_path: Path, story: Story, directory: RunDirectory
+) -> None:
+    """The rules beside a run must be the ones it goes on with."""
+    story.begin()
+    directory.catch_up("demo")
+    steps = [{"id": "draft", "phase": "plan"}]
+    description = json.dumps({"name": "changed", "notation": "python", "steps": steps})
+    story.store.adopt(story.store.row("demo").id, "e" * 64, description)
+    story.commit(ev.DefinitionAdopted("e" * 64)).ask("ask#1", "a", "b")
+
+    directory.catch_up("demo")
+
+    assert document(tmp_path / "demo" / "definition.json")["name"] == "changed"
+    assert tree(tmp_path / "demo") == rebuilt(story, tmp_path / "elsewhere")
+
+
+def test_the_directory_of_an_earlier_run_of_the_same_name_is_put_aside(tmp_path: Path) -> None:
+    """With a new database, old answers and old artifacts must not pass for new ones."""
+    old = Story(created_at=BEGAN).begin().ask("ask#1", "old", "old")
+    RunDirectory(tmp_path, old.store).catch_up("demo")
+    (tmp_path / "demo" / "hitl").mkdir()
+    (tmp_path / "demo" / "hitl" / "answers.json").write_text("{}")
+    new = Story(created_at=BEGAN + 1000).begin()
+
+    RunDirectory(tmp_path, new.store).catch_up("demo")
+
+    assert tree(tmp_path / "demo") == rebuilt(new, tmp_path / "elsewhere")
+    (aside,) = tmp_path.glob("demo.old-*")
+    assert (aside / "hitl" / "answers.json").exists()
+
+
+def test_what_stood_in_the_folder_before_the_run_stays(
+    tmp_path: Path, story: Story, directory: RunDirectory
+) -> None:
+    """People prepare goals and constraints in the run's folder before they start it."""
+    (tmp_path / "demo").mkdir()
+    (tmp_path / "demo" / "goal.yaml").write_text("goal: tea")
+    story.begin()
+
+    directory.catch_up("demo")
+
+    assert (tmp_path / "demo" / "goal.yaml").read_text() == "goal: tea"
+
+
+def test_a_directory_ahead_of_a_restored_database_is_rebuilt(tmp_path: Path) -> None:
+    """After a backup is restored, the files must not show what no longer happened."""
+    ahead = Story().begin().ask("ask#1", "a", "b").step("review")
+    RunDirectory(tmp_path, ahead.store).catch_up("demo")
+    restored = Story().begin()
+
+    RunDirectory(tmp_path, restored.store).catch_up("demo")
+
+    assert document(tmp_path / "demo" / "state.json")["step"] == "draft"
+    assert (tmp_path / "demo" / "thread.jsonl").read_bytes() == b""
+
+
+# Files the workflow wrote
+
+
+def test_a_file_a_person_has_changed_is_not_overwritten(
+    tmp_path: Path, story: Story, directory: RunDirectory
+) -> None:
+    """An approval is refused when the file changed meanwhile; restoring it would hide that."""
+    RunFiles(tmp_path).write("demo", "plan.md", "as written")
+    story.begin().write("plan.md", "as written")
+    (tmp_path / "demo" / "plan.md").write_text("as edited")
+
+    directory.catch_up("demo")
+    RunDirectory(tmp_path, story.store).catch_up("demo")
+
+    assert (tmp_path / "demo" / "plan.md").read_text() == "as edited"
+
+
+def test_the_last_of_several_writes_counts(
+    tmp_path: Path, story: Story, directory: RunDirectory
+) -> None:
+    """The artifact of the last round is the one that is wanted."""
+    story.begin().write("plan.md", "first")
+    directory.catch_up("demo")
+    story.write("plan.md", "second")
+
+    directory.catch_up("demo")
+
+    assert (tmp_path / "demo" / "plan.md").read_text() == "second"
+
+
+def test_a_link_planted_in_the_directory_is_not_followed(
+    tmp_path: Path, story: Story, directory: RunDirectory
+) -> None:
+    """An agent that may edit files could otherwise make the engine write anywhere."""
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "demo").mkdir()
+    (tmp_path / "demo" / "iterations").symlink_to(tmp_path / "outside")
+    story.begin().ask("ask#1", "a", "b")
+
+    with pytest.raises(UnsafePath, match="'iterations' is a link"):
+        directory.catch_up("demo")
+
+    assert list((tmp_path / "outside").iterdir()) == []
+
+
+def test_questions_do_not_go_through_a_link_either(
+    tmp_path: Path, story: Story, directory: RunDirectory
+) -> None:
+    """Questions are files like any other."""
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "demo").mkdir()
+    (tmp_path / "demo" / "hitl").symlink_to(tmp_path / "outside")
+    story.begin().wait(Question("ok?"))
+
+    with pytest.raises(UnsafePath, match="'hitl' is a link"):
+        directory.catch_up("demo")
+
+    assert list((tmp_path / "outside").iterdir()) == []
+
+
+# Errors
+
+
+def test_an_unknown_run_is_an_error_and_makes_no_folder(
+    tmp_path: Path, directory: RunDirectory
+) -> None:
+    """A typing error must not leave an empty run behind."""
+    with pytest.raises(UnknownName):
+        directory.catch_up("typo")
+
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["..", "a/b", "/etc", "latest", "Latest", ".hidden", "C:x", ""])
+def test_a_run_whose_name_cannot_be_a_folder_is_refused(directory: RunDirectory, name: str) -> None:
+    """A name is a path too, and comes from outside."""
+    with pytest.raises(UnsafePath):
+        directory.path(name)
+
+
+def test_a_root_that_cannot_be_written_is_a_clear_error_and_is_made_good_later(
+    tmp_path: Path, story: Story
+) -> None:
+    """A full or read-only disk costs a directory for a while, never the run."""
+    root = tmp_path / "runs"
+    root.write_text("in the way")
+    directory = RunDirectory(root, story.store)
+    story.begin().ask("ask#1", "a", "b")
+    with pytest.raises(WriteFailed, match="cannot write"):
+        directory.catch_up("demo")
+    root.unlink()
+
+    directory.catch_up("demo")
+
+    assert tree(root / "demo") == rebuilt(story, tmp_path / "elsewhere")
+
+
+# Questions
+
+
+def test_an_open_question_is_shown_and_gone_when_it_is_answered(
+    tmp_path: Path, story: Story, directory: RunDirectory
+) -> None:
+    """A question that stays after its answer is answered twice."""
+    item = story.begin().wait(Question("Which title?", question_id="title"))
+    directory.catch_up("demo")
+    questions = document(tmp_path / "demo" / "hitl" / "questions.json")
+    assert questions["turn"] == 1
+    assert questions["questions"][0]["agent"] == "draft"
+    assert questions["questions"][0]["questions"][0]["id"] == "title"
+    assert document(tmp_path / "demo" / "state.json")["awaiting_human"] is True
+
+    story.answer(item, "Tea")
+    directory.catch_up("demo")
+
+    assert not (tmp_path / "demo" / "hitl" / "questions.json").exists()
+    assert document(tmp_path / "demo" / "state.json")["awaiting_human"] is False
+
+
+def test_a_question_is_shown_while_the_rest_of_a_fan_out_still_works(
+    tmp_path: Path, story: Story, directory: RunDirectory
+) -> None:
+    """People can answer early; the run need not stand still for that."""
+    story.begin().wait(Question("ok?"), "map#1[0]/wait#1")
+    story.commit(ev.RunResumed(), asked("map#1[1]/ask#1", "go on"))
+
+    directory.catch_up("demo")
+
+    state = document(tmp_path / "demo" / "state.json")
+    assert (state["status"], state["awaiting_human"], state["inbox"]) == ("running", True, [1])
+
+
+def test_a_prompt_for_a_person_has_a_file_of_its_own_while_it_is_open(
+    tmp_path: Path, story: Story, directory: RunDirectory
+) -> None:
+    """Manual work is done by copying this file to wherever the work is done."""
+    item = story.begin().wait(Response("Do this.", {"type": "object"}))
+    directory.catch_up("demo")
+    prompt = tmp_path / "demo" / "hitl" / f"{item.id}-prompt.md"
+    assert prompt.read_text().startswith("Do this.\n\nAnswer with JSON that fits this schema:")
+
+    story.answered(item, "{}")
+    directory.catch_up("demo")
+
+    assert not prompt.exists()
+
+
+def test_questions_of_a_dead_process_are_tidied_by_the_next(
+    tmp_path: Path, story: Story, directory: RunDirectory
+) -> None:
+    """The process that showed a question need not be the one that sees it answered."""
+    item = story.begin().wait(Response("Do this."))
+    directory.catch_up("demo")
+    story.answered(item, "done")
+
+    RunDirectory(tmp_path, story.store).catch_up("demo")
+
+    assert list((tmp_path / "demo" / "hitl").iterdir()) == []
+
+
+def test_questions_say_how_they_can_be_answered(
+    tmp_path: Path, story: Story, directory: RunDirectory
+) -> None:
+    """Somebody who only sees this file must be able to write the answer."""
+    story.begin().wait(Question("Ship?", ["yes", "no"]), "a#1")
+    story.wait(Approval("Plan ok?", {"plan": "x"}, question_id="plan"), "b#1")
+    story.wait(Question("Name?", deadline=timedelta(seconds=60), default="x"), "c#1")
+    story.wait(Response("Work"), "d#1")
+
+    directory.catch_up("demo")
+
+    shown = document(tmp_path / "demo" / "hitl" / "questions.json")
+    choice, approval, question, response = shown["questions"][0]["questions"]
+    assert choice["options"] == ["yes", "no"]
+    # Under its number, because only that says which content is approved.
+    assert (approval["id"], approval["priority"]) == ("2", "critical")
+    assert approval["shown"] == {"content": {"plan": "x"}}
+    assert (question["required"], question["default"]) == (False, "x")
+    assert question["deadline"] == "2023-11-14T22:14:24.000Z"
+    assert response["response_file"] == "4-response.md"
+    answers = shown["answer_format"]["answers"]
+    assert [answer["question_id"] for answer in answers] == ["1", "2", "3", "4"]

@@ -1,0 +1,71 @@
+from pathlib import Path
+
+import pytest
+
+from signoff.core.digest import text_digest
+from signoff.errors import UnsafePath
+from signoff.store.rundir import RunFiles
+from signoff.store.rundir.files import as_written
+
+
+def test_a_file_is_there_at_once_as_it_was_written(tmp_path: Path) -> None:
+    """A command that follows in the same step reads the file the step has just written."""
+    RunFiles(tmp_path).write("demo", "code/main.py", "print('é')\r\n")
+
+    assert (tmp_path / "demo" / "code" / "main.py").read_bytes() == "print('é')\r\n".encode()
+
+
+@pytest.mark.parametrize("text", ["plain", "é\r\n", "half \ud83d", ""])
+def test_the_digest_of_the_bytes_is_the_digest_of_the_text(text: str) -> None:
+    """An approval of a file is refused as stale when the two differ."""
+    import hashlib
+
+    assert hashlib.sha256(as_written(text)).hexdigest() == text_digest(text)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "state.json",
+        "State.JSON",
+        "thread.jsonl",
+        "live.log",
+        "resolution.json",
+        "definition.json",
+        "hitl/answers.json",
+        "hitl",
+    ],
+)
+def test_the_engines_own_files_cannot_be_written(tmp_path: Path, path: str) -> None:
+    """A model that writes hitl/answers.json would approve its own work."""
+    with pytest.raises(UnsafePath, match="belongs to the engine"):
+        RunFiles(tmp_path).write("demo", path, "forged")
+
+    assert not (tmp_path / "demo").exists()
+
+
+@pytest.mark.parametrize("path", ["../x", "/x", "a/../x", ".env", "a\\..\\x", "C:x", ""])
+def test_a_path_out_of_the_run_is_refused(tmp_path: Path, path: str) -> None:
+    """Paths come from models."""
+    with pytest.raises(UnsafePath):
+        RunFiles(tmp_path / "runs").write("demo", path, "text")
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_link_out_of_the_run_is_not_followed(tmp_path: Path) -> None:
+    """An agent may plant a link and then ask for a file behind it."""
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "runs" / "demo").mkdir(parents=True)
+    (tmp_path / "runs" / "demo" / "code").symlink_to(tmp_path / "outside")
+
+    with pytest.raises(UnsafePath, match="is a link"):
+        RunFiles(tmp_path / "runs").write("demo", "code/x", "text")
+
+    assert list((tmp_path / "outside").iterdir()) == []
+
+
+def test_the_runs_name_is_judged_like_a_path(tmp_path: Path) -> None:
+    """A name such as `../other` would reach into another run."""
+    with pytest.raises(UnsafePath):
+        RunFiles(tmp_path / "runs").write("../other", "a.txt", "text")
