@@ -194,7 +194,7 @@ class SqliteStore:
     def ask_cancel(self, run: RunId, why: str) -> None:
         """Asks whoever drives the run to cancel it."""
         with self._write() as db:
-            db.execute(q.ASK_CANCEL, (why, run))
+            db.execute(q.ASK_CANCEL, (_whole(why), run))
 
     # The inbox
 
@@ -227,8 +227,8 @@ class SqliteStore:
                 raise StaleApproval(
                     f"request #{number} shows something else by now; look again: signoff inbox"
                 )
-            db.execute(q.ANSWER, (answer, by, at, number))
-            return item._replace(state="answered", answer=answer, answered_by=by, answered_at=at)
+            db.execute(q.ANSWER, (answer, _whole(by), at, number))
+            return self._item(db, number)
 
     # Spend
 
@@ -338,7 +338,7 @@ def _advance(db: sqlite3.Connection, c: Commit, run: RunId, seq: int) -> bool:
         moved = db.execute(q.ADVANCE_RUNNING, (seq, c.step, c.iteration, c.at, *guard))
         if moved.rowcount == 1:
             return True
-    place = (seq, c.status.value, c.step, c.iteration, c.reason, c.due_at, c.at)
+    place = (seq, c.status.value, c.step, c.iteration, _whole(c.reason), c.due_at, c.at)
     return db.execute(q.ADVANCE, (*place, *guard)).rowcount == 1
 
 
@@ -346,7 +346,7 @@ def _turn_items(db: sqlite3.Connection, run: RunId, c: Commit) -> None:
     if c.withdraw:
         db.execute(q.WITHDRAW, (run,))
     for item in c.opened:
-        db.execute(q.OPEN_ITEM, (run, *item))
+        db.execute(q.OPEN_ITEM, (run, *item._replace(prompt=_whole(item.prompt))))
     for number in c.used:
         if db.execute(q.USE_ITEM, (number,)).rowcount != 1:
             raise StoreDamaged(f"the answer to request #{number} was used before")
@@ -361,6 +361,16 @@ def _released(db: sqlite3.Connection, run: RunId, status: Status) -> bool:
     return True
 
 
+def _whole(text: str) -> str:
+    """Replaces half characters, as a cut-off emoji leaves behind, which no text column takes.
+
+    Only what is shown to people needs this: in the journal and in forms they are escaped.
+    """
+    if text.isascii():
+        return text
+    return "".join("\ufffd" if "\ud800" <= each <= "\udfff" else each for each in text)
+
+
 def _run_row(values: tuple[Any, ...]) -> RunRow:
     row = RunRow(*values)
     return row._replace(status=Status(row.status))
@@ -373,6 +383,8 @@ def _translated(path: Path) -> Iterator[None]:
         yield
     except sqlite3.DatabaseError as error:
         raise _explained(path, error) from error
+    except UnicodeEncodeError as error:
+        raise StoreError(f"a name holds half a character and cannot be stored: {error}") from error
     except OSError as error:
         raise WriteFailed(f"cannot use {path}: {error.strerror or error}") from error
 
