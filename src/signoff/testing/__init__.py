@@ -1,1 +1,64 @@
-"""Doubles and suites for tests of workflows, stores and agents."""
+"""Doubles and suites for tests of workflows, stores and agents.
+
+    agent = ScriptedAgent(["a draft", {"status": "pass"}])
+    clock = FrozenClock()
+
+Names are loaded when they are first used; only the store suite needs pytest.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from signoff.testing.crash import Survival as Survival
+    from signoff.testing.crash import crash as crash
+    from signoff.testing.crash import crash_everywhere as crash_everywhere
+    from signoff.testing.crashing_store import CrashingStore as CrashingStore
+    from signoff.testing.effect_log import EffectLog as EffectLog
+    from signoff.testing.frozen_clock import FrozenClock as FrozenClock
+    from signoff.testing.scripted import Delayed as Delayed
+    from signoff.testing.scripted import ScriptedAgent as ScriptedAgent
+    from signoff.testing.store_suite import StoreSuite as StoreSuite
+    from signoff.testing.wrapped_store import WrappedStore as WrappedStore
+
+_HOMES = {
+    # doubles
+    "frozen_clock": ("FrozenClock",),
+    "scripted": ("Delayed", "ScriptedAgent"),
+    "wrapped_store": ("WrappedStore",),
+    # suites
+    "store_suite": ("StoreSuite",),
+    # crashes
+    "crash": ("Survival", "crash", "crash_everywhere"),
+    "crashing_store": ("CrashingStore",),
+    "effect_log": ("EffectLog",),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = sorted(_HOME_OF)  # noqa: PLE0605  # names come from the table above
+
+
+def __getattr__(name: str) -> Any:
+    """Loads a public name from its home when it is first used."""
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module 'signoff.testing' has no attribute {name!r}")
+    if name == "StoreSuite":
+        _explain_failures()
+    value = getattr(import_module(f"{__name__}.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """Lists the public names."""
+    return sorted(__all__)
+
+
+def _explain_failures() -> None:
+    """Lets pytest show the values in the suite's assertions, as it does in test files."""
+    import pytest
+
+    pytest.register_assert_rewrite(f"{__name__}.store_suite")

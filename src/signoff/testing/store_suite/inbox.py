@@ -1,0 +1,220 @@
+"""What a store promises about requests to people: durable, single-use, never missed."""
+
+from __future__ import annotations
+
+import pytest
+
+from signoff.core.outcome import Status
+from signoff.errors import InvalidAnswer, StaleApproval, StoreDamaged, UnknownName
+from signoff.runtime.ports import InboxItem, Store
+from signoff.testing.store_suite.opening import Opening
+from signoff.testing.store_suite.scribe import WHEN, asking, begun
+
+
+class InboxPromises(Opening):
+    """The inbox."""
+
+    def test_a_request_is_open_once_its_commit_is_made(self, store: Store) -> None:
+        """Whoever lists the inbox sees what the run waits for, exactly as it was asked."""
+        begun(store).go_on(opened=[asking(deadline=WHEN + 60)])
+
+        (item,) = store.items()
+
+        assert store.item(item.id) == item
+        assert (item.run, item.effect, item.kind, item.step) == (
+            "run",
+            "ask#1",
+            "question",
+            "draft",
+        )
+        assert (item.prompt, item.form) == ("Ship it?", '{"kind":"question","prompt":"Ship it?"}')
+        assert (item.digest, item.opened_at, item.deadline) == ("shown", WHEN, WHEN + 60)
+        assert (item.state, item.answer, item.answered_by) == ("open", None, None)
+
+    def test_requests_are_listed_oldest_first_by_run_and_by_state(self, store: Store) -> None:
+        """People work an inbox from the top; a run looks only at its own."""
+        one = begun(store, "one")
+        one.go_on(opened=[asking("a#1"), asking("b#1")])
+        begun(store, "two").go_on(opened=[asking("c#1")])
+        one.go_on(opened=[asking("d#1")])
+        _answered(store, _find(store, "b#1"))
+
+        def effects(run: str | None = None, *state: str) -> list[str]:
+            return [item.effect for item in store.items(run, state=state or ("open",))]
+
+        assert effects() == ["a#1", "c#1", "d#1"]
+        assert effects("one") == ["a#1", "d#1"]
+        assert effects("one", "open", "answered") == ["a#1", "b#1", "d#1"]
+        assert effects("two", "answered") == []
+        assert effects("nobody") == []
+
+    def test_an_answer_is_kept_with_who_gave_it_and_when(self, store: Store) -> None:
+        """Somebody will ask who approved this."""
+        begun(store).go_on(opened=[asking()])
+        (item,) = store.items()
+
+        returned = store.answer(item.id, '{"value":"yes"}', "ann", 5.0, "shown")
+
+        assert returned == store.item(item.id)
+        assert (returned.state, returned.answer) == ("answered", '{"value":"yes"}')
+        assert (returned.answered_by, returned.answered_at) == ("ann", 5.0)
+
+    def test_a_second_answer_is_refused_and_the_first_one_stands(self, store: Store) -> None:
+        """Two people answer the same question; only one of them decides."""
+        begun(store).go_on(opened=[asking()])
+        (item,) = store.items()
+        store.answer(item.id, '{"value":"yes"}', "ann", 5.0, "shown")
+
+        with pytest.raises(InvalidAnswer):
+            store.answer(item.id, '{"value":"no"}', "bob", 6.0, "shown")
+
+        assert store.item(item.id).answer == '{"value":"yes"}'
+        assert store.item(item.id).answered_by == "ann"
+
+    def test_an_answer_to_something_else_than_was_shown_is_refused(self, store: Store) -> None:
+        """An approval of the draft before this one must not approve this one."""
+        begun(store).go_on(opened=[asking(digest="new")])
+        (item,) = store.items()
+
+        with pytest.raises(StaleApproval):
+            store.answer(item.id, '{"value":true}', "ann", 5.0, "old")
+
+        assert store.item(item.id).state == "open"
+        assert store.answer(item.id, '{"value":true}', "ann", 5.0, "new").state == "answered"
+
+    def test_a_wrong_number_lists_the_open_ones(self, store: Store) -> None:
+        """People mistype numbers."""
+        begun(store).go_on(opened=[asking()])
+        (item,) = store.items()
+
+        with pytest.raises(UnknownName, match=f"#{item.id}"):
+            store.item(item.id + 1)
+        with pytest.raises(UnknownName, match=f"#{item.id}"):
+            store.answer(item.id + 1, "{}", "ann", 5.0, "shown")
+
+    def test_an_answer_does_not_get_in_the_runners_way(self, store: Store) -> None:
+        """An answer that took a place in the journal would fence the runner that asked."""
+        run = begun(store)
+        run.go_on(opened=[asking()])
+        before = store.row("run")
+
+        _answered(store, _find(store, "ask#1"))
+
+        assert store.row("run") == before
+        assert run.go_on().accepted
+
+    def test_a_run_that_wants_to_wait_is_let_go(self, store: Store) -> None:
+        """Its process may exit; whoever resumes it later need not ask a dead owner."""
+        run = begun(store)
+
+        verdict = run.wait(opened=[asking()], due_at=50.0)
+
+        row = store.row("run")
+        assert (verdict.accepted, verdict.wake) == (True, False)
+        assert (row.status, row.owner, row.due_at) == (Status.WAITING, None, 50.0)
+
+    def test_an_answer_that_came_in_meanwhile_keeps_the_run_from_waiting(
+        self, store: Store
+    ) -> None:
+        """A wake-up that is lost leaves a run waiting for an answer that is already there."""
+        run = begun(store)
+        run.go_on(opened=[asking()])
+        _answered(store, _find(store, "ask#1"))
+
+        verdict = run.wait(due_at=50.0)
+
+        row = store.row("run")
+        assert (verdict.accepted, verdict.wake) == (True, True)
+        assert (row.status, row.owner, row.due_at) == (Status.RUNNING, "ann", None)
+        assert row.head == 3
+
+    def test_an_answer_to_another_run_wakes_nobody_else(self, store: Store) -> None:
+        """A run that is kept awake for no reason spins."""
+        begun(store, "other").go_on(opened=[asking()])
+        _answered(store, _find(store, "ask#1"))
+        run = begun(store)
+
+        verdict = run.wait(opened=[asking("mine#1")])
+
+        assert not verdict.wake
+        assert store.row("run").status is Status.WAITING
+
+    def test_only_a_run_that_waits_looks_for_answers(self, store: Store) -> None:
+        """A parked or finished run is let go whatever its inbox holds."""
+        run = begun(store)
+        run.go_on(opened=[asking()])
+        _answered(store, _find(store, "ask#1"))
+
+        verdict = run.go_on(status=Status.PARKED, release=True, due_at=9.0)
+
+        assert not verdict.wake
+        assert store.row("run").owner is None
+        assert store.row("run").due_at == 9.0
+
+    def test_an_answer_is_used_up_by_the_commit_that_records_it(self, store: Store) -> None:
+        """Used twice, one yes would approve two drafts."""
+        run = begun(store)
+        run.go_on(opened=[asking()])
+        item = _answered(store, _find(store, "ask#1"))
+
+        run.go_on(used=[item.id])
+
+        assert store.item(item.id).state == "used"
+        assert store.items("run", state=("open", "answered")) == []
+        assert not run.wait().wake
+
+    @pytest.mark.parametrize("state", ["open", "used", "withdrawn"])
+    def test_an_answer_that_is_not_there_to_be_used_stops_the_commit(
+        self, store: Store, state: str
+    ) -> None:
+        """Going on without the answer would be acting on nobody's word."""
+        run = begun(store)
+        run.go_on(opened=[asking()])
+        item = _find(store, "ask#1")
+        if state == "used":
+            _answered(store, item)
+            run.go_on(used=[item.id])
+        elif state == "withdrawn":
+            run.go_on(withdraw=True)
+        before = run.events()
+
+        with pytest.raises(StoreDamaged):
+            store.commit([run.next(used=[item.id], opened=[asking("more#1")])])
+
+        assert run.events() == before
+        assert store.item(item.id).state == state
+        assert [i.effect for i in store.items()] == [i for i in ("ask#1",) if state == "open"]
+
+    def test_withdrawn_requests_can_no_longer_be_answered(self, store: Store) -> None:
+        """Nobody should spend an evening on a question of a cancelled run."""
+        run = begun(store)
+        other = begun(store, "other")
+        run.go_on(opened=[asking("open#1"), asking("answered#1")])
+        other.go_on(opened=[asking("theirs#1")])
+        _answered(store, _find(store, "answered#1"))
+
+        run.go_on(withdraw=True)
+
+        assert [i.effect for i in store.items(state=("open", "answered"))] == ["theirs#1"]
+        gone = store.items("run", state=("withdrawn",))
+        assert [i.effect for i in gone] == ["open#1", "answered#1"]
+        with pytest.raises(InvalidAnswer):
+            store.answer(gone[0].id, "{}", "ann", 5.0, "shown")
+
+    def test_a_commit_can_withdraw_old_requests_and_open_new_ones(self, store: Store) -> None:
+        """The next attempt asks its own questions in the commit that ends the last one's."""
+        run = begun(store)
+        run.go_on(opened=[asking("old#1")])
+
+        run.go_on(withdraw=True, opened=[asking("new#1")])
+
+        assert [i.effect for i in store.items()] == ["new#1"]
+
+
+def _find(store: Store, effect: str) -> InboxItem:
+    (item,) = [i for i in store.items() if i.effect == effect]
+    return item
+
+
+def _answered(store: Store, item: InboxItem) -> InboxItem:
+    return store.answer(item.id, '{"value":"yes"}', "ann", WHEN, item.digest)

@@ -1,0 +1,53 @@
+"""What a store promises about lists of runs."""
+
+from __future__ import annotations
+
+from signoff.core.outcome import Status
+from signoff.runtime.ports import Store
+from signoff.testing.store_suite.opening import Opening
+from signoff.testing.store_suite.scribe import begun
+
+
+class ListingPromises(Opening):
+    """Finding runs."""
+
+    def test_runs_are_listed_newest_first(self, store: Store) -> None:
+        """`latest` is the first of them."""
+        for name in ("a", "b", "c"):
+            begun(store, name)
+        begun(store, "a2").go_on()
+
+        assert [row.name for row in store.rows()] == ["a2", "c", "b", "a"]
+        assert [row.name for row in store.rows(limit=2)] == ["a2", "c"]
+
+    def test_an_empty_store_has_no_runs(self, store: Store) -> None:
+        """The first command somebody types may be one that lists."""
+        assert store.rows() == []
+        assert store.items() == []
+
+    def test_runs_are_found_by_status(self, store: Store) -> None:
+        """What waits is looked for among thousands that have ended."""
+        begun(store, "running")
+        begun(store, "waiting").wait()
+        begun(store, "done").go_on(status=Status.COMPLETED, release=True)
+
+        waiting = store.rows(status=[Status.WAITING])
+        ended_or_running = store.rows(status=[Status.COMPLETED, Status.RUNNING])
+
+        assert [row.name for row in waiting] == ["waiting"]
+        assert [row.name for row in ended_or_running] == ["done", "running"]
+
+    def test_runs_are_found_by_when_they_are_due(self, store: Store) -> None:
+        """`resume --due` wakes these, at the moment they are due and not before."""
+        begun(store, "early").go_on(status=Status.PARKED, due_at=100.0)
+        begun(store, "late").go_on(status=Status.PARKED, due_at=200.0)
+        begun(store, "deadline").go_on(status=Status.WAITING, due_at=150.0)
+        begun(store, "whenever").go_on(status=Status.PARKED)
+
+        def due(before: float, *status: Status) -> list[str]:
+            return [row.name for row in store.rows(due_before=before, status=status)]
+
+        assert due(99.9) == []
+        assert due(100.0) == ["early"]
+        assert due(1000.0) == ["deadline", "late", "early"]
+        assert due(1000.0, Status.PARKED) == ["late", "early"]

@@ -1,0 +1,103 @@
+"""Writes a run's journal the way a runner does, for tests that need no workflow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from signoff.core.outcome import Status
+from signoff.runtime.ports import Commit, NewItem, NewRun, Owner, RunId, Store, Verdict
+
+ANN = Owner("ann", "host-1", 101, "birth-1")
+BOB = Owner("bob", "host-2", 202, "birth-2")
+WHEN = 1_700_000_000.0
+
+
+class Scribe:
+    """One run, its head and its fence."""
+
+    def __init__(self, store: Store, name: str = "run", *, owner: Owner = ANN) -> None:
+        self.store = store
+        self.name = name
+        self.owner = owner
+        self.run = RunId(0)
+        self.head = 0
+        self.fence = 1
+
+    def first(self, **changes: Any) -> Commit:
+        """Returns the commit that creates the run."""
+        new = NewRun(
+            name=self.name,
+            workflow="review",
+            target="pkg:FLOW",
+            definition="d1",
+            description='{"name": "review"}',
+            created_at=WHEN,
+            owner=self.owner.id,
+        )
+        return self.next(new=new, **changes)
+
+    def next(self, **changes: Any) -> Commit:
+        """Returns a commit that builds on what was accepted last."""
+        values: dict[str, Any] = {
+            "run": self.run,
+            "fence": self.fence,
+            "head": self.head,
+            "events": f'[{{"e":"{self.name}-{self.head + 1}"}}]',
+            "status": Status.RUNNING,
+            "step": "draft",
+            "iteration": 1,
+            "reason": "",
+            "due_at": None,
+            "at": WHEN + self.head + 1,
+        }
+        return Commit(**{**values, **changes})
+
+    def begin(self, **changes: Any) -> Verdict:
+        """Creates the run."""
+        return self.put(self.first(**changes))
+
+    def go_on(self, **changes: Any) -> Verdict:
+        """Adds one commit."""
+        return self.put(self.next(**changes))
+
+    def put(self, commit: Commit) -> Verdict:
+        """Hands one commit to the store and notes what became of it."""
+        (verdict,) = self.store.commit([commit])
+        self.note(verdict)
+        return verdict
+
+    def note(self, verdict: Verdict) -> None:
+        """Follows a verdict, as a runner does."""
+        if verdict.accepted:
+            self.head += 1
+            self.run = verdict.run or self.run
+
+    def wait(self, **changes: Any) -> Verdict:
+        """Lets go of the run until a person answers."""
+        return self.go_on(status=Status.WAITING, release=True, **changes)
+
+    def events(self) -> list[str]:
+        """Returns what the store holds of the run's journal."""
+        return [row.events for row in self.store.journal(self.run)]
+
+
+def asking(effect: str = "ask#1", **changes: Any) -> NewItem:
+    """Returns a request to a person."""
+    values: dict[str, Any] = {
+        "effect": effect,
+        "kind": "question",
+        "prompt": "Ship it?",
+        "form": '{"kind":"question","prompt":"Ship it?"}',
+        "digest": "shown",
+        "step": "draft",
+        "opened_at": WHEN,
+        "deadline": None,
+    }
+    return NewItem(**{**values, **changes})
+
+
+def begun(store: Store, name: str = "run", **changes: Any) -> Scribe:
+    """Returns the scribe of a run that has just been created."""
+    scribe = Scribe(store, name)
+    scribe.begin(**changes)
+    return scribe
