@@ -279,6 +279,9 @@ async def prepare_gates(folder: Path, scale: Scale) -> Figures:
 async def gates(folder: Path, scale: Scale) -> Figures:
     """W5, after the restart: list what waits; answer and resume one."""
     workflow = gate_workflow()
+    began = perf_counter()
+    assert workflow.digest
+    digest_ms = (perf_counter() - began) * 1000
     before = figures.rss_mb()
     began = perf_counter()
     store = SqliteStore(folder / "signoff.db")
@@ -303,6 +306,7 @@ async def gates(folder: Path, scale: Scale) -> Figures:
     rss_mb = figures.rss_mb()
     store.close()
     return {
+        "digest_ms": digest_ms,
         "open_ms": open_ms,
         "list_runs_ms": runs_ms,
         "list_ms": list_ms,

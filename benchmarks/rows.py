@@ -137,6 +137,8 @@ ROWS = (
         ("W5", "resume_ms"),
         Target(at_most=4),
     ),
+    Row("W5", "before that, once: open the store", "open_ms", "ms"),
+    Row("W5", "before that, once: the digest of the definition", "digest_ms", "ms"),
     Row("W5", "memory taken by opening such a store", "cost_mb", "MB"),
     Row("W5", "memory of that process", "rss_mb", "MB", ("W5", "rss_mb")),
     Row(
