@@ -9,7 +9,7 @@ from typing import Any
 from signoff.app.home import Home
 from signoff.app.settings import Settings
 from signoff.app.targets import resolve
-from signoff.core import drawing
+from signoff.core import graph
 from signoff.core.workflow import Workflow
 
 
@@ -29,11 +29,11 @@ def draw(workflow: Workflow, form: Form = Form.TEXT) -> str:
     """Returns the drawing."""
     match form:
         case Form.TEXT:
-            return drawing.text(workflow)
+            return graph.text(workflow)
         case Form.MERMAID:
-            return drawing.mermaid(workflow)
+            return graph.mermaid(workflow)
 
 
 def graph_to_json(workflow: Workflow) -> dict[str, Any]:
     """Returns the graph as plain values."""
-    return drawing.data(workflow)
+    return graph.data(workflow)

@@ -11,7 +11,7 @@ from signoff.app.home import find_home
 from signoff.app.project import Project, database_path, open_project
 from signoff.app.settings import given_limits, load_settings
 from signoff.app.targets import Target, resolve
-from signoff.core import drawing
+from signoff.core import graph
 from signoff.core.spend import Limits
 from signoff.errors import NameTaken, UnknownName
 from signoff.runtime.ports import Observer
@@ -36,7 +36,7 @@ class Plan:
             "target": self.target.place,
             "params": dict(self.params),
             "limits": self.limits.to_json(),
-            **drawing.data(self.target.workflow),
+            **graph.data(self.target.workflow),
         }
 
 

@@ -1,0 +1,198 @@
+"""A workflow's graph for the eye: as a Mermaid flowchart, as plain text, and as data.
+
+Titles and prompts come from anywhere, so nothing of them is taken for notation: ids in
+the diagram are our own, labels are escaped, and control characters never reach a terminal.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from signoff.core.edges import Way, gate_name
+from signoff.core.outcome import End, Outcome
+from signoff.core.step import Dispatch, StepDef
+
+if TYPE_CHECKING:
+    from signoff.core.workflow import Workflow
+
+LONGEST = 120
+"""Characters of a title or prompt that are shown."""
+
+_RISKY = re.compile(
+    r"(?<!\w)[-._/]|[-._/](?!\w)|[^\w \-._/,!?'\u0080-\U0010ffff]|d(?=irection)", re.IGNORECASE
+)
+"""What Mermaid could take for notation, markup or a list, even within quotes: nearly all
+punctuation, and the word `direction`, which it looks for anywhere in a line."""
+
+
+def mermaid(workflow: Workflow) -> str:
+    """Returns the graph as a Mermaid flowchart; loops are dotted, gates are diamonds."""
+    return "\n".join(["flowchart TD", *(f"    {line}" for line in _flowchart(workflow)), ""])
+
+
+def text(workflow: Workflow) -> str:
+    """Returns the graph as lines that read well in any terminal."""
+    count = len(workflow.steps)
+    lines = [f"{_plain(workflow.name)}: {count} step{'' if count == 1 else 's'}"]
+    if workflow.description:
+        lines.append(_plain(workflow.description))
+    if workflow.max_iterations is not None:
+        lines.append(f"at most {workflow.max_iterations} iterations")
+    phase = ""
+    for step in workflow.steps.values():
+        if step.phase != phase:
+            phase = step.phase
+            lines += ["", f"-- {_plain(phase) or 'no phase'} --"]
+        mark = ">" if step.id == workflow.entry_point else " "
+        lines += ["", f"{mark} {_plain(step.id)}  {_plain(step.title)}".rstrip()]
+        facts = [*_nature(step), *_ways(workflow, step)]
+        width = max((len(name) for name, _ in facts), default=0)
+        lines += [f"    {name:<{width}}  {said}" for name, said in facts]
+    return "\n".join([*lines, ""])
+
+
+def data(workflow: Workflow) -> dict[str, Any]:
+    """Returns the graph as plain values, for programs that draw their own pictures."""
+    return {
+        "workflow": workflow.name,
+        "description": workflow.description,
+        "entry_point": workflow.entry_point,
+        "max_iterations": workflow.max_iterations,
+        "digest": workflow.digest,
+        "steps": [
+            {"id": s.id, "title": s.title, "phase": s.phase, "gate": s.gate is not None}
+            for s in workflow.steps.values()
+        ],
+        "edges": [
+            {
+                "from": way.step,
+                "on": way.name,
+                "to": None if _end(way) else way.to,
+                "end": _end(way) or None,
+                "loops": way.back,
+                "bound": way.bound,
+                "starts_iteration": way.edge.starts_iteration,
+            }
+            for way in workflow.edges
+        ],
+    }
+
+
+def _flowchart(workflow: Workflow) -> Iterator[str]:
+    # Ids of our own: a step called `end` would break the notation.
+    ids = {step: f"s{number}" for number, step in enumerate(workflow.steps)}
+    phases = dict.fromkeys(_label(step.phase) for step in workflow.steps.values())
+    for number, phase in enumerate(phases):
+        inside = [step for step in workflow.steps.values() if _label(step.phase) == phase]
+        if phase:
+            yield f'subgraph p{number}["{phase}"]'
+        for step in inside:
+            yield from _nodes(step, ids[step.id])
+        if phase:
+            yield "end"
+    for end in dict.fromkeys(_end(way) for way in workflow.edges if _end(way)):
+        yield f'stop_{end}(["{end}"])'
+    yield 'begin(("begin"))'
+    yield f"begin --> {ids[workflow.entry_point]}"
+    for step in workflow.steps.values():
+        if step.gate is not None:
+            yield f'{ids[step.id]} -->|"{Outcome.OK.value}"| {ids[step.id]}g'
+        for way in workflow.edges.of(step.id):
+            arrow = "-.->" if way.back else "-->"
+            start = f"{ids[way.step]}g" if _option(way) else ids[way.step]
+            goal = f"stop_{_end(way)}" if _end(way) else ids[str(way.to)]
+            label = ", ".join([_label(_option(way) or _name(way)), *_terms(way)])
+            yield f'{start} {arrow}|"{label}"| {goal}'
+
+
+def _nodes(step: StepDef, node: str) -> Iterator[str]:
+    lines = [label for label in (_label(step.id), _label(step.title)) if label]
+    shape = ('("', '")') if step.handler is None else ('["', '"]')
+    if isinstance(step.handler, Dispatch):
+        lines.append(f"by {_label(str(step.handler.agent))}")
+        shape = ('[["', '"]]')
+    yield f"{node}{shape[0]}{'<br/>'.join(lines)}{shape[1]}"
+    if step.gate is not None:
+        yield f'{node}g{{"{_label(step.gate.prompt) or "gate"}"}}'
+
+
+def _nature(step: StepDef) -> Iterator[tuple[str, str]]:
+    """Yields what holds for a step before it is left."""
+    if isinstance(step.handler, Dispatch):
+        yield "by", _plain(str(step.handler.agent))
+    for condition in step.preconditions:
+        yield "needs", _plain(condition.name)
+    for condition in step.postconditions:
+        yield "ensures", _plain(condition.name)
+    if step.postconditions or step.retries != StepDef.retries:
+        times = "once" if step.retries == 1 else f"{step.retries} times"
+        again = f"{times} with feedback, then" if step.retries else "never,"
+        yield "retries", f"{again} a person decides"
+    if step.timeout is not None:
+        yield "timeout", f"{step.timeout:g} seconds"
+    limits = ", ".join(f"{value:g} {name}" for name, value in step.limits.to_json().items())
+    if limits:
+        yield "limits", limits
+
+
+def _ways(workflow: Workflow, step: StepDef) -> Iterator[tuple[str, str]]:
+    """Yields where a step leads; the options of its gate come last, under their question."""
+    ways = workflow.edges.of(step.id)
+    for way in ways:
+        if not _option(way):
+            yield _name(way), _goal(way)
+    if step.gate is None:
+        return
+    yield Outcome.OK.value, f'-> a person decides: "{_plain(step.gate.prompt)}"'
+    for option in step.gate.options:
+        way_on = workflow.edges.named(step.id, gate_name(option.label))
+        if way_on is not None:
+            yield f"  {_plain(option.label)}", _goal(way_on, explained=option.requires_input)
+
+
+def _goal(way: Way, *, explained: bool = False) -> str:
+    goal = f"[{_end(way)}]" if _end(way) else _plain(str(way.to))
+    terms = [
+        *(["loop"] if way.back else []),
+        *_terms(way),
+        *(["with a reason"] if explained else []),
+    ]
+    return f"-> {goal}  ({', '.join(terms)})" if terms else f"-> {goal}"
+
+
+def _terms(way: Way) -> Iterator[str]:
+    """Yields on which terms an edge can be taken."""
+    if way.bound is not None:
+        yield "once at most" if way.bound == 1 else f"at most {way.bound} times"
+        if way.edge.on_limit == "ask":
+            yield "then a person decides"
+    if way.edge.starts_iteration:
+        yield "next iteration"
+
+
+def _end(way: Way) -> str:
+    if way.to is None:
+        return End.COMPLETED.value
+    return way.to.value if isinstance(way.to, End) else ""
+
+
+def _name(way: Way) -> str:
+    return "otherwise" if way.name == Outcome.DEFAULT.value else way.name
+
+
+def _option(way: Way) -> str:
+    prefix = gate_name("")
+    return way.name.removeprefix(prefix) if way.name.startswith(prefix) else ""
+
+
+def _plain(words: str) -> str:
+    """Returns a text on one line, without anything a terminal would obey."""
+    line = "".join(c if c.isprintable() else " " for c in words)
+    line = " ".join(line.split())
+    return line if len(line) <= LONGEST else f"{line[: LONGEST - 3]}..."
+
+
+def _label(words: str) -> str:
+    return _RISKY.sub(lambda found: f"#{ord(found[0])};", _plain(words))
