@@ -1,0 +1,137 @@
+from typing import Any
+
+import pytest
+
+from signoff.core.spend import Limits, Spend, Usage, reached
+
+
+@pytest.mark.parametrize("value", [-1, float("nan"), float("inf"), True, "5", [1]], ids=str)
+@pytest.mark.parametrize("name", ["usd", "tokens", "calls", "seconds"])
+def test_a_ceiling_is_a_number_from_zero(name: str, value: Any) -> None:
+    """`usd: five` in a settings file must say so, not crash or be no ceiling at all."""
+    with pytest.raises(ValueError, match=f"limit {name} must be a number of at least 0"):
+        Limits(**{name: value})
+
+
+def test_ceilings_are_read_and_written_as_plain_values() -> None:
+    """What is not set is left out, so an old journal and a new one agree."""
+    assert Limits(usd=1.5, calls=0).to_json() == {"usd": 1.5, "calls": 0}
+    assert Limits.from_json({"usd": 1.5, "calls": 0}) == Limits(usd=1.5, calls=0)
+    assert Limits.from_json(None) == Limits()
+
+
+def test_an_unknown_ceiling_is_refused_naming_the_known_ones() -> None:
+    """A misspelt `dollars: 5` would otherwise be no ceiling."""
+    with pytest.raises(ValueError, match=r"'dollars'; the limits are: usd, tokens, calls, seconds"):
+        Limits.from_json({"dollars": 5})
+
+
+def test_stronger_ceilings_are_filled_up_with_weaker_ones() -> None:
+    """`--limit usd=5` must not lift the ceiling on calls of the definition."""
+    assert Limits(usd=5).over(Limits(usd=1, calls=9)) == Limits(usd=5, calls=9)
+    assert Limits().over(Limits(usd=1)) == Limits(usd=1)
+
+
+@pytest.mark.parametrize(
+    "limits", [Limits(usd=0), Limits(tokens=0), Limits(calls=0), Limits(seconds=0)]
+)
+def test_a_ceiling_of_zero_is_set(limits: Limits) -> None:
+    """`calls: 0` forbids calls; taking it for nothing would allow them all."""
+    assert limits
+    assert not Limits()
+
+
+def test_the_tokens_of_a_call_are_unknown_when_either_half_is() -> None:
+    """Half a count is no count."""
+    assert Usage(3, 4).tokens == 7
+    assert Usage(3, None).tokens is None
+    assert Usage(None, 4).tokens is None
+    assert Usage(3, 4, 0.0, "m").to_json() == {
+        "tokens_in": 3,
+        "tokens_out": 4,
+        "usd": 0.0,
+        "model": "m",
+    }
+    assert Usage().to_json() == {}
+
+
+def test_known_calls_add_up() -> None:
+    """The total is what was reported."""
+    spend = Spend()
+
+    spend.add(Usage(1, 2, 0.25))
+    spend.add(Usage(3, 4, 0.5))
+
+    assert (spend.tokens, spend.usd) == (10, 0.75)
+
+
+@pytest.mark.parametrize("usage", [None, Usage(), Usage(1, None, None)])
+def test_one_unknown_call_makes_the_total_unknown(usage: Usage | None) -> None:
+    """Unknown is not nothing: showing the rest as the total would be a lie."""
+    spend = Spend()
+    spend.add(Usage(1, 2, 0.25))
+
+    spend.add(usage)
+
+    assert (spend.tokens, spend.usd) == (None, None)
+    assert (spend.known_tokens, spend.known_usd) == (3, 0.25)
+    assert (spend.unknown_tokens, spend.unknown_usd) == (1, 1)
+
+
+def test_tokens_and_money_are_unknown_apart() -> None:
+    """A local model reports tokens and has no price."""
+    spend = Spend()
+
+    spend.add(Usage(1, 2, None))
+
+    assert (spend.tokens, spend.usd) == (3, None)
+
+
+def test_totals_are_stored_without_zeros() -> None:
+    """And read back the same."""
+    spend = Spend(calls=2, known_usd=0.5)
+
+    assert spend.to_json() == {"calls": 2, "known_usd": 0.5}
+    assert Spend(**spend.to_json()) == spend  # type: ignore[arg-type]  # as a checkpoint reads it
+
+
+@pytest.mark.parametrize(
+    ("limits", "spend", "said"),
+    [
+        (Limits(), Spend(calls=99, known_usd=99), None),
+        (Limits(calls=2), Spend(calls=1), None),
+        (Limits(calls=2), Spend(calls=2), "2 calls"),
+        (Limits(calls=0), Spend(), "0 calls"),
+        (Limits(tokens=10), Spend(known_tokens=9), None),
+        (Limits(tokens=10), Spend(known_tokens=10), "10 tokens"),
+        (Limits(usd=0.5), Spend(known_usd=0.49), None),
+        (Limits(usd=0.5), Spend(known_usd=0.5), "$0.5"),
+        (Limits(usd=0), Spend(), "$0"),
+        (Limits(seconds=60), Spend(seconds=59.9), None),
+        (Limits(seconds=60), Spend(seconds=60), "60 seconds"),
+        (Limits(calls=1, usd=1), Spend(calls=1, known_usd=1), "1 calls"),
+    ],
+)
+def test_a_further_call_needs_room_under_every_ceiling(
+    limits: Limits, spend: Spend, said: str | None
+) -> None:
+    """The call that would break a ceiling is never started."""
+    assert reached(limits, spend, more_calls=1) == said
+
+
+@pytest.mark.parametrize(
+    ("limits", "spend", "said"),
+    [
+        (Limits(calls=2), Spend(calls=2), None),
+        (Limits(calls=2), Spend(calls=3), "2 calls"),
+        (Limits(tokens=10), Spend(known_tokens=10), None),
+        (Limits(tokens=10), Spend(known_tokens=11), "10 tokens"),
+        (Limits(seconds=60), Spend(seconds=60), None),
+        (Limits(seconds=60), Spend(seconds=61), "60 seconds"),
+    ],
+)
+def test_without_a_further_call_a_ceiling_may_be_used_up(
+    limits: Limits, spend: Spend, said: str | None
+) -> None:
+    """A run that spent exactly what it may has not spent too much."""
+    assert reached(limits, spend) == said
