@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any
@@ -33,9 +33,12 @@ class StepOutput:
     next_command: str | None
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True, init=False, eq=False)
 class Workflow:
-    """A named graph of steps; building one reports every problem it has."""
+    """A named graph of steps; building one reports every problem it has.
+
+    Equal only to itself, as its handlers are; whether two mean the same is for their digests.
+    """
 
     name: str
     steps: Mapping[str, StepDef]
@@ -46,9 +49,9 @@ class Workflow:
     """How many rounds a run may have; None leaves it to the bounds of the edges."""
     notation: str
     """Which notation it was written in; `python` for a graph built by hand."""
-    roles: Mapping[str, str] = field(compare=False)
+    roles: Mapping[str, str]
     """Which agent stands for a role, where the settings say nothing."""
-    source: Mapping[str, Any] = field(compare=False)
+    source: Mapping[str, Any]
     """What the notation wants kept with the run (goal, configuration); part of the digest."""
 
     def __init__(
@@ -87,10 +90,6 @@ class Workflow:
             return self.steps[step_id]
         except KeyError:
             raise UnknownName("step", step_id, self.steps) from None
-
-    def __hash__(self) -> int:
-        """Hashes by identity: handlers are functions, equal only to themselves."""
-        return id(self)
 
     @property
     def total_steps(self) -> int:

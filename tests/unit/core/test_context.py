@@ -1,0 +1,225 @@
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from random import Random
+from typing import Any
+
+import pytest
+
+from signoff.core.context import Chance, Fan, StepContext
+from signoff.core.effects import Effect, Kind, OnCrash
+from signoff.core.requests import Question
+from signoff.errors import UsageError
+
+NOON = 1_700_000_000.0
+
+
+async def nothing() -> Any:
+    return None
+
+
+class RecordingPort:
+    """Notes what a context asks for."""
+
+    def __init__(self) -> None:
+        self.effects: list[Effect] = []
+        self.fans: list[Fan] = []
+        self.parked: list[tuple[float, str]] = []
+        self.told: list[str] = []
+
+    def perform(self, ctx: StepContext, effect: Effect) -> Awaitable[Any]:
+        self.effects.append(effect)
+        return nothing()
+
+    def map(self, ctx: StepContext, fan: Fan) -> Awaitable[list[Any]]:
+        self.fans.append(fan)
+        return nothing()
+
+    def now(self, ctx: StepContext) -> float:
+        return NOON
+
+    def park(self, ctx: StepContext, until: float, key: str) -> Awaitable[None]:
+        self.parked.append((until, key))
+        return nothing()
+
+    def random(self, ctx: StepContext) -> Chance:
+        return Random(7)
+
+    def progress(self, ctx: StepContext, message: str) -> None:
+        self.told.append(message)
+
+
+@pytest.fixture
+def port() -> RecordingPort:
+    return RecordingPort()
+
+
+@pytest.fixture
+def ctx(port: RecordingPort) -> StepContext:
+    return StepContext("draft", port=port)
+
+
+async def test_an_ask_names_the_agent_and_what_it_is_asked(
+    ctx: StepContext, port: RecordingPort
+) -> None:
+    """The payload is the request's identity on replay: nothing else may be in it."""
+    await ctx.ask("claude", "hi")
+    await ctx.ask("claude", "hi", key="b", model="m", schema={"type": "object"}, timeout=5, heat=1)
+
+    assert port.effects == [
+        Effect(Kind.ASK, "ask", {"agent": "claude", "prompt": "hi"}),
+        Effect(
+            Kind.ASK,
+            "b",
+            {
+                "agent": "claude",
+                "prompt": "hi",
+                "model": "m",
+                "schema": {"type": "object"},
+                "options": {"heat": 1},
+            },
+            timeout=5,
+        ),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("given", "rule"),
+    [
+        ({}, OnCrash.RERUN),
+        ({"edit": True}, OnCrash.ASK),
+        ({"edit": True, "on_crash": "rerun"}, OnCrash.RERUN),
+        ({"on_crash": OnCrash.FAIL}, OnCrash.FAIL),
+    ],
+    ids=["default", "edits", "edits and says so", "fails"],
+)
+async def test_an_ask_that_edits_files_is_not_repeated_without_asking(
+    ctx: StepContext, port: RecordingPort, given: dict[str, Any], rule: OnCrash
+) -> None:
+    """Half an edit made twice can be worse than none."""
+    await ctx.ask("claude", "hi", **given)
+
+    assert port.effects[0].on_crash is rule
+
+
+def test_an_unknown_rule_for_crashes_is_refused(ctx: StepContext) -> None:
+    """A misspelt one would silently be another."""
+    with pytest.raises(ValueError, match="retry"):
+        ctx.ask("claude", "hi", on_crash="retry")
+
+
+async def test_a_command_holds_only_what_was_said(ctx: StepContext, port: RecordingPort) -> None:
+    """And is not repeated without asking: a program can do anything."""
+    await ctx.command(["make", 5])  # type: ignore[list-item]  # numbers are common in arguments
+    await ctx.command(
+        ["x"], key="k", cwd="a", stdin="", env={"A": "b"}, timeout=1, on_crash="rerun"
+    )
+
+    assert port.effects == [
+        Effect(Kind.COMMAND, "command", {"argv": ["make", "5"]}, OnCrash.ASK),
+        Effect(
+            Kind.COMMAND,
+            "k",
+            {"argv": ["x"], "cwd": "a", "stdin": "", "env": {"A": "b"}},
+            OnCrash.RERUN,
+            1,
+        ),
+    ]
+
+
+@pytest.mark.parametrize("argv", ["rm -rf x", [], ()])
+def test_a_command_is_a_list_never_a_line(ctx: StepContext, argv: Any) -> None:
+    """A line would need a shell, and a shell takes texts from models for commands."""
+    with pytest.raises(UsageError, match="takes a list"):
+        ctx.command(argv)
+
+
+async def test_a_write_is_keyed_by_its_path(ctx: StepContext, port: RecordingPort) -> None:
+    """Two files written at the same time are two effects."""
+    await ctx.write("a/b.md", "text")
+    await ctx.write("a.md", "text", key="mine")
+
+    assert port.effects == [
+        Effect(Kind.WRITE, "write:a/b.md", {"path": "a/b.md", "text": "text"}),
+        Effect(Kind.WRITE, "mine", {"path": "a.md", "text": "text"}),
+    ]
+
+
+async def test_a_file_name_may_hold_brackets(ctx: StepContext, port: RecordingPort) -> None:
+    """Only keys may not: there they mark the items of a fan-out."""
+    await ctx.write("notes[1].md", "text")
+
+    assert port.effects[0].payload["path"] == "notes[1].md"
+    assert port.effects[0].key == "write:notes(1).md"
+
+
+async def test_a_wait_holds_the_whole_request(ctx: StepContext, port: RecordingPort) -> None:
+    """The inbox shows it in another process, days later."""
+    question = Question("Which tone?", deadline=timedelta(hours=1), default="calm")
+
+    await ctx.wait(question, key="tone")
+
+    assert port.effects == [Effect(Kind.WAIT, "tone", question.to_json())]
+
+
+async def test_a_fan_out_is_handed_over_whole(ctx: StepContext, port: RecordingPort) -> None:
+    """How many at once, how often again, and what becomes of failures."""
+
+    def each(ctx: StepContext, item: int) -> int:
+        return item
+
+    await ctx.map([1, 2], each)
+    await ctx.map([], each, key="k", concurrency=3, retries=2, on_failure="keep")
+
+    assert port.fans == [
+        Fan([1, 2], each, "map", None, 0, "raise"),
+        Fan([], each, "k", 3, 2, "keep"),
+    ]
+
+
+async def test_a_run_can_be_parked_until_or_for(ctx: StepContext, port: RecordingPort) -> None:
+    """`for` counts from the recorded time, so a replay waits for the same moment."""
+    await ctx.park(datetime.fromtimestamp(NOON + 5, UTC))
+    await ctx.park(timedelta(hours=1), key="later")
+
+    assert port.parked == [(NOON + 5, "park"), (NOON + 3600, "later")]
+
+
+def test_time_is_the_same_wherever_the_run_is_resumed(ctx: StepContext) -> None:
+    """Local time in a prompt would differ on a machine in another zone."""
+    now = ctx.now()
+
+    assert now == datetime.fromtimestamp(NOON, UTC)
+    assert now.tzinfo is UTC
+
+
+def test_chance_and_progress_go_through_the_port(ctx: StepContext, port: RecordingPort) -> None:
+    """Chance has to be repeatable, progress has to be seen."""
+    ctx.progress("half way")
+
+    assert ctx.random().random() == Random(7).random()
+    assert port.told == ["half way"]
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda ctx: ctx.ask("a", "b"),
+        lambda ctx: ctx.command(["a"]),
+        lambda ctx: ctx.write("a", "b"),
+        lambda ctx: ctx.wait(Question("?")),
+        lambda ctx: ctx.map([], print),
+        lambda ctx: ctx.park(timedelta(1)),
+        lambda ctx: ctx.now(),
+        lambda ctx: ctx.random(),
+    ],
+    ids=["ask", "command", "write", "wait", "map", "park", "now", "random"],
+)
+def test_a_context_made_by_hand_says_how_to_get_effects(use: Callable[[StepContext], Any]) -> None:
+    """Who tests a handler with a bare context should not meet an AttributeError."""
+    with pytest.raises(UsageError, match="built by hand"):
+        use(StepContext("draft"))
+
+
+def test_progress_needs_nobody_to_listen() -> None:
+    """A handler tested by hand may tell its progress to nobody."""
+    StepContext("draft").progress("half way")

@@ -1,0 +1,134 @@
+import pytest
+
+from signoff.core.edges import DEFAULT_BOUND, ERROR, EdgeTable, as_edge, edge_table, gate_name
+from signoff.core.outcome import End, Outcome
+from signoff.core.step import Edge, Gate, GateOption, StepDef
+
+OK, FAIL, ITERATE, DEFAULT = Outcome.OK, Outcome.FAIL, Outcome.ITERATE, Outcome.DEFAULT
+
+
+def table(*steps: StepDef) -> EdgeTable:
+    return edge_table(steps, steps[0].id)
+
+
+def loops(*steps: StepDef) -> set[str]:
+    """The edges found to close a loop."""
+    return {way.key for way in table(*steps) if way.back}
+
+
+def test_every_way_out_of_a_step_is_found() -> None:
+    """Outcomes, errors and the options of its gate alike."""
+    gate = Gate("?", [GateOption("yes", None), GateOption("no", Edge("a", 2))])
+    steps = [
+        StepDef("a", next={FAIL: "b", ITERATE: End.REJECTED}, on_error="b", gate=gate),
+        StepDef("b", next={OK: None}),
+    ]
+
+    found = table(*steps)
+
+    assert [(w.key, w.to) for w in found.of("a")] == [
+        ("a/fail", "b"),
+        ("a/iterate", End.REJECTED),
+        ("a/error", "b"),
+        ("a/gate:yes", None),
+        ("a/gate:no", "a"),
+    ]
+    assert [w.key for w in found] == [*(w.key for w in found.of("a")), "b/ok"]
+    assert list(found.of("nowhere")) == []
+
+
+def test_an_outcome_is_looked_up_by_its_own_edge_then_by_the_default() -> None:
+    """`_default` stands for what is not named, and for nothing else."""
+    ways = table(
+        StepDef("a", next={OK: "b", DEFAULT: None}), StepDef("b", next={OK: None}, on_error="a")
+    )
+
+    assert ways.find("a", OK) is ways.named("a", "ok")
+    assert ways.find("a", FAIL) is ways.named("a", "_default")
+    assert ways.find("b", FAIL) is None
+    assert ways.named("b", ERROR) is not None
+    assert ways.named("a", ERROR) is None
+    assert ways.named("a", gate_name("yes")) is None
+
+
+def test_a_target_in_short_form_is_an_edge_with_nothing_special() -> None:
+    """`"b"` and `Edge("b")` mean the same."""
+    full = Edge("b", 3)
+
+    assert as_edge("b") == Edge("b")
+    assert as_edge(None) == Edge(None)
+    assert as_edge(full) is full
+
+
+def test_a_straight_line_has_no_loops() -> None:
+    """Nothing is counted where nothing repeats."""
+    steps = [StepDef("a", next={OK: "b", FAIL: "c"}), StepDef("b", next={OK: "c"}), StepDef("c")]
+
+    assert loops(*steps) == set()
+    assert all(not way.counted and way.bound is None for way in table(*steps))
+
+
+def test_a_step_that_leads_to_itself_loops() -> None:
+    """The smallest loop there is."""
+    assert loops(StepDef("a", next={OK: None, ITERATE: "a"})) == {"a/iterate"}
+
+
+def test_an_edge_back_to_an_earlier_step_loops() -> None:
+    """Over errors and gates as well as over outcomes."""
+    gate = Gate("?", [GateOption("again", "a"), GateOption("done", None)])
+
+    assert loops(
+        StepDef("a", next={OK: "b"}),
+        StepDef("b", next={OK: "c", FAIL: "a"}, on_error="a"),
+        StepDef("c", gate=gate),
+    ) == {"b/fail", "b/error", "c/gate:again"}
+
+
+def test_nested_loops_are_both_found() -> None:
+    """Each is counted by itself."""
+    assert loops(
+        StepDef("a", next={OK: "b"}),
+        StepDef("b", next={OK: "c"}),
+        StepDef("c", next={ITERATE: "b", FAIL: "a", OK: None}),
+    ) == {"c/iterate", "c/fail"}
+
+
+def test_two_ways_to_one_step_are_no_loop() -> None:
+    """A diamond meets again without going back."""
+    assert not loops(
+        StepDef("a", next={OK: "b", FAIL: "c"}),
+        StepDef("b", next={OK: "d"}),
+        StepDef("c", next={OK: "d"}),
+        StepDef("d", next={OK: None}),
+    )
+
+
+def test_a_long_chain_is_walked_without_recursion() -> None:
+    """Ten thousand steps must not exhaust the stack."""
+    chain = [StepDef(str(n), next={OK: str(n + 1)}) for n in range(10_000)]
+
+    assert loops(*chain, StepDef("10000", next={OK: None, ITERATE: "0"})) == {"10000/iterate"}
+
+
+def test_a_loop_without_a_bound_gets_one() -> None:
+    """Every loop ends."""
+    (way, _) = table(StepDef("a", next={ITERATE: "a", OK: None}))
+
+    assert way.counted
+    assert way.bound == DEFAULT_BOUND
+
+
+@pytest.mark.parametrize("outcome", [ITERATE, OK], ids=["closes the loop", "leads into it"])
+def test_a_bound_counts_wherever_its_author_put_it(outcome: Outcome) -> None:
+    """Three repairs at most means three, also when the bound stands on the way to the repair."""
+    bounded = Edge("fix" if outcome is OK else "check", bound=3)
+    ways = table(
+        StepDef("check", next={OK: bounded if outcome is OK else "fix", FAIL: None}),
+        StepDef("fix", next={ITERATE: bounded if outcome is ITERATE else "check"}),
+    )
+
+    (way,) = [way for way in ways if way.edge is bounded]
+
+    assert way.back is (outcome is ITERATE)
+    assert way.counted
+    assert way.bound == 3

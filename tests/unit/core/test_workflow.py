@@ -1,0 +1,238 @@
+from collections.abc import Awaitable
+from dataclasses import FrozenInstanceError
+from typing import Annotated, Any
+
+import pytest
+
+from signoff.core.args import Arg
+from signoff.core.context import StepContext
+from signoff.core.outcome import End, Outcome
+from signoff.core.spend import Limits
+from signoff.core.step import Dispatch, Edge, Gate, GateOption, StepDef
+from signoff.core.workflow import StepOutput, Workflow, checked_result
+from signoff.errors import (
+    BadHandlerResult,
+    InvalidParams,
+    InvalidWorkflow,
+    UnknownName,
+    UsageError,
+)
+
+Result = tuple[Outcome, dict[str, Any]]
+
+
+def plan(ctx: StepContext, mode: Annotated[str, Arg(choices=("quick", "full"))] = "full") -> Result:
+    outcome = Outcome.SKIP if mode == "quick" else Outcome.OK
+    return outcome, {"plan": f"{mode} {ctx.step_state.get('topic', '')}".strip()}
+
+
+async def later(ctx: StepContext) -> Result:
+    return Outcome.OK, {}
+
+
+FLOW = Workflow(
+    "flow",
+    StepDef("plan", "Plan it", ["think"], plan, {Outcome.OK: "do", Outcome.SKIP: None}),
+    StepDef("do", "Do it", handler=Dispatch("developer"), next={Outcome.OK: "wait"}),
+    StepDef("wait", handler=later, next={Outcome.OK: "say"}),
+    StepDef("say", "Say it", ["tell them"], next={Outcome.OK: End.COMPLETED}),
+)
+
+
+def test_a_workflow_starts_at_its_first_step_unless_told_otherwise() -> None:
+    """The order of steps is what people read first."""
+    one = StepDef("one", next={Outcome.OK: "two"})
+    two = StepDef("two", next={Outcome.OK: "one", Outcome.FAIL: None})
+
+    assert Workflow("x", one, two).entry_point == "one"
+    assert Workflow("x", one, two, entry_point="two").entry_point == "two"
+
+
+def test_a_workflow_says_nothing_that_was_not_said() -> None:
+    """Defaults that are right for the first day."""
+    assert FLOW.limits == Limits()
+    assert FLOW.max_iterations is None
+    assert FLOW.notation == "python"
+    assert dict(FLOW.roles) == {}
+    assert dict(FLOW.source) == {}
+    assert FLOW.total_steps == 4
+
+
+def test_a_workflow_is_frozen() -> None:
+    """What a run was started with must not change under it."""
+    with pytest.raises(FrozenInstanceError):
+        FLOW.name = "other"  # type: ignore[misc]  # the point of the test
+    with pytest.raises(TypeError):
+        FLOW.steps["x"] = StepDef("x")  # type: ignore[index]  # the point of the test
+
+
+def test_a_step_is_found_by_its_id_and_a_wrong_id_lists_the_right_ones() -> None:
+    """A misspelt step is the most common slip."""
+    assert FLOW["do"].title == "Do it"
+    with pytest.raises(UnknownName, match="no step called 'dO'; there is: plan, do, wait, say"):
+        FLOW["dO"]
+
+
+def test_a_workflow_can_be_kept_in_a_set() -> None:
+    """It is equal only to itself, as its handlers are."""
+    twin = Workflow("flow", *FLOW.steps.values())
+
+    assert twin.digest == FLOW.digest
+    assert len({FLOW, FLOW, twin}) == 2
+
+
+def test_validation_can_be_left_out() -> None:
+    """A tool that shows what is wrong has to get at a broken definition."""
+    broken = StepDef("a", next={Outcome.OK: "nowhere"})
+
+    assert Workflow("x", broken, validate=False).steps["a"] is broken
+    with pytest.raises(InvalidWorkflow):
+        Workflow("x", broken)
+
+
+def test_parameters_are_read_off_every_step() -> None:
+    """Steps without a function of their own have none."""
+    assert {step: list(params) for step, params in FLOW.params.items()} == {
+        "plan": ["mode"],
+        "do": [],
+        "wait": [],
+        "say": [],
+    }
+
+
+def test_parameters_are_bound_once_for_all_steps() -> None:
+    """A run is refused before its first step, with everything that is wrong."""
+    assert FLOW.bind({}) == {"mode": "full"}
+    assert FLOW.bind({"mode": "quick"}) == {"mode": "quick"}
+    with pytest.raises(InvalidParams, match=r"'mood': is not declared .*'mode': 'slow' is not one"):
+        FLOW.bind({"mode": "slow", "mood": "good"})
+
+
+def test_a_parameter_one_step_requires_may_have_a_default_in_another() -> None:
+    """Then the default serves both."""
+
+    def needs(ctx: StepContext, topic: str) -> Result:
+        return Outcome.OK, {}
+
+    def has(ctx: StepContext, topic: str = "tea") -> Result:
+        return Outcome.OK, {}
+
+    flow = Workflow(
+        "x",
+        StepDef("a", handler=needs, next={Outcome.OK: "b"}),
+        StepDef("b", handler=has, next={Outcome.OK: None}),
+    )
+
+    assert flow.bind({}) == {"topic": "tea"}
+
+
+def test_one_step_can_be_evaluated_by_hand() -> None:
+    """It says what came out and what comes next, and drives nothing."""
+    assert FLOW.run("plan", state={"topic": "tea", "n": 1}) == StepOutput(
+        step="plan",
+        title="Plan it",
+        actions=("think",),
+        outcome=Outcome.OK,
+        state={"topic": "tea", "n": 1, "plan": "full tea"},
+        next="do",
+        next_command="signoff skill run flow --step do",
+    )
+
+
+def test_parameters_can_be_given_either_way() -> None:
+    """As a dict or by name; by name is stronger."""
+    assert FLOW.run("plan", {"mode": "quick"}).outcome is Outcome.SKIP
+    assert FLOW.run("plan", mode="quick").outcome is Outcome.SKIP
+    assert FLOW.run("plan", {"mode": "quick"}, mode="full").outcome is Outcome.OK
+
+
+@pytest.mark.parametrize(("step", "mode"), [("plan", "quick"), ("say", "full")])
+def test_where_the_run_would_end_nothing_comes_next(step: str, mode: str) -> None:
+    """A coding agent stops asking for steps then."""
+    output = FLOW.run(step, mode=mode)
+
+    assert output.next is None
+    assert output.next_command is None
+
+
+def test_a_step_without_a_function_is_simply_done() -> None:
+    """Its instructions are all there is to it."""
+    output = FLOW.run("say")
+
+    assert output.outcome is Outcome.OK
+    assert output.actions == ("tell them",)
+
+
+@pytest.mark.filterwarnings("error")
+def test_an_async_step_cannot_be_evaluated_by_hand() -> None:
+    """And leaves no coroutine behind that was never awaited."""
+    with pytest.raises(UsageError, match="'wait' is async"):
+        FLOW.run("wait")
+
+
+def test_an_awaitable_that_is_no_coroutine_is_refused_alike() -> None:
+    """A future has nothing to close."""
+
+    class Promise:
+        def __await__(self) -> Any:
+            return iter(())
+
+    def promise(ctx: StepContext) -> Awaitable[Result]:
+        return Promise()
+
+    flow = Workflow("x", StepDef("a", handler=promise, next={Outcome.OK: None}))
+
+    with pytest.raises(UsageError, match="is async"):
+        flow.run("a")
+
+
+@pytest.mark.parametrize(
+    ("returned", "what"),
+    [
+        (None, "NoneType None"),
+        (Outcome.OK, "Outcome <Outcome.OK: 'ok'>"),
+        ({}, "dict {}"),
+        ("ok", "str 'ok'"),
+        ((Outcome.OK,), "tuple"),
+        ((Outcome.OK, {}, 1), "tuple"),
+        ((Outcome.OK, None), "tuple"),
+        ((Outcome.OK, [1]), "tuple"),
+        (("ok", {}), "tuple ('ok', {})"),
+        ((True, {}), "tuple"),
+        (({}, Outcome.OK), "tuple"),
+        ((Outcome.DEFAULT, {}), "Outcome.DEFAULT, which only stands in `next`"),
+        (["x" * 1000], "list"),
+    ],
+    ids=range(13),
+)
+def test_a_handler_that_returns_something_else_is_told_what_is_right(
+    returned: Any, what: str
+) -> None:
+    """A wrong return must stop the run, never pass for success."""
+    with pytest.raises(BadHandlerResult) as caught:
+        checked_result("draft", returned)
+
+    message = str(caught.value)
+    assert message.startswith(
+        "the handler of step 'draft' must return (Outcome, dict), not " + what
+    )
+    assert len(message) < 200
+
+
+@pytest.mark.parametrize("outcome", [o for o in Outcome if o is not Outcome.DEFAULT])
+@pytest.mark.parametrize("kind", [tuple, list])
+def test_a_right_result_is_taken_as_it_is(outcome: Outcome, kind: type) -> None:
+    """Also as a list, which is what a decorator may make of it."""
+    assert checked_result("draft", kind([outcome, {"a": 1}])) == (outcome, {"a": 1})
+
+
+def test_the_defaults_of_a_step_are_the_careful_ones() -> None:
+    """One retry with feedback, then a person; approved completes and rejected rejects."""
+    step = StepDef("a")
+
+    assert (step.retries, step.timeout, step.gate, step.on_error) == (1, None, None, None)
+    assert Edge("b") == Edge("b", None, False, "end", False)
+    assert list(Gate("?").options) == [
+        GateOption("approve", None),
+        GateOption("reject", End.REJECTED),
+    ]
