@@ -11,7 +11,8 @@ from typing import Any
 from signoff.app.home import Home
 from signoff.app.settings import ENVIRONMENT, Settings, user_file
 
-_SECRET = re.compile(r"(key|token|secret|password|credential)s?$", re.IGNORECASE)
+_SECRET = re.compile(r"(key|token|secrets?|password|credentials?)$", re.IGNORECASE)
+"""Not `tokens`: that is a number people need to see."""
 _OTHERS = frozenset({"SIGNOFF_HOME", "SIGNOFF_CONFIG"})
 
 

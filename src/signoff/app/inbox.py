@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Any
 
 from signoff.app.answering import form_of
@@ -18,7 +19,7 @@ def open_requests(project: Project, run: str | None = None) -> list[InboxItem]:
 
 
 def request_to_json(project: Project, item: InboxItem) -> dict[str, Any]:
-    """Returns a request as plain values, with the command that answers it."""
+    """Returns a request as plain values, with the commands that answer it."""
     form = form_of(project, item)
     return {
         "number": item.id,
@@ -36,7 +37,7 @@ def request_to_json(project: Project, item: InboxItem) -> dict[str, Any]:
         "deadline": item.deadline,
         "default": form.get("default"),
         "state": item.state,
-        "command": answer_command(item, form),
+        "commands": answer_commands(item, form),
     }
 
 
@@ -46,22 +47,23 @@ def options_of(form: dict[str, Any]) -> list[dict[str, Any]]:
     return [o if isinstance(o, dict) else {"label": str(o)} for o in listed]
 
 
-def answer_command(item: InboxItem, form: dict[str, Any]) -> str:
-    """Returns the exact command that answers a request and lets its run go on."""
+def answer_commands(item: InboxItem, form: dict[str, Any]) -> list[str]:
+    """Returns the exact commands that answer a request and let its run go on, one per way."""
     match item.kind:
         case "approval":
-            return f"signoff approve {item.id} --digest {item.digest[:SHORT]} --resume"
+            bound = f"{item.id} --digest {item.digest[:SHORT]}"
+            return [
+                f"signoff approve {bound} --resume",
+                f'signoff reject {bound} --why "..." --resume',
+            ]
         case "choice":
-            options = options_of(form)
-            labels = "|".join(_quoted(str(o["label"])) for o in options)
-            text = " --text WHY" if any(o.get("requires_input") for o in options) else ""
-            return f"signoff answer {item.id} {labels}{text} --resume"
+            return [_choose(item.id, option) for option in options_of(form)]
         case "response":
-            return f"signoff answer {item.id} --file REPLY.md --resume"
+            return [f"signoff answer {item.id} --file REPLY.md --resume"]
         case _:
-            return f'signoff answer {item.id} "..." --resume'
+            return [f'signoff answer {item.id} "..." --resume']
 
 
-def _quoted(label: str) -> str:
-    plain = label.replace("-", "").replace("_", "").isalnum()
-    return label if plain else "'" + label.replace("'", "'\\''") + "'"
+def _choose(number: int, option: dict[str, Any]) -> str:
+    text = ' --text "..."' if option.get("requires_input") else ""
+    return f"signoff answer {number} {shlex.quote(str(option['label']))}{text} --resume"

@@ -13,16 +13,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from signoff.app.agents import agent_limits, build_agents
 from signoff.app.home import Home, find_home, init_home, need_home
-from signoff.app.loading import make_importable
 from signoff.app.settings import Settings, load_settings
-from signoff.app.targets import Target, resolve
 from signoff.errors import ConfigError, UsageError
 from signoff.runtime.clock import SystemClock
 from signoff.runtime.ports import Agent, Clock, Observer, RunRow, Store
 
 if TYPE_CHECKING:
+    from signoff.app.targets import Target
     from signoff.runtime.engine import Engine
 
 
@@ -54,6 +52,9 @@ class Project:
     @asynccontextmanager
     async def engine(self, observers: Sequence[Observer] = ()) -> AsyncIterator[Engine]:
         """Gives an engine over this project; run directories are up to date when it is left."""
+        # Listing runs needs none of this, and should not wait for it to be imported.
+        from signoff.app.agents import agent_limits, build_agents
+        from signoff.app.loading import make_importable
         from signoff.runtime.engine import Engine
         from signoff.store.rundir import Projection, RunFiles
 
@@ -77,6 +78,8 @@ class Project:
 
     def find(self, target: str) -> Target:
         """Returns the workflow a person named, seen from where they stand."""
+        from signoff.app.targets import resolve
+
         return resolve(target, cwd=self.cwd, home=self.home, places=self.settings.workflows)
 
     def find_again(self, row: RunRow) -> Target:
@@ -86,6 +89,8 @@ class Project:
                 f"run {row.name!r} was started from Python and does not say where its workflow "
                 f"stands; name it: signoff resume {row.name} --target package.module:NAME"
             )
+        from signoff.app.targets import resolve
+
         return resolve(
             row.target, cwd=self.home.root, home=self.home, places=self.settings.workflows
         )

@@ -22,7 +22,7 @@ class RunReport:
     timeline: Timeline
     inbox: tuple[InboxItem, ...]
     requests: tuple[dict[str, Any], ...]
-    """The inbox as plain values, each with the command that answers it."""
+    """The inbox as plain values, each with the commands that answer it."""
     ledger: tuple[LedgerEntry, ...]
     folder: Path
 

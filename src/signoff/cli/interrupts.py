@@ -64,6 +64,8 @@ def quit_at_once(view: View) -> None:
             with suppress(OSError, AttributeError):
                 os.killpg(group, signal.SIGKILL)
     view.let_go()
+    names = "".join(f"; go on: signoff resume {run}" for run in list(view.timelines)[-1:])
+    os.write(2, f"\nquit at once{names}\n".encode())
     os._exit(exits.INTERRUPTED)
 
 

@@ -69,7 +69,8 @@ class LiveView:
         self._console = console or Console(file=sys.stderr, highlight=False)
         self._clock = clock or SystemClock()
         self._lock = threading.Lock()
-        self._run, self._timeline = next(iter(self.timelines.items()), ("", Timeline()))
+        self._run = ""
+        self._timeline = next(iter(self.timelines.values()), Timeline())
         self._told = sum(visit.outcome is not None for visit in self._timeline.visits)
         self._round = self._timeline.iteration
         self._retries: dict[str, _Pause] = {}

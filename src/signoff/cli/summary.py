@@ -22,7 +22,14 @@ WORDS = {
     Status.BUDGET: "budget reached",
     Status.NOT_CONVERGING: "not converging",
 }
-MARKS = {Status.COMPLETED: "✓", Status.WAITING: "●", Status.PARKED: "●", Status.INTERRUPTED: "●"}
+MARKS = {
+    Status.COMPLETED: "✓",
+    Status.RUNNING: "●",
+    Status.WAITING: "●",
+    Status.PARKED: "●",
+    Status.INTERRUPTED: "●",
+}
+"""Anything else is an end nobody wished for."""
 
 
 def report_to_json(report: RunReport) -> dict[str, Any]:
@@ -52,14 +59,17 @@ def what_next(report: RunReport) -> Iterator[str]:
         case Status.WAITING:
             yield from _waiting(report)
         case Status.PARKED:
-            until = f"until {moment(row.due_at)} " if row.due_at is not None else ""
-            yield f"{until}; then: signoff resume --due".lstrip("; ")
+            until = f"until {moment(row.due_at)}; then" if row.due_at is not None else "go on"
+            yield f"{until}: signoff resume --due"
         case Status.BUDGET:
             yield f"give it more: signoff resume {row.name} --limit usd=NUMBER"
         case Status.FAILED | Status.LIMIT:
             yield f"when that is mended: signoff resume {row.name}"
-        case Status.INTERRUPTED | Status.RUNNING:
+        case Status.INTERRUPTED:
             yield f"go on: signoff resume {row.name}"
+        case Status.RUNNING:
+            yield f"watch it: signoff logs -f {row.name}"
+            yield f"if its process is gone: signoff resume {row.name}"
 
 
 _EXPLAINED = frozenset(Status) - {Status.WAITING, Status.COMPLETED, Status.INTERRUPTED}
@@ -69,9 +79,9 @@ def _waiting(report: RunReport) -> Iterator[str]:
     for request in report.requests[:SHOWN_REQUESTS]:
         yield ""
         yield f"#{request['number']} {request['kind']}: {one_line(clean(request['prompt']), 200)}"
-        yield f"   {request['command']}"
-        if request["kind"] == "approval":
-            yield f'   signoff reject {request["number"]} --why "..." --resume'
+        if request["shown"]:
+            yield f"   look at it: signoff inbox {request['number']}"
+        yield from (f"   {command}" for command in request["commands"])
     if len(report.requests) > SHOWN_REQUESTS:
         yield f"and {len(report.requests) - SHOWN_REQUESTS} more: signoff inbox {report.row.name}"
 

@@ -37,17 +37,18 @@ def count(number: int, noun: str) -> str:
 
 def spend_words(spend: Spend) -> str:
     """Returns what a run cost in one line; what nobody reported is said to be unknown."""
-    parts = [count(spend.calls, "call")]
+    calls = count(spend.calls, "call")
     if spend.calls == 0:
-        return parts[0]
-    parts.append(_partly(count(spend.known_tokens, "token"), spend.unknown_tokens, "tokens"))
-    parts.append(_partly(money(spend.known_usd), spend.unknown_usd, "cost"))
-    return " · ".join(parts)
+        return calls
+    tokens = _partly(count(spend.known_tokens, "token"), spend.known_tokens, spend.unknown_tokens)
+    cost = _partly(money(spend.known_usd), spend.known_usd, spend.unknown_usd)
+    if not tokens and not cost:
+        return f"{calls} · tokens and cost unknown"
+    return f"{calls} · {tokens or 'tokens unknown'} · {cost or 'cost unknown'}"
 
 
-def _partly(known: str, unknown: int, noun: str) -> str:
+def _partly(words: str, known: float, unknown: int) -> str:
+    """Returns an amount, a lower bound when some call did not say, nothing when none did."""
     if not unknown:
-        return known
-    if known in ("0 tokens", "$0.00"):
-        return f"{noun} unknown"
-    return f"at least {known}"
+        return words
+    return f"at least {words}" if known else ""

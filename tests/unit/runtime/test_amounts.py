@@ -42,7 +42,7 @@ def test_what_nobody_reported_is_said_to_be_unknown() -> None:
     spend = Spend(calls=1)
     spend.add(None)
 
-    assert spend_words(spend) == "1 call · tokens unknown · cost unknown"
+    assert spend_words(spend) == "1 call · tokens and cost unknown"
 
 
 def test_a_partly_known_cost_is_a_lower_bound() -> None:

@@ -57,7 +57,8 @@ def _show(request: dict[str, Any], out: Output, *, whole: bool) -> None:
     if request["deadline"] is not None:
         taken = f", then {request['default']!r} is taken"
         out.line(f"    until {moment(request['deadline'])}{taken}")
-    out.line(f"    {request['command']}")
+    for command in request["commands"]:
+        out.line(f"    {command}")
 
 
 def _show_content(request: dict[str, Any], out: Output) -> None:

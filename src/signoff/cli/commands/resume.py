@@ -93,7 +93,8 @@ def _workflow(project: Project, run: str) -> Workflow:
 
 
 def _resume_due(project: Project, manner: Manner) -> int:
-    from signoff.app.resume import resume_due
+    from signoff.app.history import timeline_of
+    from signoff.app.resume import due_runs, resume_due
     from signoff.app.settings import given_limits
     from signoff.app.show import show
     from signoff.cli.interrupts import Interrupted, run_interruptibly
@@ -101,7 +102,8 @@ def _resume_due(project: Project, manner: Manner) -> int:
     from signoff.cli.views import choose_view
 
     out = manner.out
-    view = choose_view(out, several=True)
+    known = {row.name: timeline_of(project, row) for row in due_runs(project)}
+    view = choose_view(out, known=known, several=True)
     with view:
         try:
             resumed = run_interruptibly(

@@ -1,0 +1,23 @@
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from signoff.app.home import init_home
+from signoff.app.project import Project
+from signoff.app.settings import Settings
+from signoff.store.memory import MemoryStore
+from signoff.testing import FrozenClock
+
+
+@pytest.fixture
+def clock() -> FrozenClock:
+    return FrozenClock()
+
+
+@pytest.fixture
+def project(tmp_path: Path, clock: FrozenClock) -> Iterator[Project]:
+    """A project in memory, at a standstill in time; only readable files touch the disk."""
+    home = init_home(tmp_path, {}).home
+    with Project(home, Settings(), MemoryStore(), tmp_path, clock) as opened:
+        yield opened

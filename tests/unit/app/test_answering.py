@@ -1,0 +1,229 @@
+import json
+
+import pytest
+
+from signoff import (
+    Approval,
+    Choice,
+    End,
+    Gate,
+    GateOption,
+    Option,
+    Outcome,
+    Question,
+    StepContext,
+    StepDef,
+    Workflow,
+)
+from signoff.app.answering import Given, approve, find_item, record_answer, reject
+from signoff.app.project import Project
+from signoff.core.requests import Request
+from signoff.errors import InvalidAnswer, StaleApproval, UnknownName, UsageError
+from signoff.runtime.ports import InboxItem
+from signoff.testing import FrozenClock
+
+
+async def waiting_for(
+    project: Project, *requests: Request, name: str = "one", writes: str = ""
+) -> list[InboxItem]:
+    """Starts a run that waits for these requests, all at once."""
+
+    async def ask(ctx: StepContext, index: int) -> object:
+        return (await ctx.wait(requests[index])).value
+
+    async def work(ctx: StepContext) -> tuple[Outcome, dict[str, object]]:
+        if writes:
+            await ctx.write("draft.md", writes)
+        return Outcome.OK, {"said": await ctx.map(list(range(len(requests))), ask)}
+
+    flow = Workflow("asks", StepDef("only", handler=work, next={Outcome.OK: None}))
+    async with project.engine() as engine:
+        return list((await engine.start(flow, name=name)).inbox)
+
+
+def stored(item: InboxItem) -> dict[str, object]:
+    answer: dict[str, object] = json.loads(item.answer or "")
+    return answer
+
+
+async def test_an_answer_is_kept_with_who_gave_it_when_and_why(
+    project: Project, clock: FrozenClock
+) -> None:
+    """An approval nobody can account for later is worth nothing."""
+    (item,) = await waiting_for(project, Approval("Ship?", "text"))
+    clock.advance(60)
+
+    done = approve(project, item.id, Given(None, "reads well", "ann"))
+
+    assert stored(done) == {"value": True, "text": "reads well"}
+    assert (done.answered_by, done.answered_at) == ("ann", clock.now())
+
+
+async def test_without_a_name_the_person_logged_in_is_recorded(project: Project) -> None:
+    """Most people never give --by."""
+    (item,) = await waiting_for(project, Approval("Ship?", "text"))
+
+    done = reject(project, item.id, Given(None))
+
+    assert done.answered_by
+    assert stored(done)["value"] is False
+
+
+async def test_a_request_is_answered_once(project: Project) -> None:
+    """A second person must learn that somebody was faster."""
+    (item,) = await waiting_for(project, Question("Name?"))
+    record_answer(project, item.id, Given("Bob", by="ann"))
+
+    with pytest.raises(InvalidAnswer, match="no longer open: answered by ann"):
+        record_answer(project, item.id, Given("Rob"))
+
+
+async def test_an_approval_of_something_else_is_refused(project: Project) -> None:
+    """The digest says what the person has seen; anything else was not approved."""
+    (item,) = await waiting_for(project, Approval("Ship?", "text"))
+
+    with pytest.raises(StaleApproval, match=f"signoff inbox {item.id}"):
+        approve(project, item.id, Given(None, digest="0123456789ab"))
+    assert project.store.item(item.id).state == "open"
+
+
+async def test_the_beginning_of_the_digest_is_enough(project: Project) -> None:
+    """People copy the short form that is shown."""
+    (item,) = await waiting_for(project, Approval("Ship?", "text"))
+
+    done = approve(project, item.id, Given(None, digest=item.digest[:12].upper()))
+
+    assert done.state == "answered"
+
+
+async def test_a_few_letters_of_a_digest_prove_nothing(project: Project) -> None:
+    """One letter is right by chance once in sixteen times."""
+    (item,) = await waiting_for(project, Approval("Ship?", "text"))
+
+    with pytest.raises(InvalidAnswer, match="at least 6"):
+        approve(project, item.id, Given(None, digest=item.digest[:3]))
+
+
+@pytest.mark.parametrize("change", ["another draft\n", None])
+async def test_a_file_that_changed_since_cannot_be_approved(
+    project: Project, change: str | None
+) -> None:
+    """Somebody edited, or deleted, what the request shows."""
+    request = Approval("Ship?", "the draft\n", path="draft.md")
+    (item,) = await waiting_for(project, request, writes="the draft\n")
+    file = project.folder("one") / "draft.md"
+    file.unlink() if change is None else file.write_text(change)
+
+    with pytest.raises(StaleApproval, match="no longer what request"):
+        approve(project, item.id, Given(None))
+    assert reject(project, item.id, Given(None, "was tampered with")).state == "answered"
+
+
+async def test_a_file_that_is_as_it_was_shown_can_be_approved(project: Project) -> None:
+    """The check must not stand in the way of the honest case."""
+    request = Approval("Ship?", "the draft\n", path="draft.md")
+    (item,) = await waiting_for(project, request, writes="the draft\n")
+
+    assert approve(project, item.id, Given(None)).state == "answered"
+
+
+async def test_a_long_content_is_compared_in_full(project: Project) -> None:
+    """Long texts are kept apart in the store; comparing a reference would always fail."""
+    text = "line\n" * 5000
+    request = Approval("Ship?", text, path="draft.md")
+    (item,) = await waiting_for(project, request, writes=text)
+
+    assert approve(project, item.id, Given(None)).state == "answered"
+
+
+async def test_an_option_can_be_chosen_by_its_number(project: Project) -> None:
+    """Labels can be long."""
+    (item,) = await waiting_for(project, Choice("Which?", ["the short one", "the long one"]))
+
+    done = record_answer(project, item.id, Given("2"))
+
+    assert stored(done)["value"] == "the long one"
+
+
+async def test_an_option_that_needs_a_reason_is_refused_without_one(project: Project) -> None:
+    """What should change has to reach the next prompt."""
+    options = ["ship", Option("change", requires_input=True)]
+    (item,) = await waiting_for(project, Choice("Which?", options))
+
+    with pytest.raises(InvalidAnswer, match="--text"):
+        record_answer(project, item.id, Given("change"))
+
+
+async def test_approve_and_reject_work_at_a_gate_that_offers_them(project: Project) -> None:
+    """A gate is a choice inside, and an approval to whoever stands before it."""
+    flow = Workflow("gated", StepDef("only", gate=Gate("Ship?")))
+    async with project.engine() as engine:
+        (item,) = (await engine.start(flow, name="one")).inbox
+
+    done = approve(project, item.id, Given(None))
+
+    assert stored(done)["value"] == "approve"
+
+
+async def test_a_gate_without_approve_names_its_own_options(project: Project) -> None:
+    """Guessing that `publish` means approval would approve by accident."""
+    gate = Gate("Ship?", [GateOption("publish", None), GateOption("drop", End.REJECTED)])
+    flow = Workflow("gated", StepDef("only", gate=gate))
+    async with project.engine() as engine:
+        (item,) = (await engine.start(flow, name="one")).inbox
+
+    with pytest.raises(InvalidAnswer, match=r"publish\|drop"):
+        approve(project, item.id, Given(None))
+
+
+async def test_a_question_cannot_be_approved(project: Project) -> None:
+    """Any text that approves is how gates approve the wrong thing."""
+    (item,) = await waiting_for(project, Question("Name?"))
+
+    with pytest.raises(InvalidAnswer, match=f"signoff answer {item.id}"):
+        approve(project, item.id, Given(None))
+
+
+async def test_an_approval_is_not_given_by_a_word(project: Project) -> None:
+    """`answer yes` must not ship anything."""
+    (item,) = await waiting_for(project, Approval("Ship?", "text"))
+
+    with pytest.raises(InvalidAnswer, match="approve"):
+        record_answer(project, item.id, Given("yes"))
+
+
+async def test_a_request_is_found_by_number_by_run_or_as_the_only_one(project: Project) -> None:
+    """All three are natural to type."""
+    (item,) = await waiting_for(project, Question("Name?"))
+
+    found = [find_item(project, where) for where in (str(item.id), f"#{item.id}", "one", None)]
+
+    assert {each.id for each in found} == {item.id}
+
+
+async def test_of_several_requests_one_has_to_be_named(project: Project) -> None:
+    """Taking the first would answer the wrong question."""
+    await waiting_for(project, Question("Name?"), Question("Age?"))
+
+    with pytest.raises(UsageError, match=r"#1 'Name\?', #2 'Age\?'"):
+        find_item(project)
+
+
+async def test_a_run_that_waits_for_nothing_points_to_those_that_do(project: Project) -> None:
+    """The latest run is not always the one in question."""
+    await waiting_for(project, Question("Name?"), name="older")
+    async with project.engine() as engine:
+        await engine.start(
+            Workflow("quick", StepDef("only", next={Outcome.OK: None})), name="newer"
+        )
+
+    with pytest.raises(UsageError, match=r"#1 \(older\)"):
+        find_item(project)
+
+
+async def test_a_number_nobody_gave_out_is_refused_with_the_open_ones(project: Project) -> None:
+    """A typo should not need a second command to be understood."""
+    await waiting_for(project, Question("Name?"))
+
+    with pytest.raises(UnknownName, match="#1"):
+        find_item(project, "#99")

@@ -1,0 +1,36 @@
+import pytest
+
+from signoff import Outcome, Question, StepContext, StepDef, Workflow
+from signoff.app.cancel import cancel
+from signoff.app.project import Project
+from signoff.core.outcome import Status
+from signoff.errors import UsageError
+
+
+async def ask(ctx: StepContext) -> tuple[Outcome, dict[str, object]]:
+    return Outcome.OK, {"name": (await ctx.wait(Question("Name?"))).value}
+
+
+async def test_a_waiting_run_is_ended_with_its_reason_and_asks_nobody_any_more(
+    project: Project,
+) -> None:
+    """An inbox full of questions of dead runs is not read by anybody."""
+    async with project.engine() as engine:
+        await engine.start(
+            Workflow("asks", StepDef("only", handler=ask, next={Outcome.OK: None})), name="one"
+        )
+
+    name, status = await cancel(project, None, "wrong input")
+
+    assert (name, status) == ("one", Status.CANCELLED)
+    assert project.run("one").reason == "wrong input"
+    assert project.store.items("one") == []
+
+
+async def test_a_run_that_has_ended_cannot_be_cancelled(project: Project) -> None:
+    """Saying `cancelled` of a completed run would be untrue."""
+    async with project.engine() as engine:
+        await engine.start(Workflow("x", StepDef("only", next={Outcome.OK: None})), name="one")
+
+    with pytest.raises(UsageError, match="completed"):
+        await cancel(project, "one")

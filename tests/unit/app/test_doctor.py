@@ -1,0 +1,123 @@
+from pathlib import Path
+
+import pytest
+
+from signoff.app.doctor import Check, examine
+from signoff.app.home import init_home
+from signoff.store.sqlite import SqliteStore
+
+SECRET = "sk-do-not-print-me"
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    """A machine with a `claude` that answers, a `codex` that does not, and nothing else."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name in ("claude", "codex"):
+        (programs / name).touch(mode=0o755)
+    return {
+        "PATH": str(programs),
+        "XDG_CONFIG_HOME": str(tmp_path / "user"),
+        "ANTHROPIC_API_KEY": SECRET,
+    }
+
+
+def ask(program: str) -> str | None:
+    return "2.1.0 (Claude Code)" if program.endswith("claude") else None
+
+
+def looked_at(folder: Path, environment: dict[str, str]) -> dict[str, Check]:
+    return {check.name: check for check in examine(folder, environment, ask).checks}
+
+
+def test_agents_are_found_and_asked_whether_they_answer(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    """A program on the PATH that hangs or crashes is not ready."""
+    init_home(tmp_path, {})
+
+    checks = looked_at(tmp_path, environment)
+
+    assert checks["claude"].ready
+    assert "2.1.0" in checks["claude"].detail
+    assert not checks["codex"].ready
+    assert "codex --version" in checks["codex"].remedy
+    assert checks["gemini"].detail == "not on PATH"
+
+
+def test_missing_agents_do_not_keep_the_engine_from_running(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    """Workflows of commands and people need none."""
+    init_home(tmp_path, {})
+
+    assert examine(tmp_path, environment | {"PATH": ""}, ask).can_run
+
+
+def test_keys_are_named_and_never_shown(tmp_path: Path, environment: dict[str, str]) -> None:
+    """The output is what people paste into bug reports."""
+    init_home(tmp_path, {})
+
+    checks = looked_at(tmp_path, environment)
+
+    assert checks["API keys"].detail == "ANTHROPIC_API_KEY"
+    assert SECRET not in str(checks)
+
+
+def test_everything_that_is_not_ready_says_what_to_do(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    """A red line without a remedy only worries people."""
+    checks = looked_at(tmp_path, environment | {"SIGNOFF_LIMTS_USD": "3"})
+
+    assert [check.name for check in checks.values() if not check.ready and not check.remedy] == []
+    assert "signoff init" in checks["project"].remedy
+    assert "SIGNOFF_LIMTS_USD" in checks["environment"].detail
+
+
+def test_a_sound_database_is_ready(tmp_path: Path, environment: dict[str, str]) -> None:
+    """Its schema version is what support asks for first."""
+    home = init_home(tmp_path, {}).home
+    SqliteStore(home.path / "signoff.db").close()
+
+    check = looked_at(tmp_path, environment)["database"]
+
+    assert check.ready
+    assert "schema 1" in check.detail
+
+
+@pytest.mark.parametrize("content", [b"not a database at all" * 100, b"\x00" * 4096])
+def test_a_damaged_database_keeps_the_engine_from_running(
+    tmp_path: Path, environment: dict[str, str], content: bytes
+) -> None:
+    """`ready to run` followed by a failed run is worse than no doctor."""
+    home = init_home(tmp_path, {}).home
+    (home.path / "signoff.db").write_bytes(content)
+
+    found = examine(tmp_path, environment, ask)
+
+    assert not found.can_run
+
+
+def test_looking_changes_nothing(tmp_path: Path, environment: dict[str, str]) -> None:
+    """People run it where they do not want a project."""
+    before = sorted(tmp_path.rglob("*"))
+
+    examine(tmp_path, environment, ask)
+
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_settings_with_mistakes_keep_the_engine_from_running(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    """No run would start with them."""
+    home = init_home(tmp_path, {}).home
+    home.config.write_text("limts: {}\nrolls: {}\n")
+
+    found = examine(tmp_path, environment, ask)
+
+    assert not found.can_run
+    settings = next(check for check in found.checks if check.name == "settings")
+    assert "(and 1 more)" in settings.detail

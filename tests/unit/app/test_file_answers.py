@@ -1,0 +1,90 @@
+import json
+from pathlib import Path
+
+from signoff import Approval, Outcome, Question, Response, StepContext, StepDef, Workflow
+from signoff.app.file_answers import take_file_answers
+from signoff.app.project import Project
+from signoff.app.resume import resume
+from signoff.core.outcome import Status
+from signoff.core.requests import Request
+
+FLOW = """
+from signoff import Outcome, Question, Response, StepDef, Workflow
+
+async def work(ctx):
+    name = await ctx.wait(Question("Name?", question_id="name"), key="name")
+    return Outcome.OK, {"name": name.value, "by": name.by}
+
+WORKFLOW = Workflow("asks", StepDef("only", handler=work, next={Outcome.OK: None}))
+"""
+
+
+async def waiting_for(project: Project, request: Request) -> None:
+    async def work(ctx: StepContext) -> tuple[Outcome, dict[str, object]]:
+        return Outcome.OK, {"said": (await ctx.wait(request)).value}
+
+    flow = Workflow("asks", StepDef("only", handler=work, next={Outcome.OK: None}))
+    async with project.engine() as engine:
+        await engine.start(flow, name="one")
+
+
+def hitl(project: Project) -> Path:
+    return project.folder("one") / "hitl"
+
+
+def put_answers(project: Project, question: str, answer: object) -> Path:
+    path = hitl(project) / "answers.json"
+    path.write_text(json.dumps({"answers": [{"question_id": question, "answer": answer}]}))
+    return path
+
+
+async def test_an_answer_in_a_file_is_recorded_and_the_file_put_aside(project: Project) -> None:
+    """An editor is how many people answer; the file must not answer again tomorrow."""
+    await waiting_for(project, Question("Name?", question_id="name"))
+    path = put_answers(project, "name", "Bob")
+
+    taken = take_file_answers(project, "one")
+
+    assert [json.loads(item.answer or "")["value"] for item in taken.answered] == ["Bob"]
+    assert "answers.json" in str(taken.answered[0].answered_by)
+    assert not path.exists()
+    assert take_file_answers(project, "one").answered == ()
+
+
+async def test_a_response_file_answers_the_request_of_its_number(project: Project) -> None:
+    """Manual work is pasted into a file beside its prompt."""
+    await waiting_for(project, Response("Translate: hello"))
+    (hitl(project) / "1-response.md").write_text("hallo\n")
+
+    taken = take_file_answers(project, "one")
+
+    assert json.loads(taken.answered[0].answer or "")["value"] == "hallo\n"
+
+
+async def test_an_answer_that_does_not_fit_is_a_warning_and_the_request_stays_open(
+    project: Project,
+) -> None:
+    """A slip in a file must neither approve anything nor stop the resume."""
+    await waiting_for(project, Approval("Ship?", "text"))
+    path = put_answers(project, "1", "maybe")
+
+    taken = take_file_answers(project, "one")
+
+    assert taken.answered == ()
+    assert len(taken.warnings) == 1
+    assert path.exists()
+    assert project.store.item(1).state == "open"
+
+
+async def test_resuming_takes_answers_from_files_first(project: Project) -> None:
+    """Otherwise the run would only say again that it waits."""
+    (project.home.root / "flow.py").write_text(FLOW)
+    target = project.find("flow.py")
+    async with project.engine() as engine:
+        await engine.start(target.workflow, name="one", target=target.place)
+    put_answers(project, "name", "Bob")
+
+    result = await resume(project, "one")
+
+    assert result.status is Status.COMPLETED
+    assert result.state["name"] == "Bob"

@@ -1,0 +1,41 @@
+from pathlib import Path
+
+import pytest
+
+from signoff.app.project import open_project
+from signoff.errors import ConfigError, UsageError
+
+
+def test_a_project_is_made_where_there_is_none_if_that_is_wanted(tmp_path: Path) -> None:
+    """The first run should not fail for want of a folder."""
+    with open_project(tmp_path, isolated(tmp_path), create=True) as project:
+        assert project.home.path == tmp_path / ".signoff"
+        assert (project.home.path / "signoff.db").exists()
+
+
+def test_a_project_is_not_made_by_looking_for_one(tmp_path: Path) -> None:
+    """`signoff runs` in the wrong folder must not leave a database behind."""
+    with pytest.raises(UsageError, match="signoff init"):
+        open_project(tmp_path, isolated(tmp_path))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_database_can_stand_elsewhere(tmp_path: Path) -> None:
+    """Some file systems are no place for SQLite."""
+    elsewhere = tmp_path / "elsewhere.db"
+    environment = isolated(tmp_path) | {"SIGNOFF_DATABASE": str(elsewhere)}
+
+    with open_project(tmp_path, environment, create=True):
+        assert elsewhere.exists()
+
+
+def test_a_database_this_version_cannot_use_is_refused(tmp_path: Path) -> None:
+    """An address taken for a file name would make a folder called postgresql:."""
+    environment = isolated(tmp_path) | {"SIGNOFF_DATABASE": "postgresql://host/db"}
+
+    with pytest.raises(ConfigError, match="SQLite files only"):
+        open_project(tmp_path, environment, create=True)
+
+
+def isolated(folder: Path) -> dict[str, str]:
+    return {"XDG_CONFIG_HOME": str(folder / "user")}

@@ -1,0 +1,116 @@
+from pathlib import Path
+
+import pytest
+
+from signoff.app.answering import Given, record_answer
+from signoff.app.project import Project
+from signoff.app.resume import due_runs, resume, resume_due
+from signoff.app.start import start
+from signoff.core.outcome import Status
+from signoff.errors import UsageError
+from signoff.testing import FrozenClock
+
+FLOW = """
+from datetime import timedelta
+from signoff import Outcome, Question, StepDef, Workflow
+
+async def park(ctx):
+    await ctx.park(timedelta(seconds=60))
+    return Outcome.OK, {}
+
+async def ask(ctx):
+    request = Question("Name?", deadline=timedelta(seconds=60), default="nobody")
+    return Outcome.OK, {"name": (await ctx.wait(request)).value}
+
+PARKS = Workflow("parks", StepDef("only", handler=park, next={Outcome.OK: None}))
+ASKS = Workflow("asks", StepDef("only", handler=ask, next={Outcome.OK: None}))
+"""
+
+
+@pytest.fixture(autouse=True)
+def flow(project: Project) -> None:
+    (project.home.root / "flow.py").write_text(FLOW)
+
+
+async def begin(project: Project, workflow: str, name: str) -> Status:
+    result = await start(project, project.find(f"flow.py:{workflow}"), {}, name=name)
+    return result.status
+
+
+async def test_a_run_goes_on_from_wherever_one_stands(project: Project, tmp_path: Path) -> None:
+    """The workflow is found from the project's root, not from the current folder."""
+    await begin(project, "ASKS", "one")
+    record_answer(project, 1, Given("Bob"))
+    project.cwd = tmp_path.parent
+
+    result = await resume(project, "one")
+
+    assert result.status is Status.COMPLETED
+    assert result.state == {"name": "Bob"}
+
+
+async def test_without_a_name_the_latest_run_goes_on(project: Project) -> None:
+    """It is the one a person has just seen stop."""
+    await begin(project, "ASKS", "older")
+    await begin(project, "ASKS", "newer")
+
+    result = await resume(project)
+
+    assert result.run == "newer"
+
+
+async def test_a_run_that_does_not_know_its_workflow_says_how_to_name_it(project: Project) -> None:
+    """Runs started from Python may have no place to import from."""
+    workflow = project.find("flow.py:ASKS").workflow
+    async with project.engine() as engine:
+        await engine.start(workflow, name="one")
+
+    with pytest.raises(UsageError, match="--target"):
+        await resume(project, "one")
+    assert (await resume(project, "one", target="flow.py:ASKS")).status is Status.WAITING
+
+
+async def test_only_what_is_due_is_woken(project: Project, clock: FrozenClock) -> None:
+    """Waking a parked run early would only hit the same quota again."""
+    assert await begin(project, "PARKS", "first") is Status.PARKED
+    clock.advance(30)
+    await begin(project, "PARKS", "second")
+    clock.advance(31)
+
+    resumed = await resume_due(project)
+
+    assert [(each.run, each.result and each.result.status) for each in resumed] == [
+        ("first", Status.COMPLETED)
+    ]
+    assert due_runs(project) == []
+
+
+async def test_a_deadline_that_has_passed_is_due_and_takes_its_default(
+    project: Project, clock: FrozenClock
+) -> None:
+    """Nobody answered; the author said what happens then."""
+    await begin(project, "ASKS", "one")
+    clock.advance(61)
+
+    (resumed,) = await resume_due(project)
+
+    assert resumed.result is not None
+    assert resumed.result.state == {"name": "nobody"}
+
+
+async def test_a_run_that_cannot_go_on_does_not_hold_up_the_others(
+    project: Project, clock: FrozenClock
+) -> None:
+    """One deleted file must not stop a whole night's work."""
+    await begin(project, "PARKS", "fine")
+    async with project.engine() as engine:
+        parks = project.find("flow.py:PARKS").workflow
+        await engine.start(parks, name="lost", target="gone.py:PARKS")
+    clock.advance(61)
+
+    resumed = {each.run: each for each in await resume_due(project)}
+
+    fine = resumed["fine"].result
+    assert fine is not None
+    assert fine.status is Status.COMPLETED
+    assert "gone.py" in str(resumed["lost"].error)

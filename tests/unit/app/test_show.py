@@ -1,0 +1,110 @@
+import json
+
+import pytest
+
+from signoff import Outcome, Question, StepContext, StepDef, Usage, Workflow
+from signoff.app.project import Project
+from signoff.app.runs import list_runs, run_to_json
+from signoff.app.show import show
+from signoff.errors import UnknownName, UsageError
+from signoff.testing import FrozenClock, ScriptedAgent
+
+
+async def work(ctx: StepContext) -> tuple[Outcome, dict[str, object]]:
+    reply = await ctx.ask("writer", "write")
+    return Outcome.OK, {"text": reply.text}
+
+
+async def ask(ctx: StepContext) -> tuple[Outcome, dict[str, object]]:
+    return Outcome.OK, {"name": (await ctx.wait(Question("Name?"))).value}
+
+
+FLOW = Workflow(
+    "review",
+    StepDef("draft", handler=work, next={Outcome.OK: "sign"}),
+    StepDef("sign", handler=ask, next={Outcome.OK: None}),
+)
+
+
+async def begin(project: Project, usage: Usage | None) -> None:
+    project.agents = {"writer": ScriptedAgent(["text"], usage=usage)}
+    async with project.engine() as engine:
+        await engine.start(FLOW, name="one")
+
+
+async def test_a_report_holds_what_scripts_rely_on(project: Project, clock: FrozenClock) -> None:
+    """These names are promised; a renamed one breaks somebody's pipeline."""
+    await begin(project, Usage(10, 5, 0.25))
+
+    report = show(project, "one").to_json()
+
+    assert (report["run"], report["workflow"], report["status"]) == ("one", "review", "waiting")
+    assert (report["step"], report["iteration"]) == ("sign", 1)
+    assert report["spend"]["calls"] == 1
+    assert report["spend"]["tokens"] == 15
+    assert report["spend"]["usd"] == 0.25
+    assert [item["number"] for item in report["inbox"]] == [1]
+    assert report["steps"][0] == {
+        "step": "draft",
+        "visit": 1,
+        "iteration": 1,
+        "outcome": "ok",
+        "started_at": clock.now(),
+        "seconds": 0.0,
+        "attempts": 1,
+        "effects": {"ask": 1},
+    }
+    assert report["steps"][1]["outcome"] is None
+    assert json.loads(json.dumps(report)) == report
+
+
+async def test_a_cost_nobody_reported_is_null(project: Project) -> None:
+    """Zero would look like free."""
+    await begin(project, None)
+
+    report = show(project).to_json()
+
+    assert report["spend"]["usd"] is None
+    assert report["spend"]["tokens"] is None
+    assert report["ledger"][0]["usd"] is None
+
+
+async def test_each_request_comes_with_the_exact_command_that_answers_it(project: Project) -> None:
+    """People copy it from a log and paste it."""
+    await begin(project, None)
+
+    (request,) = show(project).to_json()["inbox"]
+
+    assert request["commands"] == ['signoff answer 1 "..." --resume']
+
+
+async def test_a_wrong_name_is_answered_with_the_right_ones(project: Project) -> None:
+    """Run names are long and easily mistyped."""
+    await begin(project, None)
+
+    with pytest.raises(UnknownName, match="there is: one"):
+        show(project, "two")
+
+
+def test_without_any_run_the_command_that_starts_one_is_named(project: Project) -> None:
+    """The first thing a newcomer types may be `show`."""
+    with pytest.raises(UsageError, match="signoff run"):
+        show(project)
+
+
+async def test_runs_are_listed_newest_first_and_by_status(project: Project) -> None:
+    """`runs --status waiting` is how people find what needs them."""
+    await begin(project, None)
+    async with project.engine() as engine:
+        quick = Workflow("quick", StepDef("only", next={Outcome.OK: None}))
+        await engine.start(quick, name="two")
+
+    assert [row.name for row in list_runs(project)] == ["two", "one"]
+    assert [row.name for row in list_runs(project, status=["waiting"])] == ["one"]
+    assert run_to_json(list_runs(project, limit=1)[0])["status"] == "completed"
+
+
+def test_an_unknown_status_is_answered_with_the_known_ones(project: Project) -> None:
+    """Nobody knows by heart that it is called iteration_limit."""
+    with pytest.raises(UnknownName, match="iteration_limit"):
+        list_runs(project, status=["stuck"])

@@ -1,0 +1,89 @@
+from pathlib import Path
+
+import pytest
+
+from signoff.app.project import Project
+from signoff.app.start import plan, start
+from signoff.core.outcome import Status
+from signoff.core.spend import Limits
+from signoff.errors import ConfigError, InvalidParams, NameTaken
+
+FLOW = """
+from typing import Annotated
+from signoff import Arg, Limits, Outcome, StepDef, Workflow
+
+def work(ctx, rounds: Annotated[int, Arg(min=1, max=5)] = 2):
+    return Outcome.OK, {"rounds": rounds}
+
+WORKFLOW = Workflow(
+    "counts", StepDef("only", handler=work, next={Outcome.OK: None}), limits=Limits(usd=2, calls=9)
+)
+"""
+
+
+@pytest.fixture
+def flow(tmp_path: Path) -> str:
+    (tmp_path / "flow.py").write_text(FLOW)
+    return "flow.py"
+
+
+async def test_a_run_is_driven_to_its_end_and_knows_where_its_workflow_stands(
+    project: Project, flow: str
+) -> None:
+    """Without its target nobody could resume it on the command line."""
+    result = await start(project, project.find(flow), {"rounds": "3"}, name="one")
+
+    assert result.status is Status.COMPLETED
+    assert result.state == {"rounds": 3}
+    assert project.run("one").target == "flow.py:WORKFLOW"
+
+
+async def test_an_existing_run_is_never_gone_on_with_by_accident(
+    project: Project, flow: str
+) -> None:
+    """`run` twice in a script must not touch the first run."""
+    target = project.find(flow)
+    await start(project, target, {}, name="one")
+
+    with pytest.raises(NameTaken, match="signoff resume one"):
+        await start(project, target, {}, name="one")
+
+
+def test_a_plan_says_what_would_run_and_leaves_no_trace(tmp_path: Path, flow: str) -> None:
+    """--dry-run in somebody's folder must not make files."""
+    planned = plan(tmp_path, environment(tmp_path), flow, {"rounds": "3"})
+
+    assert planned.params == {"rounds": 3}
+    assert planned.to_json()["entry_point"] == "only"
+    assert [path.name for path in tmp_path.glob(".signoff")] == []
+
+
+def test_the_command_line_is_stronger_than_the_workflow_and_that_than_the_settings(
+    tmp_path: Path, flow: str
+) -> None:
+    """Whoever pays has the last word."""
+    surroundings = environment(tmp_path) | {
+        "SIGNOFF_LIMITS_USD": "1",
+        "SIGNOFF_LIMITS_TOKENS": "7",
+    }
+
+    planned = plan(tmp_path, surroundings, flow, {}, command_line={"limits.calls": "3"})
+
+    assert planned.limits == Limits(usd=2, tokens=7, calls=3)
+    assert planned.given == Limits(calls=3)
+
+
+def test_wrong_parameters_are_found_before_anything_starts(tmp_path: Path, flow: str) -> None:
+    """A run that fails at its first step has already been paid for."""
+    with pytest.raises(InvalidParams, match="above 5"):
+        plan(tmp_path, environment(tmp_path), flow, {"rounds": "9"})
+
+
+def test_a_wrong_limit_is_found_before_anything_starts(tmp_path: Path, flow: str) -> None:
+    """A ceiling that was misspelt is no ceiling."""
+    with pytest.raises(ConfigError, match="usd, tokens, calls, seconds"):
+        plan(tmp_path, environment(tmp_path), flow, {}, command_line={"limits.euro": "3"})
+
+
+def environment(folder: Path) -> dict[str, str]:
+    return {"XDG_CONFIG_HOME": str(folder / "nothing-here")}
