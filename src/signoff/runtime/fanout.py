@@ -8,7 +8,6 @@ have ended does the fan-out speak: results, failures, or a suspension.
 from __future__ import annotations
 
 import asyncio
-import inspect
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +26,7 @@ from signoff.errors import (
     StepFailed,
     StoreError,
 )
+from signoff.runtime.handlers import awaited
 from signoff.runtime.journal import RunJournal
 from signoff.runtime.suspension import Suspension, WaitingForPerson, heaviest
 
@@ -106,7 +106,7 @@ class FanOut:
                 feedback=earlier[-1] if earlier else self._ctx.feedback,
             )
             try:
-                return self._finished(scope, await self._call(ctx, item))
+                return self._finished(scope, await awaited(self._fan.handler(ctx, item)))
             except StoreError:
                 raise
             except Exception as error:  # noqa: BLE001  # an item's failure must not reach its siblings
@@ -115,10 +115,6 @@ class FanOut:
                 used = len(state.item_failures.get(scope, ())) - state.forgiven.get(scope, 0)
                 if not fresh or used > self._fan.retries:
                     return Failure(_said(error), index)
-
-    async def _call(self, ctx: StepContext, item: Any) -> Any:
-        returned = self._fan.handler(ctx, item)
-        return await returned if inspect.isawaitable(returned) else returned
 
     def _finished(self, scope: str, result: Any) -> Any:
         try:

@@ -14,6 +14,7 @@ from signoff.core.step import Condition, Dispatch, StepDef
 from signoff.core.transitions import Broken, Held
 from signoff.core.workflow import Workflow, checked_result
 from signoff.runtime.dispatch import dispatch
+from signoff.runtime.suspension import cause_of
 
 Work = tuple[Outcome, dict[str, Any]]
 
@@ -64,9 +65,17 @@ async def work(callee: Callee, ctx: StepContext) -> Work:
         returned = await asyncio.to_thread(callee.call, ctx, **named)
     else:
         returned = callee.call(ctx, **named)
-    if inspect.isawaitable(returned):
-        returned = await returned
-    return checked_result(callee.step.id, returned)
+    return checked_result(callee.step.id, await awaited(returned))
+
+
+async def awaited(returned: Any) -> Any:
+    """Waits for what a handler gave, if that takes time; a broken task group says what broke it."""
+    if not inspect.isawaitable(returned):
+        return returned
+    try:
+        return await returned
+    except BaseExceptionGroup as group:
+        raise cause_of(group) from group
 
 
 async def check(conditions: Sequence[Condition], ctx: StepContext, when: str) -> Held | Broken:

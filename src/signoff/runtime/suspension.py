@@ -6,6 +6,8 @@ them by accident. They never leave the runner: it turns each into how the run re
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from signoff.core.outcome import Status
 
 
@@ -44,3 +46,20 @@ def heaviest(found: list[Suspension]) -> Suspension:
     first = max(found, key=lambda s: _WEIGHT[s.status])
     times = [s.due_at for s in found if s.due_at is not None]
     return type(first)(first.reason, min(times) if times else None)
+
+
+def cause_of(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """Returns what a task group failed with: an error if there is one, else how the run rests."""
+    found = list(_leaves(group))
+    errors = [error for error in found if not isinstance(error, Suspension)]
+    if errors:
+        return errors[0] if len(errors) == 1 else group
+    return heaviest([error for error in found if isinstance(error, Suspension)])
+
+
+def _leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:
+    for error in group.exceptions:
+        if isinstance(error, BaseExceptionGroup):
+            yield from _leaves(error)
+        else:
+            yield error

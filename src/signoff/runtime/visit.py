@@ -122,6 +122,8 @@ class Visit:
     async def abort(self) -> None:
         """Stops every effect under way and waits until it is gone."""
         self.close()
+        # One turn, so that each of them has begun: cancelled before, it would never say it ended.
+        await asyncio.sleep(0)
         for task in self._tasks:
             task.cancel()
         await self.drain()

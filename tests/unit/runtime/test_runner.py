@@ -1,0 +1,839 @@
+import asyncio
+import time
+from typing import Any
+
+import pytest
+
+from signoff.core import events as ev
+from signoff.core.context import StepContext
+from signoff.core.delta import Append
+from signoff.core.outcome import End, Outcome, Status
+from signoff.core.requests import Question
+from signoff.core.spend import Limits
+from signoff.core.step import Condition, Edge, Gate, GateOption, StepDef
+from signoff.core.workflow import Workflow
+from signoff.errors import AgentBadOutput, StepFailed
+from tests.unit.runtime.bench import Bench, chain, one_step, only
+
+OK = Outcome.OK
+Work = tuple[Outcome, dict[str, Any]]
+
+
+async def test_a_chain_runs_to_its_end_and_gives_what_its_steps_made(bench: Bench) -> None:
+    """The main road: if this fails nothing works."""
+
+    async def draft(ctx: StepContext) -> Work:
+        reply = await ctx.ask("claude", "Write.")
+        return OK, {"draft": reply.text}
+
+    def polish(ctx: StepContext) -> Work:
+        return OK, {"final": ctx.step_state["draft"].upper()}
+
+    bench.agent.on("Write.", "hello")
+
+    result = await bench.start(chain(draft, polish))
+
+    assert result.ok
+    assert (result.status, result.outcome) == (Status.COMPLETED, OK)
+    assert result.state == {"draft": "hello", "final": "HELLO"}
+    assert result.spend.calls == 1
+
+
+async def test_a_step_without_a_handler_is_passed(bench: Bench) -> None:
+    """Some steps only say something."""
+    result = await bench.start(one_step(None))
+
+    assert result.ok
+
+
+# Conditions
+
+
+async def test_a_precondition_that_does_not_hold_stops_the_run_before_its_handler(
+    bench: Bench,
+) -> None:
+    """Work on top of missing input is thrown away, and was paid for."""
+    calls: list[str] = []
+
+    def work(ctx: StepContext) -> Work:
+        calls.append("worked")
+        return OK, {}
+
+    ready = Condition("has input", lambda ctx: "input" in ctx.step_state, "there is no input")
+
+    result = await bench.start(one_step(work, preconditions=[ready]))
+
+    assert result.status is Status.FAILED
+    assert "there is no input" in result.reason
+    assert calls == []
+
+
+async def test_a_precondition_is_checked_again_when_the_run_is_resumed(bench: Bench) -> None:
+    """Whoever mends what was missing only has to resume."""
+    there: list[str] = []
+    ready = Condition("file is there", lambda _ctx: bool(there), "the file is missing")
+    workflow = one_step(lambda _ctx: (OK, {}), preconditions=[ready])
+    assert (await bench.start(workflow)).status is Status.FAILED
+
+    there.append("file")
+
+    assert (await bench.resume(workflow)).ok
+
+
+async def test_a_precondition_that_held_is_not_checked_again_after_a_wait(bench: Bench) -> None:
+    """The handler itself may have changed what it needed; the visit has begun."""
+    checks: list[int] = []
+
+    async def work(ctx: StepContext) -> Work:
+        await ctx.wait(Question("Go on?"))
+        return OK, {}
+
+    def counted(_ctx: StepContext) -> bool:
+        checks.append(1)
+        return len(checks) == 1
+
+    workflow = one_step(work, preconditions=[Condition("once", counted, "not again")])
+    await bench.start(workflow)
+    bench.answer("yes")
+
+    assert (await bench.resume(workflow)).ok
+    assert len(checks) == 1
+
+
+@pytest.mark.parametrize("given", [1, "yes", None, [True]])
+async def test_a_condition_holds_only_when_it_says_true(bench: Bench, given: Any) -> None:
+    """A check that returns an object by mistake must not let everything through."""
+    sloppy = Condition("sloppy", lambda _ctx: given, "not true")
+
+    result = await bench.start(one_step(None, preconditions=[sloppy]))
+
+    assert result.status is Status.FAILED
+
+
+async def test_a_condition_that_raises_is_broken_and_says_why(bench: Bench) -> None:
+    """A check that cannot be made has not been passed."""
+    broken = Condition("reads state", lambda ctx: ctx.step_state["x"] == 1, "x must be 1")
+
+    result = await bench.start(one_step(None, preconditions=[broken]))
+
+    assert result.status is Status.FAILED
+    assert "x must be 1" in result.reason
+    assert "KeyError" in result.reason
+
+
+async def test_a_condition_may_be_async(bench: Bench) -> None:
+    """A check often asks a database."""
+
+    async def check(_ctx: StepContext) -> bool:
+        await asyncio.sleep(0)
+        return False
+
+    result = await bench.start(one_step(None, preconditions=[Condition("db", check, "no row")]))
+
+    assert "no row" in result.reason
+
+
+async def test_all_broken_conditions_are_named_together(bench: Bench) -> None:
+    """Mending one at a time costs a run each."""
+    conditions = [Condition(str(n), lambda _ctx: False, f"problem {n}") for n in (1, 2)]
+
+    result = await bench.start(one_step(None, preconditions=conditions))
+
+    assert "problem 1; problem 2" in result.reason
+
+
+async def test_a_postcondition_sees_what_the_handler_returned(bench: Bench) -> None:
+    """A check of the result needs the result, also when it is the same as last time."""
+    seen: list[Any] = []
+
+    def work(ctx: StepContext) -> Work:
+        outcome = OK if ctx.visit == 2 else Outcome.ITERATE
+        return outcome, {"draft": "same", "log": Append([ctx.visit])}
+
+    def look(ctx: StepContext) -> bool:
+        seen.append((ctx.result["draft"], ctx.step_state["draft"], list(ctx.step_state["log"])))
+        return True
+
+    step = StepDef(
+        "work",
+        handler=work,
+        next={OK: None, Outcome.ITERATE: "work"},
+        postconditions=[Condition("look", look, "never")],
+    )
+
+    await bench.start(Workflow("flow", step))
+
+    assert seen == [("same", "same", [1]), ("same", "same", [1, 2])]
+
+
+# Retry with feedback, then a person
+
+
+def too_short(ctx: StepContext) -> bool:
+    return len(ctx.result["draft"]) >= 5
+
+
+LONG_ENOUGH = Condition("length", too_short, "the draft is too short")
+
+
+async def write(ctx: StepContext) -> Work:
+    reply = await ctx.ask("claude", f"Write. {ctx.feedback or ''}")
+    return OK, {"draft": reply.text}
+
+
+async def test_a_step_that_fell_short_is_tried_again_knowing_why(bench: Bench) -> None:
+    """The second prompt carries the reason, or the second answer is as bad as the first."""
+    bench.agent.on("too short", "long enough").on("Write.", "abc")
+
+    result = await bench.start(one_step(write, postconditions=[LONG_ENOUGH]))
+
+    assert result.ok
+    assert result.state == {"draft": "long enough"}
+    assert "the draft is too short" in bench.agent.prompts[1]
+
+
+async def test_a_failed_attempt_leaves_nothing_in_the_state(bench: Bench) -> None:
+    """What was not good enough must not be built upon."""
+
+    def work(ctx: StepContext) -> Work:
+        return OK, {"draft": "abc", "first": True} if ctx.attempt == 1 else {"draft": "abcde"}
+
+    result = await bench.start(one_step(work, postconditions=[LONG_ENOUGH]))
+
+    assert result.state == {"draft": "abcde"}
+
+
+async def test_when_attempts_are_used_up_a_person_is_asked(bench: Bench) -> None:
+    """Neither a silent pass nor a dead end."""
+    bench.agent.on("Write.", "abc")
+
+    result = await bench.start(one_step(write, retries=2, postconditions=[LONG_ENOUGH]))
+
+    assert result.status is Status.WAITING
+    assert len(bench.agent.prompts) == 3
+    assert result.state == {"draft": "abc"}
+    assert "too short" in only(result.inbox).prompt
+
+
+async def test_a_person_can_send_the_step_back_with_guidance(bench: Bench) -> None:
+    """What the person wrote is the next attempt's feedback."""
+    workflow = one_step(write, retries=0, postconditions=[LONG_ENOUGH])
+    bench.agent.on("a poem", "a long poem").on("Write.", "abc")
+    await bench.start(workflow)
+
+    bench.answer("retry", "make it a poem")
+    result = await bench.resume(workflow)
+
+    assert result.ok
+    assert result.state == {"draft": "a long poem"}
+
+
+async def test_a_retry_that_falls_short_again_goes_back_to_the_person(bench: Bench) -> None:
+    """One retry was granted, not a new budget of them."""
+    workflow = one_step(write, retries=0, postconditions=[LONG_ENOUGH])
+    bench.agent.on("Write.", "abc")
+    await bench.start(workflow)
+
+    bench.answer("retry")
+    result = await bench.resume(workflow)
+
+    assert result.status is Status.WAITING
+    assert len(bench.agent.prompts) == 2
+
+
+async def test_a_person_can_accept_what_fell_short(bench: Bench) -> None:
+    """The rule was too strict this once; nothing is asked again."""
+    workflow = one_step(write, retries=0, postconditions=[LONG_ENOUGH])
+    bench.agent.on("Write.", "abc")
+    await bench.start(workflow)
+
+    bench.answer("accept")
+    result = await bench.resume(workflow)
+
+    assert result.ok
+    assert result.state == {"draft": "abc"}
+    assert len(bench.agent.prompts) == 1
+
+
+async def test_a_person_can_stop_the_run(bench: Bench) -> None:
+    """It ends rejected, which no script takes for success."""
+    workflow = one_step(write, retries=0, postconditions=[LONG_ENOUGH])
+    bench.agent.on("Write.", "abc")
+    await bench.start(workflow)
+
+    bench.answer("stop", "not worth it")
+    result = await bench.resume(workflow)
+
+    assert (result.status, result.reason) == (Status.REJECTED, "not worth it")
+    assert bench.store.items("run") == []
+
+
+@pytest.mark.parametrize("error", [StepFailed("not good"), AgentBadOutput("no JSON")])
+async def test_a_handler_that_says_it_fell_short_is_tried_again(
+    bench: Bench, error: Exception
+) -> None:
+    """A reply that does not parse gets one more try with the error as feedback."""
+
+    def work(ctx: StepContext) -> Work:
+        if ctx.attempt == 1:
+            raise error
+        return OK, {"told": ctx.feedback}
+
+    result = await bench.start(one_step(work))
+
+    assert result.state == {"told": str(error)}
+
+
+async def test_a_step_that_never_produced_anything_cannot_be_accepted(bench: Bench) -> None:
+    """There is nothing to accept; offering it would end in an empty result."""
+
+    def work(_ctx: StepContext) -> Work:
+        raise StepFailed("no luck")
+
+    result = await bench.start(one_step(work, retries=0))
+
+    assert '"accept"' not in only(result.inbox).form
+    assert '"retry"' in only(result.inbox).form
+
+
+# Errors
+
+
+async def test_a_handler_that_raises_fails_the_run_and_a_resume_works_it_again(
+    bench: Bench,
+) -> None:
+    """A bug is mended and the run goes on; what was paid for before it is kept."""
+    broken = ["yes"]
+
+    async def work(ctx: StepContext) -> Work:
+        reply = await ctx.ask("claude", "Write.")
+        if broken:
+            raise KeyError("mistyped")
+        return OK, {"draft": reply.text}
+
+    bench.agent.on("Write.", "hello")
+    workflow = one_step(work)
+
+    failed = await bench.start(workflow)
+    broken.clear()
+    result = await bench.resume(workflow)
+
+    assert failed.status is Status.FAILED
+    assert "KeyError" in failed.reason
+    assert "'work'" in failed.reason
+    assert result.ok
+    assert len(bench.agent.prompts) == 1
+
+
+async def test_an_error_goes_where_on_error_says(bench: Bench) -> None:
+    """The author foresaw it; the next step reads what went wrong."""
+
+    def work(_ctx: StepContext) -> Work:
+        raise RuntimeError("no network")
+
+    def repair(ctx: StepContext) -> Work:
+        return OK, {"said": ctx.step_state["_error"]["message"]}
+
+    result = await bench.start(
+        Workflow(
+            "flow",
+            StepDef("work", handler=work, next={OK: None}, on_error="repair"),
+            StepDef("repair", handler=repair, next={OK: None}),
+        )
+    )
+
+    assert result.ok
+    assert "no network" in result.state["said"]
+    assert result.state["_error"]["step"] == "work"
+
+
+@pytest.mark.parametrize(
+    "returned", [None, OK, {"draft": 1}, (OK,), (OK, None), ("ok", {}), (OK, {}, 1)]
+)
+async def test_a_wrong_return_value_is_named(bench: Bench, returned: Any) -> None:
+    """`None` is what a forgotten return gives; it must not count as done."""
+    result = await bench.start(one_step(lambda _ctx: returned))
+
+    assert result.status is Status.FAILED
+    assert "must return (Outcome, dict)" in result.reason
+
+
+async def test_the_default_outcome_is_an_edge_and_no_result(bench: Bench) -> None:
+    """It stands for whatever has no edge of its own."""
+    result = await bench.start(one_step(lambda _ctx: (Outcome.DEFAULT, {})))
+
+    assert result.status is Status.FAILED
+
+
+async def test_an_outcome_without_an_edge_fails_the_run_with_the_edges_there_are(
+    bench: Bench,
+) -> None:
+    """Going on anywhere would be a guess."""
+    result = await bench.start(one_step(lambda _ctx: (Outcome.SKIP, {"a": 1})))
+
+    assert result.status is Status.FAILED
+    assert "'skip'" in result.reason
+    assert "its edges: ok" in result.reason
+
+
+@pytest.mark.parametrize("value", [object(), {1, 2}, {1: "a"}, float("nan"), b"bytes"])
+async def test_a_state_that_cannot_be_stored_fails_the_run(bench: Bench, value: Any) -> None:
+    """Kept in memory only, it would be gone after a restart."""
+    result = await bench.start(one_step(lambda _ctx: (OK, {"bad": value})))
+
+    assert result.status is Status.FAILED
+    assert "'bad'" in result.reason
+
+
+async def test_a_handler_cannot_change_the_state_in_place(bench: Bench) -> None:
+    """The journal would know nothing of it."""
+
+    def first(_ctx: StepContext) -> Work:
+        return OK, {"items": [1]}
+
+    def second(ctx: StepContext) -> Work:
+        ctx.step_state["items"].append(2)
+        return OK, {}
+
+    result = await bench.start(chain(first, second))
+
+    assert result.status is Status.FAILED
+    assert "read-only" in result.reason
+
+
+# Time
+
+
+async def test_an_async_handler_that_takes_too_long_fell_short(bench: Bench) -> None:
+    """A hung call must not hang the run; a second try may be quicker."""
+
+    async def work(ctx: StepContext) -> Work:
+        if ctx.attempt == 1:
+            await asyncio.Event().wait()
+        return OK, {"told": ctx.feedback}
+
+    result = await bench.start(one_step(work, timeout=0.01))
+
+    assert result.ok
+    assert "took longer than 0.01 seconds" in result.state["told"]
+
+
+async def test_a_plain_handler_that_takes_too_long_is_left_behind(bench: Bench) -> None:
+    """An ordinary function cannot be stopped, but the run need not wait for it."""
+
+    def work(ctx: StepContext) -> Work:
+        if ctx.attempt == 1:
+            time.sleep(0.2)
+        return OK, {"attempt": ctx.attempt}
+
+    began = time.monotonic()
+    result = await bench.start(one_step(work, timeout=0.02))
+
+    assert result.state == {"attempt": 2}
+    assert time.monotonic() - began < 0.2
+
+
+async def test_a_time_out_of_the_handlers_own_is_an_error_like_any_other(bench: Bench) -> None:
+    """Only the step's own time-out means that the step took too long."""
+
+    async def work(_ctx: StepContext) -> Work:
+        raise TimeoutError("a socket of mine")
+
+    result = await bench.start(one_step(work, timeout=60))
+
+    assert result.status is Status.FAILED
+    assert "a socket of mine" in result.reason
+
+
+async def test_a_ceiling_on_time_ends_the_run_by_name(bench: Bench) -> None:
+    """Wall time is money too."""
+
+    async def work(_ctx: StepContext) -> Work:
+        await asyncio.Event().wait()
+        return OK, {}
+
+    result = await bench.start(
+        Workflow(
+            "flow", StepDef("work", handler=work, next={OK: None}), limits=Limits(seconds=0.01)
+        )
+    )
+
+    assert result.status is Status.BUDGET
+    assert "0.01 seconds" in result.reason
+
+
+async def test_a_ceiling_on_time_holds_for_steps_that_never_wait(bench: Bench) -> None:
+    """A chain of ordinary functions takes time like any other."""
+    worked: list[str] = []
+
+    def work(ctx: StepContext) -> Work:
+        worked.append(ctx.step_id)
+        bench.clock.advance(40)
+        return OK, {}
+
+    workflow = chain(work, work, work, work)
+
+    result = await bench.engine.start(workflow, name="run", limits=Limits(seconds=60))
+
+    assert result.status is Status.BUDGET
+    assert worked == ["step1", "step2"]
+
+
+async def test_a_steps_ceiling_on_time_is_the_one_that_is_named(bench: Bench) -> None:
+    """Raising the wrong limit would not help."""
+
+    async def work(_ctx: StepContext) -> Work:
+        await asyncio.Event().wait()
+        return OK, {}
+
+    workflow = one_step(work, limits=Limits(seconds=0.01))
+
+    result = await bench.engine.start(workflow, name="run", limits=Limits(seconds=60))
+
+    assert "0.01 seconds" in result.reason
+
+
+# Gates
+
+
+def gated(*options: GateOption, context: tuple[str, ...] = ("draft",)) -> Workflow:
+    def draft(ctx: StepContext) -> Work:
+        return OK, {"draft": f"draft {ctx.visit}: {ctx.feedback}"}
+
+    def publish(ctx: StepContext) -> Work:
+        return OK, {"published": ctx.step_state["draft"], "told": ctx.feedback}
+
+    gate = Gate("Good?", options, context)
+    return Workflow(
+        "flow",
+        StepDef("draft", handler=draft, gate=gate),
+        StepDef("publish", handler=publish, next={OK: None}),
+    )
+
+
+YES, AGAIN, NO = (
+    GateOption("yes", "publish"),
+    GateOption("again", "draft", requires_input=True),
+    GateOption("no", End.REJECTED),
+)
+
+
+async def test_a_gate_waits_and_shows_what_it_is_about(bench: Bench) -> None:
+    """Nobody can approve what they are not shown."""
+    result = await bench.start(gated(YES, AGAIN, NO))
+
+    item = only(result.inbox)
+    assert result.status is Status.WAITING
+    assert (item.kind, item.prompt) == ("choice", "Good?")
+    assert "draft 1: None" in item.form
+    assert result.state == {"draft": "draft 1: None"}
+
+
+async def test_a_gate_leads_where_its_option_says(bench: Bench) -> None:
+    """The step is not worked again for it."""
+    workflow = gated(YES, AGAIN, NO)
+    await bench.start(workflow)
+
+    bench.answer("yes")
+    result = await bench.resume(workflow)
+
+    assert result.ok
+    assert result.state["published"] == "draft 1: None"
+    assert result.state["_gate"] == {"step": "draft", "option": "yes", "input": ""}
+
+
+async def test_what_a_person_writes_at_a_gate_reaches_the_next_step(bench: Bench) -> None:
+    """A change request that nobody reads is no change request."""
+    workflow = gated(YES, AGAIN, NO)
+    await bench.start(workflow)
+
+    bench.answer("again", "more jokes")
+    result = await bench.resume(workflow)
+
+    assert result.status is Status.WAITING
+    assert result.state["draft"] == "draft 2: more jokes"
+
+
+async def test_a_gate_asks_anew_on_every_visit(bench: Bench) -> None:
+    """A yes to the first draft is no yes to the second."""
+    workflow = gated(YES, AGAIN, NO)
+    await bench.start(workflow)
+    bench.answer("again", "more jokes")
+    await bench.resume(workflow)
+
+    bench.answer("yes")
+    result = await bench.resume(workflow)
+
+    assert result.ok
+    assert result.state["published"] == "draft 2: more jokes"
+
+
+async def test_a_gate_can_reject(bench: Bench) -> None:
+    """The run's end says so by name, and what was made is still there to look at."""
+    workflow = gated(YES, NO)
+    await bench.start(workflow)
+
+    bench.answer("no", "off topic")
+    result = await bench.resume(workflow)
+
+    assert (result.status, result.reason) == (Status.REJECTED, "off topic")
+    assert result.state["draft"] == "draft 1: None"
+
+
+async def test_a_gate_shows_a_list_the_step_has_added_to(bench: Bench) -> None:
+    """Showing the list without its newest entry would hide what is to be approved."""
+
+    def work(ctx: StepContext) -> Work:
+        return (OK if ctx.visit == 2 else Outcome.ITERATE), {"log": Append([f"entry {ctx.visit}"])}
+
+    step = StepDef(
+        "work",
+        handler=work,
+        next={Outcome.ITERATE: "work"},
+        gate=Gate("Good?", context=["log"]),
+    )
+
+    result = await bench.start(Workflow("flow", step))
+
+    form = only(result.inbox).form
+    assert "entry 1" in form
+    assert "entry 2" in form
+
+
+async def test_a_gate_is_for_work_that_is_done(bench: Bench) -> None:
+    """There is nothing to approve in a step that failed; it goes where failing leads."""
+    step = StepDef(
+        "work",
+        handler=lambda _ctx: (Outcome.FAIL, {}),
+        next={Outcome.FAIL: End.FAILED},
+        gate=Gate("Good?"),
+    )
+
+    result = await bench.start(Workflow("flow", step))
+
+    assert result.status is Status.FAILED
+
+
+# Loops and limits
+
+
+def looping(**edge: Any) -> Workflow:
+    def work(ctx: StepContext) -> Work:
+        return Outcome.ITERATE, {"visits": ctx.visit}
+
+    again = Edge("work", **edge)
+    return Workflow("flow", StepDef("work", handler=work, next={Outcome.ITERATE: again, OK: None}))
+
+
+async def test_a_loop_ends_at_its_bound_by_name(bench: Bench) -> None:
+    """Never a hang, and never a silent `completed`."""
+    result = await bench.start(looping(bound=3))
+
+    assert result.status is Status.LIMIT
+    assert not result.ok
+    assert result.state == {"visits": 4}
+    assert "3 times" in result.reason
+
+
+async def test_at_a_limit_a_person_can_let_the_loop_go_on(bench: Bench) -> None:
+    """The history is worth more than the bound."""
+    workflow = looping(bound=2, on_limit="ask")
+    first = await bench.start(workflow)
+
+    bench.answer("continue")
+    second = await bench.resume(workflow)
+
+    assert (first.status, first.state["visits"]) == (Status.WAITING, 3)
+    assert (second.status, second.state["visits"]) == (Status.WAITING, 5)
+
+
+async def test_at_a_limit_a_person_can_stop(bench: Bench) -> None:
+    """The other answer to the same question."""
+    workflow = looping(bound=2, on_limit="ask")
+    await bench.start(workflow)
+
+    bench.answer("stop")
+
+    assert (await bench.resume(workflow)).status is Status.REJECTED
+
+
+async def test_rounds_are_counted_and_bounded(bench: Bench) -> None:
+    """`max_iterations` is what people think in."""
+    rounds: list[int] = []
+
+    def work(ctx: StepContext) -> Work:
+        rounds.append(ctx.iteration)
+        return Outcome.ITERATE, {}
+
+    again = Edge("work", starts_iteration=True)
+    step = StepDef("work", handler=work, next={Outcome.ITERATE: again, OK: None})
+
+    result = await bench.start(Workflow("flow", step, max_iterations=3))
+
+    assert (result.status, result.iteration) == (Status.LIMIT, 3)
+    assert rounds == [1, 2, 3]
+
+
+# Coming to rest
+
+
+async def test_a_wait_left_open_by_a_finished_step_is_withdrawn(bench: Bench) -> None:
+    """Nobody should answer a question that no longer matters."""
+
+    async def work(ctx: StepContext) -> Work:
+        asked = asyncio.ensure_future(ctx.wait(Question("Any wishes?")))
+        await asyncio.wait([asked])
+        return OK, {"waited": asked.exception() is not None}
+
+    result = await bench.start(one_step(work))
+
+    assert result.ok
+    assert bench.store.items("run") == []
+
+
+async def test_a_request_answered_in_vain_is_withdrawn_with_the_run(bench: Bench) -> None:
+    """A cancelled run leaves nothing in anybody's inbox."""
+
+    async def work(ctx: StepContext) -> Work:
+        await ctx.wait(Question("Go on?"))
+        return OK, {}
+
+    await bench.start(one_step(work))
+
+    await bench.engine.cancel("run", "no longer needed")
+
+    assert bench.store.items(state=("open", "answered")) == []
+
+
+async def test_a_branch_that_waits_does_not_cut_off_its_sibling(bench: Bench) -> None:
+    """The sibling's call is paid for, so its reply is recorded before the run rests."""
+
+    async def work(ctx: StepContext) -> Work:
+        reply, answer = await asyncio.gather(
+            ctx.ask("claude", "Write."), ctx.wait(Question("Topic?"))
+        )
+        return OK, {"draft": reply.text, "topic": answer.value}
+
+    bench.agent.on("Write.", lambda _request: _soon("hello"))
+    workflow = one_step(work)
+
+    waiting = await bench.start(workflow)
+    bench.answer("cats")
+    result = await bench.resume(workflow)
+
+    assert waiting.status is Status.WAITING
+    assert result.state == {"draft": "hello", "topic": "cats"}
+    assert len(bench.agent.prompts) == 1
+
+
+async def test_a_wait_inside_a_task_group_suspends_the_run(bench: Bench) -> None:
+    """Task groups are how people write concurrent code."""
+
+    async def work(ctx: StepContext) -> Work:
+        async with asyncio.TaskGroup() as group:
+            asked = group.create_task(_awaited(ctx.wait(Question("Topic?"))))
+            drafted = group.create_task(_awaited(ctx.ask("claude", "Write.")))
+        return OK, {"topic": asked.result().value, "draft": drafted.result().text}
+
+    bench.agent.on("Write.", "hello")
+    workflow = one_step(work)
+
+    waiting = await bench.start(workflow)
+    bench.answer("cats")
+    result = await bench.resume(workflow)
+
+    assert waiting.status is Status.WAITING
+    assert result.state == {"topic": "cats", "draft": "hello"}
+    assert len(bench.agent.prompts) == 1
+
+
+async def test_a_handler_that_catches_everything_is_suspended_all_the_same(bench: Bench) -> None:
+    """`except Exception` around a wait is common, and must not swallow it."""
+
+    async def work(ctx: StepContext) -> Work:
+        try:
+            answer = await ctx.wait(Question("Topic?"))
+        except Exception:  # noqa: BLE001  # what the test is about
+            return OK, {"topic": "swallowed"}
+        return OK, {"topic": answer.value}
+
+    workflow = one_step(work)
+
+    waiting = await bench.start(workflow)
+    bench.answer("cats")
+
+    assert waiting.status is Status.WAITING
+    assert (await bench.resume(workflow)).state == {"topic": "cats"}
+
+
+async def test_a_handler_that_fails_while_a_call_is_under_way_keeps_the_reply(
+    bench: Bench,
+) -> None:
+    """The call is paid for; the mended handler gets its reply for nothing."""
+    broken = ["yes"]
+
+    async def work(ctx: StepContext) -> Work:
+        call = asyncio.ensure_future(ctx.ask("claude", "Write."))
+        await asyncio.sleep(0)
+        if broken:
+            raise ValueError("a bug")
+        return OK, {"draft": (await call).text}
+
+    bench.agent.on("Write.", lambda _request: _soon("hello"))
+    workflow = one_step(work)
+
+    failed = await bench.start(workflow)
+    broken.clear()
+    result = await bench.resume(workflow)
+
+    assert failed.status is Status.FAILED
+    assert result.state == {"draft": "hello"}
+    assert len(bench.agent.prompts) == 1
+
+
+async def test_a_stop_at_the_moment_a_call_begins_ends_both(bench: Bench) -> None:
+    """However early a call is cut off, the run must not wait for it for ever."""
+
+    async def work(ctx: StepContext) -> Work:
+        if ctx.step_state.get("again"):
+            return OK, {"draft": (await ctx.ask("claude", "Write.")).text}
+        call = asyncio.ensure_future(ctx.ask("claude", "Write."))
+        bench.engine.interrupt()
+        await asyncio.Event().wait()
+        return OK, {"draft": (await call).text}
+
+    bench.agent.on("Write.", "hello")
+
+    async with asyncio.timeout(5):
+        result = await bench.start(one_step(work))
+
+    assert result.status is Status.INTERRUPTED
+
+
+async def test_what_a_run_did_is_all_in_its_journal(bench: Bench) -> None:
+    """Everything that is shown later is read from here."""
+    bench.agent.on("too short", "long enough").on("Write.", "abc")
+
+    await bench.start(one_step(write, postconditions=[LONG_ENOUGH]))
+
+    assert [event.tag for event in bench.events()] == [
+        "run_started",
+        "effect_started",
+        "effect_finished",
+        "attempt_failed",
+        "effect_started",
+        "effect_finished",
+        "step_finished",
+        "run_stopped",
+    ]
+    assert only(bench.events(ev.AttemptFailed)).problem.endswith("the draft is too short")
+
+
+async def _soon(text: str) -> str:
+    for _ in range(5):
+        await asyncio.sleep(0)
+    return text
+
+
+async def _awaited(effect: Any) -> Any:
+    return await effect
