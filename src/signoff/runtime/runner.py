@@ -120,12 +120,8 @@ class Runner:
 
     def _act(self, decision: Decision, fact: Fact) -> Stage | None:
         match decision:
-            case Proceed(stage=Stage.GATE):
-                if self._attempt.step.gate is not None or self._state.pending is not None:
-                    self._hold_back()
-                return Stage.GATE
             case Proceed():
-                return decision.stage
+                return self._proceed(decision.stage)
             case Retry():
                 return self._retry(decision)
             case Wait():
@@ -137,14 +133,18 @@ class Runner:
             case Move():
                 return self._leave(decision, fact)
             case Finish():
-                return self._finish(decision, fact)
+                self._finish(decision, fact)
             case Limit():
-                # A handler that raised has produced nothing; a resume has to work it again.
-                if self._attempt.outcome is not None:
-                    self._hold_back()
-                return self._come_to_rest(Status.LIMIT, decision.reason)
+                self._end_at(decision)
             case _:
                 assert_never(decision)
+        return None
+
+    def _proceed(self, stage: Stage) -> Stage:
+        gated = self._attempt.step.gate is not None or self._state.pending is not None
+        if stage is Stage.GATE and gated:
+            self._hold_back()
+        return stage
 
     def _hold_back(self) -> None:
         """Records what the step produced; it counts once the step is left."""
@@ -182,12 +182,19 @@ class Runner:
 
     def _finish(self, finish: Finish, fact: Fact) -> None:
         if finish.way is not None:
+            self._withdraw()
             delta, outcome = self._result(finish.way.name, fact)
             way, iteration = finish.way, self._state.iteration
             self._journal.record(
                 ev.StepFinished(outcome, way.key, None, delta, iteration, way.counted)
             )
         self._come_to_rest(finish.status, finish.reason)
+
+    def _end_at(self, limit: Limit) -> None:
+        # A handler that raised has produced nothing; a resume has to work it again.
+        if self._attempt.outcome is not None:
+            self._hold_back()
+        self._come_to_rest(Status.LIMIT, limit.reason)
 
     def _result(self, way: str, fact: Fact) -> tuple[Delta, Outcome]:
         step = self._attempt.step.id

@@ -1,0 +1,203 @@
+"""One attempt at a step: finds out how things stand, stage by stage, as facts.
+
+Conditions are evaluated, the handler is called within its time, people are asked at the
+gate or when the engine's own means are used up. What follows from a fact is not decided
+here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from dataclasses import replace
+from typing import Any, assert_never
+
+from signoff.core import events as ev
+from signoff.core.context import StepContext
+from signoff.core.delta import Delta, diff, merged
+from signoff.core.effects import EffectId
+from signoff.core.fold import Stage
+from signoff.core.frozen import freeze
+from signoff.core.outcome import Outcome
+from signoff.core.requests import Choice, Option
+from signoff.core.step import StepDef
+from signoff.core.transitions import Chosen, Fact, FellShort, Held, Raised, Returned
+from signoff.errors import SignoffError, StoreError
+from signoff.runtime.fanout import FELL_SHORT
+from signoff.runtime.handlers import Callee, Work, check, work
+from signoff.runtime.journal import RunJournal
+from signoff.runtime.people import People
+from signoff.runtime.suspension import CeilingReached
+from signoff.runtime.visit import Visit
+
+_UNBOUNDED = float("inf")
+
+
+class OutOfTime(Exception):  # noqa: N818  # named for what it says
+    """A step's own time is up; apart from time-outs its handler may raise."""
+
+
+class Attempt:
+    """What the runner knows of the step it is working."""
+
+    def __init__(self, callee: Callee, journal: RunJournal, people: People, visit: Visit) -> None:
+        self.step: StepDef = callee.step
+        self.visit = visit
+        self.outcome: Outcome | None = None
+        """What the handler returned, once it has."""
+        self.delta: Delta = {}
+        """What it changed."""
+        self._update: dict[str, Any] = {}
+        """As the handler returned it, for conditions; the delta lacks what was there before."""
+        self._callee = callee
+        self._journal = journal
+        self._state = journal.state
+        self._people = people
+        pending = self._state.pending
+        if pending is not None:
+            # Produced before the run came to rest, and held back until a person decides.
+            self.outcome, self.delta = pending.outcome, pending.delta
+
+    async def observe(self, stage: Stage, options: tuple[str, ...]) -> Fact:
+        """Finds out how things stand at a stage; `options` are a person's when escalated."""
+        match stage:
+            case Stage.ENTER:
+                return await self._enter()
+            case Stage.WORK:
+                return await self._work()
+            case Stage.CHECK:
+                return await self._check()
+            case Stage.GATE:
+                return self._gate()
+            case Stage.ESCALATED:
+                return self._escalation(options)
+            case _:
+                assert_never(stage)
+
+    async def _enter(self) -> Fact:
+        if not self.step.preconditions:
+            return Held()
+        fact = await check(self.step.preconditions, self._context(), "preconditions")
+        if isinstance(fact, Held):
+            self._journal.record(ev.StepBegun())
+        return fact
+
+    async def _work(self) -> Fact:
+        if self._callee.plain:
+            # An ordinary function may act outside unseen, so the step before it is saved first.
+            await self._journal.durable()
+        try:
+            outcome, update = await self._in_time(work(self._callee, self._context()))
+            self.delta = diff(self._state.state, update)
+        except FELL_SHORT as error:
+            return FellShort(await self._after_failure(str(error)))
+        except OutOfTime as error:
+            await self.visit.abort()
+            return FellShort(await self._after_failure(str(error)))
+        except StoreError:
+            raise
+        except Exception as error:  # noqa: BLE001  # whatever a handler raises becomes a fact
+            return Raised(await self._after_failure(_said(self.step.id, error)))
+        self.outcome, self._update = outcome, update
+        await self.visit.drain()
+        await self._journal.step_durable()
+        return Returned(outcome)
+
+    async def _check(self) -> Fact:
+        context = replace(
+            self._context(),
+            step_state=freeze(merged(self._state.state, self.delta)),
+            result=self._update,
+        )
+        return await check(self.step.postconditions, context, "postconditions")
+
+    def _gate(self) -> Fact:
+        gate = self.step.gate
+        if gate is None or self.outcome is not Outcome.OK:
+            return Held()
+        shown = {name: self._lookup(name) for name in gate.context}
+        options = [Option(o.label, o.requires_input) for o in gate.options]
+        return self._ask("gate", Choice(gate.prompt, options, shown=shown))
+
+    def _escalation(self, options: tuple[str, ...]) -> Fact:
+        pending = self._state.pending
+        problem, way = (pending.problem, pending.way) if pending else ("", "")
+        # One attempt can meet all three; none may take the answer to another for its own.
+        about = {"": "escalation", ev.ROUNDS: "rounds"}.get(way, "limit")
+        prompt = f"Step {self.step.id!r} needs a decision: {problem}"
+        return self._ask(about, Choice(prompt, options, shown={"problem": problem}))
+
+    def _ask(self, about: str, request: Any) -> Chosen:
+        # The mark keeps requests of the engine's own apart from any key a handler can use.
+        identity = EffectId(f"!{about}#{self._state.attempt}")
+        answer = self._people.ask(identity, request)
+        return Chosen(answer.value, answer.text)
+
+    def _context(self) -> StepContext:
+        state = self._state
+        return StepContext(
+            step_id=self.step.id,
+            workflow_params=state.params,
+            step_state=state.state,
+            run=self._journal.name,
+            visit=state.visit,
+            iteration=state.iteration,
+            attempt=state.attempt,
+            feedback=state.feedback,
+            port=self.visit,
+        )
+
+    async def _in_time(self, working: Coroutine[Any, Any, Work]) -> Work:
+        """Gives a handler its time, and the run and step their ceilings on it."""
+        state, step = self._state, self.step
+        room, ceiling = min(
+            _room(state.limits.seconds, state.spend.seconds),
+            _room(step.limits.seconds, state.visit_spend.seconds),
+        )
+        if ceiling == _UNBOUNDED and step.timeout is None:
+            return await working
+        if room <= 0:
+            # Said here, because a plain handler gives no time-out a chance to strike.
+            working.close()
+            raise CeilingReached(f"the ceiling of {ceiling:g} seconds is reached")
+        whole = asyncio.timeout(room if ceiling != _UNBOUNDED else None)
+        own = asyncio.timeout(step.timeout)
+        try:
+            async with whole, own:
+                return await working
+        except TimeoutError:
+            if whole.expired():
+                await self.visit.abort()
+                raise CeilingReached(f"the ceiling of {ceiling:g} seconds is reached") from None
+            if own.expired():
+                late = f"step {step.id!r} took longer than {step.timeout:g} seconds"
+                raise OutOfTime(late) from None
+            raise
+
+    async def _after_failure(self, problem: str) -> str:
+        """Waits for what a failed handler left under way, for it is paid for.
+
+        A journal that broke is the real reason, whatever the handler made of it.
+        """
+        self.visit.close()
+        await self.visit.drain()
+        if self._journal.error is not None:
+            raise self._journal.error
+        return problem
+
+    def _lookup(self, dotted: str) -> Any:
+        found: Any = merged(self._state.state, self.delta)
+        for part in dotted.split("."):
+            found = found.get(part) if isinstance(found, dict) else None
+        return found
+
+
+def _room(ceiling: float | None, spent: float) -> tuple[float, float]:
+    """Returns the seconds that are left, and of how many."""
+    return (_UNBOUNDED, _UNBOUNDED) if ceiling is None else (ceiling - spent, ceiling)
+
+
+def _said(step: str, error: Exception) -> str:
+    if isinstance(error, SignoffError):
+        return str(error)
+    return f"the handler of step {step!r} raised {type(error).__name__}: {error}"
