@@ -87,7 +87,7 @@ class Attempt:
             # An ordinary function may act outside unseen, so the step before it is saved first.
             await self._journal.durable()
         try:
-            outcome, update = await self._in_time(work(self._callee, self._context()))
+            outcome, update = await self._work_in_time()
             self.delta = diff(self._state.state, update)
         except FELL_SHORT as error:
             return FellShort(await self._after_failure(str(error)))
@@ -149,30 +149,36 @@ class Attempt:
 
     async def _in_time(self, working: Coroutine[Any, Any, Work]) -> Work:
         """Gives a handler its time, and the run and step their ceilings on it."""
-        state, step = self._state, self.step
-        room, ceiling = min(
-            _room(state.limits.seconds, state.spend.seconds),
-            _room(step.limits.seconds, state.visit_spend.seconds),
-        )
-        if ceiling == _UNBOUNDED and step.timeout is None:
-            return await working
-        if room <= 0:
-            # Said here, because a plain handler gives no time-out a chance to strike.
-            working.close()
-            raise CeilingReached(f"the ceiling of {ceiling:g} seconds is reached")
-        whole = asyncio.timeout(room if ceiling != _UNBOUNDED else None)
-        own = asyncio.timeout(step.timeout)
+        step, ceiling = self.step, self._ceiling()
+        if ceiling is None and step.timeout is None:
+            return await work(self._callee, self._context())
+        room, named = ceiling or (None, "")
+        whole, own = asyncio.timeout(room), asyncio.timeout(step.timeout)
         try:
             async with whole, own:
-                return await working
+                if room == 0:
+                    # Lets the clock strike before a handler that may never wait begins.
+                    await asyncio.sleep(0)
+                return await work(self._callee, self._context())
         except TimeoutError:
             if whole.expired():
                 await self.visit.abort()
-                raise CeilingReached(f"the ceiling of {ceiling:g} seconds is reached") from None
+                raise CeilingReached(f"the ceiling of {named} seconds is reached") from None
             if own.expired():
                 late = f"step {step.id!r} took longer than {step.timeout:g} seconds"
                 raise OutOfTime(late) from None
             raise
+
+    def _ceiling(self) -> tuple[float, str] | None:
+        """Returns the seconds left under the nearest ceiling on time, and its name."""
+        state = self._state
+        scopes = ((state.limits, state.spend), (self.step.limits, state.visit_spend))
+        rooms = [
+            (max(0.0, limits.seconds - spend.seconds), f"{limits.seconds:g}")
+            for limits, spend in scopes
+            if limits.seconds is not None
+        ]
+        return min(rooms, default=None)
 
     async def _after_failure(self, problem: str) -> str:
         """Waits for what a failed handler left under way, for it is paid for.
