@@ -8,7 +8,6 @@ here.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
 from dataclasses import replace
 from typing import Any, assert_never
 
@@ -147,7 +146,7 @@ class Attempt:
             port=self.visit,
         )
 
-    async def _in_time(self, working: Coroutine[Any, Any, Work]) -> Work:
+    async def _work_in_time(self) -> Work:
         """Gives a handler its time, and the run and step their ceilings on it."""
         step, ceiling = self.step, self._ceiling()
         if ceiling is None and step.timeout is None:
