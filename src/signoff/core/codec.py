@@ -28,10 +28,10 @@ _encoder = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan
 _escaping = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), allow_nan=False)
 
 
-def encode(value: Any, blobs: Blobs) -> str:
+def encode(value: Any, blobs: Blobs, levels: int = STORED_DEPTH) -> str:
     """Returns the JSON text of a value; long strings are put into `blobs`."""
     try:
-        _check(value)
+        _check(value, levels)
         text = _encoder.encode(value)
         if len(text) >= BLOB_FROM or '"$' in text:
             lifted = _lift(value, blobs)
@@ -55,7 +55,7 @@ def decode(text: str, blob: Callable[[str], str]) -> Any:
         raise StoreDamaged(f"a stored value is not readable: {error}") from error
 
 
-def _check(value: Any, levels: int = STORED_DEPTH) -> None:
+def _check(value: Any, levels: int) -> None:
     """Refuses what JSON would change without a word: keys that are not strings."""
     if not isinstance(value, dict | list | tuple):
         return

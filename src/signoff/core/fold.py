@@ -15,9 +15,10 @@ from typing import Any
 from signoff.core import events as ev
 from signoff.core.delta import Delta, apply
 from signoff.core.effects import Kind, scope_of
-from signoff.core.frozen import STORED_DEPTH, FrozenDict, freeze
+from signoff.core.frozen import CHECKPOINT_DEPTH, STORED_DEPTH, FrozenDict, freeze
 from signoff.core.outcome import Outcome, Status
 from signoff.core.spend import Limits, Spend, Usage
+from signoff.errors import StoreDamaged
 
 
 class Stage(StrEnum):
@@ -122,7 +123,7 @@ def evolve(state: RunState, event: ev.Event) -> None:
 def _run_started(state: RunState, event: ev.RunStarted) -> None:
     state.workflow = event.workflow
     state.definition = event.definition
-    state.params = freeze(event.params)
+    state.params = freeze(event.params, STORED_DEPTH)
     state.limits = Limits.from_json(event.limits)
     state.seed = event.seed
     state.step = event.entry
@@ -335,14 +336,20 @@ def state_to_json(state: RunState) -> dict[str, Any]:
 
 def state_from_json(data: dict[str, Any]) -> RunState:
     """Reads a checkpoint back."""
-    values = dict(data)
-    values["params"] = freeze(values["params"])
+    try:
+        return _state(dict(data))
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise StoreDamaged(f"a stored checkpoint is not readable: {error!r}") from error
+
+
+def _state(values: dict[str, Any]) -> RunState:
+    values["params"] = freeze(values["params"], CHECKPOINT_DEPTH)
     values["limits"] = Limits.from_json(values["limits"])
     values["spend"] = Spend(**values["spend"])
     values["visit_spend"] = Spend(**values["visit_spend"])
     values["status"] = Status(values["status"])
     values["stage"] = Stage(values["stage"])
-    values["state"] = freeze(values["state"])
+    values["state"] = freeze(values["state"], CHECKPOINT_DEPTH)
     if values["outcome"] is not None:
         values["outcome"] = Outcome(values["outcome"])
     values["effects"] = {

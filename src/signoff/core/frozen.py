@@ -18,7 +18,10 @@ DEPTH = 100
 """Levels of lists and dicts a value may have; far below where Python itself gives up."""
 
 STORED_DEPTH = DEPTH + 20
-"""The same, with what a value is recorded in."""
+"""The same, with the event a value is recorded in."""
+
+CHECKPOINT_DEPTH = STORED_DEPTH + 20
+"""The same, with the state such values are gathered in: what was recorded always fits."""
 
 _LARGE = 10**4000
 """Python refuses to read a number of more digits than about this back from a text."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from signoff.core import events as ev
 from signoff.core.codec import Blobs, encode
 from signoff.core.fold import RunState, evolve, state_to_json
+from signoff.core.frozen import CHECKPOINT_DEPTH
 from signoff.core.spend import Usage
 from signoff.errors import Fenced, NameTaken, SignoffError
 from signoff.runtime.ports import Clock, Commit, LedgerEntry, NewItem, NewRun, RunId, Verdict
@@ -162,7 +163,7 @@ class RunJournal:
         )
         self._since_checkpoint += len(events)
         if self._since_checkpoint > max(CHECKPOINT_FROM_BYTES, 4 * self._checkpoint_size):
-            commit.checkpoint = encode(state_to_json(state), self._blobs)
+            commit.checkpoint = encode(state_to_json(state), self._blobs, CHECKPOINT_DEPTH)
             self._checkpoint_size = len(commit.checkpoint)
             self._since_checkpoint = 0
         self._under_way, self._events = self._events, []

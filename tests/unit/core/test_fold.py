@@ -1,0 +1,452 @@
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from signoff.core import events as ev
+from signoff.core.codec import decode, encode
+from signoff.core.effects import EffectId, Kind
+from signoff.core.fold import (
+    EffectRecord,
+    Pending,
+    RunState,
+    Stage,
+    evolve,
+    fold,
+    item_scope,
+    state_from_json,
+    state_to_json,
+)
+from signoff.core.frozen import CHECKPOINT_DEPTH, STORED_DEPTH, FrozenDict, FrozenList
+from signoff.core.outcome import Outcome, Status
+from signoff.core.spend import Limits, Spend, Usage
+from signoff.errors import StoreDamaged
+
+STARTED = ev.RunStarted("flow", "digest", "a", {"n": [1]}, {"usd": 2.0}, "seed", at=100.0)
+ASK = EffectId("ask#1")
+COST = Usage(10, 5, 0.5).to_json()
+
+
+def state_after(*events: ev.Event) -> RunState:
+    return fold([STARTED, *events])
+
+
+def asked(identity: str, attempt: int = 1, **more: Any) -> ev.EffectStarted:
+    return ev.EffectStarted(EffectId(identity), Kind.ASK, "d", None, attempt, **more)
+
+
+def answered(identity: str, reply: Any = "hi", **more: Any) -> ev.EffectFinished:
+    return ev.EffectFinished(EffectId(identity), reply, **more)
+
+
+def failed(identity: str, **more: Any) -> ev.EffectFinished:
+    return ev.EffectFinished(EffectId(identity), error={"type": "AgentError"}, **more)
+
+
+def test_every_kind_of_event_has_an_effect_on_the_state() -> None:
+    """An event nobody folds would be lost at the next resume."""
+    from signoff.core.fold import _HOW
+
+    assert set(_HOW) == set(ev.KINDS)
+
+
+def test_a_started_run_stands_at_the_entry() -> None:
+    """With what it was started with, read-only."""
+    state = state_after()
+
+    assert (state.workflow, state.definition, state.seed) == ("flow", "digest", "seed")
+    assert (state.step, state.visit, state.stage) == ("a", 1, Stage.ENTER)
+    assert (state.status, state.iteration, state.attempt) == (Status.RUNNING, 1, 1)
+    assert state.limits == Limits(usd=2.0)
+    assert (state.started_at, state.active_since, state.updated_at) == (100.0, 100.0, 100.0)
+    assert type(state.params) is FrozenDict
+    assert type(state.params["n"]) is FrozenList
+
+
+def test_a_state_that_stands_nowhere_has_made_no_visit() -> None:
+    """Before its first event a run is in no step."""
+    assert RunState().visit == 0
+
+
+def test_a_stopped_run_says_how_why_and_until_when() -> None:
+    """And its time no longer runs."""
+    state = state_after(ev.RunStopped(Status.PARKED, "quota", 500.0, at=130.0))
+
+    assert (state.status, state.reason, state.due_at) == (Status.PARKED, "quota", 500.0)
+    assert state.active_since is None
+    assert state.spend.seconds == 30.0
+
+
+def test_a_resumed_run_is_running_and_waits_count_for_nothing() -> None:
+    """A run that waited a week for a person has not worked a week."""
+    state = state_after(
+        ev.RunStopped(Status.WAITING, "a person", 500.0, at=110.0),
+        ev.RunResumed(at=10_000.0),
+        ev.RunStopped(Status.WAITING, at=10_005.0),
+    )
+    resumed = state_after(ev.RunStopped(Status.PARKED, "x", 5.0, at=110.0), ev.RunResumed(at=200.0))
+
+    assert state.spend.seconds == 15.0
+    assert (resumed.status, resumed.reason, resumed.due_at) == (Status.RUNNING, "", None)
+
+
+def test_a_clock_that_jumps_back_takes_no_time_away() -> None:
+    """Negative seconds would lift the ceiling on time."""
+    state = state_after(ev.RunStopped(Status.WAITING, at=50.0))
+
+    assert state.spend.seconds == 0.0
+
+
+def test_time_after_a_stop_is_not_counted() -> None:
+    """Nobody works a stopped run."""
+    state = state_after(ev.RunStopped(Status.WAITING, at=110.0), answered("now#1", at=120.0))
+
+    assert state.spend.seconds == 10.0
+
+
+def test_a_resume_forgets_failed_effects_and_keeps_the_others() -> None:
+    """What failed is tried again; what was paid for is not."""
+    state = state_after(
+        asked("a#1"),
+        answered("a#1"),
+        asked("b#1"),
+        failed("b#1"),
+        asked("m#1[0]/c#1"),
+        failed("m#1[0]/c#1"),
+        asked("d#1"),
+        ev.RunResumed(),
+    )
+
+    assert state.effect("a#1") is not None
+    assert state.effect("d#1") is not None
+    assert state.effect("b#1") is None
+    assert state.effect("m#1[0]/c#1") is None
+
+
+def test_changed_ceilings_and_an_adopted_definition_take_the_old_ones_place() -> None:
+    """They hold from then on, also after the next resume."""
+    state = state_after(ev.LimitsChanged({"calls": 1}), ev.DefinitionAdopted("other"))
+
+    assert state.limits == Limits(calls=1)
+    assert state.definition == "other"
+
+
+def test_preconditions_that_held_are_not_checked_again() -> None:
+    """The work they allowed may already have changed what they look at."""
+    assert state_after(ev.StepBegun()).stage is Stage.WORK
+
+
+def test_what_waits_at_a_gate_is_kept_apart_from_the_state() -> None:
+    """It counts only once a person has let it through."""
+    state = state_after(ev.StepWorked(Outcome.OK, {"set": {"draft": "x"}}))
+
+    assert state.stage is Stage.GATE
+    assert state.pending == Pending(Outcome.OK, {"set": {"draft": "x"}})
+    assert state.state == {}
+
+
+def test_an_escalation_keeps_what_there_is_to_decide_about() -> None:
+    """The person who decides may be another process, days later."""
+    delta = {"set": {"draft": "x"}}
+    state = state_after(ev.Escalated("too long", "a/iterate", Outcome.FAIL, delta))
+
+    assert state.stage is Stage.ESCALATED
+    assert state.pending == Pending(Outcome.FAIL, delta, "too long", "a/iterate")
+
+
+@pytest.mark.parametrize("opened", [ev.AttemptFailed, ev.AttemptOpened])
+def test_a_new_attempt_starts_anew_knowing_why(opened: Callable[[str], ev.Event]) -> None:
+    """Effects of the old attempt would answer questions the new one asks differently."""
+    state = state_after(
+        ev.StepBegun(),
+        asked("a#1"),
+        ev.ItemFinished("m#1[0]", 1),
+        ev.ItemFailed("m#1[1]", "x", True),
+        ev.RunResumed(),
+        ev.Escalated("too long"),
+        opened("be brief"),
+    )
+
+    assert (state.attempt, state.feedback, state.stage) == (2, "be brief", Stage.WORK)
+    assert (state.effects, state.items, state.item_failures, state.forgiven) == ({}, {}, {}, {})
+    assert state.pending is None
+    assert state.spend.calls == 1
+
+
+def test_a_finished_step_hands_over_to_the_next() -> None:
+    """One event leaves one step and enters the other, so nothing can happen in between."""
+    state = state_after(
+        asked("a#1"),
+        answered("a#1", usage=COST, at=120.0),
+        ev.StepWorked(Outcome.OK, {}),
+        ev.StepFinished(
+            Outcome.OK, "a/ok", "b", {"set": {"x": [1]}}, 2, feedback="mind the tone", at=150.0
+        ),
+    )
+
+    assert (state.step, state.visit, state.stage) == ("b", 1, Stage.ENTER)
+    assert (state.iteration, state.attempt, state.feedback) == (2, 1, "mind the tone")
+    assert state.outcome is Outcome.OK
+    assert state.state == {"x": [1]}
+    assert (state.effects, state.pending) == ({}, None)
+    assert state.counters == {}
+    assert state.spend.usd == 0.5
+    assert state.visit_spend == Spend()
+    assert state.spend.seconds == 50.0
+
+
+def test_a_step_entered_again_counts_its_visits() -> None:
+    """Handlers and files are told apart by it."""
+    state = state_after(
+        ev.StepFinished(Outcome.OK, "a/ok", "b"),
+        ev.StepFinished(Outcome.ITERATE, "b/iterate", "a", counted=True),
+        ev.StepFinished(Outcome.OK, "a/ok", "b"),
+    )
+
+    assert state.visits == {"a": 2, "b": 2}
+    assert state.counters == {"b/iterate": 1}
+
+
+def test_the_last_step_of_a_run_is_where_it_stays() -> None:
+    """A finished run can still say where it finished."""
+    state = state_after(ev.StepFinished(Outcome.OK, "a/ok"), ev.RunStopped(Status.COMPLETED))
+
+    assert state.step == "a"
+    assert state.visits == {"a": 1}
+
+
+def test_counts_start_anew_before_the_edge_taken_is_counted() -> None:
+    """A reset that came after would lose the count of the very edge that was taken."""
+    again = ev.StepFinished(Outcome.ITERATE, "a/iterate", "a", counted=True)
+    state = state_after(
+        again,
+        again,
+        ev.StepFinished(
+            Outcome.OK, "a/ok", "b", counted=True, resets=("a/iterate", "a/never", "a/ok")
+        ),
+    )
+
+    assert state.counters == {"a/ok": 1}
+
+
+def test_a_lifted_bound_is_forgotten_and_lifted_rounds_are_counted() -> None:
+    """An edge may then be taken as often again; rounds are granted as many again."""
+    state = state_after(
+        ev.StepFinished(Outcome.ITERATE, "a/iterate", "a", counted=True),
+        ev.LimitLifted("a/iterate"),
+        ev.LimitLifted("b/iterate"),
+        ev.LimitLifted(ev.ROUNDS),
+        ev.LimitLifted(ev.ROUNDS),
+    )
+
+    assert state.counters == {ev.ROUNDS: 2}
+
+
+def test_an_effect_is_known_from_its_start_to_its_end() -> None:
+    """Between the two it is in doubt, and its process can be ended."""
+    state = state_after(asked("ask#1", on_crash="fail"), ev.EffectRunning(ASK, {"pid": 5}))
+
+    assert state.effect(ASK) == EffectRecord(Kind.ASK, "d", process={"pid": 5}, on_crash="fail")
+
+    evolve(state, answered(ASK, {"text": "hi"}))
+
+    assert state.effect(ASK) == EffectRecord(
+        Kind.ASK, "d", done=True, reply={"text": "hi"}, on_crash="fail"
+    )
+    assert state.effect("ask#2") is None
+
+
+def test_a_process_of_an_effect_nobody_started_is_ignored() -> None:
+    """Its attempt was given up in the meantime."""
+    assert state_after(ev.EffectRunning(ASK, {"pid": 5})).effects == {}
+
+
+def test_a_value_that_was_only_noted_needs_no_start() -> None:
+    """Reading the clock goes nowhere."""
+    state = state_after(answered("now#1", 5.0), answered("m#1[0]/now#1", 6.0))
+
+    assert state.effect("now#1") == EffectRecord(Kind.NOW, "", done=True, reply=5.0)
+    assert state.effect("m#1[0]/now#1") == EffectRecord(Kind.NOW, "", done=True, reply=6.0)
+    assert state.spend.calls == 0
+
+
+def test_a_recorded_reply_does_not_follow_what_a_handler_does_with_its_own() -> None:
+    """The next replay must begin from what was recorded."""
+    reply: dict[str, Any] = {"value": {"found": []}}
+    item: list[Any] = []
+    state = state_after(asked(ASK), answered(ASK, reply), ev.ItemFinished("m#1[0]", item))
+
+    reply["value"]["found"].append(1)
+    item.append(1)
+
+    record = state.effect(ASK)
+    assert record is not None
+    assert record.reply == {"value": {"found": []}}
+    assert state.items == {"m#1[0]": []}
+
+
+def test_calls_are_counted_when_they_start_and_paid_when_they_end() -> None:
+    """A call under way when the process died was still made."""
+    state = state_after(asked("a#1"), asked("b#1"), answered("a#1", usage=COST))
+
+    assert state.spend == Spend(calls=2, known_tokens=15, known_usd=0.5)
+    assert state.visit_spend == state.spend
+
+
+def test_a_call_that_does_not_say_what_it_cost_makes_the_total_unknown() -> None:
+    """Also when it failed."""
+    assert state_after(asked("a#1"), answered("a#1")).spend.usd is None
+    assert state_after(asked("a#1"), failed("a#1")).spend.usd is None
+    assert state_after(asked("a#1"), failed("a#1", usage=COST)).spend.usd == 0.5
+
+
+def test_an_attempt_lost_in_a_crash_is_paid_for_too() -> None:
+    """Unknown when nobody knows, and what it was when somebody does."""
+    unknown = state_after(asked("a#1"), asked("a#1", 2), answered("a#1", usage=COST))
+    known = state_after(asked("a#1"), asked("a#1", 2, lost=COST), answered("a#1", usage=COST))
+
+    assert (unknown.spend.calls, unknown.spend.usd, unknown.spend.known_usd) == (2, None, 0.5)
+    assert (known.spend.calls, known.spend.usd) == (2, 1.0)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in Kind if kind is not Kind.ASK])
+def test_only_agents_are_paid(kind: Kind) -> None:
+    """A command or a person costs no call, and leaves the total known."""
+    state = state_after(ev.EffectStarted(ASK, kind, "d"), answered(ASK))
+
+    assert state.spend == Spend()
+
+
+def test_a_finished_item_is_kept_and_what_it_asked_is_not() -> None:
+    """It never runs again; a thousand items would otherwise carry all their prompts along."""
+    state = state_after(
+        asked("m#1[0]/a#1"),
+        failed("m#1[0]/a#1"),
+        ev.ItemFailed("m#1[0]", "too short", fresh=True),
+        asked("m#1[0]~2/a#1"),
+        asked("m#1[1]/a#1"),
+        asked("m#1[10]/a#1"),
+        ev.RunResumed(),
+        ev.ItemFinished("m#1[0]", "done"),
+    )
+
+    assert state.items == {"m#1[0]": "done"}
+    assert (state.item_failures, state.forgiven) == ({}, {})
+    assert set(state.effects) == {"m#1[1]", "m#1[10]"}
+
+
+def test_an_item_that_fell_short_remembers_every_reason() -> None:
+    """The next attempt is told the last one, and works in a scope of its own."""
+    state = state_after(
+        ev.ItemFailed("m#1[0]", "too short", fresh=True),
+        ev.ItemFailed("m#1[0]", "too long", fresh=True),
+    )
+
+    assert state.item_failures == {"m#1[0]": ["too short", "too long"]}
+    assert item_scope("m#1[0]", 1) == "m#1[0]"
+    assert item_scope("m#1[0]", 3) == "m#1[0]~3"
+
+
+def test_an_item_that_broke_redoes_only_what_failed() -> None:
+    """Its other calls were paid for."""
+    state = state_after(
+        ev.ItemFailed("m#1[0]", "too short", fresh=True),
+        asked("m#1[0]~2/a#1"),
+        answered("m#1[0]~2/a#1"),
+        asked("m#1[0]~2/b#1"),
+        failed("m#1[0]~2/b#1"),
+        asked("m#1[1]/b#1"),
+        failed("m#1[1]/b#1"),
+        ev.ItemFailed("m#1[0]", "broke"),
+    )
+
+    assert list(state.effects["m#1[0]~2"]) == ["m#1[0]~2/a#1"]
+    assert list(state.effects["m#1[1]"]) == ["m#1[1]/b#1"]
+    assert state.item_failures == {"m#1[0]": ["too short"]}
+
+
+def test_a_resume_grants_failed_items_their_attempts_again() -> None:
+    """The reasons are kept, but no longer count."""
+    state = state_after(ev.ItemFailed("m#1[0]", "x", fresh=True), ev.RunResumed())
+
+    assert state.forgiven == {"m#1[0]": 1}
+
+
+BUSY = [
+    STARTED,
+    ev.StepFinished(Outcome.OK, "a/ok", "b", {"set": {"log": [1], "n": {"x": 1.5}}}, 2, True),
+    ev.StepBegun(),
+    ev.AttemptFailed("too short"),
+    asked("a#1", on_crash="ask"),
+    ev.EffectRunning(EffectId("a#1"), {"pid": 1}),
+    asked("m#1[0]/a#1"),
+    failed("m#1[0]/a#1", usage=COST),
+    ev.ItemFailed("m#1[1]", "x", fresh=True),
+    ev.ItemFinished("m#1[2]", {"deep": [1]}),
+    ev.RunResumed(at=140.5),
+    ev.Escalated("too long", "b/iterate", Outcome.FAIL, {"set": {"y": [1]}}),
+    ev.RunStopped(Status.WAITING, "a person", 600.25, at=150.125),
+]
+
+
+@pytest.mark.parametrize("length", range(len(BUSY) + 1))
+def test_a_checkpoint_is_the_state_and_nothing_else(length: int) -> None:
+    """A run taken up from a checkpoint goes on as one taken up from its journal."""
+    state = fold(BUSY[:length])
+    blobs: dict[str, str] = {}
+
+    stored = encode(state_to_json(state), blobs, CHECKPOINT_DEPTH)
+    back = state_from_json(decode(stored, blobs.__getitem__))
+
+    assert back == state
+    assert fold(BUSY[length:], back) == fold(BUSY)
+
+
+def test_what_comes_from_a_checkpoint_is_read_only() -> None:
+    """Whether a handler may change its state must not depend on where it came from."""
+    back = state_from_json(state_to_json(fold(BUSY)))
+
+    assert type(back.state) is FrozenDict
+    assert type(back.state["log"]) is FrozenList
+    assert type(back.params) is FrozenDict
+
+
+def test_whatever_can_be_recorded_can_be_put_into_a_checkpoint() -> None:
+    """A reply as deep as an event can hold must not stop the run at its next checkpoint."""
+    deep: Any = "core"
+    for _ in range(STORED_DEPTH - 1):
+        deep = [deep]
+    events = [
+        replace(STARTED, params={"n": deep[0]}),
+        asked("m#1[0]/a#1"),
+        answered("m#1[0]/a#1", deep),
+        ev.ItemFinished("m#1[1]", deep),
+    ]
+    for event in events:
+        encode(ev.to_json(event), {})
+
+    state = fold(events)
+    stored = encode(state_to_json(state), {}, CHECKPOINT_DEPTH)
+
+    assert state_from_json(decode(stored, str)) == state
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda data: data.pop("params"),
+        lambda data: data.update(stage="asleep"),
+        lambda data: data.update(colour=1),
+        lambda data: data.update(effects=[]),
+        lambda data: data.update(limits={"dollars": 5}),
+    ],
+    ids=["missing", "enum", "unknown", "type", "limits"],
+)
+def test_a_damaged_checkpoint_is_said_to_be_damaged(damage: Callable[[Any], Any]) -> None:
+    """The operator must look at the database, not at the workflow."""
+    data = state_to_json(fold(BUSY))
+    damage(data)
+
+    with pytest.raises(StoreDamaged, match="checkpoint"):
+        state_from_json(data)
