@@ -165,7 +165,7 @@ def _module_place(module: ModuleType, name: str, root: Path) -> str:
 
 @contextmanager
 def _project(home: str | Path | None, agents: Mapping[str, Agent] | None) -> Iterator[Project]:
-    from signoff.app.home import FOLDER, VARIABLE
+    from signoff.app.home import FOLDER, VARIABLE, init_home
     from signoff.app.project import open_project
 
     environment = dict(os.environ)
@@ -173,7 +173,7 @@ def _project(home: str | Path | None, agents: Mapping[str, Agent] | None) -> Ite
     if home is not None:
         folder = Path(home).expanduser().absolute()
         environment[VARIABLE] = str(folder if folder.name == FOLDER else folder / FOLDER)
-        Path(environment[VARIABLE]).mkdir(parents=True, exist_ok=True)
+        init_home(cwd, environment)
     with open_project(cwd, environment, create=True, agents=agents) as project:
         yield project
 

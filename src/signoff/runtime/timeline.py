@@ -199,8 +199,9 @@ def _new_attempt(line: Timeline, event: ev.AttemptFailed | ev.AttemptOpened) -> 
     line._forget_attempt()
     if line.current is not None:
         line.current.attempts += 1
-        failed = isinstance(event, ev.AttemptFailed)
-        line.current.feedback = event.problem if failed else event.feedback
+        line.current.feedback = (
+            event.problem if isinstance(event, ev.AttemptFailed) else event.feedback
+        )
 
 
 def _step_finished(line: Timeline, event: ev.StepFinished) -> None:

@@ -147,7 +147,7 @@ async def test_an_option_can_be_chosen_by_its_number(project: Project) -> None:
 
 async def test_an_option_that_needs_a_reason_is_refused_without_one(project: Project) -> None:
     """What should change has to reach the next prompt."""
-    options = ["ship", Option("change", requires_input=True)]
+    options = [Option("ship"), Option("change", requires_input=True)]
     (item,) = await waiting_for(project, Choice("Which?", options))
 
     with pytest.raises(InvalidAnswer, match="--text"):

@@ -1,0 +1,171 @@
+import io
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from signoff import Edge, Outcome, StepDef, Workflow
+from signoff.cli.live import LiveView
+from signoff.core import events as ev
+from signoff.core.effects import EffectId, Kind
+from signoff.runtime.ports import Progress, Recorded, Retrying
+from signoff.testing import FrozenClock
+
+FLOW = Workflow(
+    "review",
+    StepDef("draft", "Write it", next={Outcome.OK: "judge"}),
+    StepDef("judge", next={Outcome.OK: None, Outcome.ITERATE: Edge("draft", 3)}),
+)
+
+
+class Stage:
+    """A live view over an imaginary terminal, at a standstill in time."""
+
+    def __init__(self, width: int = 80) -> None:
+        self.clock = FrozenClock(now=100.0)
+        self.file = io.StringIO()
+        console = Console(file=self.file, width=width, force_terminal=False)
+        self.view = LiveView(FLOW, console=console, clock=self.clock)
+
+    def record(self, *events: ev.Event) -> None:
+        for event in events:
+            event.at = self.clock.now()
+            self.view.notice(Recorded("one", [event]))
+
+    def stayed(self) -> list[str]:
+        """The lines that scroll up and stay."""
+        return [line.rstrip() for line in self.file.getvalue().splitlines()]
+
+    def picture(self, width: int = 80) -> list[str]:
+        """The lines that move, as they are now."""
+        console = Console(file=io.StringIO(), width=width, force_terminal=False)
+        with console.capture() as captured:
+            console.print(self.view.picture())
+        return [line.rstrip() for line in captured.get().splitlines()]
+
+
+def started() -> ev.RunStarted:
+    return ev.RunStarted("review", "d", "draft", {}, limits={"usd": 5.0})
+
+
+def ask(effect: str, **payload: Any) -> ev.EffectStarted:
+    return ev.EffectStarted(EffectId(effect), Kind.ASK, "d", {"agent": "claude", **payload})
+
+
+def test_the_picture_shows_what_works_for_how_long_where_it_may_lead_and_the_cost() -> None:
+    """This is what people look at for hours."""
+    stage = Stage()
+    stage.record(started(), ask("draft#1", model="large"))
+    stage.clock.advance(12.3)
+
+    picture = stage.picture()
+
+    assert picture[0].split() == ["⠋", "draft", "Write", "it", "12.3s"]
+    assert picture[1].split() == ["asking", "claude", "(large)", "·", "draft", "12.3s"]
+    assert picture[2].strip() == "then ok → judge"
+    assert picture[3].strip() == "iteration 1 · 12.3s · 1 call · $0.00 of $5.00"
+
+
+def test_a_finished_step_stays_as_a_line() -> None:
+    """The history is read by scrolling up, long after the picture has gone."""
+    stage = Stage()
+    stage.record(started(), ask("ask#1"))
+    stage.clock.advance(2)
+
+    stage.record(ev.StepFinished(Outcome.OK, "draft/ok", "judge"))
+    stage.record(ev.StepFinished(Outcome.ITERATE, "judge/iterate", "draft", iteration=2))
+
+    lines = [line.split() for line in stage.stayed()]
+    assert lines == [
+        ["one", "review"],
+        ["✓", "draft", "ok", "1", "call", "2.0s"],
+        ["↺", "judge", "iterate", "0.0s"],
+        ["──", "iteration", "2", "──"],
+    ]
+    assert stage.picture()[0].split()[1:4] == ["draft", "visit", "2"]
+
+
+def test_a_fan_out_is_one_line_with_the_slowest_named() -> None:
+    """Eight critics are one thing to the person who waits for the last of them."""
+    stage = Stage()
+    stage.record(started(), ev.EffectStarted(EffectId("critics#1"), Kind.MAP, "d", {"items": 8}))
+    stage.record(ask("critics#1[0]/ask#1"), ask("critics#1[1]/ask#1"))
+    stage.clock.advance(3)
+    stage.record(ask("critics#1[2]/ask#1"), ev.ItemFinished("critics#1[0]"))
+    stage.record(ev.EffectFinished(EffectId("critics#1[0]/ask#1"), {}))
+
+    line = stage.picture()[1]
+
+    assert "critics" in line
+    assert "1/8" in line
+    assert "2 running, slowest [1] claude" in line
+    assert line.endswith("3.0s")
+
+
+@pytest.mark.parametrize("width", [40, 80, 120])
+def test_no_line_is_wider_than_the_terminal(width: int) -> None:
+    """A line that wraps makes the whole picture jump."""
+    stage = Stage(width)
+    stage.record(started(), ask("a-very-long-key-for-an-effect-that-goes-on-and-on#1"))
+    stage.view.notice(Progress("one", "draft", "x", "w" * 500))
+    stage.view.notice(Retrying("one", "ask#1", "e" * 500, 3.0))
+    stage.record(ev.AttemptFailed("p" * 500))
+
+    picture = stage.picture(width)
+
+    assert max(map(len, picture)) <= width
+
+
+def test_a_pause_counts_down_and_goes_when_the_next_try_begins() -> None:
+    """`again in 0s` that stays there looks like a hang."""
+    stage = Stage()
+    stage.record(started(), ask("ask#1"))
+    stage.view.notice(Retrying("one", "ask#1", "overloaded", 4.0))
+    stage.clock.advance(1)
+
+    assert any("ask again in 3s: overloaded" in line for line in stage.picture())
+    stage.record(ev.EffectStarted(EffectId("ask#1"), Kind.ASK, "d", None, 2))
+    picture = stage.picture()
+    assert not any("again in" in line for line in picture)
+    assert any("claude" in line and "attempt 2" in line for line in picture)
+
+
+def test_many_things_at_once_are_summed_up() -> None:
+    """The picture must fit a small terminal."""
+    stage = Stage()
+    stage.record(started(), *(ask(f"key-{number}#1") for number in range(50)))
+
+    picture = stage.picture()
+
+    assert len(picture) < 15
+    assert any("and 44 more" in line for line in picture)
+
+
+def test_what_a_model_says_cannot_take_over_the_terminal() -> None:
+    """Streamed output comes from outside."""
+    stage = Stage()
+    stage.record(started(), ask("ask#1"))
+    stage.view.notice(Progress("one", "draft", "ask#1", "\x1b[2J\x1b[Hgotcha [bold]x[/bold]"))
+
+    picture = "\n".join(stage.picture())
+
+    assert "\x1b" not in picture
+    assert "gotcha [bold]x[/bold]" in picture
+
+
+def test_an_unknown_price_is_not_shown_as_zero() -> None:
+    """The number at the bottom is what people trust."""
+    stage = Stage()
+    stage.record(started(), ask("ask#1"), ev.EffectFinished(EffectId("ask#1"), {}))
+
+    assert "cost unknown of $5.00" in stage.picture()[-1]
+
+
+def test_stopping_is_said_at_once() -> None:
+    """After ctrl-c people need to know that it was heard."""
+    stage = Stage()
+    stage.record(started())
+
+    stage.view.stopping()
+
+    assert "stopping; ctrl-c again quits at once" in stage.picture()[-1]

@@ -1,0 +1,51 @@
+import json
+
+import pytest
+
+from signoff.cli.output import Output
+
+
+def test_json_goes_to_stdout_and_everything_else_to_stderr(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """`signoff ... --json | jq` must never meet a stray line."""
+    out = Output(as_json=True)
+
+    out.note("made something")
+    out.warn("something is odd")
+    out.json({"run": "Grüße", "usd": None})
+
+    printed = capsys.readouterr()
+    assert json.loads(printed.out) == {"run": "Grüße", "usd": None}
+    assert printed.err.splitlines() == ["made something", "warning: something is odd"]
+
+
+def test_a_quiet_command_still_warns(capsys: pytest.CaptureFixture[str]) -> None:
+    """Quiet is about progress, not about trouble."""
+    out = Output(quiet=True)
+
+    out.note("made something")
+    out.warn("something is odd")
+
+    assert capsys.readouterr().err == "warning: something is odd\n"
+
+
+def test_a_table_that_goes_into_a_pipe_is_plain_and_complete(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A name cut with an ellipsis cannot be pasted into the next command."""
+    Output().table(("RUN", "REASON"), [("a" * 90, "long\nreason"), ("b", "\x1b[31mred")])
+
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["RUN", "REASON"]
+    assert lines[1] == f"{'a' * 90}  long reason"
+    assert lines[2].split() == ["b", "red"]
+
+
+def test_a_style_is_not_seen_where_there_is_no_terminal(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Colour codes in a log file are noise."""
+    Output().line("done", style="green")
+
+    assert capsys.readouterr().out == "done\n"

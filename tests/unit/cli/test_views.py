@@ -1,0 +1,80 @@
+import io
+import re
+
+from signoff.cli.views import PlainView, QuietView
+from signoff.core import events as ev
+from signoff.core.effects import EffectId, Kind
+from signoff.core.outcome import Status
+from signoff.runtime.ports import Progress, Recorded, Retrying
+from signoff.runtime.timeline import Timeline
+
+STARTED = ev.RunStarted("review", "d", "draft", {}, at=0)
+ASKED = ev.EffectStarted(EffectId("ask#1"), Kind.ASK, "d", {"agent": "claude"}, at=1)
+
+
+def lines_of(stream: io.StringIO) -> list[str]:
+    return [re.sub(r"^\d\d:\d\d:\d\d  ", "", line) for line in stream.getvalue().splitlines()]
+
+
+def test_a_run_is_told_line_by_line_with_the_time() -> None:
+    """A log of a build server is all somebody has the next morning."""
+    stream = io.StringIO()
+    view = PlainView(stream=stream)
+
+    with view:
+        view.notice(Recorded("one", [STARTED, ASKED]))
+        view.notice(Recorded("one", [ev.RunStopped(Status.FAILED, "no luck", at=2)]))
+
+    assert re.match(r"\d\d:\d\d:\d\d  ", stream.getvalue())
+    assert lines_of(stream) == ["workflow review started", "draft: begins", "failed: no luck"]
+
+
+def test_more_is_told_when_more_was_asked_for() -> None:
+    """-v is for the day something is wrong."""
+    stream = io.StringIO()
+    view = PlainView(verbose=True, stream=stream)
+
+    view.notice(Recorded("one", [STARTED, ASKED]))
+    view.notice(Progress("one", "draft", "ask#1", "thinking\x1b[31m\nhard"))
+
+    assert lines_of(stream)[2:] == ["draft: asks claude", "draft| thinking", "draft| hard"]
+
+
+def test_a_pause_names_who_is_waited_for() -> None:
+    """`ask#1` is the engine's name for it, not the person's."""
+    stream = io.StringIO()
+    view = PlainView(stream=stream)
+    view.notice(Recorded("one", [STARTED, ASKED]))
+
+    view.notice(Retrying("one", "ask#1", "overloaded", 2.0))
+
+    assert lines_of(stream)[-1] == "claude: overloaded; again in 2.0s"
+
+
+def test_of_several_runs_each_line_says_whose_it_is() -> None:
+    """`resume --due` drives many at once."""
+    stream = io.StringIO()
+    view = PlainView(several=True, stream=stream)
+
+    view.notice(Recorded("one", [STARTED]))
+
+    assert lines_of(stream)[0] == "one  workflow review started"
+
+
+def test_a_resumed_run_is_told_with_what_was_known_before() -> None:
+    """Without its past, the first lines would name no step."""
+    stream = io.StringIO()
+    view = PlainView({"one": Timeline().follow([STARTED])}, stream=stream)
+
+    view.notice(Recorded("one", [ev.RunResumed(at=5)]))
+
+    assert lines_of(stream) == ["resumed at draft"]
+
+
+def test_a_quiet_view_says_nothing_and_knows_the_story() -> None:
+    """Ctrl-C still has to find what to end, and the summary what to tell."""
+    view = QuietView()
+
+    view.notice(Recorded("one", [STARTED, ev.EffectRunning(EffectId("a#1"), {"pid": 7}, at=1)]))
+
+    assert view.timelines["one"].processes == {"a#1": 7}

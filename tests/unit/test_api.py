@@ -1,0 +1,129 @@
+import sys
+from pathlib import Path
+
+import pytest
+
+import signoff
+from signoff import Outcome, Question, Status, StepContext, StepDef, Workflow
+from signoff.api import place_of
+from signoff.app.answering import Given, record_answer
+from signoff.app.project import open_project
+from signoff.errors import UsageError
+from signoff.store.memory import MemoryStore
+from signoff.testing import ScriptedAgent
+
+
+async def write(ctx: StepContext) -> tuple[Outcome, dict[str, object]]:
+    return Outcome.OK, {"text": (await ctx.ask("writer", "write")).text}
+
+
+async def ask(ctx: StepContext) -> tuple[Outcome, dict[str, object]]:
+    return Outcome.OK, {"name": (await ctx.wait(Question("Name?"))).value}
+
+
+WRITES = Workflow("writes", StepDef("only", handler=write, next={Outcome.OK: None}))
+ASKS = Workflow("asks", StepDef("only", handler=ask, next={Outcome.OK: None}))
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "user"))
+    monkeypatch.delenv("SIGNOFF_HOME", raising=False)
+    return tmp_path
+
+
+def test_a_workflow_runs_in_one_call() -> None:
+    """It is the first thing a Python programmer tries."""
+    result = signoff.run(
+        WRITES, store=MemoryStore(), agents={"writer": ScriptedAgent(["a text"])}, name="one"
+    )
+
+    assert result.ok
+    assert (result.run, result.state) == ("one", {"text": "a text"})
+
+
+async def test_inside_a_running_loop_the_right_name_is_given() -> None:
+    """A notebook has a loop running; asyncio's own message would not say what to do."""
+    with pytest.raises(UsageError, match=r"await signoff\.run_async"):
+        signoff.run(WRITES)
+    with pytest.raises(UsageError, match=r"await signoff\.resume_async"):
+        signoff.resume("one", WRITES)
+
+
+async def test_the_asynchronous_form_does_the_same() -> None:
+    """Programs with a loop of their own need no thread for us."""
+    agent = ScriptedAgent(["a text"])
+
+    result = await signoff.run_async(WRITES, store=MemoryStore(), agents={"writer": agent})
+
+    assert result.status is Status.COMPLETED
+
+
+async def test_a_run_goes_on_after_an_answer() -> None:
+    """Waiting is an ordinary result, not an error."""
+    store = MemoryStore()
+    waiting = await signoff.run_async(ASKS, store=store, name="one")
+    store.answer(1, '{"value": "Bob", "text": ""}', "ann", 0.0, waiting.inbox[0].digest)
+
+    result = await signoff.resume_async("one", ASKS, store=store)
+
+    assert result.state == {"name": "Bob"}
+
+
+def test_without_a_store_the_run_lives_in_the_projects_home(folder: Path) -> None:
+    """What was started from Python is listed, answered and resumed on the command line."""
+    waiting = signoff.run(ASKS, name="one")
+
+    assert waiting.status is Status.WAITING
+    with open_project(folder, {"XDG_CONFIG_HOME": "/nowhere"}) as project:
+        assert project.run("one").workflow == "asks"
+        record_answer(project, 1, Given("Bob"))
+    assert signoff.resume("one", ASKS).state == {"name": "Bob"}
+    assert (folder / ".signoff" / "runs" / "one" / "state.json").is_file()
+
+
+def test_a_home_can_be_named(folder: Path) -> None:
+    """A service does not change its folder to find its database."""
+    signoff.run(ASKS, home=folder / "elsewhere")
+
+    assert (folder / "elsewhere" / ".signoff" / "config.yaml").is_file()
+    assert not (folder / ".signoff").exists()
+
+
+def test_limits_may_be_given_as_a_plain_dict() -> None:
+    """They come from somebody's own settings as often as not."""
+    agents = {"writer": ScriptedAgent(["a text"])}
+
+    result = signoff.run(WRITES, store=MemoryStore(), agents=agents, limits={"calls": 0})
+
+    assert result.status is Status.BUDGET
+    with pytest.raises(UsageError, match="usd, tokens, calls, seconds"):
+        signoff.run(WRITES, store=MemoryStore(), limits={"euro": 1})
+
+
+def test_a_workflow_knows_the_module_it_stands_in() -> None:
+    """Then `signoff resume` finds it without being told."""
+    assert place_of(WRITES, Path.cwd()) == f"{__name__}:WRITES"
+
+
+def test_a_workflow_of_a_script_is_found_by_its_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`python flow.py` has no module name to import it by."""
+    main = type(sys)("__main__")
+    main.__file__ = str(tmp_path / "flow.py")
+    code = "def work(ctx): ...\n"
+    exec(compile(code, main.__file__, "exec"), vars(main))
+    flow = Workflow("x", StepDef("only", handler=main.work, next={Outcome.OK: None}))
+    main.FLOW = flow  # type: ignore[attr-defined]  # a module made by hand
+    monkeypatch.setitem(sys.modules, "__main__", main)
+
+    assert place_of(flow, tmp_path) == "flow.py:FLOW"
+
+
+def test_a_workflow_made_on_the_fly_has_no_place() -> None:
+    """Claiming one would let a resume load something else."""
+    local = Workflow("x", StepDef("only", handler=write, next={Outcome.OK: None}))
+
+    assert place_of(local, Path.cwd()) == ""

@@ -1,0 +1,28 @@
+import pytest
+
+from signoff import plugins
+from signoff.errors import ConfigError
+
+
+def test_what_is_named_is_loaded() -> None:
+    """Everything that plugs in comes through this door."""
+    assert plugins.load("signoff.core.outcome:Outcome").__name__ == "Outcome"
+
+
+@pytest.mark.parametrize("place", ["no_such_package:thing", "signoff.errors:Nothing", "", "a:"])
+def test_what_cannot_be_loaded_is_a_mistake_in_the_settings(place: str) -> None:
+    """The message has to name the entry, not our import machinery."""
+    with pytest.raises(ConfigError, match="cannot load"):
+        plugins.load(place)
+
+
+def test_every_built_in_entry_can_be_loaded() -> None:
+    """A table with a wrong name in it fails only on the day somebody uses it."""
+    for place in (*plugins.NOTATIONS.values(), *plugins.AGENT_KINDS.values()):
+        assert plugins.load(place) is not None
+
+
+def test_tables_include_what_other_packages_add() -> None:
+    """The built-in entries are always there, whoever else is installed."""
+    assert plugins.NOTATIONS.items() <= plugins.notations().items()
+    assert plugins.AGENT_KINDS.items() <= plugins.agent_kinds().items()
