@@ -5,6 +5,9 @@ PYTHON ?= python3
 WORKERS ?= 2
 DEMO ?= examples/review_loop/demo.sh
 
+# Extras whose clients the tests talk through; the heavy ones (claude, codex, local) stay out.
+DEV_EXTRAS := anthropic,ollama,openai
+
 VENV := .venv
 BIN := $(VENV)/bin
 FAST := tests/unit tests/property tests/architecture
@@ -86,7 +89,7 @@ $(STAMP): pyproject.toml constraints/dev.txt src/signoff/_version.py | $(LOCAL_U
 	@echo "setting up $(VENV)"
 	@test -f $@ && $(BIN)/python -c '' 2>/dev/null || { rm -rf $(VENV) && $(UV) venv --quiet \
 		--python "$$($(PYTHON) -c 'import sys; print(sys.executable)')" $(VENV); }
-	@$(UV) pip install --quiet --python $(VENV) --group dev --editable . \
+	@$(UV) pip install --quiet --python $(VENV) --group dev --editable ".[$(DEV_EXTRAS)]" \
 		--constraints constraints/dev.txt --build-constraints constraints/dev.txt
 	@rm -f $(VENV)/.ready-* && touch $@
 
