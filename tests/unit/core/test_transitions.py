@@ -1,0 +1,441 @@
+import itertools
+from typing import Any, get_args
+
+import pytest
+
+from signoff.core.edges import DEFAULT_BOUND, Way
+from signoff.core.events import ROUNDS
+from signoff.core.fold import Stage
+from signoff.core.outcome import End, Outcome, Status
+from signoff.core.step import Condition, Edge, Gate, GateOption, StepDef
+from signoff.core.transitions import (
+    TABLE,
+    Broken,
+    Chosen,
+    Fact,
+    FellShort,
+    Finish,
+    Held,
+    Lift,
+    Limit,
+    Move,
+    Position,
+    Proceed,
+    Raised,
+    Retry,
+    Returned,
+    Wait,
+    answers,
+    decide,
+    leave,
+)
+from signoff.core.workflow import Workflow
+from signoff.errors import EngineError, UnmappedOutcome
+
+OK, FAIL, SKIP, ITERATE = Outcome.OK, Outcome.FAIL, Outcome.SKIP, Outcome.ITERATE
+CHECKED = [Condition("c", lambda ctx: True, "not so")]
+SHIP = Gate("Ship?", [GateOption("yes", None), GateOption("again", Edge("a", bound=2))])
+
+FACTS: dict[type[Fact], Fact] = {
+    Held: Held(),
+    Broken: Broken("not so"),
+    Returned: Returned(OK),
+    FellShort: FellShort("too short"),
+    Raised: Raised("boom"),
+    Chosen: Chosen("yes"),
+}
+
+
+def flow(*steps: StepDef, **settings: Any) -> Workflow:
+    return Workflow("flow", *steps, **settings)
+
+
+def at(workflow: Workflow, stage: Stage, **more: Any) -> Position:
+    where: dict[str, Any] = {"step": "a", "attempt": 1, "iteration": 1, "counters": {}}
+    return Position(workflow, stage=stage, **{**where, **more})
+
+
+def way(workflow: Workflow, step: str, name: str) -> Way:
+    found = workflow.edges.named(step, name)
+    assert found is not None
+    return found
+
+
+PLAIN = flow(StepDef("a", next={OK: "b", FAIL: None}), StepDef("b", next={OK: None}))
+
+
+def test_every_fact_is_tried_below() -> None:
+    """A fact without an example would leave its rows untested."""
+    assert set(FACTS) == set(get_args(Fact))
+
+
+@pytest.mark.parametrize(
+    ("stage", "fact"),
+    [pair for pair in itertools.product(Stage, FACTS) if pair not in TABLE],
+    ids=lambda value: getattr(value, "__name__", value),
+)
+def test_a_fact_that_has_no_place_at_a_stage_is_refused(stage: Stage, fact: type[Fact]) -> None:
+    """A silent step forward is how a gate gets skipped."""
+    with pytest.raises(EngineError, match=f"no rule for {fact.__name__} at stage {stage.value}"):
+        decide(at(PLAIN, stage, outcome=OK), FACTS[fact])
+
+
+def test_the_table_holds_exactly_the_rows_tried_here() -> None:
+    """A new row needs tests of its own."""
+    assert {(stage.name, fact.__name__) for stage, fact in TABLE} == {
+        ("ENTER", "Held"),
+        ("ENTER", "Broken"),
+        ("WORK", "Returned"),
+        ("WORK", "FellShort"),
+        ("WORK", "Raised"),
+        ("CHECK", "Held"),
+        ("CHECK", "Broken"),
+        ("CHECK", "Raised"),
+        ("GATE", "Held"),
+        ("GATE", "Chosen"),
+        ("ESCALATED", "Chosen"),
+    }
+
+
+class TestEntering:
+    """ENTER: preconditions."""
+
+    def test_preconditions_that_hold_let_the_work_begin(self) -> None:
+        """Only then is anything paid for."""
+        assert decide(at(PLAIN, Stage.ENTER), Held()) == Proceed(Stage.WORK)
+
+    def test_preconditions_that_do_not_hold_stop_the_run(self) -> None:
+        """Trying again would not make them true."""
+        assert decide(at(PLAIN, Stage.ENTER), Broken("no brief")) == Finish(
+            Status.FAILED, "no brief"
+        )
+
+
+class TestWorking:
+    """WORK: the handler."""
+
+    def test_a_result_is_checked_where_there_are_postconditions(self) -> None:
+        """Nothing is taken on the worker's word."""
+        checked = flow(StepDef("a", next={FAIL: None}, postconditions=CHECKED, gate=SHIP))
+
+        assert decide(at(checked, Stage.WORK), Returned(OK)) == Proceed(Stage.CHECK)
+
+    def test_a_result_without_postconditions_goes_to_the_gate(self) -> None:
+        """A person decides before anything follows from it."""
+        gated = flow(StepDef("a", gate=SHIP))
+
+        assert decide(at(gated, Stage.WORK), Returned(OK)) == Proceed(Stage.GATE)
+
+    def test_a_gate_is_for_what_is_ok(self) -> None:
+        """A step that failed goes where its failure leads; there is nothing to approve."""
+        gated = flow(StepDef("a", gate=SHIP, next={FAIL: End.FAILED}))
+
+        assert decide(at(gated, Stage.WORK), Returned(FAIL)) == Finish(
+            Status.FAILED, "", way(gated, "a", "fail")
+        )
+
+    def test_with_neither_the_step_is_left_by_its_outcome(self) -> None:
+        """The common case needs no further stage."""
+        assert decide(at(PLAIN, Stage.WORK), Returned(OK)) == Move(way(PLAIN, "a", "ok"), "b", 1)
+
+    def test_an_outcome_that_leads_nowhere_is_an_error(self) -> None:
+        """Guessing an edge would take the run somewhere nobody meant."""
+        with pytest.raises(UnmappedOutcome, match=r"'a' ended with 'skip'.*edges: ok, fail"):
+            decide(at(PLAIN, Stage.WORK), Returned(SKIP))
+
+    def test_work_that_fell_short_is_tried_again_with_the_reason(self) -> None:
+        """As often as the step allows."""
+        patient = flow(StepDef("a", next={OK: None}, retries=2))
+
+        for attempt in (1, 2):
+            position = at(patient, Stage.WORK, attempt=attempt)
+            assert decide(position, FellShort("too short")) == Retry("too short")
+
+    @pytest.mark.parametrize("retries", [0, 1, 2])
+    def test_then_a_person_decides(self, retries: int) -> None:
+        """There is nothing to accept, for the handler never returned."""
+        patient = flow(StepDef("a", next={OK: None}, retries=retries))
+        position = at(patient, Stage.WORK, attempt=retries + 1)
+
+        assert decide(position, FellShort("too short")) == Wait("too short", ("retry", "stop"))
+
+    def test_a_handler_that_raised_stops_the_run(self) -> None:
+        """Its author has to mend it; the run can then be resumed."""
+        assert decide(at(PLAIN, Stage.WORK), Raised("boom")) == Finish(Status.FAILED, "boom")
+
+    def test_a_handler_that_raised_goes_where_on_error_says(self) -> None:
+        """Cleaning up is part of the graph."""
+        careful = flow(
+            StepDef("a", next={OK: None}, on_error="b"), StepDef("b", next={OK: End.FAILED})
+        )
+
+        assert decide(at(careful, Stage.WORK), Raised("boom")) == Move(
+            way(careful, "a", "error"), "b", 1
+        )
+
+    def test_an_error_that_leads_back_is_counted_like_any_loop(self) -> None:
+        """A handler that always raises must not go round for ever."""
+        stubborn = flow(StepDef("a", next={OK: None}, on_error="a"))
+        position = at(stubborn, Stage.WORK, counters={"a/error": DEFAULT_BOUND})
+
+        assert isinstance(decide(position, Raised("boom")), Limit)
+
+
+class TestChecking:
+    """CHECK: postconditions."""
+
+    CHECKED = flow(
+        StepDef("a", next={FAIL: "b", SKIP: None}, postconditions=CHECKED, gate=SHIP),
+        StepDef("b", next={OK: None}),
+    )
+
+    def test_a_result_that_holds_goes_to_the_gate(self) -> None:
+        """Only what the engine has seen to be true is shown for approval."""
+        assert decide(at(self.CHECKED, Stage.CHECK, outcome=OK), Held()) == Proceed(Stage.GATE)
+
+    def test_or_leaves_by_its_outcome(self) -> None:
+        """Where there is no gate to pass."""
+        assert decide(at(self.CHECKED, Stage.CHECK, outcome=FAIL), Held()) == Move(
+            way(self.CHECKED, "a", "fail"), "b", 1
+        )
+
+    def test_a_result_that_does_not_hold_is_tried_again(self) -> None:
+        """With what is wrong as feedback."""
+        position = at(self.CHECKED, Stage.CHECK, outcome=OK)
+
+        assert decide(position, Broken("not so")) == Retry("not so")
+
+    def test_then_a_person_may_accept_it_as_it_is(self) -> None:
+        """There is a result, and a person can overrule the check."""
+        position = at(self.CHECKED, Stage.CHECK, attempt=2, outcome=OK)
+
+        assert decide(position, Broken("not so")) == Wait("not so", ("retry", "accept", "stop"))
+
+    def test_a_check_that_raised_stops_the_run(self) -> None:
+        """What could not be checked has not been passed."""
+        position = at(self.CHECKED, Stage.CHECK, outcome=OK)
+
+        assert decide(position, Raised("boom")) == Finish(Status.FAILED, "boom")
+
+
+class TestAtTheGate:
+    """GATE: a person chooses, or an escalation was accepted."""
+
+    GATED = flow(StepDef("a", gate=SHIP, next={FAIL: "b"}), StepDef("b", next={OK: None}))
+
+    def test_an_option_leads_where_it_says(self) -> None:
+        """With what the person wrote, for the step that comes next."""
+        position = at(self.GATED, Stage.GATE, outcome=OK)
+
+        assert decide(position, Chosen("again", "shorter")) == Move(
+            way(self.GATED, "a", "gate:again"), "a", 1, (), "shorter"
+        )
+        assert decide(position, Chosen("yes", "well done")) == Finish(
+            Status.COMPLETED, "well done", way(self.GATED, "a", "gate:yes")
+        )
+
+    def test_a_choice_without_words_gives_no_feedback(self) -> None:
+        """An empty text is not something to mind."""
+        decision = decide(at(self.GATED, Stage.GATE, outcome=OK), Chosen("again", ""))
+
+        assert isinstance(decision, Move)
+        assert decision.feedback is None
+
+    def test_an_option_that_is_not_there_finalises_nothing(self) -> None:
+        """A damaged answer must not pass for an approval."""
+        with pytest.raises(EngineError, match="has no option 'maybe'"):
+            decide(at(self.GATED, Stage.GATE, outcome=OK), Chosen("maybe"))
+
+    def test_an_option_back_into_the_work_is_bounded(self) -> None:
+        """Even people can go round in circles."""
+        position = at(self.GATED, Stage.GATE, outcome=OK, counters={"a/gate:again": 2})
+
+        assert isinstance(decide(position, Chosen("again")), Limit)
+
+    def test_without_a_choice_the_step_is_left_by_its_outcome(self) -> None:
+        """What was accepted in an escalation, or has no gate, goes on."""
+        assert decide(at(self.GATED, Stage.GATE, outcome=FAIL), Held()) == Move(
+            way(self.GATED, "a", "fail"), "b", 1
+        )
+
+    def test_a_step_is_never_left_without_an_outcome(self) -> None:
+        """There would be nothing to say where to."""
+        with pytest.raises(EngineError, match="left without an outcome"):
+            decide(at(self.GATED, Stage.GATE), Held())
+
+
+class TestEscalated:
+    """ESCALATED: the engine's own means are used up."""
+
+    def at(self, **more: Any) -> Position:
+        return at(PLAIN, Stage.ESCALATED, attempt=2, **more)
+
+    def test_retry_opens_another_attempt_with_guidance(self) -> None:
+        """What the person wrote reaches the next prompt."""
+        assert decide(self.at(), Chosen("retry", "be brief")) == Retry("be brief", by_person=True)
+        assert decide(self.at(), Chosen("retry")) == Retry(
+            "a person asked for another try", by_person=True
+        )
+
+    def test_accept_takes_the_result_as_it_is(self) -> None:
+        """It still has to pass the gate."""
+        assert decide(self.at(outcome=OK), Chosen("accept")) == Proceed(Stage.GATE)
+
+    def test_stop_rejects_the_run(self) -> None:
+        """Not completed, not failed: a person said no."""
+        assert decide(self.at(), Chosen("stop", "hopeless")) == Finish(Status.REJECTED, "hopeless")
+        assert decide(self.at(), Chosen("stop")) == Finish(Status.REJECTED, "stopped by a person")
+
+    @pytest.mark.parametrize("limit", ["a/iterate", ROUNDS])
+    def test_continue_lifts_exactly_the_limit_that_was_reached(self, limit: str) -> None:
+        """Others stand."""
+        assert decide(self.at(outcome=OK, way=limit), Chosen("continue")) == Lift(limit)
+
+    @pytest.mark.parametrize(
+        ("more", "offered"),
+        [
+            ({}, ("retry", "stop")),
+            ({"outcome": OK}, ("retry", "accept", "stop")),
+            ({"outcome": OK, "way": "a/iterate"}, ("continue", "stop")),
+        ],
+        ids=["nothing made", "something made", "at a limit"],
+    )
+    def test_nothing_is_taken_for_an_answer_that_was_not_offered(
+        self, more: dict[str, Any], offered: tuple[str, ...]
+    ) -> None:
+        """`accept` where nothing was made, or an unknown word, must not move the run."""
+        assert answers(self.at(**more)) == offered
+        for word in {"retry", "accept", "stop", "continue", "yes", ""} - set(offered):
+            with pytest.raises(EngineError, match="is no answer"):
+                decide(self.at(**more), Chosen(word))
+
+
+class TestLeaving:
+    """Edges: ends, bounds, rounds and resets."""
+
+    @pytest.mark.parametrize("end", End)
+    def test_an_end_gives_its_status(self, end: End) -> None:
+        """Only a plain end is completed."""
+        ending = flow(StepDef("a", next={OK: end, FAIL: None}))
+
+        decision = decide(at(ending, Stage.WORK), Returned(OK))
+
+        assert decision == Finish(end.status, "", way(ending, "a", "ok"))
+
+    def loop(self, **edge: Any) -> Workflow:
+        return flow(StepDef("a", next={ITERATE: Edge("a", **edge), OK: None}), max_iterations=3)
+
+    def test_a_loop_goes_round_as_often_as_its_bound_allows(self) -> None:
+        """Exactly: not once more, not once less."""
+        bounded = self.loop(bound=2)
+
+        for count in (0, 1):
+            position = at(bounded, Stage.WORK, counters={"a/iterate": count})
+            assert isinstance(decide(position, Returned(ITERATE)), Move)
+        position = at(bounded, Stage.WORK, counters={"a/iterate": 2})
+        assert decide(position, Returned(ITERATE)) == Limit(
+            way(bounded, "a", "iterate"), "step 'a' may take 'iterate' at most 2 times"
+        )
+
+    def test_a_loop_without_a_bound_ends_at_the_default_one(self) -> None:
+        """Never a hang."""
+        position = at(self.loop(), Stage.WORK, counters={"a/iterate": DEFAULT_BOUND})
+
+        assert isinstance(decide(position, Returned(ITERATE)), Limit)
+
+    def test_at_its_bound_a_loop_may_ask_a_person(self) -> None:
+        """Who sees what happened and says how to go on."""
+        position = at(self.loop(bound=1, on_limit="ask"), Stage.WORK, counters={"a/iterate": 1})
+
+        assert decide(position, Returned(ITERATE)) == Wait(
+            "step 'a' may take 'iterate' at most 1 times", ("continue", "stop"), "a/iterate"
+        )
+
+    def test_an_edge_into_a_loop_can_be_bounded_too(self) -> None:
+        """Three repairs means three, wherever the bound stands."""
+        repair = flow(
+            StepDef("a", next={FAIL: Edge("fix", bound=1), OK: None}),
+            StepDef("fix", next={OK: "a"}),
+        )
+
+        assert isinstance(decide(at(repair, Stage.WORK), Returned(FAIL)), Move)
+        position = at(repair, Stage.WORK, counters={"a/fail": 1})
+        assert isinstance(decide(position, Returned(FAIL)), Limit)
+
+    def test_only_an_edge_that_starts_a_round_adds_one(self) -> None:
+        """Going to the next step is still the same round."""
+        rounds = self.loop(starts_iteration=True)
+
+        decision = decide(at(rounds, Stage.WORK, iteration=2), Returned(ITERATE))
+
+        assert decision == Move(way(rounds, "a", "iterate"), "a", 3)
+
+    def test_rounds_end_at_the_limit_by_name(self) -> None:
+        """Never a silent "completed"."""
+        rounds = self.loop(starts_iteration=True)
+
+        assert decide(at(rounds, Stage.WORK, iteration=3), Returned(ITERATE)) == Limit(
+            way(rounds, "a", "iterate"), "3 iterations without approval"
+        )
+
+    def test_the_last_round_can_still_be_finished(self) -> None:
+        """The limit is on starting rounds, also where a changed definition lowered it."""
+        assert decide(at(self.loop(), Stage.WORK, iteration=9), Returned(OK)) == Finish(
+            Status.COMPLETED, "", way(self.loop(), "a", "ok")
+        )
+
+    def test_more_rounds_can_be_asked_for_and_granted(self) -> None:
+        """As many again; a grant that changed nothing would ask for ever."""
+        rounds = self.loop(starts_iteration=True, on_limit="ask")
+        waiting = Wait("3 iterations without approval", ("continue", "stop"), ROUNDS)
+
+        assert decide(at(rounds, Stage.WORK, iteration=3), Returned(ITERATE)) == waiting
+        granted = {ROUNDS: 1}
+        for iteration in (3, 4, 5):
+            position = at(rounds, Stage.WORK, iteration=iteration, counters=granted)
+            assert isinstance(decide(position, Returned(ITERATE)), Move)
+        position = at(rounds, Stage.WORK, iteration=6, counters=granted)
+        assert isinstance(decide(position, Returned(ITERATE)), Wait)
+
+    def test_counts_start_anew_when_the_step_is_left_for_good(self) -> None:
+        """The next time round, a step has all its tries again."""
+        review = flow(
+            StepDef(
+                "a",
+                next={
+                    OK: "b",
+                    FAIL: Edge("b", bound=5, resets=True),
+                    ITERATE: Edge("a", bound=3, resets=True),
+                    SKIP: "a",
+                },
+            ),
+            StepDef("b", next={OK: None, FAIL: "a"}),
+        )
+        counters = {"a/iterate": 2, "a/fail": 1, "a/skip": 4, "b/fail": 1}
+
+        def resets(outcome: Outcome) -> tuple[str, ...]:
+            decision = decide(at(review, Stage.WORK, counters=counters), Returned(outcome))
+            assert isinstance(decision, Move)
+            return decision.resets
+
+        assert resets(OK) == ("a/fail", "a/iterate")
+        assert resets(FAIL) == ("a/iterate",)
+        assert resets(ITERATE) == ()
+        assert resets(SKIP) == ()
+
+    def test_a_count_that_never_began_needs_no_reset(self) -> None:
+        """Most visits have nothing to reset, and their events stay small."""
+        review = flow(
+            StepDef("a", next={OK: "b", ITERATE: Edge("a", resets=True)}),
+            StepDef("b", next={OK: None}),
+        )
+
+        assert decide(at(review, Stage.WORK), Returned(OK)) == Move(way(review, "a", "ok"), "b", 1)
+
+    def test_an_edge_can_be_taken_by_name(self) -> None:
+        """What a person wrote at a gate goes along."""
+        ok = way(PLAIN, "a", "ok")
+
+        assert leave(at(PLAIN, Stage.GATE), ok, feedback="mind the tone") == Move(
+            ok, "b", 1, (), "mind the tone"
+        )
