@@ -6,6 +6,7 @@ is refused if the content has changed in between.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,6 +26,7 @@ from signoff.runtime.ports import InboxItem
 SHOWN_LINES = 30
 """Lines of a content that are shown before a person asks for all of it."""
 
+_CODES = {"yellow": "\x1b[33m", "red": "\x1b[31m", "dim": "\x1b[2m", "end": "\x1b[0m"}
 _END = "."
 _LATER = ("l", "later")
 
@@ -161,5 +163,6 @@ def _line(prompt: str, *, empty: bool = False) -> str:
 
 
 def _say(text: str, style: str = "") -> None:
-    colours = {"yellow": {"fg": "yellow"}, "red": {"fg": "red"}, "dim": {"dim": True}}
-    click.echo(click.style(text, **colours[style]) if style else text, err=True)  # type: ignore[arg-type]  # a table of keyword arguments
+    if style and not os.environ.get("NO_COLOR"):
+        text = f"{_CODES[style]}{text}{_CODES['end']}"
+    click.echo(text, err=True)

@@ -1,0 +1,124 @@
+import os
+import signal
+
+import pytest
+
+from tests.acceptance.conftest import Site, is_alive, until
+from tests.acceptance.workflows import HOLDS
+
+
+@pytest.fixture
+def holding(site: Site) -> Site:
+    site.write("holds.py", HOLDS)
+    return site
+
+
+def test_a_run_that_was_killed_goes_on_without_repeating_what_was_done(holding: Site) -> None:
+    """This is what the product is for."""
+    process = holding.start("run", "holds.py", "--name", "one")
+    orphan = int(holding.wait_for("pid"))
+    process.kill()
+    process.wait()
+    (holding.folder / "pid").unlink()
+    resumed = holding.start("resume", "one")
+    second = int(holding.wait_for("pid"))
+
+    assert second != orphan
+    assert not is_alive(orphan)
+    holding.write("go", "")
+    assert resumed.wait() == 0
+    assert (holding.folder / "calls.txt").read_text() == "first\n"
+
+
+def test_ctrl_c_stops_the_run_cleanly_and_it_can_be_resumed(holding: Site) -> None:
+    """Nothing of it may be left running, and the next command is printed."""
+    process = holding.start("run", "holds.py", "--name", "one")
+    child = int(holding.wait_for("pid"))
+
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate()
+
+    assert process.returncode == 130, err
+    assert "signoff resume one" in out
+    assert not is_alive(child)
+    assert holding.json("show", "one")["status"] == "interrupted"
+    holding.write("go", "")
+    assert holding.signoff("resume", "one").returncode == 0
+    assert (holding.folder / "calls.txt").read_text() == "first\n"
+
+
+def test_a_second_ctrl_c_quits_at_once_and_leaves_no_orphan(holding: Site) -> None:
+    """The program that is being run ignores polite requests; the person is out of patience."""
+    process = holding.start("run", "holds.py", "--name", "one")
+    child = int(holding.wait_for("pid"))
+
+    process.send_signal(signal.SIGINT)
+    until(lambda: "stopping" in read_some(process.stderr))
+    process.send_signal(signal.SIGINT)
+    process.wait()
+
+    assert process.returncode == 130
+    until(lambda: not is_alive(child))
+    holding.write("go", "")
+    assert holding.signoff("resume", "one").returncode == 0
+
+
+def test_the_system_asking_to_stop_is_heard_like_a_person(holding: Site) -> None:
+    """A container that is shut down sends SIGTERM."""
+    process = holding.start("run", "holds.py", "--name", "one")
+    child = int(holding.wait_for("pid"))
+
+    process.terminate()
+    process.communicate()
+
+    assert process.returncode == 130
+    assert not is_alive(child)
+    assert holding.json("show", "one")["status"] == "interrupted"
+
+
+def test_a_run_that_is_being_driven_is_not_driven_twice(holding: Site) -> None:
+    """Two owners would do and pay everything twice."""
+    holding.start("run", "holds.py", "--name", "one")
+    holding.wait_for("pid")
+
+    second = holding.signoff("resume", "one")
+
+    assert second.returncode == 1
+    assert "one" in second.stderr
+    holding.write("go", "")
+
+
+def test_a_run_is_cancelled_from_another_process(holding: Site) -> None:
+    """When `cancel` returns, nothing of the run is under way any more."""
+    process = holding.start("run", "holds.py", "--name", "one")
+    child = int(holding.wait_for("pid"))
+
+    cancelled = holding.signoff("cancel", "one", "--why", "enough")
+
+    assert cancelled.returncode == 0, cancelled.stderr
+    assert not is_alive(child)
+    process.communicate()
+    assert process.returncode == 15
+
+
+def test_a_followed_log_ends_with_the_run(holding: Site) -> None:
+    """`logs -f` in a second window comes back by itself."""
+    process = holding.start("run", "holds.py", "--name", "one")
+    holding.wait_for("pid")
+    follower = holding.start("logs", "-f", "one")
+    holding.write("go", "")
+
+    out, _ = follower.communicate()
+
+    assert process.wait() == 0
+    assert out.splitlines()[-1].endswith("completed")
+
+
+def read_some(stream: object) -> str:
+    """Returns what a program has said so far, without waiting for more."""
+    assert hasattr(stream, "fileno")
+    os.set_blocking(stream.fileno(), False)
+    try:
+        return os.read(stream.fileno(), 100_000).decode()
+    except BlockingIOError:
+        return ""

@@ -1,0 +1,159 @@
+import pytest
+
+from tests.acceptance.conftest import Site
+from tests.acceptance.workflows import ENDS
+
+AGENTS = """
+from signoff import Reply
+
+class Echo:
+    async def ask(self, request, call):
+        return Reply(request.prompt)
+"""
+
+
+@pytest.fixture
+def ends(site: Site) -> Site:
+    site.write("ends.py", ENDS)
+    site.write("my_agents.py", AGENTS)
+    site.write(".signoff/config.yaml", "agents: {echo: {kind: 'my_agents:Echo'}}\n")
+    return site
+
+
+@pytest.mark.parametrize(
+    ("way", "code"),
+    [
+        ("completed", 0),
+        ("failed", 1),
+        ("waiting", 10),
+        ("iteration_limit", 11),
+        ("not_converging", 13),
+        ("rejected", 14),
+        ("parked", 75),
+    ],
+)
+def test_each_end_of_a_run_has_its_exit_code(ends: Site, way: str, code: int) -> None:
+    """Scripts tell a wait from a failure by nothing else."""
+    done = ends.signoff("run", "ends.py", "-i", f"way={way}", "--name", "one")
+
+    assert done.returncode == code, done.stderr
+    report = ends.json("show", "one")
+    assert (report["status"], report["exit_code"]) == (way, code)
+    assert "Traceback" not in done.stderr
+
+
+def test_a_run_that_reaches_its_ceiling_exits_with_12_and_can_be_given_more(ends: Site) -> None:
+    """The ceiling survives a resume, and a higher one lets the run go on."""
+    stopped = ends.signoff("run", "ends.py", "-i", "way=budget", "--limit", "calls=0")
+    again = ends.signoff("resume")
+    more = ends.signoff("resume", "--limit", "calls=1")
+
+    assert [stopped.returncode, again.returncode, more.returncode] == [12, 12, 0]
+    assert ends.json("show")["spend"]["usd"] is None
+
+
+def test_a_cancelled_run_exits_with_15_when_it_is_resumed(ends: Site) -> None:
+    """Cancelled is for good."""
+    ends.signoff("run", "ends.py", "-i", "way=waiting", "--name", "one")
+
+    cancelled = ends.signoff("cancel", "one", "--why", "wrong input")
+
+    assert cancelled.returncode == 0
+    assert ends.signoff("resume", "one").returncode == 15
+    assert ends.signoff("cancel", "one").returncode == 0
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["run"],
+        ["run", "nope.py"],
+        ["run", "nope.yaml"],
+        ["run", "nobody"],
+        ["run", "ends.py", "-i", "nonsense"],
+        ["run", "ends.py", "-i", "unknown=1"],
+        ["run", "ends.py", "--limit", "euro=1"],
+        ["run", "ends.py", "--name", "../escape"],
+        ["run", "broken.py"],
+        ["show", "nobody"],
+        ["answer", "99", "x"],
+        ["runs", "--status", "stuck"],
+        ["frobnicate"],
+        ["resume", "--due", "one"],
+    ],
+    ids=" ".join,
+)
+def test_a_request_that_makes_no_sense_is_one_line_and_exits_with_2(
+    ends: Site, arguments: list[str]
+) -> None:
+    """A traceback, or a code that means failure, would send people looking in the wrong place."""
+    ends.write("broken.py", "raise ValueError('oops')\n")
+
+    done = ends.signoff(*arguments)
+
+    assert done.returncode == 2, done.stderr
+    assert done.stdout == ""
+    assert done.stderr.startswith("signoff: ")
+    assert len(done.stderr.splitlines()) <= 2
+    assert ends.json("runs") == []
+
+
+def test_a_traceback_is_shown_when_it_is_asked_for(ends: Site) -> None:
+    """Whoever mends a broken workflow needs more than a line."""
+    ends.write("broken.py", "raise ValueError('oops')\n")
+
+    done = ends.signoff("run", "broken.py", "--debug")
+
+    assert done.returncode == 2
+    assert "Traceback" in done.stderr
+    assert "broken.py:1: ValueError: oops" in done.stderr
+
+
+def test_a_name_that_is_taken_is_refused_with_the_way_to_go_on(ends: Site) -> None:
+    """`run` never continues a run, and never replaces one."""
+    ends.signoff("run", "ends.py", "-i", "way=waiting", "--name", "one")
+
+    again = ends.signoff("run", "ends.py", "--name", "one")
+
+    assert again.returncode == 2
+    assert "signoff resume one" in again.stderr
+    assert ends.json("show", "one")["status"] == "waiting"
+
+
+def test_several_problems_are_reported_together(ends: Site) -> None:
+    """One try, all mistakes."""
+    ends.write(
+        "bad.py",
+        "from signoff import Outcome, StepDef, Workflow\n"
+        "WORKFLOW = Workflow('bad', StepDef('a', next={Outcome.OK: 'x'}), StepDef('b'))\n",
+    )
+
+    done = ends.signoff("validate", "bad.py")
+
+    assert done.returncode == 2
+    assert len(done.stdout.splitlines()) >= 3
+    assert ends.signoff("validate", "ends.py").returncode == 0
+
+
+def test_a_dry_run_starts_nothing(site: Site) -> None:
+    """Not even the project's folder is made."""
+    site.write("ends.py", ENDS)
+
+    done = site.signoff("run", "ends.py", "-i", "way=failed", "--dry-run")
+
+    assert done.returncode == 0, done.stderr
+    assert "way = 'failed'" in done.stdout
+    assert not (site.folder / ".signoff").exists()
+
+
+def test_a_changed_workflow_is_not_silently_gone_on_with(ends: Site) -> None:
+    """The run was started under other rules."""
+    ends.signoff("run", "ends.py", "-i", "way=waiting", "--name", "one")
+    ends.write("ends.py", ENDS.replace("bound=2", "bound=3"))
+
+    refused = ends.signoff("resume", "one")
+    adopted = ends.signoff("resume", "one", "--adopt")
+
+    assert refused.returncode == 1
+    assert "--adopt" in refused.stderr
+    assert adopted.returncode == 10

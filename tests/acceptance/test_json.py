@@ -1,0 +1,98 @@
+import json
+
+import pytest
+
+from tests.acceptance.conftest import Site
+from tests.acceptance.workflows import ENDS
+
+SHOWING = [
+    ["init"],
+    ["validate", "ends.py"],
+    ["graph", "ends.py"],
+    ["run", "ends.py"],
+    ["run", "ends.py", "-i", "way=failed"],
+    ["run", "ends.py", "--dry-run"],
+    ["runs"],
+    ["show"],
+    ["logs"],
+    ["inbox"],
+    ["inbox", "1"],
+    ["answer", "Bob"],
+    ["answer", "Bob", "--resume"],
+    ["resume"],
+    ["resume", "--due"],
+    ["cancel"],
+    ["config", "show"],
+    ["config", "path"],
+    ["doctor"],
+]
+
+
+@pytest.fixture
+def waiting(site: Site) -> Site:
+    site.write("ends.py", ENDS)
+    site.signoff("run", "ends.py", "-i", "way=waiting", "--name", "one")
+    return site
+
+
+@pytest.mark.parametrize("arguments", SHOWING, ids=" ".join)
+def test_with_json_stdout_is_one_document_and_nothing_else(
+    waiting: Site, arguments: list[str]
+) -> None:
+    """Every command that shows something can be read by a program."""
+    done = waiting.signoff(*arguments, "--json")
+
+    json.loads(done.stdout)
+    assert "Traceback" not in done.stderr
+
+
+def test_a_failed_command_says_nothing_on_stdout(waiting: Site) -> None:
+    """Half a document is worse than none."""
+    done = waiting.signoff("show", "nobody", "--json")
+
+    assert done.returncode == 2
+    assert done.stdout == ""
+
+
+def test_events_are_written_as_lines_of_json(waiting: Site) -> None:
+    """A dashboard follows the file while the run goes on."""
+    waiting.signoff("run", "ends.py", "--name", "two", "--events", "out/events.jsonl")
+
+    lines = (waiting.folder / "out" / "events.jsonl").read_text().splitlines()
+    events = [json.loads(line) for line in lines]
+    assert events[0]["e"] == "run_started"
+    assert events[-1]["e"] == "run_stopped"
+    assert {event["run"] for event in events} == {"two"}
+
+
+def test_output_that_nobody_reads_to_the_end_is_no_error(waiting: Site) -> None:
+    """`signoff logs | head -1` ends the pipe early."""
+    import subprocess
+
+    from tests.acceptance.conftest import PROGRAM
+
+    done = subprocess.run(
+        ["sh", "-c", f"{PROGRAM} logs --json | head -c 1"],
+        cwd=waiting.folder,
+        env=waiting.environment,
+        capture_output=True,
+        text=True,
+    )
+
+    assert done.stderr == ""
+
+
+def test_colours_are_for_terminals_only(waiting: Site) -> None:
+    """Escape codes in a log file cannot be read."""
+    for arguments in (["runs"], ["show"], ["inbox"], ["doctor"]):
+        assert "\x1b" not in waiting.signoff(*arguments).stdout
+
+
+def test_settings_say_where_they_come_from(waiting: Site) -> None:
+    """`config show` settles the question why a limit does not hold."""
+    waiting.write(".signoff/config.yaml", "version: 1\nlimits:\n  calls: 7\n")
+
+    shown = json.loads(waiting.signoff("config", "show", "--json", SIGNOFF_LIMITS_USD="2").stdout)
+
+    assert shown["limits.calls"]["origin"].endswith("config.yaml:3")
+    assert shown["limits.usd"] == {"value": 2.0, "origin": "environment SIGNOFF_LIMITS_USD"}

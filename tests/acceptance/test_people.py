@@ -1,0 +1,115 @@
+import json
+
+import pytest
+
+from tests.acceptance.conftest import Site
+from tests.acceptance.workflows import ENDS, SIGNS
+
+
+@pytest.fixture
+def waiting(site: Site) -> Site:
+    """A run that waits for an approval; the process that started it is gone."""
+    site.write("signs.py", SIGNS)
+    done = site.signoff("run", "signs.py", "--name", "one")
+    assert done.returncode == 10, done.stderr
+    return site
+
+
+def test_a_run_is_started_answered_and_resumed_by_three_processes(waiting: Site) -> None:
+    """Days may lie between them, and nobody has to keep anything running."""
+    answered = waiting.signoff("approve", "one", "--by", "ann", "--why", "reads well")
+    resumed = waiting.signoff("resume", "one")
+
+    assert (answered.returncode, resumed.returncode) == (0, 0), resumed.stderr
+    final = waiting.folder / ".signoff" / "runs" / "one" / "final" / "published.md"
+    assert final.read_text() == "the draft\n"
+    assert (waiting.folder / "calls.txt").read_text() == "drafted\n"
+    assert "approved by ann" in waiting.signoff("logs", "one").stdout
+
+
+def test_the_command_that_is_printed_is_the_command_that_works(waiting: Site) -> None:
+    """People paste it."""
+    (request,) = waiting.json("inbox")
+    command = request["commands"][0]
+    assert command in waiting.signoff("show").stdout
+
+    done = waiting.signoff(*command.split()[1:])
+
+    assert done.returncode == 0, done.stderr
+    assert waiting.json("show")["status"] == "completed"
+
+
+def test_a_rejection_ends_the_run_with_its_own_code(waiting: Site) -> None:
+    """`run && deploy` must not deploy what somebody turned down."""
+    done = waiting.signoff("reject", "--why", "too short", "--resume")
+
+    assert done.returncode == 14
+    assert not (waiting.folder / ".signoff" / "runs" / "one" / "final").exists()
+
+
+def test_an_approval_of_a_file_that_changed_is_refused(waiting: Site) -> None:
+    """Somebody edited the draft after the request was made."""
+    draft = waiting.folder / ".signoff" / "runs" / "one" / "draft.md"
+    draft.write_text("something else\n")
+
+    refused = waiting.signoff("approve")
+    draft.write_text("the draft\n")
+    accepted = waiting.signoff("approve")
+
+    assert refused.returncode == 1
+    assert "no longer what request #1 shows" in refused.stderr
+    assert accepted.returncode == 0
+
+
+def test_an_approval_of_another_digest_is_refused(waiting: Site) -> None:
+    """It was given for something else."""
+    refused = waiting.signoff("approve", "--digest", "0123456789ab")
+
+    assert refused.returncode == 1
+    assert waiting.json("inbox")[0]["state"] == "open"
+
+
+def test_a_request_is_answered_once(waiting: Site) -> None:
+    """Two people approve at the same time; one of them was first."""
+    waiting.signoff("approve", "1", "--by", "ann")
+
+    second = waiting.signoff("reject", "1", "--by", "bob")
+
+    assert second.returncode == 2
+    assert "answered by ann" in second.stderr
+
+
+def test_an_answer_in_a_file_is_taken_by_the_next_resume(waiting: Site) -> None:
+    """Some people live in their editor."""
+    hitl = waiting.folder / ".signoff" / "runs" / "one" / "hitl"
+    questions = json.loads((hitl / "questions.json").read_text())
+    question = questions["questions"][0]["questions"][0]["id"]
+    (hitl / "answers.json").write_text(
+        json.dumps({"answers": [{"question_id": question, "answer": "approve"}]})
+    )
+
+    done = waiting.signoff("resume", "one")
+
+    assert done.returncode == 0, done.stderr
+    assert not (hitl / "answers.json").exists()
+
+
+def test_an_answer_can_come_from_a_file_or_a_pipe(site: Site) -> None:
+    """Responses are pages long."""
+    site.write("ends.py", ENDS)
+    site.write("name.txt", "Bob\n")
+    for name in ("one", "two"):
+        site.signoff("run", "ends.py", "-i", "way=waiting", "--name", name)
+
+    by_file = site.signoff("answer", "one", "--file", "name.txt", "--resume")
+    by_pipe = site.signoff("answer", "two", "-", "--resume", given="Rob\n")
+
+    assert (by_file.returncode, by_pipe.returncode) == (0, 0), by_pipe.stderr
+
+
+def test_without_a_terminal_nobody_is_asked(waiting: Site) -> None:
+    """A build server would wait for ever."""
+    done = waiting.signoff("resume", given="y\n\n")
+
+    assert done.returncode == 10
+    assert "signoff approve 1 --digest" in done.stdout

@@ -1,0 +1,190 @@
+import contextlib
+import os
+import pty
+import re
+import select
+import struct
+import subprocess
+import time
+from collections.abc import Iterator
+from fcntl import ioctl
+from termios import TIOCSWINSZ
+
+import pytest
+
+from tests.acceptance.conftest import PATIENCE_SECONDS, PROGRAM, Site
+from tests.acceptance.workflows import ENDS, HOLDS, SIGNS
+
+_ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+
+class Terminal:
+    """The command on a real pseudo-terminal, with somebody who types."""
+
+    def __init__(
+        self, site: Site, *arguments: str, width: int, environment: dict[str, str]
+    ) -> None:
+        self._master, slave = pty.openpty()
+        ioctl(slave, TIOCSWINSZ, struct.pack("HHHH", 24, width, 0, 0))
+        self.process = subprocess.Popen(
+            [PROGRAM, *arguments],
+            cwd=site.folder,
+            env=site.environment | {"TERM": "xterm-256color"} | environment,
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            start_new_session=True,
+        )
+        os.close(slave)
+        self.raw = ""
+
+    @property
+    def text(self) -> str:
+        """Everything that was printed, escape codes left out."""
+        return _ESCAPES.sub("", self.raw)
+
+    def read_until(self, words: str) -> None:
+        """Reads until some words were printed."""
+        end = time.monotonic() + PATIENCE_SECONDS
+        while words not in self.text:
+            assert time.monotonic() < end, f"{words!r} never came; so far:\n{self.text}"
+            assert self._read(), f"it ended without {words!r}:\n{self.text}"
+
+    def type(self, text: str) -> None:
+        os.write(self._master, text.encode())
+
+    def exit_code(self) -> int:
+        """Reads to the end and returns how the command exited."""
+        end = time.monotonic() + PATIENCE_SECONDS
+        while self._read() and time.monotonic() < end:
+            pass
+        return self.process.wait(PATIENCE_SECONDS)
+
+    def close(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        os.close(self._master)
+
+    def _read(self) -> bool:
+        ready, _, _ = select.select([self._master], [], [], 0.5)
+        if not ready:
+            return True
+        try:
+            data = os.read(self._master, 65536)
+        except OSError:
+            return False
+        self.raw += data.decode("utf-8", "replace")
+        return bool(data)
+
+
+@contextlib.contextmanager
+def terminal(
+    site: Site, *arguments: str, width: int = 80, environment: dict[str, str] | None = None
+) -> Iterator[Terminal]:
+    opened = Terminal(site, *arguments, width=width, environment=environment or {})
+    try:
+        yield opened
+    finally:
+        opened.close()
+
+
+@pytest.fixture
+def signs(site: Site) -> Site:
+    site.write("signs.py", SIGNS)
+    site.write("ends.py", ENDS)
+    return site
+
+
+def test_a_waiting_run_asks_there_and_then_and_goes_on(signs: Site) -> None:
+    """Whoever sits at the terminal needs no second command."""
+    with terminal(signs, "run", "signs.py", "--name", "one") as screen:
+        screen.read_until("[l]ater:")
+        screen.type("y\n")
+        screen.read_until("why (may be empty):")
+        screen.type("reads well\n")
+        code = screen.exit_code()
+
+    assert code == 0, screen.text
+    assert "Ship this?" in screen.text
+    assert "│ the draft" in screen.text
+    assert "✓ completed  one" in screen.text
+    assert "approved by" in signs.signoff("logs", "one").stdout
+
+
+def test_a_question_can_be_left_for_later(signs: Site) -> None:
+    """The run waits, the code says so, and the command that answers is printed."""
+    with terminal(signs, "run", "signs.py", "--name", "one") as screen:
+        screen.read_until("[l]ater:")
+        screen.type("l\n")
+        code = screen.exit_code()
+
+    assert code == 10
+    assert "signoff approve 1 --digest" in screen.text
+    assert signs.json("show", "one")["status"] == "waiting"
+
+
+def test_an_answer_that_does_not_fit_is_asked_for_again(signs: Site) -> None:
+    """Nothing but y or n is an answer to an approval."""
+    with terminal(signs, "run", "signs.py") as screen:
+        screen.read_until("[l]ater:")
+        screen.type("perhaps\n")
+        screen.read_until("perhaps\r\napprove")
+        screen.type("n\n")
+        screen.read_until("what is wrong (may be empty):")
+        screen.type("\n")
+        code = screen.exit_code()
+
+    assert code == 14
+
+
+def test_nobody_is_asked_who_does_not_want_to_be(signs: Site) -> None:
+    """--no-input is for scripts that happen to have a terminal."""
+    with terminal(signs, "run", "signs.py", "--no-input") as screen:
+        code = screen.exit_code()
+
+    assert code == 10
+    assert "[l]ater" not in screen.text
+
+
+def test_what_was_typed_too_early_answers_nothing(site: Site) -> None:
+    """Keys pressed while the run was at work must not approve what comes next."""
+    site.write("early.py", SIGNS.replace("echo drafted", "touch working; sleep 1; echo drafted"))
+    with terminal(site, "run", "early.py", "--name", "one") as screen:
+        site.wait_for_file("working")
+        screen.type("y\n\n")
+        screen.read_until("[l]ater:")
+        screen.type("l\n")
+        code = screen.exit_code()
+
+    assert code == 10
+    assert site.json("show", "one")["status"] == "waiting"
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_the_live_view_shows_the_step_at_work_and_fits_the_terminal(site: Site, width: int) -> None:
+    """It is what people watch for hours."""
+    site.write("holds.py", HOLDS)
+    with terminal(site, "run", "holds.py", "--name", "one", width=width) as screen:
+        site.wait_for("pid")
+        screen.read_until("then ok → end")
+        site.write("go", "")
+        code = screen.exit_code()
+
+    assert code == 0
+    assert "✓ first  ok" in screen.text
+    assert "running sh -c" in screen.text
+    assert max(len(line) for line in re.split(r"[\r\n]+", screen.text)) <= width
+
+
+@pytest.mark.parametrize(("environment", "coloured"), [({}, True), ({"NO_COLOR": "1"}, False)])
+def test_colours_are_left_out_when_nobody_wants_them(
+    signs: Site, environment: dict[str, str], coloured: bool
+) -> None:
+    """NO_COLOR is a promise many tools keep."""
+    with terminal(signs, "run", "signs.py", environment=environment) as screen:
+        screen.read_until("[l]ater:")
+        screen.type("l\n")
+        screen.exit_code()
+
+    assert bool(re.search(r"\x1b\[[0-9;]*3[0-7]m", screen.raw)) is coloured
