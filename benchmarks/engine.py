@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from time import perf_counter, time
@@ -240,9 +240,15 @@ async def many_runs(folder: Path, scale: Scale) -> Figures:
         began = perf_counter()
         results = await asyncio.gather(*(run(n) for n in range(scale.runs)))
         took = perf_counter() - began
-    assert all(r.status is Status.COMPLETED for r in results)
-    assert len({r.state["text"] for r in results}) == scale.runs
+    _check_all(results, Status.COMPLETED)
+    different = len({r.state["text"] for r in results})
+    assert different == scale.runs, f"{different} different texts in {scale.runs} runs"
     return {"runs_per_s": scale.runs / took, "rss_mb": figures.rss_mb()}
+
+
+def _check_all(results: Sequence[RunResult], wanted: Status) -> None:
+    others = [f"{r.run} is {r.status}: {r.reason}" for r in results if r.status is not wanted]
+    assert not others, f"{len(others)} of {len(results)} runs: {others[0]}"
 
 
 # W5
@@ -272,7 +278,7 @@ async def prepare_gates(folder: Path, scale: Scale) -> Figures:
     async with opened(folder) as engine:
         starts = (engine.start(workflow, name=f"run-{n}") for n in range(scale.gates))
         results = await asyncio.gather(*starts)
-    assert all(r.status is Status.WAITING for r in results)
+    _check_all(results, Status.WAITING)
     return {}
 
 
