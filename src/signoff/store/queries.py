@@ -25,7 +25,8 @@ SELECT blobs.text FROM runs JOIN blobs ON blobs.digest = runs.description WHERE 
 """
 
 ADVANCE = """
-UPDATE runs SET head = ?, status = ?, step = ?, iteration = ?, reason = ?, due_at = ?, updated_at = ?
+UPDATE runs
+SET head = ?, status = ?, step = ?, iteration = ?, reason = ?, due_at = ?, updated_at = ?
 WHERE id = ? AND head = ? AND fence = ?
 """
 ADVANCE_RUNNING = """

@@ -8,7 +8,6 @@ the events: a runner that lost its run can add nothing to it.
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
@@ -22,11 +21,8 @@ from signoff.errors import (
     InvalidAnswer,
     RunBusy,
     StaleApproval,
-    StoreBusy,
     StoreDamaged,
-    StoreError,
     UnknownName,
-    WriteFailed,
 )
 from signoff.runtime.ports import (
     Alive,
@@ -34,7 +30,6 @@ from signoff.runtime.ports import (
     InboxItem,
     JournalRow,
     LedgerEntry,
-    NewRun,
     Owner,
     RunId,
     RunRow,
@@ -42,16 +37,11 @@ from signoff.runtime.ports import (
     Verdict,
 )
 from signoff.store import queries as q
-from signoff.store.schema import bring_forward
-from signoff.store.wal import LOG_BYTES, lay_out_log
+from signoff.store.commits import apply, whole
+from signoff.store.connection import connect, translated
 
 PATIENCE_SECONDS = 60.0
 """How long a write waits for other processes before it gives up."""
-
-PAGE_BYTES = 8192
-"""Journal rows are a few kilobytes; at this size several fit a page and few overflow."""
-
-_REFUSED = Verdict(accepted=False)
 
 
 class SqliteStore:
@@ -63,8 +53,8 @@ class SqliteStore:
         self._patience = patience
         self._lock = threading.RLock()
         self._waits = True
-        with _translated(self.path):
-            self._db = _connect(self.path, patience)
+        with translated(self.path):
+            self._db = connect(self.path, patience)
 
     def reopen(self) -> SqliteStore:
         """Opens the same file once more, for another thread."""
@@ -130,24 +120,7 @@ class SqliteStore:
         With `wait=False` a locked database raises `StoreBusy` at once.
         """
         with self._write(wait=wait) as db:
-            return [self._apply(db, commit) for commit in commits]
-
-    def _apply(self, db: sqlite3.Connection, c: Commit) -> Verdict:
-        run = c.run if c.new is None else _created(db, c.new)
-        seq = c.head + 1
-        if run is None or not _advance(db, c, run, seq):
-            return _REFUSED
-        for digest, text in c.blobs.items():
-            db.execute(q.PUT_BLOB, (bytes.fromhex(digest), text))
-        db.execute(q.APPEND, (run, seq, c.events))
-        for entry in c.ledger:
-            db.execute(q.ADD_LEDGER, (run, *entry))
-        if c.checkpoint is not None:
-            db.execute(q.PUT_CHECKPOINT, (run, seq, c.checkpoint))
-        if c.opened or c.used or c.withdraw:
-            _turn_items(db, run, c)
-        wake = c.release and not _released(db, run, c.status)
-        return Verdict(accepted=True, wake=wake, run=run)
+            return [apply(db, commit) for commit in commits]
 
     # Leases
 
@@ -194,7 +167,7 @@ class SqliteStore:
     def ask_cancel(self, run: RunId, why: str) -> None:
         """Asks whoever drives the run to cancel it."""
         with self._write() as db:
-            db.execute(q.ASK_CANCEL, (_whole(why), run))
+            db.execute(q.ASK_CANCEL, (whole(why), run))
 
     # The inbox
 
@@ -227,7 +200,7 @@ class SqliteStore:
                 raise StaleApproval(
                     f"request #{number} shows something else by now; look again: signoff inbox"
                 )
-            db.execute(q.ANSWER, (answer, _whole(by), at, number))
+            db.execute(q.ANSWER, (answer, whole(by), at, number))
             return self._item(db, number)
 
     # Spend
@@ -256,7 +229,7 @@ class SqliteStore:
 
     @contextmanager
     def _write(self, *, wait: bool = True) -> Iterator[sqlite3.Connection]:
-        with self._lock, _translated(self.path):
+        with self._lock, translated(self.path):
             if wait is not self._waits:
                 self._db.execute(f"PRAGMA busy_timeout = {int(self._patience * 1000) * wait}")
                 self._waits = wait
@@ -271,7 +244,7 @@ class SqliteStore:
 
     @contextmanager
     def _read(self) -> Iterator[sqlite3.Connection]:
-        with self._lock, _translated(self.path):
+        with self._lock, translated(self.path):
             yield self._db
 
     def _row(self, db: sqlite3.Connection, name: str) -> RunRow:
@@ -294,111 +267,6 @@ class SqliteStore:
         return found
 
 
-def _connect(path: Path, patience: float) -> sqlite3.Connection:
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    # Made by us first, so that nobody else can read it from its first byte on.
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-    if path.stat().st_size == 0:
-        _open(path, patience).close()
-    lay_out_log(path)
-    return _open(path, patience)
-
-
-def _open(path: Path, patience: float) -> sqlite3.Connection:
-    db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=patience)
-    try:
-        db.execute(f"PRAGMA page_size = {PAGE_BYTES}")
-        db.execute("PRAGMA journal_mode = WAL")
-        db.execute("PRAGMA synchronous = FULL")
-        db.execute(f"PRAGMA wal_autocheckpoint = {LOG_BYTES // PAGE_BYTES}")
-        bring_forward(db, path)
-    except BaseException:
-        db.close()
-        raise
-    return db
-
-
-def _created(db: sqlite3.Connection, new: NewRun) -> RunId | None:
-    """Makes a run's row; None when the name is taken."""
-    description = bytes.fromhex(text_digest(new.description))
-    db.execute(q.PUT_BLOB, (description, new.description))
-    names = (new.name, new.workflow, new.target, new.definition, description)
-    try:
-        made = db.execute(q.CREATE_RUN, (*names, new.created_at, new.created_at, new.owner))
-    except sqlite3.IntegrityError:
-        return None
-    return RunId(made.lastrowid or 0)
-
-
-def _advance(db: sqlite3.Connection, c: Commit, run: RunId, seq: int) -> bool:
-    """Moves the run's row on, if it is still ours."""
-    guard = (run, c.head, c.fence)
-    if c.status is Status.RUNNING:
-        # Most commits leave status and due time alone, and so need not touch their indexes.
-        moved = db.execute(q.ADVANCE_RUNNING, (seq, c.step, c.iteration, c.at, *guard))
-        if moved.rowcount == 1:
-            return True
-    place = (seq, c.status.value, c.step, c.iteration, _whole(c.reason), c.due_at, c.at)
-    return db.execute(q.ADVANCE, (*place, *guard)).rowcount == 1
-
-
-def _turn_items(db: sqlite3.Connection, run: RunId, c: Commit) -> None:
-    if c.withdraw:
-        db.execute(q.WITHDRAW, (run,))
-    for item in c.opened:
-        db.execute(q.OPEN_ITEM, (run, *item._replace(prompt=_whole(item.prompt))))
-    for number in c.used:
-        if db.execute(q.USE_ITEM, (number,)).rowcount != 1:
-            raise StoreDamaged(f"the answer to request #{number} was used before")
-
-
-def _released(db: sqlite3.Connection, run: RunId, status: Status) -> bool:
-    """Lets go of a run, unless it wants to wait for an answer that is already there."""
-    if status is Status.WAITING and db.execute(q.HAS_ANSWER, (run,)).fetchone():
-        db.execute(q.KEEP_RUNNING, (run,))
-        return False
-    db.execute(q.RELEASE, (run,))
-    return True
-
-
-def _whole(text: str) -> str:
-    """Replaces half characters, as a cut-off emoji leaves behind, which no text column takes.
-
-    Only what is shown to people needs this: in the journal and in forms they are escaped.
-    """
-    if text.isascii():
-        return text
-    return "".join("\ufffd" if "\ud800" <= each <= "\udfff" else each for each in text)
-
-
 def _run_row(values: tuple[Any, ...]) -> RunRow:
     row = RunRow(*values)
     return row._replace(status=Status(row.status))
-
-
-@contextmanager
-def _translated(path: Path) -> Iterator[None]:
-    """Turns what SQLite says into what a person can act on."""
-    try:
-        yield
-    except sqlite3.DatabaseError as error:
-        raise _explained(path, error) from error
-    except UnicodeEncodeError as error:
-        raise StoreError(f"a name holds half a character and cannot be stored: {error}") from error
-    except OSError as error:
-        raise WriteFailed(f"cannot use {path}: {error.strerror or error}") from error
-
-
-def _explained(path: Path, error: sqlite3.DatabaseError) -> StoreError:
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        return StoreBusy(f"{path} is locked by another process; try again")
-    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-        return StoreDamaged(f"{path} is damaged ({error}); restore a backup, or move it away")
-    if code == sqlite3.SQLITE_FULL:
-        return WriteFailed(f"the disk is full; free some space, then resume ({path})")
-    if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
-        return WriteFailed(f"{path} cannot be written ({error}); check its permissions")
-    if code == sqlite3.SQLITE_IOERR:
-        return WriteFailed(f"the disk failed under {path} ({error})")
-    return StoreError(f"{path}: {error}")

@@ -1,0 +1,69 @@
+"""Opens the database file, and turns what SQLite says into what a person can act on."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from signoff.errors import StoreBusy, StoreDamaged, StoreError, WriteFailed
+from signoff.store.schema import bring_forward
+from signoff.store.wal import LOG_BYTES, lay_out_log
+
+PAGE_BYTES = 8192
+"""Journal rows are a few kilobytes; at this size several fit a page and few overflow."""
+
+
+def connect(path: Path, patience: float) -> sqlite3.Connection:
+    """Opens a database, creating or migrating it as needed; `patience` is in seconds."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    # Made by us first, so that nobody else can read it from its first byte on.
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    if path.stat().st_size == 0:
+        _open(path, patience).close()
+    lay_out_log(path)
+    return _open(path, patience)
+
+
+def _open(path: Path, patience: float) -> sqlite3.Connection:
+    db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=patience)
+    try:
+        db.execute(f"PRAGMA page_size = {PAGE_BYTES}")
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("PRAGMA synchronous = FULL")
+        db.execute(f"PRAGMA wal_autocheckpoint = {LOG_BYTES // PAGE_BYTES}")
+        bring_forward(db, path)
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+@contextmanager
+def translated(path: Path) -> Iterator[None]:
+    """Turns what SQLite says into what a person can act on."""
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        raise _explained(path, error) from error
+    except UnicodeEncodeError as error:
+        raise StoreError(f"a name holds half a character and cannot be stored: {error}") from error
+    except OSError as error:
+        raise WriteFailed(f"cannot use {path}: {error.strerror or error}") from error
+
+
+def _explained(path: Path, error: sqlite3.DatabaseError) -> StoreError:
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return StoreBusy(f"{path} is locked by another process; try again")
+    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        return StoreDamaged(f"{path} is damaged ({error}); restore a backup, or move it away")
+    if code == sqlite3.SQLITE_FULL:
+        return WriteFailed(f"the disk is full; free some space, then resume ({path})")
+    if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
+        return WriteFailed(f"{path} cannot be written ({error}); check its permissions")
+    if code == sqlite3.SQLITE_IOERR:
+        return WriteFailed(f"the disk failed under {path} ({error})")
+    return StoreError(f"{path}: {error}")
