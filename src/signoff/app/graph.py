@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from signoff.app.home import Home
-from signoff.app.settings import Settings
+from signoff.app.home import find_home
+from signoff.app.settings import load_settings
 from signoff.app.targets import resolve
 from signoff.core import graph
 from signoff.core.workflow import Workflow
@@ -20,9 +21,11 @@ class Form(StrEnum):
     MERMAID = "mermaid"
 
 
-def find_workflow(target: str, *, cwd: Path, home: Home | None, settings: Settings) -> Workflow:
-    """Returns the workflow to draw."""
-    return resolve(target, cwd=cwd, home=home, places=settings.workflows).workflow
+def find_workflow(target: str, cwd: Path, environment: Mapping[str, str]) -> Workflow:
+    """Returns the workflow to draw; a project is not needed."""
+    home = find_home(cwd, environment)
+    places = load_settings(home, environment).workflows
+    return resolve(target, cwd=cwd, home=home, places=places).workflow
 
 
 def draw(workflow: Workflow, form: Form = Form.TEXT) -> str:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from signoff.app.discovery import discover
-from signoff.app.home import Home
-from signoff.app.settings import Settings
+from signoff.app.home import Home, find_home
+from signoff.app.settings import Settings, load_settings
 from signoff.app.targets import resolve
-from signoff.errors import InvalidWorkflow, Problem, UsageError
+from signoff.errors import ConfigError, InvalidWorkflow, Problem, UsageError
 
 
 @dataclass(frozen=True)
@@ -27,10 +27,14 @@ class Checked:
         return not self.problems
 
 
-def validate(
-    targets: Sequence[str], *, cwd: Path, home: Home | None, settings: Settings
-) -> list[Checked]:
-    """Checks the targets; without any, all workflows that can be run by name."""
+def validate(targets: Sequence[str], cwd: Path, environment: Mapping[str, str]) -> list[Checked]:
+    """Checks the settings and the targets; without any, all workflows that have a name."""
+    home = find_home(cwd, environment)
+    try:
+        settings = load_settings(home, environment)
+    except ConfigError as error:
+        problems = (Problem("settings", line) for line in str(error).splitlines())
+        return [Checked("settings", None, tuple(problems))]
     if not targets:
         return _all(cwd, home, settings)
     return [_one(target, cwd, home, settings) for target in targets]

@@ -40,6 +40,9 @@ BAR = 12
 """Characters of a fan-out's bar."""
 
 PICTURES_PER_SECOND = 10
+FLUSH_SECONDS = 0.1
+"""Printing past a live picture is dear; steps that take no time share one print."""
+
 _SHOW_CURSOR = "\x1b[?25h"
 
 _MARKS = {
@@ -75,6 +78,8 @@ class LiveView:
         self._round = self._timeline.iteration
         self._retries: dict[str, _Pause] = {}
         self._words: dict[str, str] = {}
+        self._pending: list[RenderableType] = []
+        self._flushed = float("-inf")
         self._stopping = False
         self._keyboard = Keyboard()
         self._spinner = Spinner("dots", style="cyan")
@@ -98,6 +103,7 @@ class LiveView:
         trace: TracebackType | None,
     ) -> None:
         """Takes the moving part away; the lines of finished steps stay."""
+        self.flush()
         self._live.stop()
         self._keyboard.restore()
 
@@ -125,9 +131,17 @@ class LiveView:
                     lines = text.strip().splitlines()
                     if lines:
                         self._words[scope] = lines[-1]
-            finished = self._newly_finished()
-        for line in (*titles, *finished):
-            self._console.print(line)
+            self._pending += [*titles, *self._newly_finished()]
+        if self._clock.monotonic() - self._flushed >= FLUSH_SECONDS:
+            self.flush()
+
+    def flush(self) -> None:
+        """Prints the lines that stay, all that have come together at once."""
+        with self._lock:
+            lines, self._pending = self._pending, []
+            self._flushed = self._clock.monotonic()
+        if lines:
+            self._console.print(Group(*lines))
 
     def stopping(self) -> None:
         """Says that the run is being stopped."""
@@ -137,7 +151,13 @@ class LiveView:
         """Returns what moves, as it is now."""
         with self._lock:
             now = self._clock.now()
-            return Group(self._heading(now), *self._under_way(now), *self._next(), self._foot(now))
+            return Group(
+                *self._pending[-ROWS:],
+                self._heading(now),
+                *self._under_way(now),
+                *self._next(),
+                self._foot(now),
+            )
 
     def _forget_ended(self) -> None:
         running = self._timeline.running
@@ -155,11 +175,11 @@ class LiveView:
         return [_cut(Text(f"{run}  {self._timeline.workflow}", style="dim"))]
 
     def _newly_finished(self) -> list[RenderableType]:
-        done = [visit for visit in self._timeline.visits if visit.outcome is not None]
+        fresh = [v for v in self._timeline.visits[self._told :] if v.outcome is not None]
         lines = list[RenderableType]()
-        for visit in done[self._told :]:
+        for visit in fresh:
             lines += [*self._new_round(visit.iteration), done_line(visit)]
-        self._told = len(done)
+        self._told += len(fresh)
         return [*lines, *self._new_round(self._timeline.iteration)]
 
     def _new_round(self, iteration: int) -> list[RenderableType]:

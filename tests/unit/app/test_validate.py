@@ -18,7 +18,7 @@ def test_every_problem_of_a_definition_is_reported(project: Project) -> None:
     """Ten mistakes should not take ten tries."""
     (project.home.root / "bad.py").write_text(BAD)
 
-    (checked,) = validate(["bad.py"], cwd=project.cwd, home=project.home, settings=project.settings)
+    (checked,) = validate(["bad.py"], project.cwd, isolated(project))
 
     assert not checked.valid
     assert len(checked.problems) >= 3
@@ -28,9 +28,7 @@ def test_several_targets_are_checked_each_for_itself(project: Project) -> None:
     """A pipeline checks everything and shows all that is wrong."""
     (project.home.root / "good.py").write_text(GOOD)
 
-    good, missing = validate(
-        ["good.py", "nope.py"], cwd=project.cwd, home=project.home, settings=project.settings
-    )
+    good, missing = validate(["good.py", "nope.py"], project.cwd, isolated(project))
 
     assert (good.valid, good.workflow) == (True, "good")
     assert "nope.py" in str(missing.problems[0])
@@ -41,10 +39,19 @@ def test_without_a_target_everything_that_has_a_name_is_checked(project: Project
     (project.home.flows / "good.py").write_text(GOOD)
     (project.home.flows / "bad.py").write_text(BAD)
 
-    checked = validate([], cwd=project.cwd, home=project.home, settings=project.settings)
+    checked = validate([], project.cwd, isolated(project))
 
     assert [each.workflow for each in checked if each.valid] == ["good"]
     assert any("bad.py" in str(p) for each in checked for p in each.problems)
+
+
+def test_mistakes_in_the_settings_are_problems_too(project: Project) -> None:
+    """No workflow runs with them."""
+    project.home.config.write_text("limts: {}\nrolls: {}\n")
+
+    (checked,) = validate([], project.cwd, isolated(project))
+
+    assert len(checked.problems) == 2
 
 
 def test_a_workflow_is_drawn_in_the_form_that_was_asked_for(
@@ -53,8 +60,12 @@ def test_a_workflow_is_drawn_in_the_form_that_was_asked_for(
     """Documents want Mermaid, terminals want text, programs want data."""
     (tmp_path / "good.py").write_text(GOOD)
 
-    flow = find_workflow("good.py", cwd=tmp_path, home=project.home, settings=project.settings)
+    flow = find_workflow("good.py", tmp_path, isolated(project))
 
     assert draw(flow).startswith("good: 1 step")
     assert draw(flow, Form.MERMAID).startswith("flowchart")
     assert graph_to_json(flow)["workflow"] == "good"
+
+
+def isolated(project: Project) -> dict[str, str]:
+    return {"XDG_CONFIG_HOME": str(project.cwd / "user")}

@@ -34,6 +34,7 @@ class Stage:
 
     def stayed(self) -> list[str]:
         """The lines that scroll up and stay."""
+        self.view.flush()
         return [line.rstrip() for line in self.file.getvalue().splitlines()]
 
     def picture(self, width: int = 80) -> list[str]:
@@ -159,6 +160,20 @@ def test_an_unknown_price_is_not_shown_as_zero() -> None:
     stage.record(started(), ask("ask#1"), ev.EffectFinished(EffectId("ask#1"), {}))
 
     assert "cost unknown of $5.00" in stage.picture()[-1]
+
+
+def test_quick_steps_are_printed_together_and_seen_meanwhile() -> None:
+    """Printing each of a thousand quick steps would make them slow."""
+    stage = Stage()
+    stage.record(started())
+    for _ in range(3):
+        stage.record(ev.StepFinished(Outcome.OK, "draft/ok", "draft"))
+
+    assert stage.file.getvalue().count("✓ draft") == 0
+    assert sum(line.startswith("✓ draft") for line in stage.picture()) == 3
+    stage.clock.advance(1)
+    stage.record(ev.StepFinished(Outcome.OK, "draft/ok", "draft"))
+    assert stage.file.getvalue().count("✓ draft") == 4
 
 
 def test_stopping_is_said_at_once() -> None:

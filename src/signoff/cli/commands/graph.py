@@ -29,13 +29,9 @@ def command(target: str, form: str, as_json: bool) -> None:
     Loops are marked, with how often each may go round.
     """
     from signoff.app.graph import Form, draw, find_workflow, graph_to_json
-    from signoff.app.home import find_home
-    from signoff.app.settings import load_settings
 
     out = output(as_json)
-    home = find_home(Path.cwd(), os.environ)
-    settings = load_settings(home, os.environ)
-    workflow = find_workflow(target, cwd=Path.cwd(), home=home, settings=settings)
+    workflow = find_workflow(target, Path.cwd(), os.environ)
     if as_json:
         out.json(graph_to_json(workflow))
     else:

@@ -28,14 +28,10 @@ def command(targets: tuple[str, ...], as_json: bool) -> int:
     Every problem is reported, with its place and what would be right. Exits with 2 when
     there is one.
     """
-    from signoff.app.home import find_home
-    from signoff.app.settings import load_settings
     from signoff.app.validate import validate
 
     out = output(as_json)
-    home = find_home(Path.cwd(), os.environ)
-    settings = load_settings(home, os.environ)
-    checked = validate(targets, cwd=Path.cwd(), home=home, settings=settings)
+    checked = validate(targets, Path.cwd(), os.environ)
     valid = all(each.valid for each in checked)
     if as_json:
         problems = [
