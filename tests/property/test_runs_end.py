@@ -1,0 +1,103 @@
+from hypothesis import event, given, settings
+
+from signoff.core.events import ROUNDS
+from signoff.core.fold import Stage
+from signoff.core.outcome import End, Outcome, Status
+from signoff.core.step import Edge, StepDef
+from signoff.core.transitions import Move
+from signoff.core.workflow import Workflow
+from tests.property.workflows import Choose, Drive, choices, workflows
+
+MOST_DECISIONS = 5_000
+"""Far more than these small graphs can need; a run that makes more never ends."""
+
+ENDS = {Status.COMPLETED, Status.FAILED, Status.LIMIT, Status.REJECTED} | {e.status for e in End}
+
+
+@settings(max_examples=2000)
+@given(workflows(), choices())
+def test_every_run_ends_whatever_its_steps_return(workflow: Workflow, choose: Choose) -> None:
+    """A loop nobody counts is a bill nobody expects."""
+    drive = Drive(workflow, choose)
+
+    for number, _ in enumerate(drive.steps()):
+        assert number < MOST_DECISIONS
+
+    assert drive.state.status in ENDS
+    event(drive.state.status.value)
+
+
+@settings(max_examples=1000)
+@given(workflows(), choices())
+def test_a_run_only_reaches_states_that_make_sense(workflow: Workflow, choose: Choose) -> None:
+    """Every stop on the way is one a process may die at and another one take up."""
+    drive = Drive(workflow, choose)
+    moves = 0
+
+    for decision in drive.steps():
+        moves += isinstance(decision, Move)
+        stands_somewhere(drive)
+        counts_within_bounds(drive)
+        assert sum(drive.state.visits.values()) == moves + 1
+
+
+def stands_somewhere(drive: Drive) -> None:
+    state = drive.state
+    assert state.step in drive.workflow.steps
+    assert state.visit >= 1
+    assert state.attempt >= 1
+    if state.status is Status.RUNNING:
+        # What was produced is held back exactly while somebody else has to decide about it.
+        held_back = state.stage in (Stage.GATE, Stage.ESCALATED)
+        assert (state.pending is not None) is held_back
+
+
+def counts_within_bounds(drive: Drive) -> None:
+    state, workflow = drive.state, drive.workflow
+    bounds = {way.key: way.bound for way in workflow.edges if way.counted}
+    for key, count in state.counters.items():
+        if key != ROUNDS:
+            bound = bounds[key]
+            assert bound is not None
+            assert 1 <= count <= bound
+    if workflow.max_iterations is not None:
+        granted = 1 + state.counters.get(ROUNDS, 0)
+        assert 1 <= state.iteration <= workflow.max_iterations * granted
+
+
+@settings(max_examples=500)
+@given(workflows())
+def test_without_its_back_edges_a_graph_has_no_cycle(workflow: Workflow) -> None:
+    """It is what the promise that every run ends rests on."""
+    onward: dict[str, set[str]] = {step: set() for step in workflow.steps}
+    for way in workflow.edges:
+        if not way.back and isinstance(way.to, str) and way.to in workflow.steps:
+            onward[way.step].add(way.to)
+
+    while onward:
+        last = {step for step, targets in onward.items() if not targets & onward.keys()}
+        assert last, f"a cycle among {sorted(onward)}"
+        onward = {step: targets for step, targets in onward.items() if step not in last}
+
+
+@settings(max_examples=300)
+@given(choices())
+def test_loops_whose_counts_start_anew_end_all_the_same(choose: Choose) -> None:
+    """The inner loop gets its tries again each time round; the outer one does not."""
+    loop = Workflow(
+        "nested",
+        StepDef("a", next={Outcome.DEFAULT: "b"}),
+        StepDef(
+            "b",
+            next={
+                Outcome.ITERATE: Edge("b", bound=2, resets=True),
+                Outcome.FAIL: Edge("a", bound=2, resets=True),
+                Outcome.DEFAULT: "c",
+            },
+        ),
+        StepDef("c", next={Outcome.OK: None, Outcome.DEFAULT: Edge("a", bound=3, resets=True)}),
+    )
+    drive = Drive(loop, choose)
+
+    # Three times round the outer loop; within each, b goes to itself and to a at most twice.
+    assert sum(isinstance(d, Move) for d in drive.steps()) <= 4 * (2 * 2 + 2 + 2) * 3

@@ -1,0 +1,117 @@
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from signoff.core.codec import BLOB_FROM, decode, encode
+from signoff.core.delta import Append, apply, diff, merged
+from signoff.core.frozen import freeze, thaw
+from signoff.errors import NotSerialisable
+from tests.property.values import json_values, keys
+
+objects = st.dictionaries(keys, json_values(), max_size=4)
+
+
+def exactly(value: Any) -> str:
+    """Tells 1 from 1.0 and true, which `==` does not."""
+    return json.dumps(value, sort_keys=True)
+
+
+@given(json_values())
+def test_a_stored_value_comes_back_exactly(value: Any) -> None:
+    """Whatever it poses as."""
+    blobs: dict[str, str] = {}
+
+    text = encode(value, blobs)
+
+    assert exactly(decode(text, blobs.__getitem__)) == exactly(value)
+    assert text.encode()
+    assert len(text) < 100 * BLOB_FROM
+    assert all(len(blob) >= BLOB_FROM for blob in blobs.values())
+
+
+@given(json_values())
+def test_a_frozen_value_is_stored_as_the_value_itself(value: Any) -> None:
+    """Freezing is for handlers; the journal does not know of it."""
+    frozen = freeze(value)
+
+    assert exactly(frozen) == exactly(value) == exactly(thaw(frozen))
+    assert encode(frozen, {}) == encode(value, {})
+
+
+@given(st.lists(json_values(), max_size=2), st.integers() | st.booleans() | st.none())
+def test_a_key_that_is_no_text_is_refused_however_deep_it_hides(
+    beside: list[Any], key: Any
+) -> None:
+    """It would come back as another key."""
+    value = {"outer": [*beside, {"inner": {key: 1}}]}
+
+    for store in (freeze, lambda v: encode(v, {}), lambda v: diff(freeze({}), v)):
+        with pytest.raises(NotSerialisable):
+            store(value)
+
+
+@st.composite
+def updates(draw: st.DrawFn, state: dict[str, Any]) -> dict[str, Any]:
+    """What handlers return: new values, old ones again, and lists grown in either way."""
+    update = draw(objects)
+    for key, old in state.items():
+        update.update(draw(st.sampled_from([{}, {key: old}, {key: thaw(old)}])))
+        if isinstance(old, list):
+            grown = [*old, *draw(st.lists(json_values(), max_size=2))]
+            update.update(draw(st.sampled_from([{}, {key: grown}, {key: thaw(grown)}])))
+    return update
+
+
+@settings(max_examples=120)
+@given(objects, st.data())
+def test_applying_a_difference_gives_what_the_handler_returned(
+    before: dict[str, Any], data: st.DataObject
+) -> None:
+    """Storing only what changed must change nothing else."""
+    state = freeze(before)
+    update = data.draw(updates(state))
+
+    delta = diff(state, update)
+    after = apply(state, delta)
+
+    assert exactly(after) == exactly({**state, **update})
+    assert exactly(merged(state, delta)) == exactly(after)
+    assert exactly(state) == exactly(before)
+
+
+@settings(max_examples=60)
+@given(objects, st.data())
+def test_a_difference_read_back_from_the_journal_does_the_same(
+    before: dict[str, Any], data: st.DataObject
+) -> None:
+    """A resumed run sees the state its predecessor saw."""
+    state = freeze(before)
+    delta = diff(state, data.draw(updates(state)))
+    blobs: dict[str, str] = {}
+
+    stored = decode(encode(delta, blobs), blobs.__getitem__)
+
+    assert exactly(apply(state, stored)) == exactly(apply(state, delta))
+
+
+@given(st.lists(json_values(), max_size=3), st.lists(json_values(), max_size=3))
+def test_appending_is_the_same_as_returning_the_grown_list(old: list[Any], new: list[Any]) -> None:
+    """One is only cheaper to write."""
+    state = freeze({"log": old})
+
+    appended = apply(state, diff(state, {"log": Append(new)}))
+    grown = apply(state, diff(state, {"log": [*state["log"], *new]}))
+
+    assert exactly(appended) == exactly(grown) == exactly({"log": [*old, *new]})
+
+
+@given(objects)
+def test_what_a_handler_leaves_alone_costs_nothing(before: dict[str, Any]) -> None:
+    """Returning the whole state again is as cheap as returning nothing."""
+    state = freeze(before)
+
+    assert diff(state, state) == {}
+    assert diff(state, {**state}) == {}

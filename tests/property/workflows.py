@@ -1,0 +1,223 @@
+"""Random workflows, and a run of one driven by nothing but the rules and the fold.
+
+The driver stands where the runner does: it observes a fact (here: picks one), asks
+`decide`, records the event that follows, and applies it. It performs nothing.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import cycle
+from typing import Any, assert_never
+
+from hypothesis import strategies as st
+
+from signoff.core import events as ev
+from signoff.core.delta import Append, Delta, diff
+from signoff.core.fold import RunState, Stage, evolve
+from signoff.core.outcome import End, Outcome, Status
+from signoff.core.step import Condition, Edge, Gate, GateOption, StepDef
+from signoff.core.transitions import (
+    STOP,
+    Broken,
+    Chosen,
+    Decision,
+    Fact,
+    FellShort,
+    Finish,
+    Held,
+    Lift,
+    Limit,
+    Move,
+    Position,
+    Proceed,
+    Raised,
+    Retry,
+    Returned,
+    Wait,
+    answers,
+    decide,
+)
+from signoff.core.workflow import Workflow
+from signoff.errors import UnmappedOutcome
+
+CONDITION = Condition("c", lambda ctx: True, "not so")
+RETURNED = [Outcome.OK, Outcome.FAIL, Outcome.SKIP, Outcome.ITERATE]
+
+
+Choose = Callable[[int], int]
+"""Picks one of so many."""
+
+
+def choices() -> st.SearchStrategy[Choose]:
+    """Picks in an order that repeats: the steadier, the more loops are driven to their bounds."""
+    return st.binary(min_size=1, max_size=60).map(_in_turn)
+
+
+def _in_turn(order: bytes) -> Choose:
+    turn = cycle(order)
+    return lambda count: next(turn) % count
+
+
+def workflows() -> st.SearchStrategy[Workflow]:
+    """Any valid workflow of a few steps: lines, diamonds, self loops, nested loops, gates."""
+    return choices().map(_workflow)
+
+
+def _workflow(choose: Choose) -> Workflow:
+    ids = [f"s{number}" for number in range(1 + choose(5))]
+    steps = [_step(choose, ids, number) for number in range(len(ids))]
+    return Workflow("flow", *steps, max_iterations=[None, None, 1, 3][choose(4)])
+
+
+def _step(choose: Choose, ids: list[str], number: int) -> StepDef:
+    # One outcome leads on to the next step, so every step can be reached and the last one ends.
+    onward = ids[number + 1] if number + 1 < len(ids) else None
+    main = [Outcome.FAIL, Outcome.ITERATE, Outcome.DEFAULT][choose(3)]
+    gate = [None, None, _gate(choose, ids)][choose(3)]
+    others = [o for o in Outcome if o is not main and (gate is None or o is not Outcome.OK)]
+    extra = {others[choose(len(others))]: _edge(choose, ids) for _ in range(choose(4))}
+    return StepDef(
+        ids[number],
+        next={**extra, main: onward},
+        on_error=[None, ids[choose(len(ids))]][choose(2)],
+        preconditions=[(), (CONDITION,)][choose(2)],
+        postconditions=[(), (CONDITION,)][choose(2)],
+        retries=choose(3),
+        gate=gate,
+    )
+
+
+def _gate(choose: Choose, ids: list[str]) -> Gate:
+    return Gate("?", [GateOption(str(n), _edge(choose, ids)) for n in range(1 + choose(3))])
+
+
+def _edge(choose: Choose, ids: list[str]) -> Edge:
+    # Twice as many ways to a step as to an end, or runs would be over too soon to go wrong.
+    targets = [*ids, *ids, None, *End][: 2 * len(ids) + 1 + choose(len(End) + 1)]
+    return Edge(
+        targets[choose(len(targets))],
+        bound=[None, 1, 2, 3][choose(4)],
+        starts_iteration=choose(3) == 0,
+        on_limit="ask" if choose(2) else "end",
+        resets=choose(2) == 0,
+    )
+
+
+@dataclass
+class Drive:
+    """One run, driven as far as it goes."""
+
+    workflow: Workflow
+    choose: Choose
+    patience: int = 8
+    """How often a person answers before they stop the run."""
+    events: list[ev.Event] = field(default_factory=list)
+    state: RunState = field(default_factory=RunState)
+    asked: int = 0
+    outcome: Outcome | None = None
+    delta: Delta = field(default_factory=dict)
+
+    def steps(self) -> Iterator[Decision]:
+        """Yields every decision until the run has ended."""
+        self.record(ev.RunStarted("flow", "digest", self.workflow.entry_point, {}))
+        stage: Stage | None = Stage.ENTER
+        while stage is not None:
+            fact = self._fact(stage)
+            try:
+                decision = decide(self._position(stage), fact)
+            except UnmappedOutcome as error:
+                decision = Finish(Status.FAILED, str(error))
+            stage = self._act(decision, stage)
+            yield decision
+
+    def record(self, event: ev.Event) -> None:
+        event.at = float(len(self.events))
+        self.events.append(event)
+        evolve(self.state, event)
+
+    def _position(self, stage: Stage) -> Position:
+        state = self.state
+        way = state.pending.way if state.pending else ""
+        where = (state.step or "", stage, state.attempt, state.iteration, state.counters)
+        return Position(self.workflow, *where, self.outcome, way)
+
+    def _fact(self, stage: Stage) -> Fact:
+        step = self.workflow[self.state.step or ""]
+        match stage:
+            case Stage.ENTER:
+                self.outcome, self.delta = None, {}
+                broken = step.preconditions and self.choose(8) == 0
+                return Broken("not so") if broken else Held()
+            case Stage.WORK:
+                return self._work()
+            case Stage.CHECK:
+                return Broken("not so") if self.choose(4) == 0 else Held()
+            case Stage.GATE:
+                if step.gate is None or self.outcome is not Outcome.OK:
+                    return Held()
+                return Chosen(step.gate.options[self.choose(len(step.gate.options))].label, "why")
+            case Stage.ESCALATED:
+                offered = answers(self._position(stage))
+                self.asked += 1
+                patient = self.asked <= self.patience
+                return Chosen(offered[self.choose(len(offered))] if patient else STOP)
+            case _:
+                assert_never(stage)
+
+    def _work(self) -> Fact:
+        kind = self.choose(20)
+        if kind == 0:
+            return Raised("boom")
+        if kind == 1:
+            return FellShort("too short")
+        # Mostly what the step is prepared for; now and then anything at all.
+        ways = self.workflow.edges
+        mapped = [o for o in RETURNED if kind == 2 or ways.find(self.state.step or "", o)]
+        self.outcome = (mapped or RETURNED)[self.choose(len(mapped or RETURNED))]
+        self.delta = diff(self.state.state, self._update(kind))
+        return Returned(self.outcome)
+
+    def _update(self, number: int) -> dict[str, Any]:
+        log = self.state.state.get("log", [])
+        kinds: list[dict[str, Any]] = [
+            {},
+            {"n": number, "nested": {"n": [number]}},
+            {"log": Append([number])},
+            {"log": [*log, number, None], "kept": log},
+        ]
+        return kinds[self.choose(len(kinds))]
+
+    def _act(self, decision: Decision, stage: Stage) -> Stage | None:
+        match decision:
+            case Proceed():
+                if decision.stage is Stage.GATE:
+                    self.record(ev.StepWorked(self.outcome or Outcome.OK, self.delta))
+                elif stage is Stage.ENTER:
+                    self.record(ev.StepBegun())
+                return decision.stage
+            case Retry():
+                kind = ev.AttemptOpened if decision.by_person else ev.AttemptFailed
+                self.record(kind(decision.feedback))
+                self.outcome, self.delta = None, {}
+                return Stage.WORK
+            case Wait():
+                self.record(ev.Escalated(decision.problem, decision.way, self.outcome, self.delta))
+                return Stage.ESCALATED
+            case Lift():
+                self.record(ev.LimitLifted(decision.way))
+                self.record(ev.StepWorked(self.outcome or Outcome.OK, self.delta))
+                return Stage.GATE
+            case Move():
+                way = decision.way
+                left = (self.outcome or Outcome.FAIL, way.key, decision.to, self.delta)
+                more = (decision.iteration, way.counted, decision.resets, decision.feedback)
+                self.record(ev.StepFinished(*left, *more))
+                return Stage.ENTER
+            case Finish():
+                self.record(ev.RunStopped(decision.status, decision.reason))
+                return None
+            case Limit():
+                self.record(ev.RunStopped(Status.LIMIT, decision.reason))
+                return None
+            case _:
+                assert_never(decision)
