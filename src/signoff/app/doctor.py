@@ -15,7 +15,7 @@ from signoff.app.config import unknown_variables
 from signoff.app.home import Home, find_home
 from signoff.app.project import database_path, open_store
 from signoff.app.settings import Settings, load_settings
-from signoff.errors import ConfigError, SignoffError
+from signoff.errors import ConfigError, SignoffError, StoreBusy, StoreDamaged, StoreTooNew
 
 PATIENCE_SECONDS = 5.0
 """How long a program may take to tell its version."""
@@ -160,12 +160,24 @@ def _database(home: Home, settings: Settings) -> Check:
         open_store(home, settings).close()
         version, verdict = _integrity(path)
     except (SignoffError, sqlite3.Error) as error:
-        return Check("database", ready=False, detail=str(error), remedy="see the message")
+        return Check("database", ready=False, detail=str(error), remedy=_mend(error))
     if verdict != "ok":
         remedy = f"move {path.name} away, or restore a backup beside it"
         return Check("database", ready=False, detail=f"{path}: {verdict}", remedy=remedy)
     size = path.stat().st_size / 1e6
     return Check("database", ready=True, detail=f"{path}, schema {version}, {size:.1f} MB, sound")
+
+
+def _mend(error: Exception) -> str:
+    match error:
+        case StoreTooNew():
+            return "upgrade signoff"
+        case StoreDamaged() | sqlite3.DatabaseError():
+            return "restore a backup from beside it, or move it away to start afresh"
+        case StoreBusy():
+            return "end the process that holds it, or try again"
+        case _:
+            return "check its path (`signoff config show`) and permissions"
 
 
 def _integrity(path: Path) -> tuple[int, str]:

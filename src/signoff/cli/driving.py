@@ -18,6 +18,7 @@ from signoff.cli.summary import report_to_json, summarise
 from signoff.cli.views import View, choose_view
 from signoff.core.outcome import Status
 from signoff.core.workflow import Workflow
+from signoff.errors import UsageError
 from signoff.runtime.observers import JsonlObserver
 from signoff.runtime.ports import Observer
 from signoff.runtime.result import RunResult
@@ -51,7 +52,7 @@ def drive(
     known: dict[str, Timeline] | None = None,
 ) -> int:
     """Drives a run as far as it goes with the person's help; returns the exit code."""
-    jsonl = JsonlObserver(manner.events) if manner.events is not None else None
+    jsonl = _jsonl(manner.events)
     watchers: list[Observer] = [jsonl] if jsonl is not None else []
     try:
         name, timelines = _once(manner.out, work, watchers, workflow, known or {})
@@ -65,6 +66,15 @@ def drive(
     if name is None:
         return exits.INTERRUPTED
     return finish(show(project, name), manner.out)
+
+
+def _jsonl(path: Path | None) -> JsonlObserver | None:
+    if path is None:
+        return None
+    try:
+        return JsonlObserver(path)
+    except OSError as error:
+        raise UsageError(f"--events: cannot write {path}: {error.strerror or error}") from error
 
 
 def finish(report: RunReport, out: Output) -> int:
