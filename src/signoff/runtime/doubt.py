@@ -40,7 +40,8 @@ class Doubt:
         """Returns the effect's reply, running it again if that is its rule."""
         if record.process is not None:
             await end_group(record.process["pid"], born=record.process.get("born"))
-        late = self._store.late(self._journal.run).get((errand.id, record.attempt))
+        place = (self._outside.key(errand), record.attempt)
+        late = self._store.late(self._journal.run).get(place)
         if late is not None:
             return self._take(errand, json.loads(late))
         if record.on_crash == OnCrash.FAIL.value:

@@ -12,6 +12,7 @@ import re
 import secrets
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self
 
@@ -24,7 +25,7 @@ from signoff.core.frozen import thaw
 from signoff.core.outcome import FINAL, Status
 from signoff.core.spend import Limits
 from signoff.core.workflow import Workflow
-from signoff.errors import DefinitionChanged, RunBusy, UsageError
+from signoff.errors import DefinitionChanged, InvalidAnswer, RunBusy, UsageError
 from signoff.runtime.agent_limits import AgentGate, AgentLimits
 from signoff.runtime.clock import SystemClock
 from signoff.runtime.journal import RunJournal
@@ -252,10 +253,10 @@ class Engine:
             if item.state == "open" and item.deadline is not None and item.deadline <= now:
                 form = decode(item.form, self._store.blob)
                 answer = json.dumps({"value": form.get("default"), "text": "deadline passed"})
-                found[item.effect] = self._store.answer(
-                    item.id, answer, "deadline", now, item.digest
-                )
-                continue
+                # A person may have answered in the last moment; then that answer stands.
+                with suppress(InvalidAnswer):
+                    self._store.answer(item.id, answer, "deadline", now, item.digest)
+                item = self._store.item(item.id)
             found[item.effect] = item
         return found
 

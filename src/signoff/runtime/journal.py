@@ -21,6 +21,9 @@ from signoff.runtime.ports import Clock, Commit, LedgerEntry, NewItem, NewRun, R
 if TYPE_CHECKING:
     from signoff.runtime.writer import GroupWriter
 
+Rescue = Callable[[], None]
+"""Puts what was paid for where the run's new owner finds it."""
+
 CHECKPOINT_FROM_BYTES = 256_000
 """A resume folds at most about this much journal; a checkpoint costs its state's size."""
 
@@ -56,6 +59,8 @@ class RunJournal:
         self._events: list[ev.Event] = []
         self._texts: list[str] = []
         self._under_way: list[ev.Event] = []
+        self._rescues: list[Rescue] = []
+        self._rescues_under_way: list[Rescue] = []
         self._blobs: Blobs = {}
         self._opened: list[NewItem] = []
         self._used: list[int] = []
@@ -66,14 +71,19 @@ class RunJournal:
         self._since_checkpoint = 0
         self._checkpoint_size = 0
 
-    def record(self, event: ev.Event) -> None:
-        """Applies an event and queues it for the next commit; a bad value changes nothing."""
+    def record(self, event: ev.Event, rescue: Rescue | None = None) -> None:
+        """Applies an event and queues it for the next commit; a bad value changes nothing.
+
+        `rescue` is called should that commit be refused, because the run is no longer ours.
+        """
         if self.error is not None:
             raise self.error
         event.at = self._clock.now()
         self._texts.append(encode(ev.to_json(event), self._blobs))
         evolve(self.state, event)
         self._events.append(event)
+        if rescue is not None:
+            self._rescues.append(rescue)
         if type(event) is ev.StepFinished:
             self._unsaved_step = True
         self._writer.touch(self)
@@ -167,6 +177,7 @@ class RunJournal:
             self._checkpoint_size = len(commit.checkpoint)
             self._since_checkpoint = 0
         self._under_way, self._events = self._events, []
+        self._rescues_under_way, self._rescues = self._rescues, []
         self._texts, self._blobs = [], {}
         self._opened, self._used, self._ledger = [], [], []
         self._withdraw = self._release = False
@@ -184,6 +195,8 @@ class RunJournal:
                 if self._new is not None
                 else Fenced(f"another process took run {self.name!r} over; this one stops")
             )
+            for rescue in (*self._rescues_under_way, *self._rescues):
+                rescue()
             return
         self._head += 1
         self._new = None

@@ -11,7 +11,9 @@ import asyncio
 import json
 import random
 from collections.abc import Coroutine
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from signoff.core import events as ev
@@ -19,7 +21,7 @@ from signoff.core.context import StepContext
 from signoff.core.digest import text_digest
 from signoff.core.effects import Effect, EffectId, Kind
 from signoff.core.spend import Limits, Usage
-from signoff.errors import AgentError, AgentQuota, AgentTransient, Fenced, SignoffError
+from signoff.errors import AgentError, AgentQuota, AgentTransient, Fenced, SignoffError, StoreError
 from signoff.runtime.agent_limits import AgentGate
 from signoff.runtime.ceilings import Ceilings
 from signoff.runtime.faults import EFFECT_ERRORS, fault_to_json, usage_of
@@ -60,7 +62,7 @@ class Outside:
 
     def perform(self, errand: Errand) -> Coroutine[Any, Any, Any]:
         """Begins an effect, at once where nothing is in its way, and returns the rest of it."""
-        gate = self._around.gates.get(errand.effect.payload.get("agent", ""))
+        gate = self._gate(errand.effect)
         if gate is not None:
             return self._through(gate, errand)
         if errand.limits or self._journal.state.limits:
@@ -69,6 +71,12 @@ class Outside:
         self._ceilings.enter()
         self._start(errand, errand.attempt, None)
         return self._tries(errand, begun=True)
+
+    def _gate(self, effect: Effect) -> AgentGate | None:
+        gates = self._around.gates
+        if not gates or effect.kind is not Kind.ASK:
+            return None
+        return gates.get(self._around.performers.played_by(effect.payload["agent"]))
 
     async def _through(self, gate: AgentGate, errand: Errand) -> Any:
         async with gate.slot():
@@ -113,12 +121,12 @@ class Outside:
             call = self._call(errand, attempt)
             reply, usage = await self._around.performers.perform(errand.effect, call)
         except asyncio.CancelledError:
-            if errand.effect.kind is Kind.ASK:
+            if errand.effect.kind is Kind.ASK and self._journal.error is None:
                 # Ended by us, so nothing is in doubt but the bill.
                 self.failed(errand, attempt, AgentError("stopped before it answered"))
             raise
         end = ev.EffectFinished(errand.id, reply, usage=usage.to_json() if usage else None)
-        self._end(attempt, end)
+        self._end(errand, attempt, end)
         self.spent(errand.effect, usage)
         if self._around.clock.monotonic() - began > PROMPT_COMMIT_SECONDS:
             await self._journal.durable()
@@ -142,7 +150,6 @@ class Outside:
 
     def _call(self, errand: Errand, attempt: int) -> Call:
         name, step = self._journal.name, errand.ctx.step_id
-        key = idempotency_key(name, step, errand.ctx.visit, self._journal.state.attempt, errand.id)
 
         def emit(text: str) -> None:
             self._around.tell(Progress(name, step, errand.id, text))
@@ -150,13 +157,14 @@ class Outside:
         def started(process: dict[str, Any]) -> None:
             self._journal.record(ev.EffectRunning(errand.id, process))
 
-        return Call(name, errand.id, key, attempt, emit, started)
+        return Call(name, errand.id, self.key(errand), attempt, emit, started)
 
     def failed(self, errand: Errand, attempt: int, error: SignoffError) -> BaseException:
         """Records a failure and returns what the handler is to see of it."""
         usage = usage_of(error)
         cost = usage.to_json() if usage is not None else None
-        self._end(attempt, ev.EffectFinished(errand.id, error=fault_to_json(error), usage=cost))
+        end = ev.EffectFinished(errand.id, error=fault_to_json(error), usage=cost)
+        self._end(errand, attempt, end)
         self.spent(errand.effect, usage)
         if not isinstance(error, AgentQuota):
             return error
@@ -171,13 +179,28 @@ class Outside:
         model = effect.payload.get("model") or (usage.model if usage else None) or ""
         self._journal.spent(self._journal.state.step or "", effect.payload["agent"], model, usage)
 
-    def _end(self, attempt: int, end: ev.EffectFinished) -> None:
+    def key(self, errand: Errand) -> str:
+        """Names an effect for good: the same in every attempt at it, and in no other place."""
+        ctx, attempt = errand.ctx, self._journal.state.attempt
+        return idempotency_key(self._journal.name, ctx.step_id, ctx.visit, attempt, errand.id)
+
+    def _end(self, errand: Errand, attempt: int, end: ev.EffectFinished) -> None:
+        keep = partial(self._keep_late, errand, self._journal.state.attempt, attempt, end)
         try:
-            self._journal.record(end)
+            self._journal.record(end, keep)
         except Fenced:
-            kept = {"reply": end.reply, "error": end.error, "usage": end.usage}
-            self._around.store.keep_late(self._journal.run, end.id, attempt, json.dumps(kept))
+            keep()
             raise
+
+    def _keep_late(
+        self, errand: Errand, step_attempt: int, attempt: int, end: ev.EffectFinished
+    ) -> None:
+        kept = {"reply": end.reply, "error": end.error, "usage": end.usage}
+        place = (errand.ctx.step_id, errand.ctx.visit, step_attempt, errand.id)
+        key = idempotency_key(self._journal.name, *place)
+        # What cannot be kept is asked for again: dear, but not wrong.
+        with suppress(StoreError):
+            self._around.store.keep_late(self._journal.run, key, attempt, json.dumps(kept))
 
 
 def idempotency_key(run: str, step: str, visit: int, attempt: int, effect: str) -> str:

@@ -49,8 +49,12 @@ class Performers:
         if effect.kind is Kind.WRITE and self._files is None:
             raise UsageError("this engine was given no place to write files to")
 
+    def played_by(self, name: str) -> str:
+        """Returns the name of the agent behind a name that may be a role."""
+        return name if name in self._agents else self._roles.get(name, name)
+
     def _agent(self, name: str) -> Agent:
-        agent = self._agents.get(name) or self._agents.get(self._roles.get(name, ""))
+        agent = self._agents.get(self.played_by(name))
         if agent is None:
             raise UnknownName("agent", name, self._agents)
         return agent

@@ -58,13 +58,7 @@ class Visit:
 
     async def perform(self, ctx: StepContext, effect: Effect) -> Any:
         """Performs one effect durably, or returns what was recorded of it."""
-        place = _place(ctx.scope, effect.key)
-        if place in self._busy:
-            raise DuplicateKey(
-                f"two effects under way in step {ctx.step_id!r} share the key {effect.key!r}; "
-                "give each its own key="
-            )
-        self._busy.add(place)
+        place = self._occupied(ctx, effect.key)
         try:
             return await self._known_or_new(ctx, self._identify(place), effect)
         finally:
@@ -72,8 +66,11 @@ class Visit:
 
     async def map(self, ctx: StepContext, fan: Fan) -> list[Any]:
         """Runs a fan-out, each item in a scope of its own."""
-        identity = self._identify(_place(ctx.scope, fan.key))
-        return await FanOut(self, self._journal, ctx, fan, identity).run()
+        place = self._occupied(ctx, fan.key)
+        try:
+            return await FanOut(self, self._journal, ctx, fan, self._identify(place)).run()
+        finally:
+            self._busy.discard(place)
 
     def now(self, ctx: StepContext) -> float:
         """Returns the time, the same on every replay."""
@@ -140,6 +137,17 @@ class Visit:
                 "and chance, and give each effect a key of its own)"
             )
         return record
+
+    def _occupied(self, ctx: StepContext, key: str) -> str:
+        """Returns where an effect stands, and keeps any other from standing there meanwhile."""
+        place = _place(ctx.scope, key)
+        if place in self._busy:
+            raise DuplicateKey(
+                f"two effects under way in step {ctx.step_id!r} share the key {key!r}; "
+                "give each its own key="
+            )
+        self._busy.add(place)
+        return place
 
     def _identify(self, place: str) -> EffectId:
         ordinal = self._ordinals.get(place, 0) + 1

@@ -1,0 +1,291 @@
+import asyncio
+import signal
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from signoff.core import events as ev
+from signoff.core.codec import encode
+from signoff.core.context import StepContext
+from signoff.core.effects import EffectId
+from signoff.core.outcome import Outcome, Status
+from signoff.core.step import StepDef
+from signoff.core.workflow import Workflow
+from signoff.errors import WriteFailed
+from signoff.runtime.outside import idempotency_key
+from signoff.runtime.owner import birth_of
+from signoff.runtime.ports import Commit
+from tests.unit.runtime.bench import Bench, DyingStore, one_step, only
+
+OK = Outcome.OK
+Work = tuple[Outcome, dict[str, Any]]
+KEY = idempotency_key("run", "work", 1, 1, "ask#1")
+TRUE = [sys.executable, "-c", "print('ran')"]
+
+
+def asking(**options: Any) -> Workflow:
+    async def work(ctx: StepContext) -> Work:
+        reply = await ctx.ask("claude", "Write.", **options)
+        return OK, {"draft": reply.text}
+
+    return one_step(work)
+
+
+async def in_doubt(bench: Bench, workflow: Workflow) -> None:
+    """Starts the run in a process that dies while its first effect is under way."""
+    await bench.start_and_die(workflow, at=3)
+
+
+async def test_a_call_in_doubt_is_made_again_by_default(bench: Bench) -> None:
+    """A model call does nothing but cost; asking again is what everybody would do."""
+    bench.agent.on("Write.", "lost", "hello")
+    workflow = asking()
+
+    await in_doubt(bench, workflow)
+    result = await bench.resume(workflow)
+
+    assert result.state == {"draft": "hello"}
+    assert [call.attempt for call in bench.agent.calls] == [1, 2]
+    assert len({call.idempotency_key for call in bench.agent.calls}) == 1
+
+
+async def test_what_the_lost_call_cost_is_unknown(bench: Bench) -> None:
+    """It was made, and nobody saw its bill."""
+    bench.agent.on("Write.", "lost", "hello")
+    workflow = asking()
+
+    await in_doubt(bench, workflow)
+    result = await bench.resume(workflow)
+
+    entry = only(bench.store.ledger(bench.store.row("run").id))
+    assert (result.spend.calls, result.spend.usd) == (2, None)
+    assert (entry.calls, entry.unknown_usd, entry.unknown_tokens) == (2, 1, 1)
+
+
+async def test_a_call_in_doubt_can_count_as_failed(bench: Bench) -> None:
+    """Some calls must never be made twice; the run fails and a person looks."""
+    bench.agent.on("Write.", "lost", "hello")
+    workflow = asking(on_crash="fail")
+
+    await in_doubt(bench, workflow)
+    failed = await bench.resume(workflow)
+
+    assert failed.status is Status.FAILED
+    assert "its end is not known" in failed.reason
+    assert len(bench.agent.calls) == 1
+
+
+@pytest.mark.parametrize("options", [{"on_crash": "ask"}, {"edit": True}])
+async def test_an_edit_in_doubt_goes_to_a_person(bench: Bench, options: dict[str, Any]) -> None:
+    """Half an edit on top of half an edit is worse than waiting."""
+    bench.agent.on("Write.", "lost", "hello")
+    workflow = asking(**options)
+
+    await in_doubt(bench, workflow)
+    waiting = await bench.resume(workflow)
+
+    assert waiting.status is Status.WAITING
+    assert "not known" in only(waiting.inbox).prompt
+    assert "claude" in only(waiting.inbox).prompt
+    assert len(bench.agent.calls) == 1
+
+
+async def test_a_person_can_have_it_run_again(bench: Bench) -> None:
+    """They looked, and nothing had happened yet."""
+    bench.agent.on("Write.", "lost", "hello")
+    workflow = asking(on_crash="ask")
+    await in_doubt(bench, workflow)
+    await bench.resume(workflow)
+
+    bench.answer("rerun")
+    result = await bench.resume(workflow)
+
+    assert result.state == {"draft": "hello"}
+
+
+async def test_a_person_can_take_it_as_done_and_say_what_came_of_it(bench: Bench) -> None:
+    """They looked, and the work was there."""
+    bench.agent.on("Write.", "lost")
+    workflow = asking(on_crash="ask")
+    await in_doubt(bench, workflow)
+    await bench.resume(workflow)
+
+    bench.answer("done", "found in the editor")
+    result = await bench.resume(workflow)
+
+    assert result.state == {"draft": "found in the editor"}
+    assert result.spend.usd is None
+    assert len(bench.agent.calls) == 1
+
+
+async def test_a_person_can_take_it_as_failed(bench: Bench) -> None:
+    """They looked, and it was half done."""
+    bench.agent.on("Write.", "lost")
+    workflow = asking(on_crash="ask")
+    await in_doubt(bench, workflow)
+    await bench.resume(workflow)
+
+    bench.answer("failed", "only half the files")
+    result = await bench.resume(workflow)
+
+    assert (result.status, result.reason) == (Status.FAILED, "only half the files")
+
+
+async def test_a_second_crash_asks_anew(bench: Bench) -> None:
+    """The answer was about the first attempt; nobody knows about the second."""
+    bench.agent.on("Write.", "lost", "lost again", "hello")
+    workflow = asking(on_crash="ask")
+    await in_doubt(bench, workflow)
+    await bench.resume(workflow)
+    bench.answer("rerun")
+    await bench.restart(DyingStore(bench.store, 2))
+    with pytest.raises(WriteFailed):
+        await bench.engine.resume("run", workflow)
+
+    waiting = await bench.resume(workflow)
+
+    assert waiting.status is Status.WAITING
+    assert len(bench.agent.calls) == 2
+
+
+async def test_commands_are_asked_about_by_default(bench: Bench) -> None:
+    """A deployment that may have happened must not happen twice by itself."""
+
+    async def work(ctx: StepContext) -> Work:
+        result = await ctx.command(TRUE)
+        return OK, {"said": result.stdout}
+
+    workflow = one_step(work)
+    await in_doubt(bench, workflow)
+
+    waiting = await bench.resume(workflow)
+    bench.answer("done", "saw it myself")
+    result = await bench.resume(workflow)
+
+    assert "'-c'" in only(waiting.inbox).prompt
+    assert result.state == {"said": "saw it myself"}
+
+
+async def test_a_late_reply_of_the_runner_before_is_used(bench: Bench) -> None:
+    """It lost its run while the call was under way, and put the paid reply aside."""
+    bench.agent.on("Write.", "lost")
+    workflow = asking()
+    await in_doubt(bench, workflow)
+    run = bench.store.row("run").id
+    kept = '{"reply": {"text": "late"}, "error": null, "usage": {"usd": 0.5}}'
+    bench.store.keep_late(run, KEY, 1, kept)
+
+    result = await bench.resume(workflow)
+
+    assert result.state == {"draft": "late"}
+    assert (result.spend.calls, result.spend.known_usd) == (1, 0.5)
+    assert len(bench.agent.calls) == 1
+
+
+async def test_a_late_failure_of_the_runner_before_is_a_failure(bench: Bench) -> None:
+    """Its error is as much an answer as a reply."""
+    bench.agent.on("Write.", "lost")
+    workflow = asking()
+    await in_doubt(bench, workflow)
+    error = '{"type": "AgentAuth", "message": "not logged in"}'
+    kept = f'{{"reply": null, "error": {error}, "usage": null}}'
+    bench.store.keep_late(bench.store.row("run").id, KEY, 1, kept)
+
+    result = await bench.resume(workflow)
+
+    assert (result.status, result.reason) == (Status.FAILED, "not logged in")
+
+
+async def test_a_late_reply_to_an_earlier_attempt_is_not_taken_for_this_one(bench: Bench) -> None:
+    """It may have been given to other words."""
+    bench.agent.on("Write.", "lost", "hello")
+    workflow = asking()
+    await in_doubt(bench, workflow)
+    kept = '{"reply": {"text": "old"}, "error": null, "usage": null}'
+    bench.store.keep_late(bench.store.row("run").id, KEY, 7, kept)
+
+    assert (await bench.resume(workflow)).state == {"draft": "hello"}
+
+
+async def test_a_late_reply_to_another_step_is_not_taken_for_this_one(bench: Bench) -> None:
+    """Most steps ask under the same key, and each asks something else."""
+    bench.agent.on("Write.", "lost", "hello")
+    workflow = asking()
+    await in_doubt(bench, workflow)
+    kept = '{"reply": {"text": "elsewhere"}, "error": null, "usage": null}'
+    other = idempotency_key("run", "before", 1, 1, "ask#1")
+    bench.store.keep_late(bench.store.row("run").id, other, 1, kept)
+
+    assert (await bench.resume(workflow)).state == {"draft": "hello"}
+
+
+async def test_a_program_that_outlived_its_runner_is_ended_before_it_runs_again(
+    bench: Bench,
+) -> None:
+    """Two of them would work in one directory."""
+    orphan = sleeper()
+    workflow = Workflow("flow", StepDef("work", handler=_command, next={OK: None}))
+    await in_doubt(bench, workflow)
+    _add_process(bench, orphan.pid)
+
+    try:
+        # Waited for meanwhile, as the system does for a program whose parent is gone.
+        ended = asyncio.create_task(asyncio.to_thread(orphan.wait, 10))
+        waiting = await bench.resume(workflow)
+        code = await ended
+    finally:
+        orphan.kill()
+
+    assert waiting.status is Status.WAITING
+    assert code == -signal.SIGTERM
+
+
+async def test_a_stranger_with_the_number_of_a_dead_program_is_left_alone(bench: Bench) -> None:
+    """Process numbers are used again."""
+    stranger = sleeper()
+    workflow = Workflow("flow", StepDef("work", handler=_command, next={OK: None}))
+    await in_doubt(bench, workflow)
+    _add_process(bench, stranger.pid, born="long ago")
+
+    try:
+        await bench.resume(workflow)
+        assert stranger.poll() is None
+    finally:
+        stranger.kill()
+        stranger.wait()
+
+
+def sleeper() -> subprocess.Popen[bytes]:
+    program = "import time; time.sleep(60)"
+    return subprocess.Popen([sys.executable, "-c", program], start_new_session=True)
+
+
+async def _command(ctx: StepContext) -> Work:
+    await ctx.command(TRUE)
+    return OK, {}
+
+
+def _add_process(bench: Bench, pid: int, born: str | None = None) -> None:
+    """Adds to the journal what the dead runner would have recorded of its program."""
+    row = bench.store.row("run")
+    process = {"pid": pid, "born": born or birth_of(pid) or ""}
+    event = ev.to_json(ev.EffectRunning(EffectId("command#1"), process))
+    (verdict,) = bench.store.commit(
+        [
+            Commit(
+                run=row.id,
+                fence=row.fence,
+                head=row.head,
+                events=encode([event], {}),
+                status=row.status,
+                step=row.step,
+                iteration=1,
+                reason="",
+                due_at=None,
+                at=bench.clock.now(),
+            )
+        ]
+    )
+    assert verdict.accepted

@@ -1,0 +1,375 @@
+import asyncio
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from signoff.core import events as ev
+from signoff.core.context import StepContext
+from signoff.core.effects import AgentRequest, Reply
+from signoff.core.outcome import Outcome, Status
+from signoff.core.spend import Usage
+from signoff.errors import AgentAuth, AgentBadOutput, AgentQuota, AgentTransient, Fenced
+from signoff.runtime.agent_limits import AgentLimits
+from signoff.runtime.outside import QUOTA_PAUSE_SECONDS, idempotency_key
+from signoff.runtime.owner import this_process
+from signoff.runtime.ports import Call, Notice, Retrying
+from signoff.runtime.surroundings import Backoff
+from tests.unit.runtime.bench import Bench, one_step, only
+
+OK = Outcome.OK
+Work = tuple[Outcome, dict[str, Any]]
+DOLLAR = Usage(tokens_in=10, tokens_out=20, usd=1.0)
+
+
+async def write(ctx: StepContext) -> Work:
+    reply = await ctx.ask("claude", "Write.")
+    return OK, {"draft": reply.text}
+
+
+WRITE = one_step(write)
+
+
+def costing(error: Exception, usage: Usage) -> Exception:
+    error.usage = usage  # type: ignore[attr-defined]  # how agents say what a failure cost
+    return error
+
+
+# Faults that pass
+
+
+async def test_a_passing_fault_is_met_with_patience(bench: Bench) -> None:
+    """An overloaded provider must not end a run."""
+    bench.agent.on("Write.", AgentTransient("overloaded"), AgentTransient("overloaded"), "hello")
+
+    result = await bench.start(WRITE)
+
+    assert result.state == {"draft": "hello"}
+    assert len(bench.clock.slept) == 2
+    first, second = bench.clock.slept
+    assert 0.75 <= first <= 1.25
+    assert 1.5 <= second <= 2.5
+
+
+async def test_patience_ends(bench: Bench) -> None:
+    """A fault that does not pass is a failure, and a resume tries again."""
+    bench.agent.on("Write.", *[AgentTransient("overloaded")] * 4, "hello")
+
+    failed = await bench.start(WRITE)
+    result = await bench.resume(WRITE)
+
+    assert failed.status is Status.FAILED
+    assert failed.reason == "overloaded"
+    assert len(bench.clock.slept) == 3
+    assert result.state == {"draft": "hello"}
+
+
+async def test_every_try_is_counted_and_recorded(bench: Bench) -> None:
+    """Each of them may have cost money; a ceiling of four calls means four."""
+    bench.agent.on("Write.", AgentTransient("overloaded"), AgentTransient("overloaded"), "hello")
+
+    result = await bench.start(WRITE)
+
+    assert result.spend.calls == 3
+    assert [e.attempt for e in bench.events(ev.EffectStarted)] == [1, 2, 3]
+
+
+async def test_a_failed_try_of_unknown_cost_makes_the_bill_unknown(bench: Bench) -> None:
+    """Unknown is never nothing."""
+    bench.agent.on("Write.", AgentTransient("overloaded"), Reply("hello", usage=DOLLAR))
+
+    result = await bench.start(WRITE)
+
+    assert result.spend.usd is None
+    assert result.spend.known_usd == 1.0
+
+
+async def test_a_failed_try_that_says_what_it_cost_is_on_the_bill(bench: Bench) -> None:
+    """Some providers charge for half an answer, and say so."""
+    fault = costing(AgentTransient("cut off"), DOLLAR)
+    bench.agent.on("Write.", fault, Reply("hello", usage=DOLLAR))
+
+    result = await bench.start(WRITE)
+
+    entry = only(bench.store.ledger(bench.store.row("run").id))
+    assert (result.spend.usd, result.spend.tokens) == (2.0, 60)
+    assert (entry.calls, entry.usd, entry.tokens_in, entry.tokens_out) == (2, 2.0, 20, 40)
+
+
+async def test_all_tries_carry_the_same_idempotency_key(bench: Bench) -> None:
+    """By it a provider recognises a repeat and does not charge twice."""
+    bench.agent.on("Write.", AgentTransient("overloaded"), "hello")
+
+    await bench.start(WRITE)
+
+    first, second = bench.agent.calls
+    assert first.idempotency_key == second.idempotency_key
+    assert first.idempotency_key == idempotency_key("run", "work", 1, 1, "ask#1")
+    assert (first.attempt, second.attempt) == (1, 2)
+
+
+async def test_whoever_watches_is_told_about_the_pause() -> None:
+    """A run that seems to hang is often one that backs off."""
+    told: list[Notice] = []
+
+    class Watcher:
+        def notice(self, notice: Notice) -> None:
+            told.append(notice)
+
+    bench = Bench(observers=[Watcher()], backoff=Backoff(attempts=2, first=8.0))
+    bench.agent.on("Write.", AgentTransient("overloaded"), "hello")
+
+    await bench.start(WRITE)
+    await bench.close()
+
+    retrying = only([n for n in told if isinstance(n, Retrying)])
+    assert (retrying.effect, retrying.error) == ("ask#1", "overloaded")
+    assert retrying.seconds == bench.clock.slept[0]
+
+
+async def test_a_fault_of_content_is_not_repeated_behind_the_handlers_back(bench: Bench) -> None:
+    """It needs feedback, not the same again; that is the step's retry."""
+    bench.agent.on("Write.", AgentBadOutput("no JSON"), "hello")
+
+    result = await bench.start(WRITE)
+
+    assert result.state == {"draft": "hello"}
+    assert bench.clock.slept == []
+    assert len(bench.events(ev.AttemptFailed)) == 1
+
+
+# Quota and login
+
+
+async def test_out_of_quota_parks_the_run_until_the_time_the_agent_names(bench: Bench) -> None:
+    """Nobody has to sit there; `resume --due` goes on by itself."""
+    until = datetime.fromtimestamp(bench.clock.now() + 7200, UTC)
+    bench.agent.on("Write.", AgentQuota("5 hour limit", until=until), "hello")
+
+    parked = await bench.start(WRITE)
+
+    row = bench.store.row("run")
+    assert (parked.status, parked.due_at) == (Status.PARKED, until.timestamp())
+    assert "5 hour limit" in parked.reason
+    assert [r.name for r in bench.store.rows(due_before=until.timestamp())] == ["run"]
+    assert row.owner is None
+    bench.clock.advance(7200)
+    assert (await bench.resume(WRITE)).state == {"draft": "hello"}
+
+
+async def test_out_of_quota_without_a_time_is_tried_again_after_a_while(bench: Bench) -> None:
+    """Not every agent says when."""
+    bench.agent.on("Write.", AgentQuota("no credits"))
+
+    parked = await bench.start(WRITE)
+
+    assert parked.due_at == bench.clock.now() + QUOTA_PAUSE_SECONDS
+
+
+async def test_running_out_of_quota_costs_neither_money_nor_a_round(bench: Bench) -> None:
+    """Nothing was worked, so nothing is counted."""
+    bench.agent.on("Write.", AgentQuota("no credits"), Reply("hello", usage=DOLLAR))
+
+    parked = await bench.start(WRITE)
+    result = await bench.resume(WRITE)
+
+    assert (parked.spend.usd, parked.iteration) == (0.0, 1)
+    assert (result.spend.usd, result.iteration) == (1.0, 1)
+    assert bench.events(ev.AttemptFailed) == []
+
+
+async def test_an_agent_that_is_not_logged_in_fails_the_run_and_a_resume_asks_only_it(
+    bench: Bench,
+) -> None:
+    """Log in, resume, done: the calls before it are not repeated."""
+
+    async def work(ctx: StepContext) -> Work:
+        draft = await ctx.ask("claude", "Write.", key="draft")
+        check = await ctx.ask("claude", f"Check {draft.text}", key="check")
+        return OK, {"said": check.text}
+
+    bench.agent.on("Check", AgentAuth("run `claude login`"), "fine").on("Write.", "hello")
+    workflow = one_step(work)
+
+    failed = await bench.start(workflow)
+    result = await bench.resume(workflow)
+
+    assert (failed.status, failed.reason) == (Status.FAILED, "run `claude login`")
+    assert result.state == {"said": "fine"}
+    assert bench.agent.prompts == ["Write.", "Check hello", "Check hello"]
+    assert failed.spend.usd == 0.0
+
+
+# Calls that are cut off
+
+
+async def test_a_call_stopped_with_its_run_leaves_its_cost_unknown(bench: Bench) -> None:
+    """The provider may bill it; the run says it does not know."""
+
+    async def hang(_request: AgentRequest) -> str:
+        bench.engine.interrupt()
+        await asyncio.Event().wait()
+        return ""
+
+    bench.agent.on("Write.", hang, "hello")
+
+    stopped = await bench.start(WRITE)
+
+    assert stopped.status is Status.INTERRUPTED
+    assert stopped.spend.calls == 1
+    assert stopped.spend.usd is None
+    assert stopped.spend.tokens is None
+
+
+async def test_a_call_stopped_with_its_run_is_made_again_on_resume(bench: Bench) -> None:
+    """Ctrl-C loses nothing that was finished, and nothing else."""
+
+    async def hang(_request: AgentRequest) -> str:
+        bench.engine.interrupt()
+        await asyncio.Event().wait()
+        return ""
+
+    bench.agent.on("Write.", hang, "hello")
+
+    await bench.start(WRITE)
+    result = await bench.resume(WRITE)
+
+    assert result.state == {"draft": "hello"}
+    assert result.spend.calls == 2
+
+
+async def test_a_call_that_takes_too_long_is_cut_off(bench: Bench) -> None:
+    """Its time-out is a fault of content: another try may be quicker."""
+
+    async def work(ctx: StepContext) -> Work:
+        reply = await ctx.ask("claude", f"Write. {ctx.feedback}", timeout=0.01)
+        return OK, {"draft": reply.text}
+
+    async def hang(_request: AgentRequest) -> str:
+        await asyncio.Event().wait()
+        return ""
+
+    bench.agent.on("no answer within 0.01 seconds", "hello").on("Write.", hang)
+
+    assert (await bench.start(one_step(work))).state == {"draft": "hello"}
+
+
+# Durability
+
+
+async def test_nothing_goes_outside_before_its_start_is_durable(bench: Bench) -> None:
+    """A call the journal knows nothing of is a call that is made twice."""
+    durable: list[list[str]] = []
+
+    def look(_request: AgentRequest) -> str:
+        durable.append([event.tag for event in bench.events()])
+        return "hello"
+
+    bench.agent.on("Write.", look)
+
+    await bench.start(WRITE)
+
+    assert durable == [["run_started", "effect_started"]]
+
+
+async def test_a_reply_that_took_its_time_is_durable_before_its_handler_goes_on(
+    bench: Bench,
+) -> None:
+    """A handler that then blocks or crashes must not lose what was dear."""
+    durable: list[str] = []
+
+    async def work(ctx: StepContext) -> Work:
+        await ctx.ask("claude", "Write.")
+        durable.extend(event.tag for event in bench.events())
+        return OK, {}
+
+    def slow(_request: AgentRequest) -> str:
+        bench.clock.advance(60)
+        return "hello"
+
+    bench.agent.on("Write.", slow)
+
+    await bench.start(one_step(work))
+
+    assert durable[-1] == "effect_finished"
+
+
+async def test_a_role_is_paced_like_the_agent_that_plays_it() -> None:
+    """Two names for one agent must not double what it is asked at once."""
+    bench = Bench(
+        roles={"developer": "claude"}, agent_limits={"claude": AgentLimits(concurrency=1)}
+    )
+
+    async def work(ctx: StepContext) -> Work:
+        await asyncio.gather(ctx.ask("claude", "a", key="a"), ctx.ask("developer", "b", key="b"))
+        return OK, {}
+
+    async def slow(request: AgentRequest) -> str:
+        await asyncio.sleep(0)
+        return request.prompt
+
+    bench.agent.on("", slow)
+
+    await bench.start(one_step(work))
+    await bench.close()
+
+    assert bench.agent.most_at_once == 1
+
+
+# Losing the run
+
+
+class Usurped:
+    """An agent during whose call another process takes the run over."""
+
+    def __init__(self, bench: Bench) -> None:
+        self._bench = bench
+
+    async def ask(self, request: AgentRequest, call: Call) -> Reply:
+        store = self._bench.store
+        store.take(store.row("run").id, this_process(), 0.0, lambda _owner: False)
+        return Reply("paid for", usage=DOLLAR)
+
+
+async def test_a_reply_that_comes_after_the_run_was_lost_is_kept_for_the_new_owner() -> None:
+    """It was paid for, so the new owner must not have to pay again."""
+    bench = Bench()
+    await bench.restart(agents={"claude": Usurped(bench)})
+
+    with pytest.raises(Fenced):
+        await bench.start(WRITE)
+
+    late = bench.store.late(bench.store.row("run").id)
+    assert list(late) == [(idempotency_key("run", "work", 1, 1, "ask#1"), 1)]
+    await bench.restart(agents={"claude": bench.agent})
+    result = await bench.engine.resume("run", WRITE)
+    assert result.state == {"draft": "paid for"}
+    assert (result.spend.calls, result.spend.usd) == (1, 1.0)
+    assert bench.agent.prompts == []
+    await bench.close()
+
+
+async def test_a_call_cut_off_by_the_loss_of_its_run_is_no_reply() -> None:
+    """Kept as one, it would fail the run of the new owner."""
+    bench = Bench()
+
+    async def work(ctx: StepContext) -> Work:
+        first, second = await asyncio.gather(
+            ctx.ask("thief", "Steal.", key="thief"), ctx.ask("claude", "Write.", key="draft")
+        )
+        return OK, {"draft": second.text, "first": first.text}
+
+    async def hang(_request: AgentRequest) -> str:
+        await asyncio.Event().wait()
+        return ""
+
+    bench.agent.on("Write.", hang, "hello").on("Steal.", "loot")
+    await bench.restart(agents={"claude": bench.agent, "thief": Usurped(bench)})
+    workflow = one_step(work, timeout=0.05)
+
+    with pytest.raises(Fenced):
+        await bench.start(workflow)
+
+    late = bench.store.late(bench.store.row("run").id)
+    assert list(late) == [(idempotency_key("run", "work", 1, 1, "thief#1"), 1)]
+    await bench.close()

@@ -1,0 +1,266 @@
+import asyncio
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from signoff.core import events as ev
+from signoff.core.context import StepContext
+from signoff.core.effects import AgentRequest
+from signoff.core.outcome import Outcome, Status
+from signoff.core.requests import Answer, Approval, Choice, Question, Request, Response
+from signoff.errors import InvalidAnswer, StaleApproval
+from signoff.runtime.ports import InboxItem
+from signoff.testing import WrappedStore
+from tests.unit.runtime.bench import Bench, DyingStore, one_step, only
+
+OK = Outcome.OK
+Work = tuple[Outcome, dict[str, Any]]
+
+
+def asking(request: Request, answers: list[Answer] | None = None) -> Any:
+    async def work(ctx: StepContext) -> Work:
+        answer = await ctx.wait(request)
+        if answers is not None:
+            answers.append(answer)
+        return OK, {"said": answer.value, "by": answer.by}
+
+    return one_step(work)
+
+
+@pytest.mark.parametrize(
+    ("request_", "kind", "value"),
+    [
+        (Question("Topic?"), "question", "cats"),
+        (Question("Ship?", ["yes", "no"]), "choice", "yes"),
+        (Choice("Which?", ["a", "b"]), "choice", "b"),
+        (Approval("Good?", {"draft": "x"}), "approval", True),
+        (Response("Do it by hand."), "response", "done by hand"),
+    ],
+)
+async def test_every_kind_of_request_waits_and_goes_on(
+    bench: Bench, request_: Request, kind: str, value: Any
+) -> None:
+    """A paste, a question, an approval and a choice are one thing with different forms."""
+    workflow = asking(request_)
+
+    waiting = await bench.start(workflow)
+    bench.answer(value)
+    result = await bench.resume(workflow)
+
+    item = only(waiting.inbox)
+    assert (waiting.status, item.kind, item.step) == (Status.WAITING, kind, "work")
+    assert json.loads(item.form)["prompt"] == request_.prompt
+    assert result.state == {"said": value, "by": "ann"}
+
+
+async def test_a_waiting_run_holds_nothing(bench: Bench) -> None:
+    """Its process may exit; nobody has to ask it for the run back."""
+    await bench.start(asking(Question("Topic?")))
+
+    row = bench.store.row("run")
+    assert (row.status, row.owner, row.due_at) == (Status.WAITING, None, None)
+
+
+async def test_a_resume_without_an_answer_waits_on(bench: Bench) -> None:
+    """And asks nobody twice."""
+    workflow = asking(Question("Topic?"))
+    first = await bench.start(workflow)
+
+    second = await bench.resume(workflow)
+
+    assert second.status is Status.WAITING
+    assert second.inbox == first.inbox
+    assert len(bench.events(ev.EffectStarted)) == 1
+
+
+async def test_an_answer_says_who_when_and_what_else(bench: Bench) -> None:
+    """Handlers pass on what a person wrote beside their choice."""
+    answers: list[Answer] = []
+    workflow = asking(Choice("Which?", ["a", "b"]), answers)
+    await bench.start(workflow)
+    bench.clock.advance(60)
+    when = bench.clock.now()
+
+    bench.answer("a", "because")
+    await bench.resume(workflow)
+
+    assert answers == [Answer("a", "because", "ann", when)]
+
+
+async def test_an_answer_is_used_once(bench: Bench) -> None:
+    """One yes approves one thing."""
+
+    async def work(ctx: StepContext) -> Work:
+        first = await ctx.wait(Question("Good?"))
+        second = await ctx.wait(Question("Good?"))
+        return OK, {"said": [first.value, second.value]}
+
+    workflow = one_step(work)
+    await bench.start(workflow)
+    bench.answer("yes")
+
+    waiting = await bench.resume(workflow)
+
+    assert waiting.status is Status.WAITING
+    assert only(bench.store.items("run", state=("used",))).answer is not None
+    with pytest.raises(InvalidAnswer):
+        bench.answer("no", number=only(bench.store.items("run", state=("used",))).id)
+
+
+async def test_an_answer_is_used_by_the_commit_that_records_it(bench: Bench) -> None:
+    """Used without being recorded it would be lost; recorded without being used, used twice."""
+    workflow = asking(Question("Good?"))
+    await bench.start(workflow)
+    bench.answer("yes")
+
+    await bench.resume(workflow)
+
+    finished = only(bench.events(ev.EffectFinished))
+    assert bench.store.item(finished.item).state == "used"
+
+
+async def test_a_death_after_the_answer_was_used_does_not_lose_it(bench: Bench) -> None:
+    """The next process finds it in the journal."""
+
+    async def work(ctx: StepContext) -> Work:
+        answer = await ctx.wait(Question("Topic?"))
+        await ctx.ask("claude", f"Write about {answer.value}.")
+        return OK, {"said": answer.value}
+
+    bench.agent.on("Write", "hello")
+    workflow = one_step(work)
+    await bench.start(workflow)
+    bench.answer("cats")
+    await bench.restart(DyingStore(bench.store, 2))
+    with pytest.raises(Exception, match="disk is full"):
+        await bench.engine.resume("run", workflow)
+
+    result = await bench.resume(workflow)
+
+    assert result.state == {"said": "cats"}
+
+
+async def test_an_answer_bound_to_other_content_is_refused(bench: Bench) -> None:
+    """The draft changed between looking and approving."""
+    await bench.start(asking(Approval("Good?", "draft 2")))
+    item = only(bench.store.items())
+
+    with pytest.raises(StaleApproval):
+        bench.store.answer(item.id, '{"value": true}', "ann", 0.0, "digest of draft 1")
+
+
+# Deadlines
+
+
+async def test_a_deadline_is_when_the_run_is_due(bench: Bench) -> None:
+    """`resume --due` has to find it."""
+    workflow = asking(Question("Topic?", deadline=timedelta(hours=1), default="cats"))
+
+    waiting = await bench.start(workflow)
+
+    due = bench.clock.now() + 3600
+    assert waiting.due_at == due
+    assert only(waiting.inbox).deadline == due
+    assert [r.name for r in bench.store.rows(due_before=due)] == ["run"]
+
+
+async def test_at_the_deadline_the_default_is_taken(bench: Bench) -> None:
+    """Nobody answered; the author said what that means."""
+    workflow = asking(Question("Topic?", deadline=timedelta(hours=1), default="cats"))
+    await bench.start(workflow)
+    bench.clock.advance(3600)
+
+    result = await bench.resume(workflow)
+
+    assert result.state == {"said": "cats", "by": "deadline"}
+
+
+async def test_before_the_deadline_nobody_decides_for_you(bench: Bench) -> None:
+    """A minute early is not late."""
+    workflow = asking(Question("Topic?", deadline=timedelta(hours=1), default="cats"))
+    first = await bench.start(workflow)
+    bench.clock.advance(3599)
+
+    waiting = await bench.resume(workflow)
+
+    assert (waiting.status, waiting.due_at) == (Status.WAITING, first.due_at)
+
+
+async def test_an_answer_before_the_deadline_wins(bench: Bench) -> None:
+    """Even when the run is resumed long after."""
+    workflow = asking(Question("Topic?", deadline=timedelta(hours=1), default="cats"))
+    await bench.start(workflow)
+    bench.answer("dogs")
+    bench.clock.advance(99_999)
+
+    assert (await bench.resume(workflow)).state == {"said": "dogs", "by": "ann"}
+
+
+async def test_the_first_of_several_deadlines_is_when_the_run_is_due(bench: Bench) -> None:
+    """Woken at the last one, the others would have been missed."""
+
+    async def item(ctx: StepContext, hours: int) -> str:
+        request = Question("?", deadline=timedelta(hours=hours), default="-")
+        return str((await ctx.wait(request)).value)
+
+    async def work(ctx: StepContext) -> Work:
+        return OK, {"said": await ctx.map([3, 1, 2], item)}
+
+    workflow = one_step(work)
+    began = bench.clock.now()
+
+    first = await bench.start(workflow)
+    bench.clock.advance(3600)
+    second = await bench.resume(workflow)
+
+    assert first.due_at == began + 3600
+    assert second.due_at == began + 7200
+    assert len(second.inbox) == 2
+
+
+class RacingStore(WrappedStore):
+    """Lets a person answer between the deadline's passing and its being taken."""
+
+    def answer(self, number: int, answer: str, by: str, at: float, digest: str) -> InboxItem:
+        if by == "deadline":
+            self.inner.answer(number, '{"value": "dogs"}', "ann", at, digest)
+        return self.inner.answer(number, answer, by, at, digest)
+
+
+async def test_an_answer_in_the_last_moment_is_taken_instead_of_the_default(bench: Bench) -> None:
+    """The person was first; the resume must not fail because of it."""
+    workflow = asking(Question("Topic?", deadline=timedelta(hours=1), default="cats"))
+    await bench.start(workflow)
+    bench.clock.advance(3600)
+    await bench.restart(RacingStore(bench.store))
+
+    result = await bench.engine.resume("run", workflow)
+
+    assert result.state == {"said": "dogs", "by": "ann"}
+
+
+# Wake-ups
+
+
+async def test_an_answer_that_comes_while_a_sibling_works_is_not_missed(bench: Bench) -> None:
+    """A lost wake-up is a run that waits for ever for an answer it has."""
+
+    async def work(ctx: StepContext) -> Work:
+        reply, answer = await asyncio.gather(
+            ctx.ask("claude", "Write."), ctx.wait(Question("Topic?"))
+        )
+        return OK, {"draft": reply.text, "said": answer.value}
+
+    def quick_person(_request: AgentRequest) -> str:
+        bench.answer("quick")
+        return "hello"
+
+    bench.agent.on("Write.", quick_person)
+
+    result = await bench.start(one_step(work))
+
+    assert result.state == {"draft": "hello", "said": "quick"}
+    assert len(bench.agent.prompts) == 1
+    assert [e.tag for e in bench.events(ev.RunStopped)] == ["run_stopped"] * 2
