@@ -77,10 +77,11 @@ async def run_async(
     if store is not None:
         from signoff.runtime.engine import Engine
 
-        async with Engine(store, agents=agents or {}, observers=observers) as engine:
+        watching = [*_log(), *observers]
+        async with Engine(store, agents=agents or {}, observers=watching) as engine:
             return await engine.start(workflow, params, name=name, limits=ceilings)
     with _project(home, agents) as project:
-        async with project.engine(observers) as engine:
+        async with project.engine([*_log(), *observers]) as engine:
             target = place_of(workflow, project.home.root)
             return await engine.start(workflow, params, name=name, limits=ceilings, target=target)
 
@@ -126,13 +127,14 @@ async def resume_async(
     if store is not None:
         from signoff.runtime.engine import Engine
 
-        async with Engine(store, agents=agents or {}, observers=observers) as engine:
+        watching = [*_log(), *observers]
+        async with Engine(store, agents=agents or {}, observers=watching) as engine:
             return await engine.resume(name, workflow, limits=ceilings, adopt=adopt)
     with _project(home, agents) as project:
         from signoff.app.file_answers import take_file_answers
 
         take_file_answers(project, project.run(name).name)
-        async with project.engine(observers) as engine:
+        async with project.engine([*_log(), *observers]) as engine:
             return await engine.resume(name, workflow, limits=ceilings, adopt=adopt)
 
 
@@ -176,6 +178,15 @@ def _project(home: str | Path | None, agents: Mapping[str, Agent] | None) -> Ite
         init_home(cwd, environment)
     with open_project(cwd, environment, create=True, agents=agents) as project:
         yield project
+
+
+def _log() -> list[Observer]:
+    """Tells runs to Python's logging where the program has set it up."""
+    import logging
+
+    from signoff.runtime.observers import LOGGER, LoggingObserver
+
+    return [LoggingObserver()] if logging.getLogger(LOGGER).hasHandlers() else []
 
 
 def _limits(limits: LimitsLike | None) -> Limits | None:

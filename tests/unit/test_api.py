@@ -102,6 +102,15 @@ def test_limits_may_be_given_as_a_plain_dict() -> None:
         signoff.run(WRITES, store=MemoryStore(), limits={"euro": 1})
 
 
+def test_a_program_that_logs_reads_of_its_runs_there(caplog: pytest.LogCaptureFixture) -> None:
+    """Nobody should have to attach an observer to see a run fail in the log."""
+    caplog.set_level("INFO", "signoff.run")
+
+    signoff.run(ASKS, store=MemoryStore(), name="one")
+
+    assert "one: only: waits for a person (question)" in caplog.messages
+
+
 def test_a_workflow_knows_the_module_it_stands_in() -> None:
     """Then `signoff resume` finds it without being told."""
     assert place_of(WRITES, Path.cwd()) == f"{__name__}:WRITES"

@@ -7,13 +7,16 @@ stored once with who gave it, when and why.
 from __future__ import annotations
 
 import getpass
+import hashlib
 import json
 from dataclasses import dataclass
 from typing import Any
 
+from signoff.app.history import events_of
 from signoff.app.project import Project
 from signoff.core.codec import decode
 from signoff.core.digest import SHORT
+from signoff.core.events import EffectFinished
 from signoff.core.requests import check_answer
 from signoff.errors import InvalidAnswer, StaleApproval, UnsafePath, UsageError
 from signoff.runtime.ports import InboxItem
@@ -139,18 +142,34 @@ def _check_digest(item: InboxItem, digest: str) -> None:
 
 def _check_file(project: Project, item: InboxItem, form: dict[str, Any]) -> None:
     """Refuses to approve a file that is no longer what the request shows."""
-    path, content = form.get("path"), (form.get("shown") or {}).get("content")
-    if not path or not isinstance(content, str):
+    path = form.get("path")
+    if not path:
         return
     try:
         file = file_of(project.folder(item.run), path)
     except UnsafePath as error:
         raise StaleApproval(f"{path} cannot be compared with what was shown: {error}") from error
-    if read_plain(file) != as_written(content):
+    found = read_plain(file)
+    if found is None or hashlib.sha256(found).hexdigest() != _shown_digest(project, item, form):
         raise StaleApproval(
             f"{file} is no longer what request #{item.id} shows (it was changed or removed); "
             "put it back, or reject and let the run make it again"
         )
+
+
+def _shown_digest(project: Project, item: InboxItem, form: dict[str, Any]) -> str | None:
+    """Returns the digest of what the file must hold: the text shown, else what the run wrote."""
+    content = (form.get("shown") or {}).get("content")
+    if isinstance(content, str):
+        return hashlib.sha256(as_written(content)).hexdigest()
+    written = [
+        event.reply["digest"]
+        for _, event in events_of(project, project.run(item.run), whole=False)
+        if isinstance(event, EffectFinished)
+        and isinstance(event.reply, dict)
+        and event.reply.get("path") == form["path"]
+    ]
+    return written[-1] if written else None
 
 
 def _elsewhere(project: Project) -> str:

@@ -10,9 +10,13 @@ from signoff.app.file_answers import take_file_answers
 from signoff.app.project import Project
 from signoff.core.outcome import Status
 from signoff.core.spend import Limits
+from signoff.core.workflow import Workflow
 from signoff.errors import SignoffError
 from signoff.runtime.ports import Observer, RunRow
 from signoff.runtime.result import RunResult
+
+Warn = Callable[[str], None]
+"""Takes what a person should know."""
 
 DUE = (Status.PARKED, Status.WAITING)
 """A waiting run is due when a deadline has passed: its default answer is taken."""
@@ -35,15 +39,13 @@ async def resume(
     adopt: bool = False,
     target: str | None = None,
     observers: Sequence[Observer] = (),
-    warn: Callable[[str], None] = lambda _warning: None,
+    warn: Warn = lambda _warning: None,
 ) -> RunResult:
     """Drives a run on; answers that lie in its folder as files are taken first."""
     row = project.run(name)
-    found = project.find(target) if target is not None else project.find_again(row)
-    for warning in take_file_answers(project, row.name).warnings:
-        warn(warning)
+    workflow = _ready(project, row, target, warn)
     async with project.engine(observers) as engine:
-        return await engine.resume(row.name, found.workflow, limits=limits, adopt=adopt)
+        return await engine.resume(row.name, workflow, limits=limits, adopt=adopt)
 
 
 def due_runs(project: Project) -> list[RunRow]:
@@ -57,15 +59,24 @@ async def resume_due(
     *,
     limits: Limits | None = None,
     observers: Sequence[Observer] = (),
-    warn: Callable[[str], None] = lambda _warning: None,
+    warn: Warn = lambda _warning: None,
 ) -> list[Resumed]:
     """Drives on everything that is due; one that cannot go on does not hold up the others."""
+    async with project.engine(observers) as engine:
 
-    async def one(row: RunRow) -> Resumed:
-        try:
-            result = await resume(project, row.name, limits=limits, observers=observers, warn=warn)
-        except SignoffError as error:
-            return Resumed(row.name, None, error)
-        return Resumed(row.name, result)
+        async def one(row: RunRow) -> Resumed:
+            try:
+                workflow = _ready(project, row, None, warn)
+                return Resumed(row.name, await engine.resume(row.name, workflow, limits=limits))
+            except SignoffError as error:
+                return Resumed(row.name, None, error)
 
-    return list(await asyncio.gather(*(one(row) for row in due_runs(project))))
+        return list(await asyncio.gather(*(one(row) for row in due_runs(project))))
+
+
+def _ready(project: Project, row: RunRow, target: str | None, warn: Warn) -> Workflow:
+    """Finds a run's workflow and takes its answer files, in this order: a file is used once."""
+    found = project.find(target) if target is not None else project.find_again(row)
+    for warning in take_file_answers(project, row.name).warnings:
+        warn(warning)
+    return found.workflow

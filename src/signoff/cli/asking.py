@@ -43,7 +43,7 @@ def ask_all(project: Project, items: Sequence[InboxItem]) -> bool:
         of = f" ({position} of {len(items)})" if len(items) > 1 else ""
         try:
             answered |= _ask(project, item, of)
-        except click.Abort:
+        except (click.Abort, KeyboardInterrupt):
             _say("")
             break
     return answered
@@ -53,7 +53,7 @@ def _ask(project: Project, item: InboxItem, of: str) -> bool:
     form = form_of(project, item)
     _say("")
     _say(f"#{item.id} {item.kind} from step {item.step}{of}", style="yellow")
-    _say(clean(item.prompt))
+    _show_prompt(item)
     _show(form)
     while True:
         try:
@@ -123,6 +123,14 @@ def _response(item: InboxItem, _form: dict[str, Any]) -> Given:
 
 
 _KINDS = {"approval": _approval, "choice": _choice, "question": _question, "response": _response}
+
+
+def _show_prompt(item: InboxItem) -> None:
+    lines = clean(item.prompt).splitlines()
+    for line in lines[:SHOWN_LINES]:
+        _say(line)
+    if len(lines) > SHOWN_LINES:
+        _say(f"… {len(lines) - SHOWN_LINES} more lines: signoff inbox {item.id}", style="dim")
 
 
 def _show(form: dict[str, Any], *, whole: bool = False) -> None:

@@ -127,6 +127,33 @@ async def test_a_file_that_is_as_it_was_shown_can_be_approved(project: Project) 
     assert approve(project, item.id, Given(None)).state == "answered"
 
 
+@pytest.mark.parametrize("content", [None, {"a": "table"}])
+async def test_a_file_whose_text_is_not_shown_must_be_as_the_run_wrote_it(
+    project: Project, content: object
+) -> None:
+    """Nothing to compare with must not mean that anything will do."""
+    request = Approval("Ship?", content, path="draft.md")
+    (item,) = await waiting_for(project, request, writes="the draft\n")
+    file = project.folder("one") / "draft.md"
+    file.write_text("another draft\n")
+
+    with pytest.raises(StaleApproval, match="no longer what request"):
+        approve(project, item.id, Given(None))
+    file.write_text("the draft\n")
+    assert approve(project, item.id, Given(None)).state == "answered"
+
+
+async def test_a_file_nobody_wrote_cannot_be_approved(project: Project) -> None:
+    """There is no record of what it should be."""
+    (item,) = await waiting_for(project, Approval("Ship?", path="draft.md"))
+    folder = project.folder("one")
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "draft.md").write_text("from nowhere")
+
+    with pytest.raises(StaleApproval):
+        approve(project, item.id, Given(None))
+
+
 async def test_a_long_content_is_compared_in_full(project: Project) -> None:
     """Long texts are kept apart in the store; comparing a reference would always fail."""
     text = "line\n" * 5000
