@@ -41,6 +41,7 @@ from signoff.runtime.ports import (
     Observer,
     Recorded,
     RunId,
+    RunRow,
     Store,
     StoredRun,
 )
@@ -153,17 +154,17 @@ class Engine:
         adopt: bool = False,
     ) -> RunResult:
         """Takes a run up where it rests and drives it on; a finished one just says how it ended."""
-        stored = self._store.load(name)
-        if stored.row.status in FINAL:
-            return self._result(name, self._state(stored))
-        changed = stored.row.definition != workflow.digest
+        row = self._store.row(name)
+        if row.status in FINAL:
+            return self._result(name, self._state(self._store.load(name)))
+        changed = row.definition != workflow.digest
         if changed and not adopt:
             raise DefinitionChanged(
-                f"run {name!r} was started with definition {stored.row.definition[:SHORT]}, and "
+                f"run {name!r} was started with definition {row.definition[:SHORT]}, and "
                 f"{workflow.name!r} is now {workflow.digest[:SHORT]}; to go on with the changed "
                 f"one: signoff resume {name} --adopt"
             )
-        journal = self._take(stored)
+        journal = self._take(row)
         if changed:
             self._store.adopt(journal.run, workflow.digest, json.dumps(describe(workflow)))
             journal.record(ev.DefinitionAdopted(workflow.digest))
@@ -178,7 +179,7 @@ class Engine:
         if row.status in FINAL:
             return row.status
         try:
-            journal = self._take(self._store.load(name))
+            journal = self._take(row)
         except RunBusy:
             return await self._cancel_elsewhere(name, why)
         await _end_processes(journal.state)
@@ -212,11 +213,10 @@ class Engine:
             inbox = self._live_items(journal.name)
             journal.record(ev.RunResumed())
 
-    def _take(self, stored: StoredRun) -> RunJournal:
-        self._heartbeat.start()
-        row = stored.row
+    def _take(self, row: RunRow) -> RunJournal:
         fence = self._store.take(row.id, self._owner, self._clock.now(), lives)
-        # Loaded again: what was read before the run became ours may have grown meanwhile.
+        self._heartbeat.start(announce=False)
+        # Loaded only now that it is ours: before, somebody else could still add to it.
         stored = self._store.load(row.name)
         return self._journal(row.name, self._state(stored), row.id, stored.row.head, fence, None)
 

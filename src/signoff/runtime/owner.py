@@ -11,10 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from signoff.errors import StoreError
-from signoff.runtime.ports import Clock, Owner, Store
-
-LEASE_SECONDS = 30.0
-"""How long an owner on another host is believed alive after its last heartbeat."""
+from signoff.runtime.ports import LEASE_SECONDS, Clock, Owner, Store
 
 BEAT_SECONDS = 10.0
 LOOK_SECONDS = 0.25
@@ -87,11 +84,15 @@ class Heartbeat:
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
 
-    def start(self) -> None:
-        """Announces the owner and begins to beat; a second call does nothing."""
+    def start(self, *, announce: bool = True) -> None:
+        """Announces the owner and begins to beat; a second call does nothing.
+
+        Taking a run announces its owner too, so whoever does that next need not.
+        """
         if self._thread is not None:
             return
-        self._store.beat(self._owner, self._clock.now() + LEASE_SECONDS)
+        if announce:
+            self._store.beat(self._owner, self._clock.now() + LEASE_SECONDS)
         loop = asyncio.get_running_loop()
         self._thread = threading.Thread(
             target=self._beat, args=(loop,), name="signoff-heartbeat", daemon=True

@@ -14,6 +14,9 @@ from signoff.core.effects import AgentRequest, EffectId, Reply
 from signoff.core.events import Event
 from signoff.core.outcome import Status
 
+LEASE_SECONDS = 30.0
+"""How long an owner on another host is believed alive after its last heartbeat."""
+
 RunId = NewType("RunId", int)
 """A run's number in its store; people use its name."""
 
@@ -311,7 +314,7 @@ class Store(Protocol):
         ...
 
     def take(self, run: RunId, owner: Owner, now: float, alive: Alive) -> int:
-        """Gives the run to an owner and returns the new fence.
+        """Gives the run to an owner, whose leases it renews, and returns the new fence.
 
         Raises `RunBusy` when another owner has it and `alive` says it lives, or, where
         `alive` cannot tell, when its last heartbeat is recent.

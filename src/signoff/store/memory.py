@@ -19,6 +19,7 @@ from signoff.errors import (
     UnknownName,
 )
 from signoff.runtime.ports import (
+    LEASE_SECONDS,
     Alive,
     Commit,
     InboxItem,
@@ -198,6 +199,7 @@ class MemoryStore:
                 lives = alive(other)
                 if until > now if lives is None else lives:
                     raise RunBusy(f"run {row.name!r} is being driven by process {other.pid}")
+            self._owners[owner.id] = (owner, now + LEASE_SECONDS)
             self._replace(run, owner=owner.id, fence=row.fence + 1, cancel=None)
             return row.fence + 1
 

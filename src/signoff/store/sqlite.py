@@ -25,6 +25,7 @@ from signoff.errors import (
     UnknownName,
 )
 from signoff.runtime.ports import (
+    LEASE_SECONDS,
     Alive,
     Commit,
     InboxItem,
@@ -130,6 +131,9 @@ class SqliteStore:
             row = _run_row(self._one(db, q.RUN_BY_ID, (run,)))
             if row.owner is not None and row.owner != owner.id:
                 self._refuse_if_alive(db, row, now, alive)
+            db.execute(
+                q.PUT_OWNER, (owner.id, owner.host, owner.pid, owner.born, now + LEASE_SECONDS)
+            )
             db.execute(q.TAKE, (owner.id, run))
             return row.fence + 1
 
@@ -183,7 +187,7 @@ class SqliteStore:
             values.append(run)
         with self._read() as db:
             sql = q.ITEMS.format(where=" AND ".join(where))
-            return [InboxItem(*r) for r in db.execute(sql, values)]
+            return list(map(InboxItem._make, db.execute(sql, values)))
 
     def item(self, number: int) -> InboxItem:
         """Returns one request; raises `UnknownName`."""
@@ -267,6 +271,10 @@ class SqliteStore:
         return found
 
 
+_STATUS = {status.value: status for status in Status}
+_AT_STATUS = RunRow._fields.index("status")
+
+
 def _run_row(values: tuple[Any, ...]) -> RunRow:
-    row = RunRow(*values)
-    return row._replace(status=Status(row.status))
+    status = _STATUS[values[_AT_STATUS]]
+    return RunRow._make((*values[:_AT_STATUS], status, *values[_AT_STATUS + 1 :]))
