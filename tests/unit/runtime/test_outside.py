@@ -327,7 +327,9 @@ class Usurped:
 
     async def ask(self, request: AgentRequest, call: Call) -> Reply:
         store = self._bench.store
-        store.take(store.row("run").id, this_process(), 0.0, lambda _owner: False)
+        usurper = this_process()
+        store.take(store.row("run").id, usurper, 0.0, lambda _owner: False)
+        store.leave(usurper)
         return Reply("paid for", usage=DOLLAR)
 
 
