@@ -33,7 +33,8 @@ SignoffError
 │   ├── AgentRefused            permission denied to the agent
 │   ├── AgentBadRequest         the request can never work as it is
 │   ├── AgentBadOutput          the reply does not fit what was asked for
-│   └── AgentTimeout            no reply in time
+│   ├── AgentTimeout            no reply in time
+│   └── AgentStopped            the run was stopped before there was a reply
 ├── StepFailed                  a step says itself that it fell short, with feedback
 ├── ItemsFailed                 some items of a fan-out failed; the others are kept
 ├── CommandFailed               a program could not be started, or took too long
@@ -224,6 +225,10 @@ class AgentBadOutput(AgentError):
 
 class AgentTimeout(AgentError):
     """The agent did not answer in time."""
+
+
+class AgentStopped(AgentError):
+    """The call was stopped together with its run."""
 
 
 class StepFailed(SignoffError):

@@ -43,7 +43,7 @@ class RunStarted(Event):
 
 @dataclass(slots=True)
 class RunResumed(Event):
-    """A runner took the run up again; effects that failed are forgotten, so they are retried."""
+    """A runner took the run up again; what made it stop is forgotten, so that it is retried."""
 
     tag: ClassVar[str] = "run_resumed"
 

@@ -133,12 +133,14 @@ def _run_started(state: RunState, event: ev.RunStarted) -> None:
 
 
 def _run_resumed(state: RunState, event: ev.RunResumed) -> None:
+    # A failure that did not stop the run was handled, and is replayed like any other reply.
+    every = state.status is Status.FAILED
     state.status = Status.RUNNING
     state.reason = ""
     state.due_at = None
     state.active_since = event.at
     for scope in state.effects:
-        _forget_failed(state, scope)
+        _forget_failed(state, scope, every=every)
     state.forgiven = {scope: len(found) for scope, found in state.item_failures.items()}
 
 
@@ -258,7 +260,7 @@ def _item_failed(state: RunState, event: ev.ItemFailed) -> None:
         state.item_failures.setdefault(event.scope, []).append(event.problem)
         return
     attempt = len(state.item_failures.get(event.scope, ())) + 1
-    _forget_failed(state, item_scope(event.scope, attempt))
+    _forget_failed(state, item_scope(event.scope, attempt), every=True)
 
 
 _HOW: dict[str, Callable[[RunState, Any], None]] = {
@@ -287,11 +289,19 @@ def item_scope(scope: str, attempt: int) -> str:
     return scope if attempt == 1 else f"{scope}~{attempt}"
 
 
-def _forget_failed(state: RunState, scope: str) -> None:
+NO_ANSWER = frozenset({"AgentQuota", "AgentStopped"})
+"""Errors that only say "not now": no handler has seen them, the run rested instead."""
+
+
+def _forget_failed(state: RunState, scope: str, *, every: bool) -> None:
     """Drops failed effects, so that they are performed again while the others are kept."""
     known = state.effects.get(scope)
     if known and any(record.error for record in known.values()):
-        state.effects[scope] = {key: r for key, r in known.items() if r.error is None}
+        state.effects[scope] = {
+            key: record
+            for key, record in known.items()
+            if record.error is None or not (every or record.error.get("type") in NO_ANSWER)
+        }
 
 
 def _next_attempt(state: RunState, feedback: str) -> None:

@@ -50,6 +50,8 @@ class FanOut:
         self._identity = identity
         self._slots = asyncio.Semaphore(fan.concurrency) if fan.concurrency else None
         self._blocked: dict[str, float | None] = {}
+        self._failed: dict[str, str] = {}
+        """Failures the handler has seen in an earlier life, by the item's place."""
 
     async def run(self) -> list[Any]:
         """Works all items and returns their results in order."""
@@ -64,6 +66,8 @@ class FanOut:
         if resting:
             raise heaviest(resting)
         failures = {end.index: end.error for end in ended if isinstance(end, Failure)}
+        if failures and not self._failed:
+            self._record(failures)
         if failures and self._fan.on_failure == "raise":
             raise ItemsFailed(self._fan.key, failures, len(items))
         return ended
@@ -75,15 +79,26 @@ class FanOut:
         except NotSerialisable:
             # Items may be objects of the author's; their number is what can be compared.
             shown = digest(len(items))
-        if self._visit.recorded(self._identity, shown, self._ctx.step_id, self._fan.key) is None:
+        record = self._visit.recorded(self._identity, shown, self._ctx.step_id, self._fan.key)
+        if record is None:
             self._journal.record(
                 ev.EffectStarted(self._identity, Kind.MAP, shown, {"items": len(items)})
             )
+        elif record.error is not None:
+            self._failed = record.error["failures"]
+
+    def _record(self, failures: dict[int, str]) -> None:
+        """Keeps the failures the handler is about to see: it may go on from them, and wait."""
+        by_place = {str(index): problem for index, problem in failures.items()}
+        error = {"type": ItemsFailed.__name__, "failures": by_place}
+        self._journal.record(ev.EffectFinished(self._identity, error=error))
 
     async def _item(self, index: int, scope: str, item: Any) -> Any:
         done = self._journal.state.items
         if scope in done:
             return thaw(done[scope])
+        if str(index) in self._failed:
+            return Failure(self._failed[str(index)], index)
         if scope in self._blocked:
             return WaitingForPerson("waiting for a person", self._blocked[scope])
         try:

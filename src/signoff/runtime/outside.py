@@ -21,7 +21,14 @@ from signoff.core.context import StepContext
 from signoff.core.digest import text_digest
 from signoff.core.effects import Effect, EffectId, Kind
 from signoff.core.spend import Limits, Usage
-from signoff.errors import AgentError, AgentQuota, AgentTransient, Fenced, SignoffError, StoreError
+from signoff.errors import (
+    AgentQuota,
+    AgentStopped,
+    AgentTransient,
+    Fenced,
+    SignoffError,
+    StoreError,
+)
 from signoff.runtime.agent_limits import AgentGate
 from signoff.runtime.ceilings import Ceilings
 from signoff.runtime.faults import EFFECT_ERRORS, fault_to_json, usage_of
@@ -123,7 +130,7 @@ class Outside:
         except asyncio.CancelledError:
             if errand.effect.kind is Kind.ASK and self._journal.error is None:
                 # Ended by us, so nothing is in doubt but the bill.
-                self.failed(errand, attempt, AgentError("stopped before it answered"))
+                self.failed(errand, attempt, AgentStopped())
             raise
         end = ev.EffectFinished(errand.id, reply, usage=usage.to_json() if usage else None)
         self._end(errand, attempt, end)

@@ -105,7 +105,7 @@ def test_time_after_a_stop_is_not_counted() -> None:
     assert state.spend.seconds == 10.0
 
 
-def test_a_resume_forgets_failed_effects_and_keeps_the_others() -> None:
+def test_a_resume_of_a_failed_run_forgets_failed_effects_and_keeps_the_others() -> None:
     """What failed is tried again; what was paid for is not."""
     state = state_after(
         asked("a#1"),
@@ -115,6 +115,7 @@ def test_a_resume_forgets_failed_effects_and_keeps_the_others() -> None:
         asked("m#1[0]/c#1"),
         failed("m#1[0]/c#1"),
         asked("d#1"),
+        ev.RunStopped(Status.FAILED),
         ev.RunResumed(),
     )
 
@@ -122,6 +123,23 @@ def test_a_resume_forgets_failed_effects_and_keeps_the_others() -> None:
     assert state.effect("d#1") is not None
     assert state.effect("b#1") is None
     assert state.effect("m#1[0]/c#1") is None
+
+
+@pytest.mark.parametrize("status", [Status.WAITING, Status.PARKED, Status.INTERRUPTED])
+def test_a_failure_that_did_not_stop_the_run_is_kept(status: Status) -> None:
+    """Its handler went on from it, and has to come the same way again."""
+    state = state_after(asked("a#1"), failed("a#1"), ev.RunStopped(status), ev.RunResumed())
+
+    assert state.effect("a#1") is not None
+
+
+@pytest.mark.parametrize("kind", ["AgentQuota", "AgentStopped"])
+def test_a_call_that_was_only_put_off_is_made_again(kind: str) -> None:
+    """No handler has seen that there was no answer yet."""
+    put_off = ev.EffectFinished(EffectId("a#1"), error={"type": kind, "message": "later"})
+    state = state_after(asked("a#1"), put_off, ev.RunStopped(Status.PARKED), ev.RunResumed())
+
+    assert state.effect("a#1") is None
 
 
 def test_changed_ceilings_and_an_adopted_definition_take_the_old_ones_place() -> None:

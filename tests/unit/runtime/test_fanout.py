@@ -1,0 +1,457 @@
+import asyncio
+import itertools
+from typing import Any
+
+import pytest
+
+from signoff.core import events as ev
+from signoff.core.context import Failure, StepContext
+from signoff.core.outcome import Outcome, Status
+from signoff.core.requests import Question
+from signoff.errors import AgentAuth, AgentError, StepFailed
+from tests.unit.runtime.bench import Bench, one_step, only
+
+OK = Outcome.OK
+Work = tuple[Outcome, dict[str, Any]]
+TOPICS = ["cats", "dogs", "fish"]
+
+
+async def write(ctx: StepContext, topic: str) -> str:
+    reply = await ctx.ask("claude", f"Write about {topic}. {ctx.feedback or ''}")
+    return reply.text
+
+
+def fan(handler: Any = write, items: Any = TOPICS, **options: Any) -> Any:
+    async def work(ctx: StepContext) -> Work:
+        texts = await ctx.map(items, handler, key="topics", **options)
+        return OK, {"texts": [t if not isinstance(t, Failure) else t.error for t in texts]}
+
+    return one_step(work)
+
+
+def answers(bench: Bench) -> None:
+    for topic in TOPICS:
+        bench.agent.on(topic, f"on {topic}")
+
+
+async def test_results_come_in_the_order_of_the_items(bench: Bench) -> None:
+    """Whichever is ready first, the third result belongs to the third item."""
+
+    async def late(_ctx: StepContext, n: int) -> int:
+        for _ in range(10 - n):
+            await asyncio.sleep(0)
+        return n * n
+
+    result = await bench.start(fan(late, range(10)))
+
+    assert result.state == {"texts": [n * n for n in range(10)]}
+
+
+async def test_nothing_fanned_out_is_nothing_back(bench: Bench) -> None:
+    """No constraints, no critiques."""
+    assert (await bench.start(fan(write, []))).state == {"texts": []}
+
+
+async def test_items_may_be_handled_by_plain_functions(bench: Bench) -> None:
+    """Not every item asks somebody."""
+    result = await bench.start(fan(lambda _ctx, topic: topic.upper()))
+
+    assert result.state == {"texts": ["CATS", "DOGS", "FISH"]}
+
+
+async def test_items_may_be_objects_of_the_authors(bench: Bench) -> None:
+    """Only what is returned has to be stored."""
+
+    class Constraint:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+    constraints = [Constraint("short"), Constraint("true")]
+
+    result = await bench.start(fan(lambda _ctx, each: each.name, constraints))
+
+    assert result.state == {"texts": ["short", "true"]}
+
+
+async def test_no_more_items_run_at_once_than_allowed(bench: Bench) -> None:
+    """An agent on this machine may only manage two."""
+    answers(bench)
+    bench.agent.on("Write", "else")
+    running: list[int] = []
+
+    async def item(ctx: StepContext, n: int) -> int:
+        running.append(n)
+        most.append(len(running))
+        for _ in range(3):
+            await asyncio.sleep(0)
+        running.remove(n)
+        return n
+
+    most: list[int] = []
+
+    result = await bench.start(fan(item, range(7), concurrency=2))
+
+    assert result.ok
+    assert max(most) == 2
+
+
+async def test_a_failed_item_leaves_its_siblings_work_alone(bench: Bench) -> None:
+    """Seven good critiques are worth keeping when the eighth fails."""
+    bench.agent.on("dogs", AgentAuth("not logged in"), "on dogs").on("cats", "on cats")
+    bench.agent.on("fish", "on fish")
+    workflow = fan()
+
+    failed = await bench.start(workflow)
+    result = await bench.resume(workflow)
+
+    assert failed.status is Status.FAILED
+    assert "1 of 3 items of 'topics' failed" in failed.reason
+    assert "not logged in" in failed.reason
+    assert result.state == {"texts": ["on cats", "on dogs", "on fish"]}
+    asked = [prompt.split()[2] for prompt in bench.agent.prompts]
+    assert sorted(asked) == ["cats.", "dogs.", "dogs.", "fish."]
+
+
+async def test_a_failed_item_keeps_the_calls_that_succeeded(bench: Bench) -> None:
+    """Of an item with two calls, only the failed one is paid for again."""
+
+    async def item(ctx: StepContext, topic: str) -> str:
+        draft = await ctx.ask("claude", f"Draft {topic}", key="draft")
+        final = await ctx.ask("claude", f"Polish {draft.text}", key="polish")
+        return final.text
+
+    bench.agent.on("Draft", "d").on("Polish d", AgentError("broken pipe"), "final")
+    workflow = fan(item, ["cats"])
+
+    await bench.start(workflow)
+    result = await bench.resume(workflow)
+
+    assert result.state == {"texts": ["final"]}
+    assert bench.agent.prompts == ["Draft cats", "Polish d", "Polish d"]
+
+
+async def test_an_item_that_fell_short_is_tried_again_alone_and_knows_why(bench: Bench) -> None:
+    """The same retry with feedback a step has, for one of a hundred items."""
+
+    async def item(ctx: StepContext, topic: str) -> str:
+        text = await write(ctx, topic)
+        if len(text) < 5:
+            raise StepFailed("too short")
+        return text
+
+    bench.agent.on("dogs. too short", "on dogs").on("dogs", "dog").on("Write", "long enough")
+
+    result = await bench.start(fan(item, retries=1))
+
+    assert result.state == {"texts": ["long enough", "on dogs", "long enough"]}
+    assert len(bench.agent.prompts) == 4
+
+
+async def test_an_items_attempts_are_bounded_and_a_resume_grants_new_ones(bench: Bench) -> None:
+    """A hopeless item costs what was allowed; whoever resumes it means it."""
+    tries: list[int] = []
+
+    async def item(ctx: StepContext, topic: str) -> str:
+        tries.append(ctx.attempt)
+        if len(tries) < 5:
+            raise StepFailed("no luck")
+        return "finally"
+
+    workflow = fan(item, ["cats"], retries=1)
+
+    await bench.start(workflow)
+    assert tries == [1, 2]
+    await bench.resume(workflow)
+    assert tries == [1, 2, 3, 4]
+    result = await bench.resume(workflow)
+
+    assert result.state == {"texts": ["finally"]}
+
+
+async def test_failures_can_be_kept_in_their_places(bench: Bench) -> None:
+    """A critic that fails is a finding, not the end."""
+    bench.agent.on("dogs", AgentAuth("not logged in")).on("Write", "fine")
+
+    result = await bench.start(fan(on_failure="keep"))
+
+    assert result.ok
+    assert result.state["texts"][0] == "fine"
+    assert "not logged in" in result.state["texts"][1]
+
+
+async def test_a_failure_that_was_kept_is_the_same_on_every_replay(bench: Bench) -> None:
+    """The handler went on from it; tried again it might succeed, and the past would be another."""
+
+    async def work(ctx: StepContext) -> Work:
+        found = await ctx.map(TOPICS, write, key="topics", on_failure="keep")
+        failures = [each for each in found if isinstance(each, Failure)]
+        answer = await ctx.wait(Question(f"{failures} failed. Go on?"))
+        return OK, {"said": answer.value, "failed": [f.index for f in failures]}
+
+    bench.agent.on("dogs", AgentAuth("not logged in"), "on dogs").on("Write", "fine")
+    workflow = one_step(work)
+
+    await bench.start(workflow)
+    bench.answer("yes")
+    result = await bench.resume(workflow)
+
+    assert result.state == {"said": "yes", "failed": [1]}
+    assert len(bench.agent.prompts) == 3
+
+
+async def test_a_bug_in_one_item_is_that_items_failure(bench: Bench) -> None:
+    """It says what it is, and the others are kept."""
+
+    def item(_ctx: StepContext, topic: str) -> str:
+        return {"cats": "x", "fish": "y"}[topic]
+
+    result = await bench.start(fan(item))
+
+    assert result.status is Status.FAILED
+    assert "KeyError: 'dogs'" in result.reason
+    assert len(bench.events(ev.ItemFinished)) == 2
+
+
+async def test_a_result_that_cannot_be_stored_says_what_to_return(bench: Bench) -> None:
+    """Returning the whole reply is the first thing everybody tries."""
+
+    async def item(ctx: StepContext, topic: str) -> Any:
+        return await ctx.ask("claude", topic)
+
+    answers(bench)
+
+    result = await bench.start(fan(item))
+
+    assert result.status is Status.FAILED
+    assert "Reply" in result.reason
+    assert ".text or .value" in result.reason
+
+
+async def test_a_fan_out_over_something_else_on_replay_is_noticed(bench: Bench) -> None:
+    """The third result would be taken for the third of other items."""
+    items = [["a", "b"], ["b", "a"]]
+
+    async def work(ctx: StepContext) -> Work:
+        await ctx.map(items[0], lambda _ctx, x: x, key="letters")
+        await ctx.wait(Question("Good?"))
+        return OK, {}
+
+    workflow = one_step(work)
+    await bench.start(workflow)
+    items.reverse()
+    bench.answer("yes")
+
+    result = await bench.resume(workflow)
+
+    assert "not deterministic" in result.reason
+    assert "'letters'" in result.reason
+
+
+# People
+
+
+async def ask_about(ctx: StepContext, topic: str) -> str:
+    draft = await ctx.ask("claude", f"Write about {topic}.")
+    answer = await ctx.wait(Question(f"Is {draft.text!r} good?"))
+    return f"{draft.text}: {answer.value}"
+
+
+async def test_any_number_of_items_wait_at_the_same_time(bench: Bench) -> None:
+    """Three people can work in parallel only when all three are asked."""
+    answers(bench)
+
+    result = await bench.start(fan(ask_about))
+
+    assert result.status is Status.WAITING
+    assert len(result.inbox) == 3
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
+async def test_items_are_answered_in_any_order_with_restarts_between(
+    bench: Bench, order: tuple[int, ...]
+) -> None:
+    """People answer when they can, and nothing is asked or paid for twice meanwhile."""
+    answers(bench)
+    workflow = fan(ask_about)
+    inbox = (await bench.start(workflow)).inbox
+    result = None
+
+    for count, position in enumerate(order, 1):
+        bench.answer(f"yes {position}", number=inbox[position].id)
+        result = await bench.resume(workflow)
+        assert len(result.inbox) == 3 - count
+
+    assert result is not None
+    assert result.state == {"texts": [f"on {t}: yes {n}" for n, t in enumerate(TOPICS)]}
+    assert len(bench.agent.prompts) == 3
+
+
+async def test_an_item_that_still_waits_is_not_run_again(bench: Bench) -> None:
+    """Answering a thousand items one by one would otherwise be a million runs of the handler."""
+    runs: list[str] = []
+
+    async def item(ctx: StepContext, topic: str) -> str:
+        runs.append(topic)
+        return str((await ctx.wait(Question(topic))).value)
+
+    workflow = fan(item)
+    inbox = (await bench.start(workflow)).inbox
+    bench.answer("yes", number=inbox[1].id)
+
+    await bench.resume(workflow)
+
+    assert runs == ["cats", "dogs", "fish", "dogs"]
+
+
+async def test_an_item_asks_a_second_question_after_the_first_is_answered(bench: Bench) -> None:
+    """Each item is a conversation of its own."""
+
+    async def item(ctx: StepContext, topic: str) -> str:
+        first = await ctx.wait(Question(f"{topic}: what?"), key="what")
+        second = await ctx.wait(Question(f"{first.value}: why?"), key="why")
+        return f"{first.value} because {second.value}"
+
+    workflow = fan(item, ["cats", "dogs"])
+    inbox = (await bench.start(workflow)).inbox
+    bench.answer("purring", number=inbox[0].id)
+
+    after = await bench.resume(workflow)
+
+    assert [i.prompt for i in after.inbox] == ["dogs: what?", "purring: why?"]
+
+
+async def test_a_waiting_item_does_not_hide_a_failed_one(bench: Bench) -> None:
+    """When the answer is in, the failed item is tried again, and only that."""
+    bench.agent.on("dogs", AgentError("broken pipe"), "on dogs")
+    runs: list[str] = []
+
+    async def item(ctx: StepContext, topic: str) -> str:
+        runs.append(topic)
+        if topic == "cats":
+            return str((await ctx.wait(Question("Cats?"))).value)
+        return (await ctx.ask("claude", topic)).text
+
+    workflow = fan(item, ["cats", "dogs"])
+
+    waiting = await bench.start(workflow)
+    bench.answer("yes")
+    result = await bench.resume(workflow)
+
+    assert waiting.status is Status.WAITING
+    assert result.state == {"texts": ["yes", "on dogs"]}
+    assert runs == ["cats", "dogs", "cats", "dogs"]
+
+
+# Nesting
+
+
+async def test_fan_outs_nest(bench: Bench) -> None:
+    """Per chapter, per paragraph."""
+
+    async def paragraph(ctx: StepContext, name: str) -> str:
+        return (await ctx.ask("claude", name)).text
+
+    async def chapter(ctx: StepContext, names: list[str]) -> str:
+        return "+".join(await ctx.map(names, paragraph, key="paragraphs"))
+
+    bench.agent.on("", lambda request: request.prompt.upper())
+
+    result = await bench.start(fan(chapter, [["a", "b"], [], ["c"]]))
+
+    assert result.state == {"texts": ["A+B", "", "C"]}
+    assert {c.effect for c in bench.agent.calls} == {
+        "topics#1[0]/paragraphs#1[0]/ask#1",
+        "topics#1[0]/paragraphs#1[1]/ask#1",
+        "topics#1[2]/paragraphs#1[0]/ask#1",
+    }
+
+
+async def test_a_failure_deep_inside_is_retried_alone(bench: Bench) -> None:
+    """One paragraph of a book failed; the book is not written again."""
+
+    async def paragraph(ctx: StepContext, name: str) -> str:
+        return (await ctx.ask("claude", name)).text
+
+    async def chapter(ctx: StepContext, names: list[str]) -> str:
+        return "+".join(await ctx.map(names, paragraph, key="paragraphs"))
+
+    bench.agent.on("b", AgentError("broken pipe"), "B")
+    bench.agent.on("", lambda request: request.prompt.upper())
+    workflow = fan(chapter, [["a", "b"], ["c"]])
+
+    await bench.start(workflow)
+    result = await bench.resume(workflow)
+
+    assert result.state == {"texts": ["A+B", "C"]}
+    assert bench.agent.prompts == ["a", "b", "c", "b"]
+
+
+async def test_items_deep_inside_wait_together(bench: Bench) -> None:
+    """And are answered in any order."""
+
+    async def paragraph(ctx: StepContext, name: str) -> str:
+        return str((await ctx.wait(Question(name))).value)
+
+    async def chapter(ctx: StepContext, names: list[str]) -> str:
+        return "+".join(await ctx.map(names, paragraph, key="paragraphs"))
+
+    workflow = fan(chapter, [["a", "b"], ["c"]])
+    inbox = {item.prompt: item.id for item in (await bench.start(workflow)).inbox}
+
+    for name in "cba":
+        bench.answer(name.upper(), number=inbox[name])
+        await bench.resume(workflow)
+
+    result = await bench.resume(workflow)
+    assert result.state == {"texts": ["A+B", "C"]}
+
+
+async def test_an_item_waits_inside_a_task_group(bench: Bench) -> None:
+    """Concurrent code inside an item is suspended like any other."""
+
+    async def item(ctx: StepContext, topic: str) -> str:
+        async with asyncio.TaskGroup() as group:
+            asked = group.create_task(_awaited(ctx.wait(Question(topic))))
+        return str(asked.result().value)
+
+    workflow = fan(item, ["cats"])
+    waiting = await bench.start(workflow)
+    bench.answer("yes")
+
+    assert waiting.status is Status.WAITING
+    assert (await bench.resume(workflow)).state == {"texts": ["yes"]}
+
+
+async def test_a_fan_out_beside_a_wait_is_finished_before_the_run_rests(bench: Bench) -> None:
+    """Its calls are paid for; their results are there when the answer comes."""
+
+    async def work(ctx: StepContext) -> Work:
+        texts, answer = await asyncio.gather(
+            ctx.map(TOPICS, write, key="topics"), ctx.wait(Question("Title?"))
+        )
+        return OK, {"texts": texts, "title": answer.value}
+
+    answers(bench)
+    workflow = one_step(work)
+
+    waiting = await bench.start(workflow)
+    bench.answer("Animals")
+    result = await bench.resume(workflow)
+
+    assert waiting.status is Status.WAITING
+    assert result.state == {"texts": [f"on {t}" for t in TOPICS], "title": "Animals"}
+    assert len(bench.agent.prompts) == 3
+
+
+async def test_an_item_says_where_it_stands(bench: Bench) -> None:
+    """Logs and live views show which item is meant."""
+    scopes: list[str] = []
+
+    await bench.start(fan(lambda ctx, _topic: scopes.append(ctx.scope)))
+
+    assert scopes == ["topics#1[0]", "topics#1[1]", "topics#1[2]"]
+    assert only(bench.events(ev.EffectStarted)).payload == {"items": 3}
+
+
+async def _awaited(effect: Any) -> Any:
+    return await effect

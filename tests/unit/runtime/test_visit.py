@@ -1,0 +1,378 @@
+import asyncio
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from signoff.core import events as ev
+from signoff.core.context import StepContext
+from signoff.core.outcome import Outcome, Status
+from signoff.core.requests import Question
+from signoff.errors import AgentError, StepFailed
+from signoff.runtime.ports import Notice, Progress
+from tests.unit.runtime.bench import Bench, one_step, only
+
+OK = Outcome.OK
+Work = tuple[Outcome, dict[str, Any]]
+
+
+# Replay
+
+
+async def test_a_recorded_reply_is_never_asked_for_again(bench: Bench) -> None:
+    """It was paid for; asking again pays twice and may answer differently."""
+
+    async def work(ctx: StepContext) -> Work:
+        first = await ctx.ask("claude", "Write.")
+        second = await ctx.ask("claude", f"Shorten: {first.text}")
+        await ctx.wait(Question("Good?"))
+        third = await ctx.ask("claude", f"Polish: {second.text}")
+        return OK, {"draft": third.text}
+
+    bench.agent.on("Write.", "a").on("Shorten: a", "b").on("Polish: b", "c")
+    workflow = one_step(work)
+
+    await bench.start(workflow)
+    bench.answer("yes")
+    result = await bench.resume(workflow)
+
+    assert result.state == {"draft": "c"}
+    assert bench.agent.prompts == ["Write.", "Shorten: a", "Polish: b"]
+
+
+async def test_a_replayed_reply_has_all_it_had(bench: Bench) -> None:
+    """Value, session and usage are read by handlers too."""
+    seen: list[Any] = []
+
+    async def work(ctx: StepContext) -> Work:
+        seen.append(await ctx.ask("claude", "Judge.", schema={"type": "object"}))
+        await ctx.wait(Question("Good?"))
+        return OK, {}
+
+    bench.agent.on("Judge.", {"status": "pass", "notes": ["a", "b"]})
+    workflow = one_step(work)
+
+    await bench.start(workflow)
+    bench.answer("yes")
+    await bench.resume(workflow)
+
+    assert seen[0] == seen[1]
+    assert seen[1].value == {"status": "pass", "notes": ["a", "b"]}
+
+
+@pytest.mark.parametrize("at", range(2, 6))
+async def test_wherever_a_process_dies_what_was_recorded_is_not_done_again(
+    bench: Bench, at: int
+) -> None:
+    """The n-th call is repeated at most when its reply had not reached the disk."""
+
+    async def work(ctx: StepContext) -> Work:
+        texts = [(await ctx.ask("claude", f"Part {n}", key="part")).text for n in range(4)]
+        return OK, {"text": " ".join(texts)}
+
+    for n in range(4):
+        bench.agent.on(f"Part {n}", f"p{n}")
+    workflow = one_step(work)
+
+    await bench.start_and_die(workflow, at=at)
+    durable = {event.id for event in bench.events(ev.EffectFinished)}
+    before = len(bench.agent.prompts)
+    result = await bench.resume(workflow)
+
+    again = {call.effect for call in bench.agent.calls[before:]}
+    assert result.state == {"text": "p0 p1 p2 p3"}
+    assert again.isdisjoint(durable)
+    assert before - len(durable) <= 1
+
+
+async def test_an_error_that_was_handled_is_replayed_as_it_was(bench: Bench) -> None:
+    """Asked again, the agent might answer, and the handler would take another road than before."""
+
+    async def work(ctx: StepContext) -> Work:
+        try:
+            draft = (await ctx.ask("claude", "Write.", key="first")).text
+        except AgentError:
+            draft = (await ctx.ask("claude", "Write simply.", key="second")).text
+        answer = await ctx.wait(Question(f"Is {draft!r} good?"))
+        return OK, {"draft": draft, "said": answer.value}
+
+    bench.agent.on("Write simply.", "plan b").on("Write.", AgentError("no"), "plan a")
+    workflow = one_step(work)
+
+    await bench.start(workflow)
+    bench.answer("yes")
+    result = await bench.resume(workflow)
+
+    assert result.state == {"draft": "plan b", "said": "yes"}
+    assert bench.agent.prompts == ["Write.", "Write simply."]
+
+
+# Identity
+
+
+async def test_a_handler_that_asks_something_else_on_replay_is_told_so(bench: Bench) -> None:
+    """A recorded reply to another question must not be passed off as the answer to this one."""
+    prompts = ["one", "two"]
+
+    async def work(ctx: StepContext) -> Work:
+        await ctx.ask("claude", prompts[0])
+        await ctx.wait(Question("Good?"))
+        return OK, {}
+
+    bench.agent.on("one", "1")
+    workflow = one_step(work)
+
+    await bench.start(workflow)
+    prompts.reverse()
+    bench.answer("yes")
+    result = await bench.resume(workflow)
+
+    assert result.status is Status.FAILED
+    assert "not deterministic" in result.reason
+    assert "'ask'" in result.reason
+
+
+async def test_effects_of_one_key_are_told_apart_by_their_order(bench: Bench) -> None:
+    """A loop asks under the same key again and again."""
+
+    async def work(ctx: StepContext) -> Work:
+        said = [(await ctx.ask("claude", f"n{n}")).text for n in range(3)]
+        await ctx.wait(Question("Good?"))
+        return OK, {"said": said}
+
+    for n in range(3):
+        bench.agent.on(f"n{n}", f"r{n}")
+    workflow = one_step(work)
+
+    await bench.start(workflow)
+    bench.answer("yes")
+    result = await bench.resume(workflow)
+
+    assert result.state == {"said": ["r0", "r1", "r2"]}
+    assert [e.id for e in bench.events(ev.EffectStarted)][:3] == ["ask#1", "ask#2", "ask#3"]
+
+
+async def test_concurrent_effects_need_keys_of_their_own(bench: Bench) -> None:
+    """Which of two equal keys came first depends on the weather."""
+
+    async def work(ctx: StepContext) -> Work:
+        await asyncio.gather(ctx.ask("claude", "a"), ctx.ask("claude", "b"))
+        return OK, {}
+
+    bench.agent.on("a", "1").on("b", "2")
+
+    result = await bench.start(one_step(work))
+
+    assert result.status is Status.FAILED
+    assert "share the key 'ask'" in result.reason
+
+
+async def test_concurrent_effects_with_keys_of_their_own_are_fine(bench: Bench) -> None:
+    """The remedy the message names has to work."""
+
+    async def work(ctx: StepContext) -> Work:
+        a, b = await asyncio.gather(
+            ctx.ask("claude", "a", key="a"), ctx.ask("claude", "b", key="b")
+        )
+        return OK, {"both": a.text + b.text}
+
+    bench.agent.on("a", "1").on("b", "2")
+
+    assert (await bench.start(one_step(work))).state == {"both": "12"}
+
+
+async def test_concurrent_fan_outs_need_keys_of_their_own(bench: Bench) -> None:
+    """Their items would be mixed up on replay."""
+
+    async def item(_ctx: StepContext, value: int) -> int:
+        await asyncio.sleep(0)
+        return value
+
+    async def work(ctx: StepContext) -> Work:
+        await asyncio.gather(ctx.map([1], item), ctx.map([2], item))
+        return OK, {}
+
+    result = await bench.start(one_step(work))
+
+    assert result.status is Status.FAILED
+    assert "share the key 'map'" in result.reason
+
+
+@pytest.mark.parametrize("key", ["", "a[0]", "]"])
+async def test_a_key_that_could_pose_as_a_fan_out_item_is_refused(bench: Bench, key: str) -> None:
+    """Brackets mark items in the identity of an effect."""
+
+    async def work(ctx: StepContext) -> Work:
+        await ctx.ask("claude", "a", key=key)
+        return OK, {}
+
+    result = await bench.start(one_step(work))
+
+    assert result.status is Status.FAILED
+    assert "without brackets" in result.reason
+
+
+async def test_a_payload_that_cannot_be_stored_is_refused_before_it_goes_out(
+    bench: Bench,
+) -> None:
+    """What was not recorded must not be paid for."""
+
+    async def work(ctx: StepContext) -> Work:
+        await ctx.ask("claude", "a", temperature={1, 2})
+        return OK, {}
+
+    result = await bench.start(one_step(work))
+
+    assert result.status is Status.FAILED
+    assert "'ask'" in result.reason
+    assert bench.agent.requests == []
+
+
+async def test_an_unknown_agent_is_named_with_those_there_are(bench: Bench) -> None:
+    """People mistype names."""
+
+    async def work(ctx: StepContext) -> Work:
+        await ctx.ask("claud", "a")
+        return OK, {}
+
+    result = await bench.start(one_step(work))
+
+    assert result.status is Status.FAILED
+    assert "no agent called 'claud'; there is: claude" in result.reason
+    assert bench.events(ev.EffectStarted) == []
+
+
+async def test_each_visit_and_attempt_has_effects_of_its_own(bench: Bench) -> None:
+    """A reply recorded for the first try must not answer the second."""
+
+    async def work(ctx: StepContext) -> Work:
+        reply = await ctx.ask("claude", "Write.")
+        if ctx.attempt == 1:
+            raise StepFailed("again")
+        return (OK if ctx.visit == 2 else Outcome.ITERATE), {"draft": reply.text}
+
+    bench.agent.on("Write.", "1", "2", "3", "4")
+
+    result = await bench.start(one_step(work, next={OK: None, Outcome.ITERATE: "work"}))
+
+    assert result.state == {"draft": "4"}
+    assert len({call.idempotency_key for call in bench.agent.calls}) == 4
+
+
+# Time and chance
+
+
+async def test_the_time_is_the_same_on_every_replay(bench: Bench) -> None:
+    """A prompt with a date in it must be the same prompt tomorrow."""
+    seen: list[datetime] = []
+
+    async def work(ctx: StepContext) -> Work:
+        seen.append(ctx.now())
+        bench.clock.advance(5)
+        seen.append(ctx.now())
+        await ctx.wait(Question("Good?"))
+        return OK, {}
+
+    workflow = one_step(work)
+
+    await bench.start(workflow)
+    bench.clock.advance(86_400)
+    bench.answer("yes")
+    result = await bench.resume(workflow)
+
+    assert result.ok
+    assert seen[:2] == seen[2:]
+    assert seen[1] - seen[0] == timedelta(seconds=5)
+
+
+async def test_chance_is_the_same_on_every_replay(bench: Bench) -> None:
+    """A sample drawn again is another sample."""
+    seen: list[list[float]] = []
+
+    async def work(ctx: StepContext) -> Work:
+        seen.append([ctx.random().random(), ctx.random().random()])
+        await ctx.wait(Question("Good?"))
+        return OK, {}
+
+    workflow = one_step(work)
+
+    await bench.start(workflow)
+    bench.answer("yes")
+    await bench.resume(workflow)
+
+    assert seen[0] == seen[1]
+    assert seen[0][0] != seen[0][1]
+
+
+async def test_chance_differs_from_run_to_run_and_from_visit_to_visit(bench: Bench) -> None:
+    """Chance that is always the same is none."""
+    seen: list[float] = []
+
+    def work(ctx: StepContext) -> Work:
+        seen.append(ctx.random().random())
+        return (OK if ctx.visit == 2 else Outcome.ITERATE), {}
+
+    workflow = one_step(work, next={OK: None, Outcome.ITERATE: "work"})
+
+    await bench.engine.start(workflow, name="one")
+    await bench.engine.start(workflow, name="two")
+
+    assert len(set(seen)) == 4
+
+
+# Parking
+
+
+async def test_a_parked_run_goes_on_when_its_time_has_come(bench: Bench) -> None:
+    """`resume --due` wakes it; before that a resume changes nothing."""
+
+    async def work(ctx: StepContext) -> Work:
+        await ctx.park(timedelta(hours=1))
+        return OK, {"woken": True}
+
+    workflow = one_step(work)
+    began = bench.clock.now()
+
+    parked = await bench.start(workflow)
+    too_early = await bench.resume(workflow)
+    bench.clock.advance(3600)
+    result = await bench.resume(workflow)
+
+    assert (parked.status, parked.due_at) == (Status.PARKED, began + 3600)
+    assert (too_early.status, too_early.due_at) == (Status.PARKED, began + 3600)
+    assert result.state == {"woken": True}
+
+
+async def test_a_time_that_has_passed_parks_nobody(bench: Bench) -> None:
+    """The run was resumed late; it should not wait another night."""
+
+    async def work(ctx: StepContext) -> Work:
+        await ctx.park(datetime.fromtimestamp(bench.clock.now() - 1, UTC))
+        return OK, {}
+
+    assert (await bench.start(one_step(work))).ok
+
+
+# Progress
+
+
+async def test_progress_reaches_whoever_watches_and_is_not_recorded() -> None:
+    """A progress bar must not cost a commit per step of it."""
+    told: list[Notice] = []
+
+    class Watcher:
+        def notice(self, notice: Notice) -> None:
+            told.append(notice)
+
+    def work(ctx: StepContext) -> Work:
+        ctx.progress("half way")
+        return OK, {}
+
+    bench = Bench(observers=[Watcher()])
+    await bench.start(one_step(work))
+
+    assert only([n for n in told if isinstance(n, Progress)]) == Progress(
+        "run", "work", "", "half way"
+    )
+    assert len(bench.events()) == 3
+    await bench.close()
