@@ -188,3 +188,16 @@ def test_colours_are_left_out_when_nobody_wants_them(
         screen.exit_code()
 
     assert bool(re.search(r"\x1b\[[0-9;]*3[0-7]m", screen.raw)) is coloured
+
+
+def test_names_in_a_list_stay_whole_on_a_narrow_terminal(signs: Site) -> None:
+    """They are copied into the next command."""
+    name = "a-rather-long-name-for-a-run-that-somebody-chose"
+    signs.signoff("run", "ends.py", "-i", "way=failed", "--name", name)
+
+    with terminal(signs, "runs", width=80) as screen:
+        screen.exit_code()
+
+    (line,) = [line for line in screen.text.splitlines() if name in line]
+    assert len(line.rstrip()) <= 80
+    assert "failed" in line

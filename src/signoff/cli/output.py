@@ -13,7 +13,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from signoff.cli.text import clean, one_line
+from signoff.cli.text import clean, one_line, terminal_width
+
+LAST_WIDTH = 8
+"""What is left of a table's last column, at least."""
 
 STYLES: Mapping[str, str] = {
     "running": "cyan",
@@ -73,11 +76,15 @@ class Output:
         columns: Sequence[str],
         rows: Sequence[Sequence[object]],
         styles: Mapping[str, Mapping[str, str]] | None = None,
+        spare: Sequence[str] = (),
     ) -> None:
-        """Prints rows under headings; `styles` colours values of a column by what they say."""
+        """Prints rows under headings; `styles` colours values of a column by what they say.
+
+        `spare` columns are left out, first one first, when the terminal is too narrow.
+        """
         cells = [[one_line(cell) for cell in row] for row in rows]
         if self.pretty:
-            _rich_table(columns, cells, styles or {})
+            _rich_table(*_fitting(columns, cells, spare), styles or {})
         else:
             _plain_table(columns, cells)
 
@@ -96,9 +103,30 @@ def _styled(text: str, style: str) -> None:
 
 
 def _plain_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    widths = [max(map(len, column)) for column in zip(columns, *rows, strict=True)]
+    widths = _widths(columns, rows)
     for row in (columns, *rows):
         print("  ".join(f"{cell:<{w}}" for cell, w in zip(row, widths, strict=True)).rstrip())
+
+
+def _fitting(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], spare: Sequence[str]
+) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
+    """Leaves spare columns out until the rest fits, the last one cut."""
+    for name in spare:
+        if _least_width(columns, rows) <= terminal_width():
+            break
+        gone = columns.index(name)
+        columns = [*columns[:gone], *columns[gone + 1 :]]
+        rows = [[*row[:gone], *row[gone + 1 :]] for row in rows]
+    return columns, rows
+
+
+def _least_width(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
+    return sum(_widths(columns, rows)[:-1]) + 2 * (len(columns) - 1) + LAST_WIDTH
+
+
+def _widths(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
+    return [max(map(len, column)) for column in zip(columns, *rows, strict=True)]
 
 
 def _rich_table(
@@ -110,11 +138,14 @@ def _rich_table(
     from rich.table import Table
     from rich.text import Text
 
+    if _least_width(columns, rows) > terminal_width():
+        # Names are there to be copied: rather a line that wraps than a name cut short.
+        _plain_table(columns, rows)
+        return
     table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
-    for position, column in enumerate(columns):
-        # Only the last column may be long; the others are names to copy and stay whole.
-        last = position == len(columns) - 1
-        table.add_column(column, overflow="ellipsis" if last else "fold", no_wrap=last)
+    for column, width in zip(columns[:-1], _widths(columns, rows), strict=False):
+        table.add_column(column, no_wrap=True, min_width=width)
+    table.add_column(columns[-1], overflow="ellipsis", no_wrap=True)
     for row in rows:
         cells = [
             Text(cell, style=styles.get(column, {}).get(cell, ""))

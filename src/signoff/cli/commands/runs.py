@@ -50,4 +50,4 @@ def command(status: tuple[str, ...], limit: int, as_json: bool) -> None:
         for row in rows
     ]
     columns = ("RUN", "STATUS", "WORKFLOW", "STEP", "ITER", "CHANGED", "REASON")
-    out.table(columns, cells, {"STATUS": STYLES})
+    out.table(columns, cells, {"STATUS": STYLES}, spare=("WORKFLOW", "ITER", "CHANGED"))
