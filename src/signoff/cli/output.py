@@ -122,7 +122,7 @@ def _fitting(
 
 
 def _least_width(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
-    return sum(_widths(columns, rows)[:-1]) + 2 * (len(columns) - 1) + LAST_WIDTH
+    return sum(_widths(columns, rows)[:-1]) + 2 * len(columns) + LAST_WIDTH
 
 
 def _widths(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
@@ -143,9 +143,11 @@ def _rich_table(
         _plain_table(columns, rows)
         return
     table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
-    for column, width in zip(columns[:-1], _widths(columns, rows), strict=False):
-        table.add_column(column, no_wrap=True, min_width=width)
-    table.add_column(columns[-1], overflow="ellipsis", no_wrap=True)
+    *whole, last = _widths(columns, rows)
+    for column, width in zip(columns[:-1], whole, strict=True):
+        table.add_column(column, no_wrap=True, width=width)
+    left = terminal_width() - sum(whole) - 2 * len(columns)
+    table.add_column(columns[-1], overflow="ellipsis", no_wrap=True, width=min(last, left))
     for row in rows:
         cells = [
             Text(cell, style=styles.get(column, {}).get(cell, ""))
