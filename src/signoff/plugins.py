@@ -25,7 +25,11 @@ AgentKind = Callable[..., Agent]
 NOTATIONS: Mapping[str, str] = {}
 """Files that can be run, by suffix (`.yaml`)."""
 
-AGENT_KINDS: Mapping[str, str] = {}
+AGENT_KINDS: Mapping[str, str] = {
+    "anthropic": "signoff.agents.anthropic:AnthropicModel",
+    "ollama": "signoff.agents.ollama:OllamaModel",
+    "openai": "signoff.agents.openai:OpenAIModel",
+}
 """Agents that can be named under `agents:` in the settings, by kind."""
 
 _GROUPS = {"notations": NOTATIONS, "agents": AGENT_KINDS}

@@ -3,7 +3,7 @@
     agent = ScriptedAgent(["a draft", {"status": "pass"}])
     clock = FrozenClock()
 
-Names are loaded when they are first used; only the store suite needs pytest.
+Names are loaded when they are first used; only the suites need pytest.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from signoff.testing.agent_suite import AgentSuite as AgentSuite
     from signoff.testing.crash import Survival as Survival
     from signoff.testing.crash import crash as crash
     from signoff.testing.crash import crash_everywhere as crash_everywhere
@@ -29,6 +30,7 @@ _HOMES = {
     "scripted": ("Delayed", "ScriptedAgent"),
     "wrapped_store": ("WrappedStore",),
     # suites
+    "agent_suite": ("AgentSuite",),
     "store_suite": ("StoreSuite",),
     # crashes
     "crash": ("Survival", "crash", "crash_everywhere"),
@@ -45,8 +47,8 @@ def __getattr__(name: str) -> Any:
     home = _HOME_OF.get(name)
     if home is None:
         raise AttributeError(f"module 'signoff.testing' has no attribute {name!r}")
-    if name == "StoreSuite":
-        _explain_failures()
+    if name.endswith("Suite"):
+        _explain_failures(home)
     value = getattr(import_module(f"{__name__}.{home}"), name)
     globals()[name] = value
     return value
@@ -57,8 +59,8 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-def _explain_failures() -> None:
-    """Lets pytest show the values in the suite's assertions, as it does in test files."""
+def _explain_failures(suite: str) -> None:
+    """Lets pytest show the values in a suite's assertions, as it does in test files."""
     import pytest
 
-    pytest.register_assert_rewrite(f"{__name__}.store_suite")
+    pytest.register_assert_rewrite(f"{__name__}.{suite}")

@@ -1,0 +1,31 @@
+"""The promises every kind of agent keeps, as tests any author of an agent can run.
+
+Derive a class from `AgentSuite` in a test module and give it one fixture: a harness that
+makes the agent and plays the model behind it (a server, a program) the way a test wants:
+
+    class TestMyAgent(AgentSuite):
+        @pytest.fixture
+        async def harness(self):
+            async with MyServer() as server:
+                yield MyHarness(server)
+
+The tests are coroutines: pytest-asyncio runs them.
+"""
+
+from __future__ import annotations
+
+from signoff.testing.agent_suite.answers import AnswerPromises
+from signoff.testing.agent_suite.bounds import BoundPromises
+from signoff.testing.agent_suite.faults import FaultPromises
+from signoff.testing.agent_suite.secrecy import SecrecyPromises
+from signoff.testing.agent_suite.texts import TextPromises
+
+
+class AgentSuite(
+    AnswerPromises,
+    TextPromises,
+    FaultPromises,
+    BoundPromises,
+    SecrecyPromises,
+):
+    """All of them."""

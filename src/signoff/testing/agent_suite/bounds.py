@@ -1,0 +1,66 @@
+"""What an agent promises about time: it ends when it should, and nothing goes on after it."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+
+import pytest
+
+from signoff.errors import AgentTimeout
+from signoff.testing.agent_suite.harness import Hangs, Harness, Harnessed, acting, ask
+
+TIMEOUT_SECONDS = 1.0
+SLACK_SECONDS = 9.0
+"""Programs are asked to end before they are killed, and test machines are slow."""
+
+
+@pytest.mark.asyncio
+class BoundPromises(Harnessed):
+    """Time."""
+
+    @pytest.mark.parametrize("after", ["", "Half of an ans"], ids=["at once", "midway"])
+    async def test_a_model_that_goes_silent_is_given_up(self, harness: Harness, after: str) -> None:
+        """One lost connection would hold a run for ever."""
+        if not harness.keeps_time:
+            pytest.skip(f"{type(harness).__name__}: has no clock of its own; the engine's ends it")
+        await acting(harness, Hangs(after))
+        began = asyncio.get_running_loop().time()
+
+        with pytest.raises(AgentTimeout):
+            await ask(harness.agent(timeout=TIMEOUT_SECONDS))
+
+        assert asyncio.get_running_loop().time() - began < TIMEOUT_SECONDS + SLACK_SECONDS
+        assert await settled(harness) == 0
+
+    @pytest.mark.parametrize("after", ["", "Half of an ans"], ids=["at once", "midway"])
+    async def test_a_cancelled_call_leaves_nothing_running(
+        self, harness: Harness, after: str
+    ) -> None:
+        """What goes on behind a cancelled run costs money and changes files."""
+        await acting(harness, Hangs(after))
+        asking = asyncio.create_task(ask(harness.agent()))
+        await until_asked(harness)
+
+        asking.cancel()
+        with suppress(asyncio.CancelledError):
+            await asking
+
+        assert asking.cancelled()
+        assert await settled(harness) == 0
+
+
+async def until_asked(harness: Harness) -> None:
+    """Waits until the model is at work on a question."""
+    async with asyncio.timeout(SLACK_SECONDS):
+        while not (harness.asked() and await harness.under_way()):  # noqa: ASYNC110  # no event
+            await asyncio.sleep(0.01)
+
+
+async def settled(harness: Harness) -> int:
+    """Returns how much is left running once what is ending has ended."""
+    for _ in range(100):
+        if not await harness.under_way():
+            return 0
+        await asyncio.sleep(0.01)
+    return await harness.under_way()

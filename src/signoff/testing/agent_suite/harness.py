@@ -1,0 +1,141 @@
+"""What the suite needs of a kind of agent: the agent itself, and a model that plays along.
+
+A test says how the model behaves; the harness acts it out in the words of its protocol.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, ClassVar, TypeAlias
+
+import pytest
+
+from signoff.core.effects import AgentRequest, EffectId, Reply
+from signoff.core.spend import Usage
+from signoff.runtime.ports import Agent, Call
+
+COUNTED = Usage(tokens_in=12, tokens_out=7)
+
+
+@dataclass(frozen=True)
+class Says:
+    """The model answers; with a schema asked for, the text is what stands for the value."""
+
+    text: str
+    usage: Usage | None = COUNTED
+    """What the model's server reports; None when it reports nothing."""
+
+
+@dataclass(frozen=True)
+class CutOff:
+    """The model is stopped in the middle by its limit of tokens, and its server says so."""
+
+    text: str
+    usage: Usage | None = COUNTED
+
+
+@dataclass(frozen=True)
+class BreaksOff:
+    """The connection, or the program, ends in the middle of the answer without a word."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Hangs:
+    """The model says this much, and then nothing any more."""
+
+    after: str = ""
+
+
+@dataclass(frozen=True)
+class Gone:
+    """Nobody is there to be asked."""
+
+
+class Fault(StrEnum):
+    """Why an agent is refused an answer."""
+
+    AUTH = "the key or login is not accepted"
+    QUOTA = "the plan's limit is used up"
+    BUSY = "too many requests at the moment"
+    DOWN = "a failure on the other side"
+    NO_MODEL = "no such model"
+
+
+@dataclass(frozen=True)
+class Refuses:
+    """The model's server refuses; a refused key is repeated in its words, as some do."""
+
+    fault: Fault
+    seconds: int | None = None
+    """When to come back, where it says so."""
+
+
+Behaviour: TypeAlias = Says | CutOff | BreaksOff | Hangs | Gone | Refuses
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the model got to see."""
+
+    prompt: str
+    system: str | None
+    model: str | None
+
+
+class Harness(ABC):
+    """One kind of agent, and the model behind it."""
+
+    secret: str | None = None
+    """The key the agent holds; it must show up nowhere."""
+    keeps_time: ClassVar[bool] = True
+    """Whether the agent has a clock of its own, or relies on the engine's."""
+    cannot: ClassVar[frozenset[type[Behaviour]]] = frozenset()
+    """Behaviours this kind of agent can never meet."""
+
+    @abstractmethod
+    def agent(self, *, timeout: float | None = None) -> Agent:
+        """Makes the agent; `timeout` is how long an answer may take, in seconds."""
+
+    @abstractmethod
+    async def act(self, *behaviours: Behaviour) -> None:
+        """Makes the model behave like this, call by call, and as the last one from then on."""
+
+    @abstractmethod
+    def asked(self) -> list[Asked]:
+        """Returns every question that reached the model."""
+
+    @abstractmethod
+    async def under_way(self) -> int:
+        """Returns how many calls the model's side is still at work on."""
+
+
+class Harnessed:
+    """What every part of the suite stands on."""
+
+    @pytest.fixture
+    def harness(self) -> Harness:
+        """Returns the kind under test; the author of an agent provides it."""
+        raise NotImplementedError("give your class a fixture `harness` (see AgentSuite)")
+
+
+async def acting(harness: Harness, *behaviours: Behaviour) -> None:
+    """Sets the scene, or skips a test whose scene cannot happen."""
+    for behaviour in behaviours:
+        if type(behaviour) in harness.cannot:
+            pytest.skip(f"{type(harness).__name__}: {type(behaviour).__name__} cannot happen to it")
+    await harness.act(*behaviours)
+
+
+async def ask(agent: Agent, prompt: str = "Say something.", **request: Any) -> Reply:
+    """Asks an agent as the engine would."""
+    return await agent.ask(AgentRequest(prompt, **request), call_for())
+
+
+def call_for(seen: list[str] | None = None) -> Call:
+    """Returns what the engine says about a call; `seen` takes what streams in."""
+    emit = seen.append if seen is not None else lambda _text: None
+    return Call("run", EffectId("ask#1"), "key-of-the-effect", 1, emit)

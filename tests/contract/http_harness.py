@@ -1,0 +1,40 @@
+"""Ties a kind of HTTP model to the stub that speaks its protocol."""
+
+from collections.abc import Callable
+from typing import Any
+
+from signoff.agents.http import HttpModel
+from signoff.runtime.ports import Agent
+from signoff.testing.agent_suite.harness import Asked, Behaviour, Harness
+from tests.stubs.model_server import ModelServer
+
+KEY = "sk-Secret-0123456789abcdef"
+KEY_ENV = "STUB_MODEL_KEY"
+
+
+class HttpHarness(Harness):
+    secret = KEY
+
+    def __init__(
+        self, server: ModelServer, make: Callable[..., HttpModel], path: str = "", **options: Any
+    ) -> None:
+        self.server = server
+        self._make = make
+        self._url = f"{server.url}{path}"
+        self._options = options
+
+    def agent(self, *, timeout: float | None = None, **options: Any) -> Agent:
+        return self.made(**({} if timeout is None else {"timeout": timeout}), **options)
+
+    def made(self, **options: Any) -> HttpModel:
+        common = {"model": "stub-small", "base_url": self._url, "key_env": KEY_ENV}
+        return self._make(**{**common, **self._options, **options})
+
+    async def act(self, *behaviours: Behaviour) -> None:
+        await self.server.act(*behaviours)
+
+    def asked(self) -> list[Asked]:
+        return self.server.asked()
+
+    async def under_way(self) -> int:
+        return self.server.open

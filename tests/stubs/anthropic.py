@@ -1,0 +1,96 @@
+"""Speaks the messages protocol."""
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from signoff.testing.agent_suite.harness import Asked, CutOff, Fault, Refuses, Says
+from tests.stubs.model_server import Heard, ModelServer, Refusal, pieces_of
+
+MODELS = ["stub-large", "stub-small"]
+
+REFUSALS = {
+    Fault.QUOTA: (
+        400,
+        "invalid_request_error",
+        "Your credit balance is too low to access the API. Please go to Plans & Billing.",
+    ),
+    Fault.BUSY: (429, "rate_limit_error", "This request would exceed your rate limit."),
+    Fault.DOWN: (529, "overloaded_error", "Overloaded"),
+    Fault.NO_MODEL: (404, "not_found_error", "model: x"),
+}
+
+
+class AnthropicServer(ModelServer):
+    """Streams messages made of text, or of one use of the tool that was asked for."""
+
+    def is_question(self, heard: Heard) -> bool:
+        return heard.path == "/v1/messages"
+
+    def question(self, heard: Heard) -> Asked:
+        (message,) = heard.body["messages"]
+        return Asked(message["content"], heard.body.get("system"), heard.body["model"])
+
+    def about(self, heard: Heard) -> tuple[int, Mapping[str, Any]]:
+        if not heard.path.startswith("/v1/models"):
+            return 404, _error("not_found_error", "Not found")
+        day = "2026-01-01T00:00:00Z"
+        models = [
+            {"type": "model", "id": name, "display_name": name, "created_at": day}
+            for name in MODELS
+        ]
+        ends = {"first_id": MODELS[0], "last_id": MODELS[-1]}
+        return 200, {"data": models, "has_more": False, **ends}
+
+    def refusal(self, heard: Heard, refuses: Refuses) -> Refusal:
+        key = heard.headers.get("x-api-key", "")
+        auth = (401, "authentication_error", f"invalid x-api-key: {key}")
+        status, kind, message = REFUSALS.get(refuses.fault, auth)
+        after = {} if refuses.seconds is None else {"retry-after": str(refuses.seconds)}
+        return Refusal(status, _error(kind, message), {"request-id": "req_1", **after})
+
+    def stream(self, heard: Heard, says: Says | CutOff) -> Iterable[str]:
+        forced = heard.body.get("tool_choice", {}).get("name")
+        block: dict[str, Any] = {"type": "text", "text": ""}
+        if forced:
+            block = {"type": "tool_use", "id": "toolu_1", "name": forced, "input": {}}
+        usage = {} if says.usage is None else {"output_tokens": says.usage.tokens_out}
+        yield _event({"type": "message_start", "message": _message(heard, says)})
+        yield _event({"type": "content_block_start", "index": 0, "content_block": block})
+        yield _event({"type": "ping"})
+        for piece in pieces_of(says.text):
+            delta = {"type": "text_delta", "text": piece}
+            if forced:
+                delta = {"type": "input_json_delta", "partial_json": piece}
+            yield _event({"type": "content_block_delta", "index": 0, "delta": delta})
+        yield _event({"type": "content_block_stop", "index": 0})
+        stop = "max_tokens" if isinstance(says, CutOff) else "tool_use" if forced else "end_turn"
+        end = {"stop_reason": stop, "stop_sequence": None}
+        yield _event({"type": "message_delta", "delta": end, "usage": usage})
+        yield _event({"type": "message_stop"})
+
+    def whole(self, heard: Heard, says: Says | CutOff) -> Mapping[str, Any]:
+        raise NotImplementedError("the agent under test always streams")
+
+
+def _message(heard: Heard, says: Says | CutOff) -> dict[str, Any]:
+    used = {} if says.usage is None else {"input_tokens": says.usage.tokens_in, "output_tokens": 1}
+    return {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": heard.body["model"],
+        "content": [],
+        "stop_reason": None,
+        "stop_sequence": None,
+        "usage": used,
+    }
+
+
+def _event(data: Mapping[str, Any]) -> str:
+    return f"event: {data['type']}\ndata: {json.dumps(data)}\n\n"
+
+
+def _error(kind: str, message: str) -> dict[str, Any]:
+    error = {"type": kind, "message": message}
+    return {"type": "error", "error": error, "request_id": "req_1"}

@@ -1,0 +1,118 @@
+"""Speaks the chat completions protocol, as OpenAI and compatible servers do."""
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from signoff.testing.agent_suite.harness import Asked, CutOff, Fault, Refuses, Says
+from tests.stubs.model_server import Heard, ModelServer, Refusal, pieces_of
+
+MODELS = ["stub-large", "stub-small"]
+
+
+class OpenAIServer(ModelServer):
+    """Streams completions, and gives them whole to who asks for that."""
+
+    cost: float | None = None
+    """What a call cost, for servers that say so."""
+
+    def is_question(self, heard: Heard) -> bool:
+        return heard.path == "/v1/chat/completions"
+
+    def question(self, heard: Heard) -> Asked:
+        said = {message["role"]: message["content"] for message in heard.body["messages"]}
+        return Asked(said["user"], said.get("system"), heard.body["model"])
+
+    def about(self, heard: Heard) -> tuple[int, Mapping[str, Any]]:
+        if heard.path != "/v1/models":
+            return 404, _error("Unknown path", "invalid_request_error")
+        models = [{"id": name, "object": "model", "created": 1, "owned_by": "x"} for name in MODELS]
+        return 200, {"object": "list", "data": models}
+
+    def refusal(self, heard: Heard, refuses: Refuses) -> Refusal:
+        key = heard.headers.get("authorization", "").removeprefix("Bearer ")
+        status, body = {
+            Fault.AUTH: (
+                401,
+                _error(
+                    f"Incorrect API key provided: {key}.",
+                    "invalid_request_error",
+                    "invalid_api_key",
+                ),
+            ),
+            Fault.QUOTA: (
+                429,
+                _error(
+                    "You exceeded your current quota, please check your plan and billing details.",
+                    "insufficient_quota",
+                    "insufficient_quota",
+                ),
+            ),
+            Fault.BUSY: (
+                429,
+                _error(
+                    "Rate limit reached for stub on tokens per min (TPM): Limit 30000.",
+                    "tokens",
+                    "rate_limit_exceeded",
+                ),
+            ),
+            Fault.DOWN: (
+                500,
+                _error("The server had an error while processing your request.", "server_error"),
+            ),
+            Fault.NO_MODEL: (
+                404,
+                _error(
+                    "The model `x` does not exist or you do not have access to it.",
+                    "invalid_request_error",
+                    "model_not_found",
+                ),
+            ),
+        }[refuses.fault]
+        after = {} if refuses.seconds is None else {"retry-after": str(refuses.seconds)}
+        return Refusal(status, body, {"x-request-id": "req_1", **after})
+
+    def stream(self, heard: Heard, says: Says | CutOff) -> Iterable[str]:
+        yield _event(self._chunk(heard, {"role": "assistant", "content": "", "refusal": None}))
+        for piece in pieces_of(says.text):
+            yield _event(self._chunk(heard, {"content": piece}))
+        yield _event(self._chunk(heard, {}, _finish(says)))
+        if says.usage is not None and heard.body.get("stream_options", {}).get("include_usage"):
+            end = self._chunk(heard, {})
+            yield _event({**end, "choices": [], "usage": self._usage(says)})
+        yield "data: [DONE]\n\n"
+
+    def whole(self, heard: Heard, says: Says | CutOff) -> Mapping[str, Any]:
+        message = {"role": "assistant", "content": says.text, "refusal": None}
+        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _finish(says)}
+        used = {"usage": self._usage(says)} if says.usage else {}
+        return {**_head(heard, "chat.completion"), "choices": [choice], **used}
+
+    def _chunk(
+        self, heard: Heard, delta: Mapping[str, Any], finish: str | None = None
+    ) -> dict[str, Any]:
+        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
+        return {**_head(heard, "chat.completion.chunk"), "choices": [choice]}
+
+    def _usage(self, says: Says | CutOff) -> dict[str, Any]:
+        usage = says.usage
+        assert usage is not None
+        counted = {"prompt_tokens": usage.tokens_in, "completion_tokens": usage.tokens_out}
+        cost = {} if self.cost is None else {"cost": self.cost}
+        return {**counted, "total_tokens": usage.tokens, **cost}
+
+
+def _head(heard: Heard, kind: str) -> dict[str, Any]:
+    return {"id": "chatcmpl-1", "object": kind, "created": 1, "model": heard.body["model"]}
+
+
+def _finish(says: Says | CutOff) -> str:
+    return "length" if isinstance(says, CutOff) else "stop"
+
+
+def _event(data: Mapping[str, Any]) -> str:
+    return f"data: {json.dumps(data)}\n\n"
+
+
+def _error(message: str, kind: str, code: str | None = None) -> dict[str, Any]:
+    return {"error": {"message": message, "type": kind, "param": None, "code": code}}
