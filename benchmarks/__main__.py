@@ -17,7 +17,9 @@ from benchmarks.table import number, table, times
 
 NOTE = """\
 Best of {rounds}, floor and engine in turn. SQLite in WAL with synchronous=FULL on both sides.
-The run directory is not written in the measured time, except in W1-dir."""
+The run directory is not written in the measured time, except in W1-dir.
+"by round" is the lowest and highest ratio within one round; where these lie far apart, the
+machine was busy and "met" says little: run again with --rounds 9."""
 
 
 def main() -> int:
@@ -59,7 +61,7 @@ def _entries(rows: Sequence[Row]) -> list[tuple[str, list[Contestant]]]:
     return [(work, [FLOOR, SIGNOFF] if work in floors else [SIGNOFF]) for work in works]
 
 
-_HEAD = ("work", "", "floor", "signoff", "signoff / floor", "target", "met")
+_HEAD = ("work", "", "floor", "signoff", "signoff / floor", "by round", "target", "met")
 
 
 def _cells(row: Row, samples: Samples) -> list[str]:
@@ -71,9 +73,15 @@ def _cells(row: Row, samples: Samples) -> list[str]:
         number(floor, row.unit),
         number(value, row.unit),
         times(row.dearer(value, floor)),
+        _by_round(row, samples),
         str(row.target or ""),
         met,
     ]
+
+
+def _by_round(row: Row, samples: Samples) -> str:
+    spread = row.spread(samples, SIGNOFF.name)
+    return "" if spread is None else f"{spread[0]:.2f} - {spread[1]:.2f}"
 
 
 def _met(row: Row, samples: Samples) -> bool | None:

@@ -61,6 +61,15 @@ class Row:
         """Returns the floor's figure."""
         return None if self.floor is None else _figure(samples, "floor", *self.floor, self.pick)
 
+    def spread(self, samples: Samples, who: str) -> tuple[float, float] | None:
+        """Returns the lowest and highest ratio to the floor within one round: the noise."""
+        if self.floor is None:
+            return None
+        ours = _figures(samples, who, self.work, self.figure)
+        floors = _figures(samples, "floor", *self.floor)
+        ratios = [r for pair in zip(ours, floors, strict=False) if (r := self.dearer(*pair))]
+        return (min(ratios), max(ratios)) if ratios else None
+
     def dearer(self, value: float | None, than: float | None) -> float | None:
         """Returns how many times more it costs; for figures that should be high, how much less."""
         if not value or not than:
@@ -165,5 +174,9 @@ ROWS = (
 
 
 def _figure(samples: Samples, who: str, work: str, figure: str, pick: Pick) -> float | None:
-    found = [s[figure] for s in samples.get(who, {}).get(work, ()) if figure in s]
+    found = _figures(samples, who, work, figure)
     return pick(found) if found else None
+
+
+def _figures(samples: Samples, who: str, work: str, figure: str) -> list[float]:
+    return [s[figure] for s in samples.get(who, {}).get(work, ()) if figure in s]
