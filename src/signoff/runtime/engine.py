@@ -218,7 +218,10 @@ class Engine:
         self._heartbeat.start(announce=False)
         # Loaded only now that it is ours: before, somebody else could still add to it.
         stored = self._store.load(row.name)
-        return self._journal(row.name, self._state(stored), row.id, stored.row.head, fence, None)
+        head, state = stored.row.head, self._state(stored)
+        journal = self._journal(row.name, state, row.id, head, fence, None)
+        journal.go_on_from(stored)
+        return journal
 
     def _journal(
         self, name: str, state: RunState, run: RunId, head: int, fence: int, new: NewRun | None

@@ -16,7 +16,16 @@ from signoff.core.fold import RunState, evolve, state_to_json
 from signoff.core.frozen import CHECKPOINT_DEPTH
 from signoff.core.spend import Usage
 from signoff.errors import Fenced, NameTaken, SignoffError
-from signoff.runtime.ports import Clock, Commit, LedgerEntry, NewItem, NewRun, RunId, Verdict
+from signoff.runtime.ports import (
+    Clock,
+    Commit,
+    LedgerEntry,
+    NewItem,
+    NewRun,
+    RunId,
+    StoredRun,
+    Verdict,
+)
 
 if TYPE_CHECKING:
     from signoff.runtime.writer import GroupWriter
@@ -87,6 +96,11 @@ class RunJournal:
         if type(event) is ev.StepFinished:
             self._unsaved_step = True
         self._writer.touch(self)
+
+    def go_on_from(self, stored: StoredRun) -> None:
+        """Counts what earlier processes stored; many short lives need checkpoints as well."""
+        self._checkpoint_size = len(stored.checkpoint or "")
+        self._since_checkpoint = sum(len(row.events) for row in stored.tail)
 
     def kept(self, value: object) -> str:
         """Returns a value's stored form; long texts in it go out with the next commit."""

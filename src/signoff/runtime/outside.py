@@ -75,8 +75,8 @@ class Outside:
         if errand.limits or self._journal.state.limits:
             return self._tries(errand)
         # Recorded here and now, so that it shares the commit of whatever led to it.
-        self._ceilings.enter()
         self._start(errand, errand.attempt, None)
+        self._reserve(errand)
         return self._tries(errand, begun=True)
 
     def _gate(self, effect: Effect) -> AgentGate | None:
@@ -108,7 +108,8 @@ class Outside:
             except EFFECT_ERRORS as error:
                 raise self.failed(errand, attempt, error) from error
             finally:
-                self._ceilings.leave()
+                if errand.effect.kind is Kind.ASK:
+                    self._ceilings.leave()
             await self._around.clock.sleep(pause)
             attempt += 1
 
@@ -118,8 +119,13 @@ class Outside:
             await self._ceilings.fit(
                 [("run", state.limits, state.spend), ("step", errand.limits, state.visit_spend)]
             )
-        self._ceilings.enter()
         self._start(errand, attempt, lost)
+        self._reserve(errand)
+
+    def _reserve(self, errand: Errand) -> None:
+        # Only calls cost anything; a program under way must not hold one back.
+        if errand.effect.kind is Kind.ASK:
+            self._ceilings.enter()
 
     async def _finish(self, errand: Errand, attempt: int) -> Any:
         try:

@@ -106,6 +106,10 @@ class DyingStore(WrappedStore):
         self._left -= 1
         return super().commit(commits, wait=wait)
 
+    def revive(self) -> None:
+        """Works again."""
+        self._left = -1
+
 
 def only(found: Sequence[Any]) -> Any:
     """Returns the one thing that is there."""

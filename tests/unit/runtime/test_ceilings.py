@@ -1,0 +1,245 @@
+import asyncio
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from signoff.core.context import StepContext
+from signoff.core.effects import AgentRequest, Reply
+from signoff.core.outcome import Outcome, Status
+from signoff.core.spend import Limits, Spend, Usage
+from signoff.core.step import StepDef
+from signoff.core.workflow import Workflow
+from signoff.errors import AgentTransient
+from signoff.runtime.ceilings import Ceilings
+from signoff.runtime.suspension import CeilingReached
+from tests.unit.runtime.bench import Bench, DyingStore, chain, one_step
+
+OK = Outcome.OK
+Work = tuple[Outcome, dict[str, Any]]
+
+
+async def ask_one(ctx: StepContext, number: int) -> str:
+    return (await ctx.ask("claude", f"n{number}")).text
+
+
+def fan(count: int = 50) -> Workflow:
+    async def work(ctx: StepContext) -> Work:
+        return OK, {"texts": await ctx.map(range(count), ask_one)}
+
+    return one_step(work)
+
+
+def cost(usd: float = 0.0, tokens: int = 0) -> Reply:
+    return Reply("text", usage=Usage(tokens_in=tokens, tokens_out=0, usd=usd))
+
+
+async def ask(ctx: StepContext) -> Work:
+    return OK, {ctx.step_id: (await ctx.ask("claude", "Write.")).text}
+
+
+async def limited(bench: Bench, workflow: Workflow, **limits: Any) -> Any:
+    return await bench.engine.start(workflow, name="run", limits=Limits(**limits))
+
+
+async def test_a_ceiling_on_calls_is_exact_even_in_a_fan_out(bench: Bench) -> None:
+    """Ten calls are ten calls, however many want to be made at once."""
+    bench.agent.on("", _slowly("text"))
+
+    result = await limited(bench, fan(), calls=10)
+
+    assert result.status is Status.BUDGET
+    assert "10 calls" in result.reason
+    assert len(bench.agent.calls) == 10
+    assert result.spend.calls == 10
+
+
+@pytest.mark.parametrize("limits", [{"usd": 10.0}, {"tokens": 1000}])
+async def test_a_ceiling_on_money_or_tokens_is_not_overshot_in_a_fan_out(
+    bench: Bench, limits: dict[str, Any]
+) -> None:
+    """Fifty calls at once must not be begun on the money for ten."""
+    bench.agent.on("", _slowly(cost(usd=1.0, tokens=100)))
+
+    result = await limited(bench, fan(), **limits)
+
+    assert result.status is Status.BUDGET
+    assert result.spend.known_usd == 10.0
+    assert result.spend.known_tokens == 1000
+
+
+async def test_a_price_that_does_not_divide_the_ceiling_is_overshot_by_one_call_at_most(
+    bench: Bench,
+) -> None:
+    """The last call's price is only known when it is made."""
+    bench.agent.on("", _slowly(cost(usd=3.0)))
+
+    result = await limited(bench, fan(), usd=10.0)
+
+    assert 10.0 <= result.spend.known_usd <= 13.0
+
+
+async def test_below_its_ceiling_a_fan_out_still_runs_at_once(bench: Bench) -> None:
+    """A ceiling that is far away must not make everything serial."""
+    bench.agent.on("", _slowly(cost(usd=0.01)))
+
+    result = await limited(bench, fan(), usd=100.0)
+
+    assert result.ok
+    assert bench.agent.most_at_once > 20
+
+
+async def test_a_ceiling_counts_what_failed_tries_cost(bench: Bench) -> None:
+    """Money spent on an overloaded provider is spent."""
+    bench.agent.on("", *[AgentTransient("overloaded")] * 3, "text")
+
+    result = await limited(bench, one_step(ask), calls=2)
+
+    assert result.status is Status.BUDGET
+    assert len(bench.agent.calls) == 2
+
+
+async def test_ceilings_survive_a_resume(bench: Bench) -> None:
+    """Ten resumes must not be ten budgets."""
+    bench.agent.on("", "text")
+    workflow = fan(5)
+    await limited(bench, workflow, calls=3)
+
+    again = await bench.resume(workflow)
+
+    assert again.status is Status.BUDGET
+    assert len(bench.agent.calls) == 3
+
+
+async def test_a_raised_ceiling_lets_the_run_go_on_from_where_it_was(bench: Bench) -> None:
+    """The three answers it has are not paid for again."""
+    bench.agent.on("", "text")
+    workflow = fan(5)
+    await limited(bench, workflow, calls=3)
+
+    result = await bench.resume(workflow, limits=Limits(calls=5))
+
+    assert result.ok
+    assert len(bench.agent.calls) == 5
+
+
+async def test_raising_one_ceiling_leaves_the_others_alone(bench: Bench) -> None:
+    """`--limit calls=5` says nothing about money."""
+    bench.agent.on("", cost(usd=1.0))
+    workflow = fan(9)
+    await limited(bench, workflow, calls=3, usd=5.0)
+
+    result = await bench.resume(workflow, limits=Limits(calls=100))
+
+    assert result.status is Status.BUDGET
+    assert "$5" in result.reason
+
+
+async def test_a_call_in_doubt_still_counts(bench: Bench) -> None:
+    """It was made; a run that dies again and again must not spend without end."""
+    bench.agent.on("", "lost", "text")
+    workflow = one_step(ask)
+    await bench.restart(DyingStore(bench.store, 3))
+    with pytest.raises(Exception, match="disk is full"):
+        await limited(bench, workflow, calls=1)
+
+    result = await bench.resume(workflow)
+
+    assert result.status is Status.BUDGET
+    assert len(bench.agent.calls) == 1
+
+
+async def test_a_steps_ceiling_is_for_one_visit_of_it(bench: Bench) -> None:
+    """The next step, and the next visit, have their own."""
+    bench.agent.on("", "text")
+
+    async def greedy(ctx: StepContext) -> Work:
+        for number in range(3):
+            await ctx.ask("claude", f"n{number}")
+        return OK, {}
+
+    modest = StepDef("modest", handler=ask, next={OK: "greedy"}, limits=Limits(calls=2))
+    result = await bench.start(
+        Workflow(
+            "flow",
+            modest,
+            StepDef("greedy", handler=greedy, next={OK: None}, limits=Limits(calls=2)),
+        )
+    )
+
+    assert result.status is Status.BUDGET
+    assert "the step's ceiling of 2 calls" in result.reason
+    assert result.spend.calls == 3
+
+
+async def test_a_ceiling_of_the_workflow_holds_unless_the_run_sets_its_own(bench: Bench) -> None:
+    """The author proposes, the operator decides."""
+    bench.agent.on("", "text")
+    steps = [
+        StepDef("a", handler=ask, next={OK: "b"}),
+        StepDef("b", handler=ask, next={OK: None}),
+    ]
+    workflow = Workflow("flow", *steps, limits=Limits(calls=1))
+
+    own = await bench.engine.start(workflow, name="own")
+    given = await bench.engine.start(workflow, name="given", limits=Limits(calls=2))
+
+    assert own.status is Status.BUDGET
+    assert given.ok
+
+
+async def test_time_at_rest_costs_no_seconds(bench: Bench) -> None:
+    """A run that waited over the weekend has not worked over the weekend."""
+
+    def work(ctx: StepContext) -> Work:
+        bench.clock.advance(10)
+        return OK, {}
+
+    workflow = chain(work, work, work)
+    await limited(bench, workflow, seconds=15)
+    bench.clock.advance(100_000)
+
+    result = await bench.resume(workflow, limits=Limits(seconds=35))
+
+    assert result.ok
+    assert result.spend.seconds == 30
+
+
+async def test_a_command_under_way_does_not_hold_a_call_back(bench: Bench, tmp_path: Path) -> None:
+    """It costs no money, so it has no place in the reckoning."""
+    flag = tmp_path / "answered"
+    script = f"""
+import pathlib, time
+while not pathlib.Path({str(flag)!r}).exists():
+    time.sleep(0.01)
+"""
+
+    async def work(ctx: StepContext) -> Work:
+        program = asyncio.ensure_future(ctx.command([sys.executable, "-c", script]))
+        await asyncio.sleep(0)
+        reply = await ctx.ask("claude", "Write.")
+        flag.touch()
+        return OK, {"text": reply.text, "code": (await program).code}
+
+    bench.agent.on("", cost(usd=1.0))
+
+    async with asyncio.timeout(5):
+        result = await limited(bench, one_step(work), usd=10.0)
+
+    assert result.state == {"text": "text", "code": 0}
+
+
+async def test_a_call_that_never_fits_is_refused_before_it_is_made() -> None:
+    """Zero dollars is a ceiling too: a dry run makes no call."""
+    with pytest.raises(CeilingReached, match=r"the run's ceiling of \$0"):
+        await Ceilings().fit([("run", Limits(usd=0.0), Spend())])
+
+
+def _slowly(answer: Any) -> Any:
+    async def later(_request: AgentRequest) -> Any:
+        for _ in range(3):
+            await asyncio.sleep(0)
+        return answer
+
+    return later
