@@ -17,18 +17,29 @@ from typing import NamedTuple, Self
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.spinner import Spinner
-from rich.table import Table
 from rich.text import Text
 
+from signoff.cli.picture import (
+    cut,
+    done_line,
+    fan_line,
+    goal,
+    marks,
+    row,
+    running_line,
+    said_line,
+    spent,
+)
 from signoff.cli.terminal import Keyboard
 from signoff.cli.text import one_line
+from signoff.core import events as ev
 from signoff.core.effects import Kind
-from signoff.core.outcome import End, Outcome
 from signoff.core.workflow import Workflow
-from signoff.runtime.amounts import count, duration, money
+from signoff.runtime.amounts import count, duration
 from signoff.runtime.clock import SystemClock
+from signoff.runtime.narration import Line, Narrator, Weight
 from signoff.runtime.ports import Clock, Notice, Progress, Recorded, Retrying
-from signoff.runtime.timeline import Fan, Running, Timeline, Visit, readable
+from signoff.runtime.timeline import Timeline, readable
 
 ROWS = 6
 """Things under way that are listed one by one; more are summed up."""
@@ -36,22 +47,13 @@ ROWS = 6
 PAUSES = 2
 """Pauses before another try that are listed one by one."""
 
-BAR = 12
-"""Characters of a fan-out's bar."""
-
 PICTURES_PER_SECOND = 10
 FLUSH_SECONDS = 0.1
 """Printing past a live picture is dear; steps that take no time share one print."""
 
 _SHOW_CURSOR = "\x1b[?25h"
-
-_MARKS = {
-    Outcome.OK: ("✓", "green"),
-    Outcome.FAIL: ("✗", "red"),
-    Outcome.SKIP: ("»", "dim"),
-    Outcome.ITERATE: ("↺", "yellow"),
-}
-_VERBS = {Kind.ASK: "asking", Kind.COMMAND: "running", Kind.WRITE: "writing", Kind.PARK: "until"}
+_SAID_OTHERWISE = (ev.RunStarted, ev.StepFinished, ev.RunStopped)
+"""Told by a line of their own, or by the summary."""
 
 
 class LiveView:
@@ -74,6 +76,7 @@ class LiveView:
         self._lock = threading.Lock()
         self._run = ""
         self._timeline = next(iter(self.timelines.values()), Timeline())
+        self._narrator = Narrator(self._timeline)
         self._told = sum(visit.outcome is not None for visit in self._timeline.visits)
         self._round = self._timeline.iteration
         self._retries: dict[str, _Pause] = {}
@@ -115,14 +118,13 @@ class LiveView:
 
     def notice(self, notice: Notice) -> None:
         """Follows the run; what is drawn is drawn by the next picture."""
-        titles: list[RenderableType] = []
         with self._lock:
             match notice:
                 case Recorded(run=run, events=events):
                     self.timelines[run] = self._timeline
-                    self._timeline.follow(events)
+                    for event in events:
+                        self._follow(run, event)
                     self._forget_ended()
-                    titles = self._new_run(run)
                 case Retrying(effect=effect, error=error, seconds=seconds):
                     running = self._timeline.running.get(effect)
                     attempt = running.attempt if running is not None else 1
@@ -131,7 +133,6 @@ class LiveView:
                     lines = text.strip().splitlines()
                     if lines:
                         self._words[scope] = lines[-1]
-            self._pending += [*titles, *self._newly_finished()]
         if self._clock.monotonic() - self._flushed >= FLUSH_SECONDS:
             self.flush()
 
@@ -159,6 +160,20 @@ class LiveView:
                 self._foot(now),
             )
 
+    def _follow(self, run: str, event: ev.Event) -> None:
+        told = self._narrator.tell(event)
+        self._pending += [
+            *self._new_run(run),
+            *(said_line(line) for line in told if self._is_worth_keeping(event, line)),
+            *self._newly_finished(),
+        ]
+
+    def _is_worth_keeping(self, event: ev.Event, line: Line) -> bool:
+        """Tells whether a line stays besides those of finished steps, which say their own."""
+        if isinstance(event, _SAID_OTHERWISE):
+            return False
+        return self._verbose or line.weight is Weight.TROUBLE
+
     def _forget_ended(self) -> None:
         running = self._timeline.running
         self._retries = {
@@ -172,7 +187,7 @@ class LiveView:
         if run == self._run:
             return []
         self._run = run
-        return [_cut(Text(f"{run}  {self._timeline.workflow}", style="dim"))]
+        return [cut(Text(f"{run}  {self._timeline.workflow}", style="dim"))]
 
     def _newly_finished(self) -> list[RenderableType]:
         fresh = [v for v in self._timeline.visits[self._told :] if v.outcome is not None]
@@ -191,14 +206,14 @@ class LiveView:
     def _heading(self, now: float) -> RenderableType:
         line, visit = self._timeline, self._timeline.current
         if visit is None:
-            return _row(Text("starting", style="dim"), Text(""), mark=self._spinner)
+            return row(Text("starting", style="dim"), Text(""), mark=self._spinner)
         name = Text(visit.step, style="bold")
-        name.append(_marks(visit), style="dim")
+        name.append(marks(visit), style="dim")
         if self._workflow is not None and visit.step in self._workflow.steps:
             name.append(f"  {one_line(self._workflow[visit.step].title)}", style="dim")
         if visit.feedback:
             name.append(f"  {one_line(visit.feedback, 200)}", style="yellow")
-        return _row(name, Text(duration(line.visit_seconds(visit, now))), mark=self._spinner)
+        return row(name, Text(duration(line.visit_seconds(visit, now))), mark=self._spinner)
 
     def _under_way(self, now: float) -> Iterator[RenderableType]:
         line = self._timeline
@@ -206,7 +221,7 @@ class LiveView:
             yield fan_line(fan, [r for r in line.running.values() if r.fan == fan.name], now)
         alone = [r for r in line.running.values() if not r.fan and r.kind is not Kind.WAIT]
         for running in alone[:ROWS]:
-            yield self._running(running, now)
+            yield running_line(running, now)
         if len(alone) > ROWS:
             yield Text(f"    and {len(alone) - ROWS} more", style="dim")
         yield from self._pauses(now)
@@ -216,41 +231,30 @@ class LiveView:
             yield Text(f"    {count(waits, 'question')} for you, asked in a moment", style="yellow")
         words = next(reversed(self._words.values()), "")
         if words:
-            yield _cut(Text(f"    {one_line(words, 300)}", style="dim italic"))
+            yield cut(Text(f"    {one_line(words, 300)}", style="dim italic"))
 
     def _pauses(self, now: float) -> Iterator[RenderableType]:
         pauses = sorted(self._retries.items(), key=lambda pair: pair[1].until)
         for effect, pause in pauses[:PAUSES]:
             when = f"    ↻ {readable(effect)} again in {max(0.0, pause.until - now):.0f}s: "
-            yield _cut(Text(when + one_line(pause.error, 200), style="yellow"))
+            yield cut(Text(when + one_line(pause.error, 200), style="yellow"))
         if len(pauses) > PAUSES:
             yield Text(f"    ↻ {len(pauses) - PAUSES} more pause before another try", "yellow")
-
-    def _running(self, running: Running, now: float) -> RenderableType:
-        verb = _VERBS.get(running.kind, running.kind.value)
-        text = Text(f"    {verb} ", style="dim")
-        text.append(one_line(running.label), style="cyan")
-        key = readable(running.id)
-        if key not in (running.kind.value, f"write:{running.label}"):
-            text.append(f" · {key}", style="dim")
-        if running.attempt > 1:
-            text.append(f"  attempt {running.attempt}", style="yellow")
-        return _row(text, Text(duration(now - running.started_at)))
 
     def _next(self) -> Iterator[RenderableType]:
         visit = self._timeline.current
         if self._workflow is None or visit is None or visit.step not in self._workflow.steps:
             return
-        ways = [f"{way.name} → {_goal(way.to)}" for way in self._workflow.edges.of(visit.step)]
+        ways = [f"{way.name} → {goal(way.to)}" for way in self._workflow.edges.of(visit.step)]
         if ways:
-            yield _cut(Text(f"    then {' · '.join(ways)}", style="dim"))
+            yield cut(Text(f"    then {' · '.join(ways)}", style="dim"))
 
     def _foot(self, now: float) -> RenderableType:
         line = self._timeline
         if self._stopping:
             return Text("  stopping; ctrl-c again quits at once", style="yellow")
-        parts = [f"iteration {line.iteration}", duration(line.seconds(now)), *_spent(line)]
-        return _cut(Text(f"  {' · '.join(parts)}", style="dim"))
+        parts = [f"iteration {line.iteration}", duration(line.seconds(now)), *spent(line)]
+        return cut(Text(f"  {' · '.join(parts)}", style="dim"))
 
 
 class _Pause(NamedTuple):
@@ -259,85 +263,3 @@ class _Pause(NamedTuple):
     error: str
     until: float
     attempt: int
-
-
-def done_line(visit: Visit) -> RenderableType:
-    """Returns the line that stays when a step is done."""
-    mark, style = _MARKS.get(visit.outcome or Outcome.OK, ("•", ""))
-    text = Text(visit.step)
-    text.append(_marks(visit), style="dim")
-    outcome = visit.outcome.value if visit.outcome else ""
-    text.append(f"  {outcome}", style=style)
-    asked = visit.effects.get(Kind.ASK.value, 0)
-    if asked:
-        text.append(f"  {count(asked, 'call')}", style="dim")
-    return _row(text, Text(duration(visit.seconds), style="dim"), mark=Text(mark, style=style))
-
-
-def fan_line(fan: Fan, running: list[Running], now: float) -> RenderableType:
-    """Returns how far a fan-out has come, with the slowest item named."""
-    done, size = len(fan.done), fan.size
-    filled = round(BAR * done / size) if size else 0
-    text = Text(f"    {one_line(fan.name, 24)}  ", style="")
-    text.append("━" * filled, style="green")
-    text.append("━" * (BAR - filled), style="dim")
-    text.append(f"  {done}/{size}")
-    if fan.failed:
-        text.append(f"  {count(fan.failed, 'failure')}", style="red")
-    waits = sum(r.kind is Kind.WAIT for r in running)
-    if waits:
-        text.append(f"  {waits} for you", style="yellow")
-    at_work = [r for r in running if r.kind is not Kind.WAIT]
-    if not at_work:
-        return _row(text, Text(""))
-    slowest = min(at_work, key=lambda r: r.started_at)
-    text.append(f"  {len(at_work)} running, slowest ", style="dim")
-    text.append(f"[{slowest.item}] {one_line(slowest.label, 30)}", style="cyan")
-    return _row(text, Text(duration(now - slowest.started_at)))
-
-
-def _row(left: Text, right: Text, mark: RenderableType | None = None) -> RenderableType:
-    """Returns a line with something at its right edge; the left part gives way."""
-    left.no_wrap, left.overflow = True, "ellipsis"
-    row = Table.grid(expand=True, padding=0)
-    if mark is not None:
-        row.add_column(width=2, no_wrap=True)
-    row.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
-    row.add_column(justify="right", no_wrap=True)
-    right = Text("  ") + right
-    row.add_row(*([mark] if mark is not None else []), left, right)
-    return row
-
-
-def _cut(text: Text) -> Text:
-    text.no_wrap, text.overflow = True, "ellipsis"
-    return text
-
-
-def _marks(visit: Visit) -> str:
-    marks = []
-    if visit.visit > 1:
-        marks.append(f"visit {visit.visit}")
-    if visit.attempts > 1:
-        marks.append(f"attempt {visit.attempts}")
-    return f"  {', '.join(marks)}" if marks else ""
-
-
-def _goal(to: str | End | None) -> str:
-    return "end" if to is None else (to.value if isinstance(to, End) else to)
-
-
-def _spent(line: Timeline) -> Iterator[str]:
-    spend, limits = line.spend, line.limits
-    if not spend.calls:
-        return
-    yield count(spend.calls, "call") + (f" of {limits.calls}" if limits.calls is not None else "")
-    if spend.known_tokens:
-        more = "+" if spend.unknown_tokens else ""
-        of = f" of {limits.tokens:,}" if limits.tokens is not None else ""
-        yield f"{spend.known_tokens:,}{more} tokens{of}"
-    of = f" of {money(limits.usd)}" if limits.usd is not None else ""
-    if spend.unknown_usd and not spend.known_usd:
-        yield f"cost unknown{of}"
-    else:
-        yield f"{money(spend.known_usd)}{'+' if spend.unknown_usd else ''}{of}"

@@ -21,11 +21,11 @@ FLOW = Workflow(
 class Stage:
     """A live view over an imaginary terminal, at a standstill in time."""
 
-    def __init__(self, width: int = 80) -> None:
+    def __init__(self, width: int = 80, *, verbose: bool = False) -> None:
         self.clock = FrozenClock(now=100.0)
         self.file = io.StringIO()
         console = Console(file=self.file, width=width, force_terminal=False)
-        self.view = LiveView(FLOW, console=console, clock=self.clock)
+        self.view = LiveView(FLOW, console=console, clock=self.clock, verbose=verbose)
 
     def record(self, *events: ev.Event) -> None:
         for event in events:
@@ -84,6 +84,31 @@ def test_a_finished_step_stays_as_a_line() -> None:
         ["──", "iteration", "2", "──"],
     ]
     assert stage.picture()[0].split()[1:4] == ["draft", "visit", "2"]
+
+
+def test_trouble_stays_as_a_line_too() -> None:
+    """Why a step took three tries is asked after it has succeeded."""
+    stage = Stage()
+    stage.record(started(), ask("ask#1"))
+
+    stage.record(ev.EffectFinished(EffectId("ask#1"), error={"message": "\x1b[31mno quota"}))
+    stage.record(ev.AttemptFailed("too short"))
+
+    assert [line.strip() for line in stage.stayed()][1:] == [
+        "draft: claude failed: no quota",
+        "draft: fell short, is tried again: too short",
+    ]
+
+
+def test_every_call_stays_as_a_line_when_more_was_asked_for() -> None:
+    """-v is for the day something is wrong."""
+    stage = Stage(verbose=True)
+    stage.record(started(), ask("ask#1"), ev.EffectFinished(EffectId("ask#1"), {}))
+
+    assert [line.strip() for line in stage.stayed()][1:] == [
+        "draft: asks claude",
+        "draft: claude answered in 0.0s",
+    ]
 
 
 def test_a_fan_out_is_one_line_with_the_slowest_named() -> None:

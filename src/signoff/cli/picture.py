@@ -1,0 +1,130 @@
+"""The lines a live picture of a run is made of, each from plain values and a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from signoff.cli.text import one_line
+from signoff.core.effects import Kind
+from signoff.core.outcome import End, Outcome
+from signoff.runtime.amounts import count, duration, money
+from signoff.runtime.narration import Line, Weight
+from signoff.runtime.timeline import Fan, Running, Timeline, Visit, readable
+
+BAR = 12
+"""Characters of a fan-out's bar."""
+
+_MARKS = {
+    Outcome.OK: ("✓", "green"),
+    Outcome.FAIL: ("✗", "red"),
+    Outcome.SKIP: ("»", "dim"),
+    Outcome.ITERATE: ("↺", "yellow"),
+}
+_VERBS = {Kind.ASK: "asking", Kind.COMMAND: "running", Kind.WRITE: "writing", Kind.PARK: "until"}
+
+
+def running_line(running: Running, now: float) -> RenderableType:
+    """Returns who works on what, and for how long."""
+    verb = _VERBS.get(running.kind, running.kind.value)
+    text = Text(f"    {verb} ", style="dim")
+    text.append(one_line(running.label), style="cyan")
+    key = readable(running.id)
+    if key not in (running.kind.value, f"write:{running.label}"):
+        text.append(f" · {key}", style="dim")
+    if running.attempt > 1:
+        text.append(f"  attempt {running.attempt}", style="yellow")
+    return row(text, Text(duration(now - running.started_at)))
+
+
+def done_line(visit: Visit) -> RenderableType:
+    """Returns the line that stays when a step is done."""
+    mark, style = _MARKS.get(visit.outcome or Outcome.OK, ("•", ""))
+    text = Text(visit.step)
+    text.append(marks(visit), style="dim")
+    outcome = visit.outcome.value if visit.outcome else ""
+    text.append(f"  {outcome}", style=style)
+    asked = visit.effects.get(Kind.ASK.value, 0)
+    if asked:
+        text.append(f"  {count(asked, 'call')}", style="dim")
+    return row(text, Text(duration(visit.seconds), style="dim"), mark=Text(mark, style=style))
+
+
+def said_line(line: Line) -> RenderableType:
+    """Returns a line that stays because it tells of trouble, or because all was asked for."""
+    style = "yellow" if line.weight is Weight.TROUBLE else "dim"
+    return Text(f"  {one_line(line.text)}", style=style)
+
+
+def fan_line(fan: Fan, running: list[Running], now: float) -> RenderableType:
+    """Returns how far a fan-out has come, with the slowest item named."""
+    done, size = len(fan.done), fan.size
+    filled = round(BAR * done / size) if size else 0
+    text = Text(f"    {one_line(fan.name, 24)}  ", style="")
+    text.append("━" * filled, style="green")
+    text.append("━" * (BAR - filled), style="dim")
+    text.append(f"  {done}/{size}")
+    if fan.failed:
+        text.append(f"  {count(fan.failed, 'failure')}", style="red")
+    waits = sum(r.kind is Kind.WAIT for r in running)
+    if waits:
+        text.append(f"  {waits} for you", style="yellow")
+    at_work = [r for r in running if r.kind is not Kind.WAIT]
+    if not at_work:
+        return row(text, Text(""))
+    slowest = min(at_work, key=lambda r: r.started_at)
+    text.append(f"  {len(at_work)} running, slowest ", style="dim")
+    text.append(f"[{slowest.item}] {one_line(slowest.label, 30)}", style="cyan")
+    return row(text, Text(duration(now - slowest.started_at)))
+
+
+def row(left: Text, right: Text, mark: RenderableType | None = None) -> RenderableType:
+    """Returns a line with something at its right edge; the left part gives way."""
+    grid = Table.grid(expand=True, padding=0)
+    if mark is not None:
+        grid.add_column(width=2, no_wrap=True)
+    grid.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
+    grid.add_column(justify="right", no_wrap=True)
+    grid.add_row(*([mark] if mark is not None else []), cut(left), Text("  ") + right)
+    return grid
+
+
+def cut(text: Text) -> Text:
+    """Keeps a text on one line, whatever the width."""
+    text.no_wrap, text.overflow = True, "ellipsis"
+    return text
+
+
+def marks(visit: Visit) -> str:
+    """Says which time a step is visited, and which try it is, unless both are the first."""
+    found = []
+    if visit.visit > 1:
+        found.append(f"visit {visit.visit}")
+    if visit.attempts > 1:
+        found.append(f"attempt {visit.attempts}")
+    return f"  {', '.join(found)}" if found else ""
+
+
+def goal(to: str | End | None) -> str:
+    """Names where an edge leads."""
+    return "end" if to is None else (to.value if isinstance(to, End) else to)
+
+
+def spent(line: Timeline) -> Iterator[str]:
+    """Yields what was spent of what may be; `+` marks an amount some call did not report."""
+    spend, limits = line.spend, line.limits
+    if not spend.calls:
+        return
+    yield count(spend.calls, "call") + (f" of {limits.calls}" if limits.calls is not None else "")
+    if spend.known_tokens:
+        more = "+" if spend.unknown_tokens else ""
+        of = f" of {limits.tokens:,}" if limits.tokens is not None else ""
+        yield f"{spend.known_tokens:,}{more} tokens{of}"
+    of = f" of {money(limits.usd)}" if limits.usd is not None else ""
+    if spend.unknown_usd and not spend.known_usd:
+        yield f"cost unknown{of}"
+    else:
+        yield f"{money(spend.known_usd)}{'+' if spend.unknown_usd else ''}{of}"
