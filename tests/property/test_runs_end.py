@@ -4,7 +4,7 @@ from signoff.core.events import ROUNDS
 from signoff.core.fold import Stage
 from signoff.core.outcome import End, Outcome, Status
 from signoff.core.step import Edge, StepDef
-from signoff.core.transitions import Move
+from signoff.core.transitions import Lift, Move, Wait
 from signoff.core.workflow import Workflow
 from tests.property.workflows import Choose, Drive, choices, workflows
 
@@ -39,6 +39,27 @@ def test_a_run_only_reaches_states_that_make_sense(workflow: Workflow, choose: C
         stands_somewhere(drive)
         counts_within_bounds(drive)
         assert sum(drive.state.visits.values()) == moves + 1
+
+
+@settings(max_examples=500)
+@given(workflows(), choices())
+def test_a_limit_that_was_lifted_is_not_asked_about_again_at_once(
+    workflow: Workflow, choose: Choose
+) -> None:
+    """A "continue" that continues nothing would be asked for until the person gives up."""
+    drive = Drive(workflow, choose)
+    lifted: set[str] = set()
+
+    for decision in drive.steps():
+        match decision:
+            case Lift(way=way):
+                lifted.add(way)
+            case Wait(way=way):
+                assert way not in lifted
+            case Move():
+                lifted.clear()
+            case _:
+                pass
 
 
 def stands_somewhere(drive: Drive) -> None:
