@@ -67,6 +67,15 @@ class LimitsChanged(Event):
 
 
 @dataclass(slots=True)
+class AgentSwitched(Event):
+    """Somebody let another agent stand in for one, from here on."""
+
+    tag: ClassVar[str] = "agent_switched"
+    agent: str
+    to: str
+
+
+@dataclass(slots=True)
 class DefinitionAdopted(Event):
     """Somebody let the run go on with a changed definition."""
 
@@ -211,6 +220,7 @@ KINDS: dict[str, type[Event]] = {
         RunResumed,
         RunStopped,
         LimitsChanged,
+        AgentSwitched,
         DefinitionAdopted,
         StepBegun,
         StepWorked,

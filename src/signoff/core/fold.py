@@ -64,6 +64,8 @@ class RunState:
     params: dict[str, Any] = field(default_factory=dict)
     limits: Limits = field(default_factory=Limits)
     seed: str = ""
+    stand_ins: dict[str, str] = field(default_factory=dict)
+    """Which agent answers in place of another, since somebody switched them."""
     status: Status = Status.RUNNING
     reason: str = ""
     due_at: float | None = None
@@ -154,6 +156,10 @@ def _run_stopped(state: RunState, event: ev.RunStopped) -> None:
 
 def _limits_changed(state: RunState, event: ev.LimitsChanged) -> None:
     state.limits = Limits.from_json(event.limits)
+
+
+def _agent_switched(state: RunState, event: ev.AgentSwitched) -> None:
+    state.stand_ins[event.agent] = event.to
 
 
 def _definition_adopted(state: RunState, event: ev.DefinitionAdopted) -> None:
@@ -268,6 +274,7 @@ _HOW: dict[str, Callable[[RunState, Any], None]] = {
     ev.RunResumed.tag: _run_resumed,
     ev.RunStopped.tag: _run_stopped,
     ev.LimitsChanged.tag: _limits_changed,
+    ev.AgentSwitched.tag: _agent_switched,
     ev.DefinitionAdopted.tag: _definition_adopted,
     ev.StepBegun.tag: _step_begun,
     ev.StepWorked.tag: _step_worked,

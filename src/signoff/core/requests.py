@@ -133,6 +133,8 @@ class Answer:
     """Who answered; `deadline` when nobody did."""
     at: float = 0.0
     """When, in seconds since 1970."""
+    parsed: Any = None
+    """The value a response holds, when it was asked for by schema."""
 
     @property
     def approved(self) -> bool:

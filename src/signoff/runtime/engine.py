@@ -152,8 +152,12 @@ class Engine:
         *,
         limits: Limits | None = None,
         adopt: bool = False,
+        switch: Mapping[str, str] | None = None,
     ) -> RunResult:
-        """Takes a run up where it rests and drives it on; a finished one just says how it ended."""
+        """Takes a run up where it rests and drives it on; a finished one just says how it ended.
+
+        `switch` names agents that from here on are stood in for by others.
+        """
         row = self._store.row(name)
         if row.status in FINAL:
             return self._result(name, self._state(self._store.load(name)))
@@ -170,6 +174,8 @@ class Engine:
             journal.record(ev.DefinitionAdopted(workflow.digest))
         if limits is not None:
             journal.record(ev.LimitsChanged(limits.over(journal.state.limits).to_json()))
+        if switch:
+            await self._switch(journal, switch)
         journal.record(ev.RunResumed())
         return await self._drive(workflow, journal, self._live_items(name))
 
@@ -193,6 +199,15 @@ class Engine:
         """Stops every run of this process where it is; each can be resumed."""
         for runner in list(self._runners.values()):
             runner.stop(Status.INTERRUPTED, why)
+
+    async def _switch(self, journal: RunJournal, switch: Mapping[str, str]) -> None:
+        for agent, to in switch.items():
+            self._around.performers.check_agent(to)
+            journal.record(ev.AgentSwitched(agent, to))
+        # Requests made in place of the old agent are pointless now; those that are not are
+        # opened once more when their step asks again.
+        journal.withdraw_items()
+        await journal.durable()
 
     # Driving
 

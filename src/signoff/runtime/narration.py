@@ -87,6 +87,10 @@ def _limits_changed(_scene: _Scene, event: ev.LimitsChanged) -> Told:
     yield f"limits are now: {listed or 'none'}", Weight.NEWS
 
 
+def _agent_switched(_scene: _Scene, event: ev.AgentSwitched) -> Told:
+    yield f"{event.to} answers in place of {event.agent} from here on", Weight.NEWS
+
+
 def _definition_adopted(_scene: _Scene, event: ev.DefinitionAdopted) -> Told:
     yield f"goes on with the changed definition {event.definition[:12]}", Weight.NEWS
 
@@ -165,6 +169,7 @@ _WORDS: dict[str, Callable[[_Scene, Any], Told]] = {
     ev.RunResumed.tag: _run_resumed,
     ev.RunStopped.tag: _run_stopped,
     ev.LimitsChanged.tag: _limits_changed,
+    ev.AgentSwitched.tag: _agent_switched,
     ev.DefinitionAdopted.tag: _definition_adopted,
     ev.AttemptFailed.tag: _attempt_failed,
     ev.Escalated.tag: _escalated,

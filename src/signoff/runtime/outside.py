@@ -19,7 +19,7 @@ from typing import Any
 from signoff.core import events as ev
 from signoff.core.context import StepContext
 from signoff.core.digest import text_digest
-from signoff.core.effects import Effect, EffectId, Kind
+from signoff.core.effects import Effect, EffectId, Kind, Reply
 from signoff.core.spend import Limits, Usage
 from signoff.errors import (
     AgentQuota,
@@ -144,6 +144,17 @@ class Outside:
         if self._around.clock.monotonic() - began > PROMPT_COMMIT_SECONDS:
             await self._journal.durable()
         return reply_of(errand.effect.kind, reply)
+
+    def given(self, errand: Errand, reply: Reply) -> Any:
+        """Records a reply that came another way, such as from a person."""
+        self._start(errand, errand.attempt, None)
+        usage = reply.usage
+        data = reply.to_json()
+        self._journal.record(
+            ev.EffectFinished(errand.id, data, usage=usage.to_json() if usage else None)
+        )
+        self.spent(errand.effect, usage)
+        return reply_of(errand.effect.kind, data)
 
     def _start(self, errand: Errand, attempt: int, lost: Usage | None) -> None:
         effect = errand.effect

@@ -40,11 +40,15 @@ class People:
             return Answer(**record.reply)
         item = self._live.get(identity)
         if record is None:
+            self._journal.record(ev.EffectStarted(identity, Kind.WAIT, shown, form))
             deadline = self._open(identity, form, shown)
-        elif item is not None and item.state == "answered":
+        elif item is None:
+            # A wait without its request, as a switch of agents leaves behind: asked once more.
+            deadline = self._open(identity, form, shown)
+        elif item.state == "answered":
             return self._use(item)
         else:
-            deadline = item.deadline if item is not None else None
+            deadline = item.deadline
         raise WaitingForPerson("waiting for a person", deadline)
 
     def blocked(self, scopes: Iterable[str]) -> dict[str, float | None]:
@@ -69,7 +73,6 @@ class People:
         now = self._clock.now()
         seconds = form.get("deadline_seconds")
         deadline = now + seconds if isinstance(seconds, int | float) else None
-        self._journal.record(ev.EffectStarted(identity, Kind.WAIT, shown, form))
         self._journal.open_item(
             NewItem(
                 effect=identity,
@@ -91,6 +94,7 @@ class People:
             "text": given.get("text", ""),
             "by": item.answered_by or "",
             "at": item.answered_at or 0.0,
+            "parsed": given.get("parsed"),
         }
         self._journal.use_item(item.id)
         self._journal.record(ev.EffectFinished(EffectId(item.effect), reply, item=item.id))

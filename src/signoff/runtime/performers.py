@@ -45,13 +45,21 @@ class Performers:
     def check(self, effect: Effect) -> None:
         """Raises before anything is recorded when an effect can never be performed here."""
         if effect.kind is Kind.ASK:
-            self._agent(effect.payload["agent"])
+            self.check_agent(effect.payload["agent"])
         if effect.kind is Kind.WRITE and self._files is None:
             raise UsageError("this engine was given no place to write files to")
 
     def played_by(self, name: str) -> str:
         """Returns the name of the agent behind a name that may be a role."""
         return name if name in self._agents else self._roles.get(name, name)
+
+    def check_agent(self, name: str) -> None:
+        """Raises `UnknownName` when there is no such agent or role."""
+        self._agent(name)
+
+    def by_person(self, name: str) -> bool:
+        """Tells whether an agent's answers come from a person, through the inbox."""
+        return bool(getattr(self._agent(name), "by_person", False))
 
     def _agent(self, name: str) -> Agent:
         agent = self._agents.get(self.played_by(name))

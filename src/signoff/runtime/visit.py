@@ -10,19 +10,21 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Coroutine
+from dataclasses import replace
 from typing import Any
 
 from signoff.core import events as ev
 from signoff.core.context import Chance, Fan, StepContext
 from signoff.core.digest import digest
-from signoff.core.effects import Effect, EffectId, Kind
+from signoff.core.effects import Effect, EffectId, Kind, Reply
 from signoff.core.fold import EffectRecord
 from signoff.core.frozen import thaw
+from signoff.core.requests import Response
 from signoff.core.spend import Limits
 from signoff.errors import DuplicateKey, NotDeterministic, NotSerialisable, UsageError
 from signoff.runtime.doubt import Doubt
 from signoff.runtime.fanout import FanOut
-from signoff.runtime.faults import fault_from_json
+from signoff.runtime.faults import FREE, fault_from_json
 from signoff.runtime.journal import RunJournal
 from signoff.runtime.outside import Errand, Outside
 from signoff.runtime.people import People
@@ -168,12 +170,33 @@ class Visit:
             return self.people.answer(identity, effect.payload, shown)
         if self._closed:
             raise Suspension("the run is about to rest")
+        effect = self._as_switched(effect)
         self._around.performers.check(effect)
         errand = Errand(ctx, identity, effect, shown, self._limits)
+        if effect.kind is Kind.ASK and self._around.performers.by_person(effect.payload["agent"]):
+            return self._by_person(errand, record)
         if record is None:
             return await self._shielded(self._outside.perform(errand))
         doubt = Doubt(self._around.store, self._journal, self._outside, self.people)
         return await self._shielded(doubt.settle(errand, record))
+
+    def _as_switched(self, effect: Effect) -> Effect:
+        """Returns the effect for whoever stands in; what it is known by stays the same."""
+        agent = effect.payload.get("agent", "")
+        to = self._state.stand_ins.get(agent, agent)
+        return effect if to == agent else replace(effect, payload={**effect.payload, "agent": to})
+
+    def _by_person(self, errand: Errand, record: EffectRecord | None) -> Any:
+        """Puts a prompt into the inbox; the answer counts as the agent's reply."""
+        payload = errand.effect.payload
+        parts = [payload.get("system"), payload["prompt"]]
+        if payload.get("edit"):
+            parts.append(f"Work in this directory: {payload.get('workspace')}")
+        request = Response("\n\n".join(filter(None, parts)), payload.get("schema"))
+        answer = self.people.ask(EffectId(f"{errand.id}?person"), request)
+        attempt = 1 if record is None else record.attempt + 1
+        reply = Reply(answer.value, answer.parsed, FREE, agent=payload["agent"])
+        return self._outside.given(replace(errand, attempt=attempt), reply)
 
     def _shielded(self, work: Coroutine[Any, Any, Any]) -> asyncio.Future[Any]:
         """Starts an effect that goes on when its handler's branch is cancelled: it is paid for."""

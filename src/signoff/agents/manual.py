@@ -1,0 +1,26 @@
+"""A person with a chat window, as an agent.
+
+The engine puts the prompt into the inbox and lets the run wait; what is pasted back
+passes the same schema as any agent's answer, and counts as one.
+"""
+
+from __future__ import annotations
+
+from signoff.agents.base import Health
+from signoff.core.effects import AgentRequest, Reply
+from signoff.errors import AgentBadRequest
+from signoff.runtime.ports import Call
+
+
+class ManualAgent:
+    """Answers through the inbox."""
+
+    by_person = True
+
+    async def ask(self, request: AgentRequest, call: Call) -> Reply:  # noqa: ARG002  # never asked
+        """Refuses: an engine asks a person through the inbox instead."""
+        raise AgentBadRequest("a manual agent is answered through the inbox: signoff inbox")
+
+    async def health(self) -> Health:
+        """Tells that a person is always there, sooner or later."""
+        return Health(ready=True, detail="answered by a person, through the inbox")

@@ -1,0 +1,99 @@
+from typing import Any
+
+import pytest
+
+from signoff.agents.manual import ManualAgent
+from signoff.core.context import StepContext
+from signoff.core.outcome import Outcome, Status
+from signoff.errors import UnknownName
+from tests.unit.runtime.bench import Bench, one_step, only
+
+OK = Outcome.OK
+Work = tuple[Outcome, dict[str, Any]]
+
+
+async def write(ctx: StepContext) -> Work:
+    reply = await ctx.ask("writer", "Write a line.", system="Be brief.")
+    return OK, {"line": reply.text, "by": reply.agent}
+
+
+async def write_twice(ctx: StepContext) -> Work:
+    async def one(item: StepContext, topic: str) -> str:
+        return (await item.ask(topic, f"Write about {topic}.")).text
+
+    return OK, {"lines": await ctx.map(["writer", "claude"], one)}
+
+
+@pytest.fixture
+def bench() -> Bench:
+    found = Bench()
+    found._settings["agents"] = {"writer": ManualAgent(), "claude": found.agent}
+    found.engine = type(found.engine)(found.store, **found._settings)
+    return found
+
+
+async def test_a_manual_agent_is_answered_through_the_inbox(bench: Bench) -> None:
+    """Somebody with only a chat window must be able to take part in any run."""
+    workflow = one_step(write)
+
+    waiting = await bench.start(workflow)
+    bench.answer("A line.")
+    result = await bench.resume(workflow)
+
+    item = only(waiting.inbox)
+    assert (item.kind, item.prompt) == ("response", "Be brief.\n\nWrite a line.")
+    assert result.state == {"line": "A line.", "by": "writer"}
+    assert (result.spend.calls, result.spend.usd) == (1, 0.0)
+    await bench.close()
+
+
+async def test_a_manual_agent_holds_up_nobody_else(bench: Bench) -> None:
+    """A fan-out with one item for a person must not wait for that person with the others."""
+    bench.agent.on("claude", "From claude.")
+    workflow = one_step(write_twice)
+
+    await bench.start(workflow)
+    assert bench.agent.prompts == ["Write about claude."]
+    bench.answer("By hand.")
+    result = await bench.resume(workflow)
+
+    assert result.state == {"lines": ["By hand.", "From claude."]}
+    assert len(bench.agent.prompts) == 1
+    await bench.close()
+
+
+async def test_a_waiting_run_can_be_switched_to_another_agent(bench: Bench) -> None:
+    """The person is on holiday, and the run should not be."""
+    bench.agent.on("Write a line", "By machine.")
+    workflow = one_step(write)
+
+    await bench.start(workflow)
+    result = await bench.resume(workflow, switch={"writer": "claude"})
+
+    assert result.state["line"] == "By machine."
+    assert bench.store.items("run") == []
+    await bench.close()
+
+
+async def test_a_switch_keeps_requests_that_have_nothing_to_do_with_it(bench: Bench) -> None:
+    """A question asked beside the switched agent must still be there to be answered."""
+    workflow = one_step(write)
+
+    await bench.start(workflow)
+    again = await bench.resume(workflow, switch={"claude": "writer"})
+    bench.answer("A line.")
+    result = await bench.resume(workflow)
+
+    assert (again.status, len(again.inbox)) == (Status.WAITING, 1)
+    assert result.ok
+    await bench.close()
+
+
+async def test_a_switch_to_nobody_is_refused(bench: Bench) -> None:
+    """A slip of the pen would otherwise fail in the middle of the run."""
+    workflow = one_step(write)
+    await bench.start(workflow)
+
+    with pytest.raises(UnknownName, match="nobody"):
+        await bench.resume(workflow, switch={"writer": "nobody"})
+    await bench.close()
