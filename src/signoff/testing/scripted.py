@@ -2,7 +2,9 @@
 
 An answer is a text, a dict (which becomes a reply with that value, and its JSON as the
 text), a whole `Reply`, an exception to raise, a `Delayed` one of these, or a function of
-the request that returns one. A prompt nobody foresaw is refused with what was asked.
+the request that returns one. Texts and dicts are judged as a model's would be: one that is
+empty, or does not fit the schema asked for, raises `AgentBadOutput`; a `Reply` is taken as it
+is. A prompt nobody foresaw is refused with what was asked.
 """
 
 from __future__ import annotations
@@ -16,6 +18,8 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from signoff.agents.answer import Answer as Judged
+from signoff.agents.answer import judge
 from signoff.core.effects import AgentRequest, Reply
 from signoff.core.spend import Usage
 from signoff.errors import AgentBadRequest
@@ -63,7 +67,8 @@ class ScriptedAgent:
         self._usage = usage
         self._delay = delay
         self._clock = clock
-        self._under_way = 0
+        self.under_way = 0
+        """How many calls are under way now."""
 
     def on(self, match: Match, *answers: Answer) -> ScriptedAgent:
         """Answers prompts that match, each answer in its turn and the last one from then on.
@@ -91,13 +96,13 @@ class ScriptedAgent:
         self.requests.append(request)
         self.calls.append(call)
         answer = self._next(request)
-        self._under_way += 1
-        self.most_at_once = max(self.most_at_once, self._under_way)
+        self.under_way += 1
+        self.most_at_once = max(self.most_at_once, self.under_way)
         try:
             await self._pause(self._delay)
             return await self._said(answer, request)
         finally:
-            self._under_way -= 1
+            self.under_way -= 1
 
     def _next(self, request: AgentRequest) -> Answer:
         for rule in self._rules:
@@ -124,10 +129,10 @@ class ScriptedAgent:
                 case Reply():
                     return answer
                 case str():
-                    return Reply(answer, usage=self._usage)
+                    return judge(Judged(answer, usage=self._usage), request.schema)
                 case Mapping():
-                    value = dict(answer)
-                    return Reply(json.dumps(value), value, self._usage)
+                    text = json.dumps(dict(answer))
+                    return judge(Judged(text, usage=self._usage), request.schema or {})
                 case _:
                     answer = answer(request)
                     if inspect.isawaitable(answer):

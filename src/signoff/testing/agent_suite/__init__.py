@@ -9,13 +9,14 @@ makes the agent and plays the model behind it (a server, a program) the way a te
             async with MyServer() as server:
                 yield MyHarness(server)
 
-The tests are coroutines: pytest-asyncio runs them.
+The tests are coroutines: pytest-asyncio runs them. A kind without a clock or a key of its
+own derives from the parts that concern it.
 """
 
 from __future__ import annotations
 
 from signoff.testing.agent_suite.answers import AnswerPromises
-from signoff.testing.agent_suite.bounds import BoundPromises
+from signoff.testing.agent_suite.bounds import CancelPromises, ClockPromises
 from signoff.testing.agent_suite.faults import FaultPromises
 from signoff.testing.agent_suite.secrecy import SecrecyPromises
 from signoff.testing.agent_suite.texts import TextPromises
@@ -25,7 +26,8 @@ class AgentSuite(
     AnswerPromises,
     TextPromises,
     FaultPromises,
-    BoundPromises,
+    CancelPromises,
+    ClockPromises,
     SecrecyPromises,
 ):
     """All of them."""

@@ -16,14 +16,12 @@ SLACK_SECONDS = 9.0
 
 
 @pytest.mark.asyncio
-class BoundPromises(Harnessed):
-    """Time."""
+class ClockPromises(Harnessed):
+    """Time; for agents with a clock of their own."""
 
     @pytest.mark.parametrize("after", ["", "Half of an ans"], ids=["at once", "midway"])
     async def test_a_model_that_goes_silent_is_given_up(self, harness: Harness, after: str) -> None:
         """One lost connection would hold a run for ever."""
-        if not harness.keeps_time:
-            pytest.skip(f"{type(harness).__name__}: has no clock of its own; the engine's ends it")
         await acting(harness, Hangs(after))
         began = asyncio.get_running_loop().time()
 
@@ -32,6 +30,11 @@ class BoundPromises(Harnessed):
 
         assert asyncio.get_running_loop().time() - began < TIMEOUT_SECONDS + SLACK_SECONDS
         assert await settled(harness) == 0
+
+
+@pytest.mark.asyncio
+class CancelPromises(Harnessed):
+    """Being cancelled."""
 
     @pytest.mark.parametrize("after", ["", "Half of an ans"], ids=["at once", "midway"])
     async def test_a_cancelled_call_leaves_nothing_running(

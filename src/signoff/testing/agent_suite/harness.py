@@ -89,10 +89,8 @@ class Asked:
 class Harness(ABC):
     """One kind of agent, and the model behind it."""
 
-    secret: str | None = None
-    """The key the agent holds; it must show up nowhere."""
-    keeps_time: ClassVar[bool] = True
-    """Whether the agent has a clock of its own, or relies on the engine's."""
+    secret: str
+    """The key the agent holds, if any; it must show up nowhere."""
     cannot: ClassVar[frozenset[type[Behaviour]]] = frozenset()
     """Behaviours this kind of agent can never meet."""
 

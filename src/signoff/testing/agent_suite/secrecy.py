@@ -23,15 +23,13 @@ from signoff.testing.agent_suite.harness import (
 
 @pytest.mark.asyncio
 class SecrecyPromises(Harnessed):
-    """Secrets."""
+    """Secrets; for agents that hold one."""
 
     @pytest.mark.parametrize("fault", list(Fault), ids=lambda fault: fault.name.lower())
     async def test_a_refusal_does_not_repeat_the_key(
         self, harness: Harness, fault: Fault, caplog: pytest.LogCaptureFixture
     ) -> None:
         """Errors go into the journal, logs and bug reports."""
-        if harness.secret is None:
-            pytest.skip(f"{type(harness).__name__}: holds no secret")
         caplog.set_level(logging.DEBUG)
         await acting(harness, Refuses(fault))
         seen: list[str] = []
@@ -48,8 +46,6 @@ class SecrecyPromises(Harnessed):
         self, harness: Harness, caplog: pytest.LogCaptureFixture
     ) -> None:
         """Replies are stored for good, and shown."""
-        if harness.secret is None:
-            pytest.skip(f"{type(harness).__name__}: holds no secret")
         caplog.set_level(logging.DEBUG)
         await acting(harness, Says("Yes."))
         seen: list[str] = []
