@@ -1,9 +1,18 @@
 import json
+import subprocess
+import sys
 
 import pytest
 
 from tests.acceptance.conftest import Site
 from tests.acceptance.workflows import ENDS, SIGNS
+
+SCRIPT = """
+if __name__ == "__main__":
+    import signoff
+
+    signoff.run(WORKFLOW, name="one")
+"""
 
 
 @pytest.fixture
@@ -113,3 +122,19 @@ def test_without_a_terminal_nobody_is_asked(waiting: Site) -> None:
 
     assert done.returncode == 10
     assert "signoff approve 1 --digest" in done.stdout
+
+
+def test_a_run_started_by_a_python_script_is_answered_and_resumed_on_the_command_line(
+    site: Site,
+) -> None:
+    """The script has ended long before the person looks at it."""
+    site.write("signs.py", SIGNS + SCRIPT)
+
+    started = subprocess.run(
+        [sys.executable, "signs.py"], cwd=site.folder, env=site.environment, capture_output=True
+    )
+    approved = site.signoff("approve", "--resume")
+
+    assert started.returncode == 0, started.stderr
+    assert approved.returncode == 0, approved.stderr
+    assert site.json("show", "one")["target"] == "signs.py:WORKFLOW"

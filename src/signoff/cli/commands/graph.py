@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from signoff.cli.options import debug_option, json_option, output
+from signoff.cli.options import complete_target, debug_option, json_option, output
 
 _EPILOG = """\b
 Examples:
@@ -17,7 +17,7 @@ Examples:
 
 
 @click.command(epilog=_EPILOG)
-@click.argument("target")
+@click.argument("target", shell_complete=complete_target)
 @click.option(
     "--format", "form", type=click.Choice(["text", "mermaid"]), default="text", show_default=True
 )

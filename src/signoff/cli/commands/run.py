@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from signoff.cli.options import (
+    complete_target,
     debug_option,
     json_option,
     limit_settings,
@@ -34,7 +35,7 @@ that answers. `run` always starts a new run: to go on with one, use `signoff res
 
 
 @click.command(epilog=_EPILOG)
-@click.argument("target")
+@click.argument("target", shell_complete=complete_target)
 @click.option(
     "-i", "--input", "inputs", multiple=True, metavar="KEY=VALUE",
     help="A parameter of the workflow. Repeat for several.",

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from signoff.cli import exits
-from signoff.cli.options import debug_option, json_option, output
+from signoff.cli.options import complete_target, debug_option, json_option, output
 
 _EPILOG = """\b
 Examples:
@@ -19,7 +19,7 @@ Examples:
 
 
 @click.command(epilog=_EPILOG)
-@click.argument("targets", nargs=-1, metavar="[TARGET]...")
+@click.argument("targets", nargs=-1, metavar="[TARGET]...", shell_complete=complete_target)
 @json_option
 @debug_option
 def command(targets: tuple[str, ...], as_json: bool) -> int:
