@@ -11,7 +11,7 @@ import asyncio
 import time
 from collections.abc import Sequence
 
-from signoff.errors import SignoffError, StoreBusy, WriteFailed
+from signoff.errors import EngineError, SignoffError, StoreBusy, WriteFailed
 from signoff.runtime.journal import RunJournal
 from signoff.runtime.ports import Commit, Store, Verdict
 
@@ -32,7 +32,7 @@ class GroupWriter:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._dirty: dict[RunJournal, None] = {}
-        self._waiter: asyncio.Future[None] | None = None
+        self._waiters: list[asyncio.Future[None]] = []
         self._scheduled = False
         self._turns = 0
         self._threaded = 0
@@ -47,19 +47,23 @@ class GroupWriter:
             asyncio.get_running_loop().call_soon(self._turn)
 
     def settled(self) -> asyncio.Future[None]:
-        """Returns a future that is done after the next commit."""
-        if self._waiter is None:
-            self._waiter = asyncio.get_running_loop().create_future()
-        return self._waiter
+        """Returns a future that is done after the next commit.
+
+        Everybody gets one of their own: awaiting a shared one, whoever is cancelled would
+        cancel it for all the others.
+        """
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiters.append(waiter)
+        return waiter
 
     async def close(self) -> None:
         """Waits for a commit under way."""
         while self._thread is not None or self._dirty:
-            await asyncio.shield(self.settled())
+            await self.settled()
 
     def _turn(self) -> None:
         self._turns += 1
-        if self._waiter is None and self._turns <= LAZY_TURNS:
+        if not self._waiters and self._turns <= LAZY_TURNS:
             asyncio.get_running_loop().call_soon(self._turn)
             return
         self._scheduled = False
@@ -68,20 +72,21 @@ class GroupWriter:
     def _commit(self) -> None:
         batch = list(self._dirty)
         self._dirty.clear()
-        commits = [journal.take_commit() for journal in batch]
-        if self._threaded > 0:
-            self._threaded -= 1
-            self._start_thread(batch, commits)
-            return
-        began = time.perf_counter()
+        commits: list[Commit] = []
         try:
+            commits.extend(journal.take_commit() for journal in batch)
+            if self._threaded > 0:
+                self._threaded -= 1
+                self._start_thread(batch, commits)
+                return
+            began = time.perf_counter()
             verdicts = self._store.commit(commits, wait=False)
         except StoreBusy:
             self._threaded = THREADED_COMMITS
             self._start_thread(batch, commits)
             return
-        except SignoffError as error:
-            self._settle(batch, error)
+        except Exception as error:  # noqa: BLE001  # without a verdict every run would wait for ever
+            self._settle(batch, _reported(error))
             return
         if time.perf_counter() - began > SLOW_SECONDS:
             self._threaded = THREADED_COMMITS
@@ -94,8 +99,8 @@ class GroupWriter:
         outcome: Sequence[Verdict] | SignoffError
         try:
             outcome = await asyncio.to_thread(self._store.commit, commits)
-        except SignoffError as error:
-            outcome = error
+        except Exception as error:  # noqa: BLE001  # without a verdict every run would wait for ever
+            outcome = _reported(error)
         self._thread = None
         self._settle(batch, outcome)
         if self._dirty and not self._scheduled:
@@ -112,6 +117,16 @@ class GroupWriter:
         else:
             for journal, verdict in zip(batch, outcome, strict=True):
                 journal.settle(verdict)
-        waiter, self._waiter = self._waiter, None
-        if waiter is not None and not waiter.done():
-            waiter.set_result(None)
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+
+
+def _reported(error: Exception) -> SignoffError:
+    """Returns an error as the runs are told of it; one that is not ours is a bug in the store."""
+    if isinstance(error, SignoffError):
+        return error
+    bug = EngineError(f"the store failed unforeseen with {type(error).__name__}: {error}")
+    bug.__cause__ = error
+    return bug

@@ -1,0 +1,234 @@
+import asyncio
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from signoff.core.context import StepContext
+from signoff.core.outcome import Outcome, Status
+from signoff.errors import EngineError, StoreBusy, WriteFailed
+from signoff.runtime.ports import Commit, Store, Verdict
+from signoff.runtime.writer import SLOW_SECONDS, THREADED_COMMITS
+from signoff.store.memory import MemoryStore
+from signoff.testing import WrappedStore
+from tests.unit.runtime.bench import Bench, CountingStore, chain, one_step
+
+OK = Outcome.OK
+Work = tuple[Outcome, dict[str, Any]]
+
+
+def plain(ctx: StepContext) -> Work:
+    return OK, {ctx.step_id: "done"}
+
+
+class ThreadWatch(WrappedStore):
+    """Notes on which thread each commit is made."""
+
+    def __init__(self, inner: Store | None = None) -> None:
+        super().__init__(inner or MemoryStore())
+        self.on_loop: list[bool] = []
+
+    def commit(self, commits: Sequence[Commit], *, wait: bool = True) -> list[Verdict]:
+        self.on_loop.append(threading.current_thread() is threading.main_thread())
+        self.during()
+        return super().commit(commits, wait=wait)
+
+    def during(self) -> None:
+        """Does nothing."""
+
+
+class SlowOnce(ThreadWatch):
+    """Takes long over its third commit."""
+
+    def during(self) -> None:
+        if len(self.on_loop) == 3:
+            time.sleep(SLOW_SECONDS * 1.5)
+
+
+class BusyOnce(ThreadWatch):
+    """Is locked by somebody else when the third commit is made without waiting."""
+
+    def commit(self, commits: Sequence[Commit], *, wait: bool = True) -> list[Verdict]:
+        if len(self.on_loop) == 2 and not wait:
+            raise StoreBusy
+        return super().commit(commits, wait=wait)
+
+
+async def test_what_several_runs_do_in_one_turn_is_one_transaction() -> None:
+    """Five hundred runs side by side would otherwise queue for the disk."""
+    store = CountingStore()
+    bench = Bench(store=store)
+    workflow = chain(plain, plain)
+
+    await asyncio.gather(*(bench.engine.start(workflow, name=f"run{n}") for n in range(50)))
+
+    assert max(store.batches) == 50
+    assert store.commits < 20
+    await bench.close()
+
+
+async def test_on_a_quick_disk_commits_are_made_without_a_thread() -> None:
+    """A hand-over to a thread and back costs more than the commit."""
+    bench = Bench(store=(store := ThreadWatch()))
+
+    await bench.start(chain(*[plain] * 5))
+
+    assert all(store.on_loop)
+    await bench.close()
+
+
+async def test_a_slow_disk_makes_a_thread_take_over_and_a_quick_one_gives_back() -> None:
+    """While the disk is slow the loop must go on serving everybody else."""
+    bench = Bench(store=(store := SlowOnce()))
+
+    result = await bench.start(chain(*[plain] * (THREADED_COMMITS + 10)))
+
+    assert result.ok
+    assert store.on_loop[:3] == [True] * 3
+    assert store.on_loop[3 : 3 + THREADED_COMMITS] == [False] * THREADED_COMMITS
+    assert store.on_loop[3 + THREADED_COMMITS :].count(True) > 3
+    await bench.close()
+
+
+async def test_a_locked_database_is_waited_for_in_a_thread() -> None:
+    """Another process writes for a second; this one's loop must not stand still."""
+    bench = Bench(store=(store := BusyOnce()))
+
+    result = await bench.start(chain(*[plain] * 5))
+
+    assert result.ok
+    assert store.on_loop[:3] == [True, True, False]
+    await bench.close()
+
+
+async def test_while_a_thread_commits_the_loop_goes_on() -> None:
+    """A run whose commit takes a second does not stop the others for a second."""
+    bench = Bench(store=SlowWhileWatched())
+    store = bench.store
+    assert isinstance(store, SlowWhileWatched)
+    turns = 0
+
+    async def tick() -> None:
+        nonlocal turns
+        while not store.let_go.is_set():
+            await asyncio.sleep(0)
+            turns += 1
+            if store.in_thread.is_set() and turns > 100:
+                store.let_go.set()
+
+    async with asyncio.timeout(10):
+        result, _ = await asyncio.gather(bench.start(chain(*[plain] * 5)), tick())
+
+    assert result.ok
+    assert turns > 100
+    await bench.close()
+
+
+class SlowWhileWatched(ThreadWatch):
+    """Is slow once, and its first commit in the thread waits to be let go."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.in_thread = threading.Event()
+        self.let_go = threading.Event()
+
+    def during(self) -> None:
+        if len(self.on_loop) == 1:
+            time.sleep(SLOW_SECONDS * 1.5)
+        if not self.on_loop[-1]:
+            self.in_thread.set()
+            self.let_go.wait(5)
+
+
+async def test_stopping_one_run_leaves_the_others_that_wait_for_the_same_commit_alone() -> None:
+    """They share a transaction; a Ctrl-C meant for one must not hit them."""
+    bench = Bench(store=(store := SlowWhileWatched()))
+    workflow = chain(*[plain] * 3)
+    one = asyncio.create_task(bench.engine.start(workflow, name="one"))
+    two = asyncio.create_task(bench.engine.start(workflow, name="two"))
+    await asyncio.to_thread(store.in_thread.wait, 5)
+
+    one.cancel()
+    await asyncio.sleep(0.01)
+    store.let_go.set()
+    ended = await asyncio.gather(one, two, return_exceptions=True)
+
+    assert isinstance(ended[0], asyncio.CancelledError)
+    assert getattr(ended[1], "ok", False), ended[1]
+    assert bench.store.row("one").status is Status.INTERRUPTED
+    await bench.close()
+
+
+class Broken(ThreadWatch):
+    """Has a bug."""
+
+    def __init__(self, error: Exception, *, threaded: bool) -> None:
+        super().__init__()
+        self._error = error
+        self._threaded = threaded
+
+    def during(self) -> None:
+        if self._threaded and len(self.on_loop) == 2:
+            time.sleep(SLOW_SECONDS * 1.5)
+        if len(self.on_loop) == 3:
+            raise self._error
+
+
+@pytest.mark.parametrize("threaded", [False, True])
+async def test_a_bug_in_a_store_stops_the_run_instead_of_hanging_it(threaded: bool) -> None:
+    """A run that waits for a verdict that never comes waits for ever."""
+    bench = Bench(store=Broken(KeyError("oops"), threaded=threaded))
+
+    async with asyncio.timeout(5):
+        with pytest.raises(EngineError, match="oops"):
+            await bench.start(chain(*[plain] * 5))
+        await bench.close()
+
+
+@pytest.mark.parametrize("threaded", [False, True])
+async def test_a_disk_that_fails_is_reported_to_every_run_of_the_transaction(
+    threaded: bool,
+) -> None:
+    """None of them may go on as if its work were safe."""
+    bench = Bench(store=Broken(WriteFailed("disk full"), threaded=threaded))
+    workflow = chain(*[plain] * 5)
+
+    ended = await asyncio.gather(
+        *(bench.engine.start(workflow, name=f"run{n}") for n in range(3)), return_exceptions=True
+    )
+
+    assert [type(e) for e in ended] == [WriteFailed] * 3
+    await bench.close()
+
+
+class Forgetful(ThreadWatch):
+    """Answers for fewer commits than it was given."""
+
+    def commit(self, commits: Sequence[Commit], *, wait: bool = True) -> list[Verdict]:
+        return super().commit(commits, wait=wait)[1:]
+
+
+async def test_a_store_that_does_not_answer_is_not_believed() -> None:
+    """No verdict is no yes."""
+    bench = Bench(store=Forgetful())
+
+    with pytest.raises(WriteFailed):
+        await bench.start(one_step(plain))
+    await bench.close()
+
+
+async def test_closing_waits_for_a_commit_under_way() -> None:
+    """A program that ends must not cut its last write off."""
+    bench = Bench(store=(store := SlowWhileWatched()))
+    run = asyncio.create_task(bench.start(chain(plain, plain)))
+    await asyncio.to_thread(store.in_thread.wait, 5)
+
+    closing = asyncio.create_task(bench.close())
+    await asyncio.sleep(0.01)
+    assert not closing.done()
+    store.let_go.set()
+
+    await run
+    await closing
