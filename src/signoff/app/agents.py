@@ -57,11 +57,22 @@ class _Later:
         self._make = make
         self._agent: Agent | None = None
 
+    @property
+    def by_person(self) -> bool:
+        """Whether its answers come through the inbox; one that cannot be made says so later."""
+        try:
+            return bool(getattr(self._made(), "by_person", False))
+        except AgentBadRequest:
+            return False
+
     async def ask(self, request: AgentRequest, call: Call) -> Reply:
+        return await self._made().ask(request, call)
+
+    def _made(self) -> Agent:
         if self._agent is None:
             try:
                 self._agent = self._make()
             except ConfigError as error:
                 # The run fails here with this reason, and goes on here once it is mended.
                 raise AgentBadRequest(str(error)) from error
-        return await self._agent.ask(request, call)
+        return self._agent

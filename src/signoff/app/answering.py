@@ -18,7 +18,7 @@ from signoff.core.codec import decode
 from signoff.core.digest import SHORT
 from signoff.core.events import EffectFinished
 from signoff.core.requests import check_answer
-from signoff.errors import InvalidAnswer, StaleApproval, UnsafePath, UsageError
+from signoff.errors import AgentBadOutput, InvalidAnswer, StaleApproval, UnsafePath, UsageError
 from signoff.runtime.ports import InboxItem
 from signoff.store.rundir.disk import read_plain
 from signoff.store.rundir.files import as_written, file_of
@@ -49,9 +49,9 @@ def record_answer(project: Project, number: int, given: Given) -> InboxItem:
     value = check_answer(form, given.value, given.text)
     if value is True:
         _check_file(project, item, form)
-    answer = json.dumps({"value": value, "text": given.text})
+    stored = {"value": value, "text": given.text, **_parsed(form, value)}
     by = given.by or current_user()
-    return project.store.answer(number, answer, by, project.clock.now(), item.digest)
+    return project.store.answer(number, json.dumps(stored), by, project.clock.now(), item.digest)
 
 
 def approve(project: Project, number: int, given: Given) -> InboxItem:
@@ -119,6 +119,18 @@ def _option(form: dict[str, Any], verb: str, number: int) -> str:
     raise InvalidAnswer(
         f"request #{number} offers no {verb!r}; choose: signoff answer {number} {'|'.join(labels)}"
     )
+
+
+def _parsed(form: dict[str, Any], value: Any) -> dict[str, Any]:
+    """Returns the value a response holds; one that does not fit its schema is refused."""
+    if not form.get("schema"):
+        return {}
+    from signoff.agents.structured import parse_answer
+
+    try:
+        return {"parsed": parse_answer(value, form["schema"])}
+    except AgentBadOutput as error:
+        raise InvalidAnswer(str(error)) from error
 
 
 def _check_open(item: InboxItem) -> None:

@@ -53,6 +53,25 @@ async def test_an_agent_that_cannot_be_made_fails_when_it_is_asked(
         await agents["mine"].ask(AgentRequest("hello"), CALL)
 
 
+class Person:
+    by_person = True
+
+    async def ask(self, request: AgentRequest, call: Call) -> Reply:
+        raise AssertionError("a person is asked through the inbox")
+
+
+def test_an_agent_that_is_a_person_can_be_recognised() -> None:
+    """The engine puts its prompts into the inbox instead of calling it."""
+    made = {
+        kind: build_agents(settings(f"{__name__}:{kind}"))["mine"]
+        for kind in ("Person", "Echo", "Nobody")
+    }
+
+    people = {kind for kind, agent in made.items() if getattr(agent, "by_person", False)}
+
+    assert people == {"Person"}
+
+
 def test_limits_are_passed_on_only_where_there_are_any() -> None:
     """Each limited agent pays for its waiting line."""
     limits = agent_limits(

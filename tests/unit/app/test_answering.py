@@ -11,6 +11,7 @@ from signoff import (
     Option,
     Outcome,
     Question,
+    Response,
     StepContext,
     StepDef,
     Workflow,
@@ -217,6 +218,18 @@ async def test_an_approval_is_not_given_by_a_word(project: Project) -> None:
 
     with pytest.raises(InvalidAnswer, match="approve"):
         record_answer(project, item.id, Given("yes"))
+
+
+async def test_a_response_asked_for_by_schema_has_to_fit_it(project: Project) -> None:
+    """What a person pastes back passes the same gate as what an agent says."""
+    schema = {"type": "object", "required": ["score"], "properties": {"score": {"type": "integer"}}}
+    (item,) = await waiting_for(project, Response("Judge this", schema))
+
+    with pytest.raises(InvalidAnswer, match="score"):
+        record_answer(project, item.id, Given('{"score": "high"}'))
+    done = record_answer(project, item.id, Given('```json\n{"score": 7}\n```'))
+
+    assert stored(done)["parsed"] == {"score": 7}
 
 
 async def test_a_request_is_found_by_number_by_run_or_as_the_only_one(project: Project) -> None:
