@@ -13,10 +13,7 @@ from signoff.errors import (
 )
 from signoff.runtime.ports import Agent
 from signoff.testing import Delayed, ScriptedAgent
-from signoff.testing.agent_suite.answers import AnswerPromises
-from signoff.testing.agent_suite.bounds import CancelPromises
-from signoff.testing.agent_suite.faults import FaultPromises
-from signoff.testing.agent_suite.harness import (
+from signoff.testing.agent_harness import (
     Asked,
     Behaviour,
     BreaksOff,
@@ -28,6 +25,9 @@ from signoff.testing.agent_suite.harness import (
     Refuses,
     Says,
 )
+from signoff.testing.agent_suite.answers import AnswerPromises
+from signoff.testing.agent_suite.bounds import CancelPromises
+from signoff.testing.agent_suite.faults import FaultPromises
 from signoff.testing.agent_suite.texts import TextPromises
 from signoff.testing.scripted import Answer
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from signoff.testing.agent_suite.harness import Asked, CutOff, Fault, Refuses, Says
+from signoff.testing.agent_harness import Asked, CutOff, Fault, Refuses, Says
 from tests.stubs.model_server import Heard, ModelServer, Refusal, pieces_of
 
 MODELS = ["stub-large", "stub-small"]
@@ -43,7 +43,7 @@ class AnthropicServer(ModelServer):
         return 200, {"data": models, "has_more": False, **ends}
 
     def refusal(self, heard: Heard, refuses: Refuses) -> Refusal:
-        key = heard.headers.get("x-api-key", "")
+        key = heard.headers.get("x-api-key") or heard.headers.get("authorization", "")
         auth = (401, "authentication_error", f"invalid x-api-key: {key}")
         status, kind, message = REFUSALS.get(refuses.fault, auth)
         after = {} if refuses.seconds is None else {"retry-after": str(refuses.seconds)}

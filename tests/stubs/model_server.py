@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Self
 
-from signoff.testing.agent_suite.harness import (
+from signoff.testing.agent_harness import (
     Asked,
     Behaviour,
     BreaksOff,
@@ -58,6 +58,10 @@ class ModelServer(ABC):
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self.port = 0
+        self.verbatim: list[str] | None = None
+        """What to stream to everybody, whatever they ask."""
+        self.redirect: str | None = None
+        """Where to send everybody instead of answering."""
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -140,6 +144,12 @@ class ModelServer(ABC):
         if not self.is_question(heard):
             _send_json(writer, *self.about(heard))
             return
+        if self.redirect is not None:
+            _send_json(writer, 307, {}, {"location": self.redirect})
+            return
+        if self.verbatim is not None:
+            await _send_stream(writer, self.content_type, self.verbatim)
+            return
         behaviour = self._behaviours.popleft() if len(self._behaviours) > 1 else self._behaviours[0]
         match behaviour:
             case Refuses():
@@ -155,11 +165,7 @@ class ModelServer(ABC):
                 await writer.drain()
                 writer.transport.abort()
             case Says() | CutOff() if heard.body.get("stream"):
-                _send_head(writer, self.content_type)
-                for piece in self.stream(heard, behaviour):
-                    _send_chunk(writer, piece)
-                    await writer.drain()
-                _send_chunk(writer, "")
+                await _send_stream(writer, self.content_type, self.stream(heard, behaviour))
             case Says() | CutOff():
                 _send_json(writer, 200, self.whole(heard, behaviour))
 
@@ -195,6 +201,16 @@ def _send_json(
     lines = {"content-type": "application/json", "content-length": str(len(raw)), **(headers or {})}
     _send_lines(writer, status, lines)
     writer.write(raw)
+
+
+async def _send_stream(
+    writer: asyncio.StreamWriter, content_type: str, pieces: Iterable[str]
+) -> None:
+    _send_head(writer, content_type)
+    for piece in pieces:
+        _send_chunk(writer, piece)
+        await writer.drain()
+    _send_chunk(writer, "")
 
 
 def _send_head(writer: asyncio.StreamWriter, content_type: str) -> None:

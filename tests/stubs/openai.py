@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from signoff.testing.agent_suite.harness import Asked, CutOff, Fault, Refuses, Says
+from signoff.testing.agent_harness import Asked, CutOff, Fault, Refuses, Says
 from tests.stubs.model_server import Heard, ModelServer, Refusal, pieces_of
 
 MODELS = ["stub-large", "stub-small"]

@@ -112,7 +112,7 @@ class AnthropicModel(HttpModel):
         inner = body.get("error")
         inner = inner if isinstance(inner, dict) else {}
         status = error.status_code
-        if status < 400:
+        if status < 300:
             status = _STATUS_OF.get(str(inner.get("type")), 500)
         parts = [str(inner[key]) for key in ("type", "message") if inner.get(key)]
         said = without_secrets(": ".join(parts) or str(error.body or error), server.key)
@@ -184,7 +184,8 @@ class _Said:
 def _client(server: Server) -> AsyncAnthropic:
     import anthropic
 
-    own = frozenset({"x-api-key", "anthropic-version", "anthropic-beta"})
+    # Releases differ in which of the two headers carries the key.
+    own = frozenset({"authorization", "x-api-key", "anthropic-version", "anthropic-beta"})
     return anthropic.AsyncAnthropic(
         api_key=server.key or "none",
         base_url=server.address,
@@ -195,7 +196,7 @@ def _client(server: Server) -> AsyncAnthropic:
             timeout=anthropic.Timeout(server.timeout, connect=server.connect_timeout, pool=None),
             # A redirect could take the prompt, and the key, to somebody else.
             follow_redirects=False,
-            trust_env=not server.is_here,
+            **server.way,
             event_hooks={"request": [server.guard(own)]},
         ),
     )

@@ -54,13 +54,14 @@ class Server:
     connect_timeout: float
 
     @property
-    def is_here(self) -> bool:
-        """Whether it runs on this machine, where no proxy is asked."""
+    def way(self) -> dict[str, Any]:
+        """How the HTTP library gets there: past the proxies, when it runs on this machine."""
         host = urlsplit(self.address).hostname or ""
-        try:
-            return ipaddress.ip_address(host).is_loopback
-        except ValueError:
-            return host == "localhost"
+        if not _is_here(host):
+            return {}
+        place = f"[{host}]" if ":" in host else host
+        # Some clients ask the environment themselves; a mount is stronger than what they find.
+        return {"trust_env": False, "mounts": {f"all://{place}": None}}
 
     def guard(self, own: frozenset[str]) -> Callable[[Any], Awaitable[None]]:
         """Returns a hook that keeps what clients read in the environment from other addresses.
@@ -224,7 +225,7 @@ class HttpModel(ABC):
             raise self._meaning(server, error) from None
 
     async def _load(self) -> None:
-        missing = [name for name in self.heavy if name not in sys.modules]
+        missing = [name for name in self.heavy if sys.modules.get(name) is None]
         if missing:
             with installed(self.kind):
                 await asyncio.to_thread(lambda: [import_module(name) for name in missing])
@@ -275,6 +276,13 @@ def checked_address(text: str) -> str:
             "and name it with key_env"
         )
     return text.rstrip("/")
+
+
+def _is_here(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def positive(name: str, seconds: float) -> float:

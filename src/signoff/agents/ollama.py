@@ -234,6 +234,6 @@ def _client(server: Server) -> AsyncClient:
         headers=headers,
         timeout=httpx.Timeout(server.timeout, connect=server.connect_timeout, pool=None),
         follow_redirects=False,
-        trust_env=not server.is_here,
+        **server.way,
         event_hooks={"request": [server.guard(frozenset({"authorization"}))]},
     )

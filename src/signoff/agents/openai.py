@@ -172,7 +172,7 @@ def _client(server: Server) -> AsyncOpenAI:
             timeout=openai.Timeout(server.timeout, connect=server.connect_timeout, pool=None),
             # A redirect could take the prompt to somebody else.
             follow_redirects=False,
-            trust_env=not server.is_here,
+            **server.way,
             event_hooks={"request": [server.guard(frozenset({"authorization"}))]},
         ),
     )

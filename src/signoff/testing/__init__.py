@@ -8,6 +8,7 @@ Names are loaded when they are first used; only the suites need pytest.
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -63,4 +64,6 @@ def _explain_failures(suite: str) -> None:
     """Lets pytest show the values in a suite's assertions, as it does in test files."""
     import pytest
 
-    pytest.register_assert_rewrite(f"{__name__}.{suite}")
+    # Too late, and a warning, for somebody who imported a part of it first.
+    if f"{__name__}.{suite}" not in sys.modules:
+        pytest.register_assert_rewrite(f"{__name__}.{suite}")

@@ -1,7 +1,8 @@
 """The promises every kind of agent keeps, as tests any author of an agent can run.
 
 Derive a class from `AgentSuite` in a test module and give it one fixture: a harness that
-makes the agent and plays the model behind it (a server, a program) the way a test wants:
+makes the agent and plays the model behind it (a server, a program) the way a test wants
+(see `signoff.testing.agent_harness`):
 
     class TestMyAgent(AgentSuite):
         @pytest.fixture

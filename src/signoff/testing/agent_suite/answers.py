@@ -9,7 +9,7 @@ import pytest
 
 from signoff.errors import AgentBadOutput
 from signoff.runtime.faults import usage_of
-from signoff.testing.agent_suite.harness import CutOff, Harness, Harnessed, Says, acting, ask
+from signoff.testing.agent_harness import CutOff, Harness, Harnessed, Says, acting, ask
 
 SCHEMA = {
     "type": "object",

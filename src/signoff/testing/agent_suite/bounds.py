@@ -8,7 +8,7 @@ from contextlib import suppress
 import pytest
 
 from signoff.errors import AgentTimeout
-from signoff.testing.agent_suite.harness import Hangs, Harness, Harnessed, acting, ask
+from signoff.testing.agent_harness import Hangs, Harness, Harnessed, acting, ask
 
 TIMEOUT_SECONDS = 1.0
 SLACK_SECONDS = 9.0

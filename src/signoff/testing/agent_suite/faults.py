@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from signoff.errors import AgentAuth, AgentBadRequest, AgentError, AgentQuota, AgentTransient
-from signoff.testing.agent_suite.harness import (
+from signoff.testing.agent_harness import (
     Behaviour,
     BreaksOff,
     Fault,

@@ -10,7 +10,7 @@ import pytest
 
 from signoff.core.effects import AgentRequest
 from signoff.errors import AgentError
-from signoff.testing.agent_suite.harness import (
+from signoff.testing.agent_harness import (
     Fault,
     Harness,
     Harnessed,

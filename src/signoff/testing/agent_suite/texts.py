@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from signoff.testing.agent_suite.harness import Harness, Harnessed, Says, acting, ask
+from signoff.testing.agent_harness import Harness, Harnessed, Says, acting, ask
 
 FOREIGN = {
     "astral": "emoji \U0001f9d1\u200d\U0001f680 and \U0001d54f",

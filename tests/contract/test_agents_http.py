@@ -1,0 +1,287 @@
+"""What models over HTTP promise beyond the suite: whose address sees what."""
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from signoff.agents.anthropic import AnthropicModel
+from signoff.agents.http import HttpModel
+from signoff.agents.ollama import OllamaModel
+from signoff.agents.openai import OpenAIModel
+from signoff.core.effects import AgentRequest
+from signoff.errors import AgentAuth, AgentBadRequest, AgentTransient
+from signoff.testing.agent_harness import Fault, Gone, Refuses, Says, ask, call_for
+from tests.contract.http_harness import KEY, KEY_ENV, HttpHarness
+from tests.stubs.anthropic import AnthropicServer
+from tests.stubs.model_server import ModelServer
+from tests.stubs.ollama import OllamaServer
+from tests.stubs.openai import OpenAIServer
+
+AMBIENT = {
+    "OPENAI_API_KEY": "ambient-openai",
+    "OPENAI_ADMIN_KEY": "ambient-admin",
+    "OPENAI_ORG_ID": "ambient-organisation",
+    "OPENAI_PROJECT_ID": "ambient-project",
+    "OPENAI_CUSTOM_HEADERS": "Authorization: Bearer ambient-header\nX-Company: ambient-company",
+    "ANTHROPIC_API_KEY": "ambient-anthropic",
+    "ANTHROPIC_AUTH_TOKEN": "ambient-token",
+    "ANTHROPIC_CUSTOM_HEADERS": "X-Company: ambient-company",
+    "OLLAMA_API_KEY": "ambient-ollama",
+}
+
+
+@dataclass(frozen=True)
+class HttpKind:
+    model: Callable[..., HttpModel]
+    server: Callable[[], ModelServer]
+    path: str = ""
+
+
+KINDS = {
+    "openai": HttpKind(OpenAIModel, OpenAIServer, "/v1"),
+    "anthropic": HttpKind(AnthropicModel, AnthropicServer),
+    "ollama": HttpKind(OllamaModel, OllamaServer),
+}
+
+
+@pytest.fixture(params=KINDS)
+def name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def kind(name: str) -> HttpKind:
+    return KINDS[name]
+
+
+@asynccontextmanager
+async def serving(kind: HttpKind) -> AsyncIterator[HttpHarness]:
+    async with kind.server() as server:
+        yield HttpHarness(server, kind.model, kind.path)
+
+
+@pytest.fixture
+async def harness(kind: HttpKind, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[HttpHarness]:
+    monkeypatch.setenv(KEY_ENV, KEY)
+    async with serving(kind) as harness:
+        await harness.act(Says("Yes."))
+        yield harness
+
+
+async def test_another_address_never_sees_what_the_environment_holds_for_the_vendor(
+    harness: HttpHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever tries a server of unknown hands must not give it the company's key."""
+    for variable, value in AMBIENT.items():
+        monkeypatch.setenv(variable, value)
+
+    await ask(harness.made(key_env=None))
+
+    (heard,) = (each for each in harness.server.heard if harness.server.is_question(each))
+    assert "ambient" not in json.dumps([dict(heard.headers), heard.body])
+    assert not {"authorization", "x-api-key"} & set(heard.headers)
+
+
+async def test_the_key_the_settings_name_is_sent(harness: HttpHarness) -> None:
+    """A gateway with a key of its own answers nobody else."""
+    await ask(harness.agent())
+
+    heard = harness.server.heard[-1].headers
+    assert KEY in (heard.get("x-api-key") or heard["authorization"])
+
+
+async def test_a_key_that_is_not_there_is_said_before_anything_is_sent(
+    harness: HttpHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The message names the variable to set."""
+    monkeypatch.delenv(KEY_ENV)
+
+    with pytest.raises(AgentAuth, match=KEY_ENV):
+        await ask(harness.agent())
+
+    assert harness.server.heard == []
+
+
+async def test_a_key_that_cannot_be_one_is_not_repeated(
+    harness: HttpHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A password manager's whole note pasted into the variable must not land in a log."""
+    monkeypatch.setenv(KEY_ENV, "my ключ hunter2")
+
+    with pytest.raises(AgentAuth) as raised:
+        await ask(harness.agent())
+
+    assert "hunter2" not in str(raised.value)
+
+
+async def test_what_streams_in_is_shown_as_it_comes(harness: HttpHarness) -> None:
+    """Whoever watches a slow model sees that it is alive."""
+    await harness.act(Says("A longer answer in several pieces."))
+    seen: list[str] = []
+
+    await harness.agent().ask(AgentRequest("Go on."), call_for(seen))
+
+    assert len(seen) > 2
+    assert "".join(seen) == "A longer answer in several pieces."
+
+
+async def test_a_repeated_attempt_can_be_recognised(name: str, harness: HttpHarness) -> None:
+    """A provider that knows the key of an effect does not answer, and bill, it twice."""
+    await ask(harness.agent())
+
+    heard = harness.server.heard[-1].headers
+    expected = None if name == "ollama" else "key-of-the-effect"
+    assert heard.get("idempotency-key") == expected
+
+
+async def test_a_redirect_is_not_followed(harness: HttpHarness, kind: HttpKind) -> None:
+    """It could take prompt and key to somebody else."""
+    async with serving(kind) as other:
+        await other.act(Says("Caught."))
+        harness.server.redirect = f"{other.server.url}/anywhere"
+
+        with pytest.raises(AgentBadRequest):
+            await ask(harness.agent())
+
+        assert other.server.heard == []
+
+
+async def test_a_server_on_this_machine_is_asked_without_the_proxy(
+    harness: HttpHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Company machines have one set, and it knows nothing of somebody's laptop."""
+    for variable in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(variable, "http://127.0.0.1:9")
+    for variable in ("NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(variable, raising=False)
+
+    reply = await ask(harness.agent(connect_timeout=3))
+
+    assert reply.text == "Yes."
+
+
+async def test_files_are_not_edited(harness: HttpHarness) -> None:
+    """An answer that claims to have changed a file would be believed."""
+    with pytest.raises(AgentBadRequest, match="cannot edit"):
+        await ask(harness.agent(), edit=True, workspace=".")
+
+
+async def test_a_missing_model_is_named_as_such(harness: HttpHarness) -> None:
+    """The message names the setting; a server's own words would not."""
+    with pytest.raises(AgentBadRequest, match="model:"):
+        await ask(harness.agent(model=None))
+
+
+async def test_options_reach_the_model_and_the_request_has_the_last_word(
+    harness: HttpHarness,
+) -> None:
+    """Temperature and the like are the author's business."""
+    agent = harness.agent(options={"temperature": 0.1, "seed": 7})
+
+    await ask(agent, options={"temperature": 0.9})
+
+    body = harness.server.heard[-1].body
+    sent = body.get("options", body)
+    assert (sent["temperature"], sent["seed"]) == (0.9, 7)
+
+
+async def test_an_option_cannot_replace_the_question(harness: HttpHarness) -> None:
+    """The journal would hold another question than the one that was answered."""
+    with pytest.raises(AgentBadRequest, match="messages"):
+        await ask(harness.agent(), options={"messages": []})
+
+
+async def test_an_answer_that_ends_without_an_end_is_not_taken(harness: HttpHarness) -> None:
+    """A proxy that gives up closes the stream politely; half an answer looks whole."""
+    question = AgentRequest("Go on.")
+    await harness.agent().ask(question, call_for())
+    heard = harness.server.heard[-1]
+    whole = list(harness.server.stream(heard, Says("A longer answer in several pieces.")))
+    harness.server.verbatim = whole[: len(whole) // 2]
+
+    with pytest.raises(AgentTransient):
+        await harness.agent().ask(question, call_for())
+
+
+async def test_half_a_line_is_a_passing_fault(harness: HttpHarness) -> None:
+    """Broken bytes are the line's fault, not the question's."""
+    harness.server.verbatim = ['event: message_start\ndata: {"type": "mess\n\n{"mo\n']
+
+    with pytest.raises(AgentTransient):
+        await ask(harness.agent())
+
+
+async def test_the_models_on_offer_are_listed(harness: HttpHarness) -> None:
+    """People look a name up before they write it into the settings."""
+    names = await harness.made().models()
+
+    assert [name.split(":")[0] for name in names] == ["stub-large", "stub-small"]
+
+
+async def test_a_server_that_answers_is_healthy(harness: HttpHarness) -> None:
+    """Doctor says so with its address."""
+    health = await harness.made(model=None).health()
+
+    assert health.ready
+    assert harness.server.url in health.detail
+
+
+async def test_a_server_that_is_not_there_is_not_healthy(harness: HttpHarness) -> None:
+    """Doctor says what to do."""
+    await harness.act(Gone())
+
+    health = await harness.made().health()
+
+    assert not health.ready
+    assert health.remedy
+
+
+async def test_a_client_that_is_not_installed_is_named_with_its_remedy(
+    name: str, harness: HttpHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Clients are extras; a traceback would tell a newcomer nothing."""
+    for module in [each for each in sys.modules if each.split(".")[0] == name]:
+        monkeypatch.delitem(sys.modules, module)
+    monkeypatch.setitem(sys.modules, name, None)
+    agent = harness.made()
+
+    with pytest.raises(AgentBadRequest) as raised:
+        await ask(agent)
+    health = await agent.health()
+
+    assert f"pip install 'signoff[{name}]'" in str(raised.value)
+    assert f"pip install 'signoff[{name}]'" in health.detail
+
+
+def test_an_agent_outlives_an_event_loop(kind: HttpKind, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`signoff.run` makes a loop per run, and one agent serves several runs."""
+    monkeypatch.setenv(KEY_ENV, KEY)
+    agents: list[Any] = []
+
+    async def once(port: int) -> int:
+        server = kind.server()
+        server.port = port
+        async with server:
+            await server.act(Says("Yes."))
+            harness = HttpHarness(server, kind.model, kind.path)
+            agents.append(agents[0] if agents else harness.made())
+            await asyncio.gather(*(ask(agents[-1]) for _ in range(3)))
+            return server.port
+
+    port = asyncio.run(once(0))
+
+    assert asyncio.run(once(port)) == port
+
+
+async def test_a_refusal_names_the_variable_to_check(harness: HttpHarness) -> None:
+    """Of the several keys on a machine, this is the one."""
+    await harness.act(Refuses(Fault.AUTH))
+
+    with pytest.raises(AgentAuth, match=KEY_ENV):
+        await ask(harness.agent())
