@@ -93,9 +93,9 @@ class Heartbeat:
             return
         if announce:
             self._store.beat(self._owner, self._clock.now() + LEASE_SECONDS)
-        loop = asyncio.get_running_loop()
+        since = (asyncio.get_running_loop(), self._clock.monotonic())
         self._thread = threading.Thread(
-            target=self._beat, args=(loop,), name="signoff-heartbeat", daemon=True
+            target=self._beat, args=since, name="signoff-heartbeat", daemon=True
         )
         self._thread.start()
 
@@ -108,23 +108,19 @@ class Heartbeat:
         self._thread = None
         self._store.leave(self._owner)
 
-    def _beat(self, loop: asyncio.AbstractEventLoop) -> None:
-        if self._stop.wait(LOOK_SECONDS):
-            return
-        store = self._store.reopen()
-        last = self._clock.monotonic()
-        try:
-            while not self._stop.wait(LOOK_SECONDS):
-                try:
-                    if self._clock.monotonic() - last >= BEAT_SECONDS:
-                        store.beat(self._owner, self._clock.now() + LEASE_SECONDS)
-                        last = self._clock.monotonic()
-                    for run, why in store.cancels(self._owner):
-                        loop.call_soon_threadsafe(self._on_cancel, run, why)
-                except (StoreError, RuntimeError):
-                    # Busy or gone for a moment, or the loop has just closed: the next beat
-                    # tries again, and losing the lease is caught by the fence.
-                    continue
-        finally:
-            if store is not self._store:
-                store.close()
+    def _beat(self, loop: asyncio.AbstractEventLoop, last: float) -> None:
+        store: Store | None = None
+        while not self._stop.wait(LOOK_SECONDS):
+            try:
+                store = store or self._store.reopen()
+                if self._clock.monotonic() - last >= BEAT_SECONDS:
+                    store.beat(self._owner, self._clock.now() + LEASE_SECONDS)
+                    last = self._clock.monotonic()
+                for run, why in store.cancels(self._owner):
+                    loop.call_soon_threadsafe(self._on_cancel, run, why)
+            except (StoreError, RuntimeError):
+                # Busy or gone for a moment, or the loop has just closed: the next beat
+                # tries again, and losing the lease is caught by the fence.
+                continue
+        if store is not None and store is not self._store:
+            store.close()

@@ -1,0 +1,201 @@
+import asyncio
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
+
+import pytest
+
+from signoff.errors import RunBusy, StoreBusy
+from signoff.runtime.owner import BEAT_SECONDS, Heartbeat, birth_of, lives, this_process
+from signoff.runtime.ports import LEASE_SECONDS, Owner, Store
+from signoff.store.memory import MemoryStore
+from signoff.testing import FrozenClock, WrappedStore
+from signoff.testing.store_suite.scribe import BOB, Scribe
+
+SOON = 5.0
+"""Far longer than anything here takes; only a test that fails waits for it."""
+
+
+def test_a_process_lives() -> None:
+    """Otherwise anybody could take its runs away."""
+    assert lives(this_process()) is True
+
+
+def test_each_start_of_a_process_is_an_owner_of_its_own() -> None:
+    """Two engines in one process must not take runs from each other."""
+    assert this_process().id != this_process().id
+
+
+def test_a_dead_process_is_dead() -> None:
+    """Its runs can be taken over at once."""
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+
+    assert birth_of(gone.pid) is None
+    assert lives(replace(this_process(), pid=gone.pid)) is False
+
+
+def test_a_process_that_has_ended_and_was_not_buried_is_dead() -> None:
+    """A parent that forgets to wait for it would otherwise keep its runs locked."""
+    zombie = subprocess.Popen([sys.executable, "-c", ""], stdout=subprocess.PIPE)
+    assert zombie.stdout is not None
+    zombie.stdout.read()
+    os.waitid(os.P_PID, zombie.pid, os.WEXITED | os.WNOWAIT)
+
+    assert birth_of(zombie.pid) is None
+
+    zombie.wait()
+    zombie.stdout.close()
+
+
+def test_a_later_process_with_the_same_number_is_another_one() -> None:
+    """Numbers are used again; the newcomer knows nothing of the run."""
+    assert lives(replace(this_process(), born="long ago")) is False
+
+
+def test_a_process_on_another_host_cannot_be_seen() -> None:
+    """There is a process of that number here, but it is not that one."""
+    assert lives(replace(this_process(), host="elsewhere")) is None
+
+
+class Bed:
+    """A heartbeat with everything around it."""
+
+    def __init__(self, store: Store | None = None) -> None:
+        self.inner = MemoryStore()
+        self.store = store or self.inner
+        self.clock = FrozenClock()
+        self.owner = Owner("me", "here", 1, "")
+        self.heard: list[tuple[str, str]] = []
+        self.thread: threading.Thread | None = None
+        self._something_heard = asyncio.Event()
+        self.heartbeat = Heartbeat(self.store, self.owner, self.clock, self._hear)
+
+    def _hear(self, run: str, why: str) -> None:
+        self.heard.append((run, why))
+        self.thread = threading.current_thread()
+        self._something_heard.set()
+
+    async def something_heard(self) -> None:
+        async with asyncio.timeout(SOON):
+            await self._something_heard.wait()
+
+    def is_held(self, run: Scribe) -> bool:
+        """Tells whether a stranger is refused the run."""
+        try:
+            self.inner.take(run.run, BOB, self.clock.now(), lambda _owner: None)
+        except RunBusy:
+            return True
+        return False
+
+
+@pytest.fixture
+async def bed() -> AsyncIterator[Bed]:
+    bed = Bed()
+    yield bed
+    bed.heartbeat.stop()
+
+
+async def test_a_heartbeat_announces_its_owner(bed: Bed) -> None:
+    """A run whose owner is unknown is anybody's."""
+    run = Scribe(bed.inner, owner=bed.owner)
+    run.begin()
+
+    bed.heartbeat.start()
+
+    assert bed.is_held(run)
+
+
+async def test_a_second_start_changes_nothing(bed: Bed) -> None:
+    """Every run of the process starts it."""
+    before = threading.active_count()
+
+    bed.heartbeat.start()
+    bed.heartbeat.start()
+
+    assert threading.active_count() == before + 1
+
+
+async def test_a_request_to_cancel_reaches_the_loop(bed: Bed) -> None:
+    """The runner lives there; called from another thread it would break."""
+    run = Scribe(bed.inner, owner=bed.owner)
+    run.begin()
+    bed.heartbeat.start()
+
+    bed.inner.ask_cancel(run.run, "too dear")
+    await bed.something_heard()
+
+    assert bed.heard[0] == ("run", "too dear")
+    assert bed.thread is threading.main_thread()
+
+
+async def test_a_lease_is_renewed_while_the_loop_is_blocked(bed: Bed) -> None:
+    """A handler that computes for an hour must not lose its run."""
+    run = Scribe(bed.inner, owner=bed.owner)
+    run.begin()
+    bed.heartbeat.start()
+    bed.clock.advance(BEAT_SECONDS)
+
+    renewed = threading.Event()
+    _wait_until(renewed, lambda: bed.inner._owners["me"][1] > bed.clock.now() + LEASE_SECONDS - 1)
+
+    bed.clock.advance(LEASE_SECONDS - 1)
+    assert bed.is_held(run)
+
+
+async def test_stopping_lets_go(bed: Bed) -> None:
+    """Whoever comes next need not wait for the lease to run out."""
+    run = Scribe(bed.inner, owner=bed.owner)
+    run.begin()
+    bed.heartbeat.start()
+
+    bed.heartbeat.stop()
+
+    assert bed.inner.row("run").owner is None
+
+
+class ShakyStore(WrappedStore):
+    """Is busy for a moment when opened again, and when first looked at."""
+
+    def __init__(self, inner: Store) -> None:
+        super().__init__(inner)
+        self.troubles = 0
+
+    def reopen(self) -> Store:
+        if self.troubles < 1:
+            self.troubles += 1
+            raise StoreBusy
+        return self
+
+    def cancels(self, owner: Owner) -> list[tuple[str, str]]:
+        if self.troubles < 2:
+            self.troubles += 1
+            raise StoreBusy
+        return self.inner.cancels(owner)
+
+
+async def test_a_store_that_is_busy_for_a_moment_does_not_stop_the_heart() -> None:
+    """The process goes on; so must its lease."""
+    inner = MemoryStore()
+    bed = Bed(ShakyStore(inner))
+    run = Scribe(inner, owner=bed.owner)
+    run.begin()
+    inner.ask_cancel(run.run, "too dear")
+
+    bed.heartbeat.start()
+    await bed.something_heard()
+    bed.heartbeat.stop()
+
+    assert bed.heard[0] == ("run", "too dear")
+
+
+def _wait_until(event: threading.Event, holds: Callable[[], bool]) -> None:
+    """Blocks this thread, and with it the loop, until something holds."""
+    for _ in range(int(SOON / 0.01)):
+        if holds():
+            return
+        event.wait(0.01)
+    raise AssertionError("it never came to hold")
