@@ -113,8 +113,13 @@ class Drive:
     """How often a person answers before they stop the run."""
     events: list[ev.Event] = field(default_factory=list)
     state: RunState = field(default_factory=RunState)
+    script: list[tuple[Fact, dict[str, Any]]] = field(default_factory=list)
+    """What handlers, checks and people did, in order, with what each handler returned."""
     asked: int = 0
+    chosen: Chosen | None = None
+    """What was said at the gate; it still holds after a limit behind it was lifted."""
     outcome: Outcome | None = None
+    update: dict[str, Any] = field(default_factory=dict)
     delta: Delta = field(default_factory=dict)
 
     def steps(self) -> Iterator[Decision]:
@@ -122,7 +127,10 @@ class Drive:
         self.record(ev.RunStarted("flow", "digest", self.workflow.entry_point, {}))
         stage: Stage | None = Stage.ENTER
         while stage is not None:
+            observed = self._is_observed(stage)
             fact = self._fact(stage)
+            if observed:
+                self.script.append((fact, self.update))
             try:
                 decision = decide(self._position(stage), fact)
             except UnmappedOutcome as error:
@@ -135,6 +143,18 @@ class Drive:
         self.events.append(event)
         evolve(self.state, event)
 
+    def _is_observed(self, stage: Stage) -> bool:
+        """Whether somebody has to be asked for a fact; without conditions or a gate, nobody."""
+        step = self.workflow[self.state.step or ""]
+        match stage:
+            case Stage.ENTER:
+                return bool(step.preconditions)
+            case Stage.GATE:
+                ok = step.gate is not None and self.outcome is Outcome.OK
+                return ok and self.chosen is None
+            case _:
+                return True
+
     def _position(self, stage: Stage) -> Position:
         state = self.state
         way = state.pending.way if state.pending else ""
@@ -145,7 +165,7 @@ class Drive:
         step = self.workflow[self.state.step or ""]
         match stage:
             case Stage.ENTER:
-                self.outcome, self.delta = None, {}
+                self.outcome, self.delta, self.chosen = None, {}, None
                 broken = step.preconditions and self.choose(8) == 0
                 return Broken("not so") if broken else Held()
             case Stage.WORK:
@@ -153,9 +173,10 @@ class Drive:
             case Stage.CHECK:
                 return Broken("not so") if self.choose(4) == 0 else Held()
             case Stage.GATE:
-                if step.gate is None or self.outcome is not Outcome.OK:
-                    return Held()
-                return Chosen(step.gate.options[self.choose(len(step.gate.options))].label, "why")
+                if step.gate is not None and self._is_observed(stage):
+                    option = step.gate.options[self.choose(len(step.gate.options))]
+                    self.chosen = Chosen(option.label, "why")
+                return self.chosen or Held()
             case Stage.ESCALATED:
                 offered = answers(self._position(stage))
                 self.asked += 1
@@ -174,7 +195,8 @@ class Drive:
         ways = self.workflow.edges
         mapped = [o for o in RETURNED if kind == 2 or ways.find(self.state.step or "", o)]
         self.outcome = (mapped or RETURNED)[self.choose(len(mapped or RETURNED))]
-        self.delta = diff(self.state.state, self._update(kind))
+        self.update = self._update(kind)
+        self.delta = diff(self.state.state, self.update)
         return Returned(self.outcome)
 
     def _update(self, number: int) -> dict[str, Any]:
@@ -190,15 +212,12 @@ class Drive:
     def _act(self, decision: Decision, stage: Stage) -> Stage | None:
         match decision:
             case Proceed():
-                if decision.stage is Stage.GATE:
-                    self.record(ev.StepWorked(self.outcome or Outcome.OK, self.delta))
-                elif stage is Stage.ENTER:
-                    self.record(ev.StepBegun())
+                self._proceed(decision, stage)
                 return decision.stage
             case Retry():
                 kind = ev.AttemptOpened if decision.by_person else ev.AttemptFailed
                 self.record(kind(decision.feedback))
-                self.outcome, self.delta = None, {}
+                self.outcome, self.delta, self.chosen = None, {}, None
                 return Stage.WORK
             case Wait():
                 self.record(ev.Escalated(decision.problem, decision.way, self.outcome, self.delta))
@@ -214,10 +233,23 @@ class Drive:
                 self.record(ev.StepFinished(*left, *more))
                 return Stage.ENTER
             case Finish():
-                self.record(ev.RunStopped(decision.status, decision.reason))
-                return None
+                self._finish(decision)
             case Limit():
+                if self.outcome is not None:
+                    self.record(ev.StepWorked(self.outcome, self.delta))
                 self.record(ev.RunStopped(Status.LIMIT, decision.reason))
-                return None
             case _:
                 assert_never(decision)
+        return None
+
+    def _proceed(self, proceed: Proceed, stage: Stage) -> None:
+        if proceed.stage is Stage.GATE:
+            self.record(ev.StepWorked(self.outcome or Outcome.OK, self.delta))
+        elif stage is Stage.ENTER and self._is_observed(stage):
+            self.record(ev.StepBegun())
+
+    def _finish(self, finish: Finish) -> None:
+        if finish.way is not None:
+            left = (self.outcome or Outcome.FAIL, finish.way.key, None, self.delta)
+            self.record(ev.StepFinished(*left, self.state.iteration, finish.way.counted))
+        self.record(ev.RunStopped(finish.status, finish.reason))
