@@ -10,8 +10,9 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from signoff.core.effects import CommandResult
@@ -24,7 +25,14 @@ GRACE_SECONDS = 5.0
 KEPT_BYTES = 4_000_000
 """How much of each stream is kept; the middle of anything longer is dropped."""
 
+LINGER_SECONDS = 0.5
+"""How long output is still waited for after a program has left; a pipe holds little."""
+
 _CHUNK = 65_536
+_LOOK_SECONDS = 0.02
+
+Sink = Callable[[bytes], None]
+"""Takes what a program prints, piece by piece."""
 
 
 async def run_process(
@@ -33,34 +41,38 @@ async def run_process(
     cwd: str | None = None,
     stdin: str | None = None,
     env: Mapping[str, str] | None = None,
+    inherit: bool = True,
     seconds: float | None = None,
     started: Callable[[dict[str, Any]], None] = lambda _process: None,
     emit: Callable[[str], None] = lambda _text: None,
+    out: Sink | None = None,
+    err: Sink | None = None,
 ) -> CommandResult:
-    """Runs a program to its end and returns what it printed; its group never outlives this call."""
-    process = await _start(argv, cwd, env)
-    started({"pid": process.pid, "born": birth_of(process.pid) or ""})
-    out, err = _Kept(emit), _Kept(emit)
+    """Runs a program to its end and returns what it printed; its group never outlives this call.
+
+    With `inherit=False` it sees the variables in `env` and no others. `out` and `err` take
+    what it prints as it comes, in place of `emit`; one that raises ends the program.
+    """
+    process = await _start(argv, cwd, env, inherit)
+    kept = _Kept(out or _decoded(emit)), _Kept(err or _decoded(emit))
     try:
+        started({"pid": process.pid, "born": birth_of(process.pid) or ""})
         async with asyncio.timeout(seconds):
-            await asyncio.gather(
-                _feed(process, stdin), out.read(process.stdout), err.read(process.stderr)
-            )
-            code = await process.wait()
+            code = await _converse(process, stdin, *kept)
     except TimeoutError:
         raise CommandFailed(
             f"{argv[0]} took longer than {seconds:g} seconds and was stopped"
         ) from None
     finally:
-        await end_group(process.pid)
-        if process.returncode is None:
-            await process.wait()
-    return CommandResult(code, out.text(), err.text())
+        # Shielded: whoever cancels a second time must not leave half of the group behind.
+        await asyncio.shield(asyncio.ensure_future(_end(process)))
+    return CommandResult(code, kept[0].text(), kept[1].text())
 
 
 async def _start(
-    argv: Sequence[str], cwd: str | None, env: Mapping[str, str] | None
+    argv: Sequence[str], cwd: str | None, env: Mapping[str, str] | None, inherit: bool
 ) -> asyncio.subprocess.Process:
+    given = {**(os.environ if inherit else {}), **(env or {})}
     try:
         return await asyncio.create_subprocess_exec(
             *argv,
@@ -68,7 +80,7 @@ async def _start(
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
             cwd=cwd,
-            env=None if env is None else {**os.environ, **env},
+            env=given,
             start_new_session=True,
         )
     except FileNotFoundError:
@@ -76,6 +88,42 @@ async def _start(
         raise CommandFailed(f"{argv[0]!r} was not found{place}; check the name and PATH") from None
     except (OSError, ValueError) as error:
         raise CommandFailed(f"{argv[0]!r} could not be started: {error}") from error
+
+
+async def _converse(
+    process: asyncio.subprocess.Process, stdin: str | None, out: _Kept, err: _Kept
+) -> int:
+    """Feeds a program and hears it out; returns its exit code."""
+    talk = asyncio.gather(_feed(process, stdin), out.read(process.stdout), err.read(process.stderr))
+    leaving = asyncio.ensure_future(_left(process))
+    try:
+        either: set[asyncio.Future[Any]] = {talk, leaving}
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        if not talk.done():
+            # It has left; children it left behind may hold its pipes open for ever.
+            await asyncio.wait({talk}, timeout=LINGER_SECONDS)
+        if talk.done():
+            talk.result()
+        return await leaving
+    finally:
+        talk.cancel()
+        leaving.cancel()
+
+
+async def _left(process: asyncio.subprocess.Process) -> int:
+    """Returns the exit code once the program has left; `wait()` would wait for its pipes too."""
+    while process.returncode is None:  # noqa: ASYNC110  # nothing else tells before the pipes close
+        await asyncio.sleep(_LOOK_SECONDS)
+    return process.returncode
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    await end_group(process.pid)
+    await _left(process)
+
+
+def _decoded(emit: Callable[[str], None]) -> Sink:
+    return lambda chunk: emit(chunk.decode("utf-8", "replace"))
 
 
 async def _feed(process: asyncio.subprocess.Process, text: str | None) -> None:
@@ -93,15 +141,15 @@ async def _feed(process: asyncio.subprocess.Process, text: str | None) -> None:
 class _Kept:
     """One output stream, bounded: its beginning and its end."""
 
-    def __init__(self, emit: Callable[[str], None]) -> None:
-        self._emit = emit
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
         self._head = bytearray()
         self._tail = bytearray()
         self._dropped = 0
 
     async def read(self, stream: asyncio.StreamReader | None) -> None:
         while stream is not None and (chunk := await stream.read(_CHUNK)):
-            self._emit(chunk.decode("utf-8", "replace"))
+            self._sink(chunk)
             room = KEPT_BYTES // 2 - len(self._head)
             self._head += chunk[:room] if room > 0 else b""
             self._tail += chunk[max(room, 0) :]
@@ -121,17 +169,31 @@ async def end_group(pid: int, *, born: str | None = None) -> None:
     """Ends a process group: politely, then for good. Returns when it is gone."""
     if born is not None and birth_of(pid) not in (born, None):
         return  # the number belongs to somebody else by now
-    if not _signal(pid, signal.SIGTERM):
-        return
-    for _ in range(int(GRACE_SECONDS / 0.02)):
-        await asyncio.sleep(0.02)
-        if not _signal(pid, 0):
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        if not _signal(pid, number):
             return
-    _signal(pid, signal.SIGKILL)
-    for _ in range(int(GRACE_SECONDS / 0.02)):
-        if not _signal(pid, 0):
-            return
-        await asyncio.sleep(0.02)
+        for _ in range(int(GRACE_SECONDS / _LOOK_SECONDS)):
+            if not _alive(pid):
+                return
+            await asyncio.sleep(_LOOK_SECONDS)
+
+
+def _alive(group: int) -> bool:
+    """Tells whether anybody in a group still runs; who has ended and was not buried does not."""
+    if not _signal(group, 0):
+        return False
+    states = [state for state, its_group in _processes() if its_group == group]
+    return not states or any(state not in "ZX" for state in states)
+
+
+def _processes() -> Iterator[tuple[str, int]]:
+    """Yields state and group of every process, where the system shows them as files."""
+    for place in Path("/proc").glob("[0-9]*"):
+        try:
+            fields = (place / "stat").read_text(errors="replace").rpartition(")")[2].split()
+        except OSError:
+            continue  # gone by now
+        yield fields[0], int(fields[2])
 
 
 def _signal(group: int, number: int) -> bool:

@@ -1,0 +1,79 @@
+import asyncio
+import sys
+import time
+
+import pytest
+
+from signoff.errors import CommandFailed
+from signoff.runtime.owner import birth_of
+from signoff.runtime.process import run_process
+
+
+def python(code: str) -> list[str]:
+    return [sys.executable, "-IS", "-c", code]
+
+
+async def test_a_program_sees_only_the_variables_it_is_given(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Keys of other vendors would otherwise reach every agent."""
+    monkeypatch.setenv("SOMEBODYS_KEY", "hush")
+    show = python("import os; print('SOMEBODYS_KEY' in os.environ, os.environ.get('GIVEN'))")
+
+    alone = await run_process(show, env={"GIVEN": "1"}, inherit=False)
+    usual = await run_process(show, env={"GIVEN": "1"})
+
+    assert alone.stdout == "False 1\n"
+    assert usual.stdout == "True 1\n"
+
+
+async def test_output_is_handed_on_as_it_comes() -> None:
+    """Live views would stay empty until the end."""
+    heard: list[bytes] = []
+
+    result = await run_process(python("print('one'); print('two')"), out=heard.append)
+
+    assert b"".join(heard) == b"one\ntwo\n"
+    assert result.stdout == "one\ntwo\n"
+
+
+async def test_a_listener_that_has_heard_enough_ends_the_program() -> None:
+    """Output without end would be collected until the memory is full."""
+    pids: list[int] = []
+
+    def enough(chunk: bytes) -> None:
+        raise CommandFailed("enough")
+
+    with pytest.raises(CommandFailed, match="enough"):
+        await run_process(
+            python("while True: print('again', flush=True)"),
+            out=enough,
+            started=lambda process: pids.append(process["pid"]),
+        )
+
+    assert birth_of(pids[0]) is None
+
+
+async def test_children_that_hold_the_pipes_open_do_not_keep_the_caller_waiting() -> None:
+    """A helper left in the background would turn a finished call into a time-out."""
+    leave = "import os,time\nif os.fork() == 0: time.sleep(60)\nelse: print('done')"
+    began = time.monotonic()
+
+    result = await run_process(python(leave))
+
+    assert result.stdout == "done\n"
+    assert time.monotonic() - began < 20
+
+
+async def test_a_child_that_nobody_buries_does_not_hold_up_the_end() -> None:
+    """In a container without an init process, every cancelled call would take ten seconds."""
+    fork = "import os,time\npid = os.fork()\nif pid: print(pid, flush=True)\ntime.sleep(60)"
+    heard: asyncio.Queue[bytes] = asyncio.Queue()
+    running = asyncio.create_task(run_process(python(fork), out=heard.put_nowait))
+    child = int(await heard.get())
+
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+
+    assert birth_of(child) is None
