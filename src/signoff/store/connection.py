@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from signoff.errors import StoreBusy, StoreDamaged, StoreError, WriteFailed
@@ -19,8 +19,11 @@ PAGE_BYTES = 8192
 def connect(path: Path, patience: float) -> sqlite3.Connection:
     """Opens a database, creating or migrating it as needed; `patience` is in seconds."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    # Made by us first, so that nobody else can read it from its first byte on.
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    # Made by us first, so that nobody else can read it from its first byte on. Only ever when it
+    # is new: closing any handle of the file would end all locks this process holds on it, and
+    # another process would then take the write-ahead log away from under us.
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
     if path.stat().st_size == 0:
         _open(path, patience).close()
     lay_out_log(path)
