@@ -140,16 +140,14 @@ def _nature(step: StepDef) -> Iterator[tuple[str, str]]:
 def _ways(workflow: Workflow, step: StepDef) -> Iterator[tuple[str, str]]:
     """Yields where a step leads; the options of its gate come last, under their question."""
     ways = workflow.edges.of(step.id)
-    for way in ways:
-        if not _option(way):
-            yield _name(way), _goal(way)
+    yield from ((_name(way), _goal(way)) for way in ways if not _option(way))
     if step.gate is None:
         return
     yield Outcome.OK.value, f'-> a person decides: "{_plain(step.gate.prompt)}"'
-    for option in step.gate.options:
-        way_on = workflow.edges.named(step.id, gate_name(option.label))
-        if way_on is not None:
-            yield f"  {_plain(option.label)}", _goal(way_on, explained=option.requires_input)
+    explained = {option.label for option in step.gate.options if option.requires_input}
+    for way in ways:
+        if label := _option(way):
+            yield f"  {_plain(label)}", _goal(way, explained=label in explained)
 
 
 def _goal(way: Way, *, explained: bool = False) -> str:

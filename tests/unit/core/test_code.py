@@ -302,10 +302,11 @@ def test_compiled_code_reads_the_same_in_every_process() -> None:
     assert "[\"'a'\", \"'b'\", \"'c'\"]" in describe_code(member)["code"][2]
 
 
-def test_a_file_changed_since_it_was_loaded_is_not_believed() -> None:
+@pytest.mark.parametrize("line", ["x = 1\n", "def step(:\n"], ids=["other", "broken"])
+def test_a_file_changed_since_it_was_loaded_is_not_believed(line: str) -> None:
     """The lines on disk are then not the function that runs."""
     step = function("\n\ndef step(ctx): return 1")
-    linecache.cache[step.__code__.co_filename] = (0, None, ["x = 1\n"] * 5, "")
+    linecache.cache[step.__code__.co_filename] = (0, None, [line] * 5, "")
 
     assert isinstance(describe_code(step)["code"], list)
 

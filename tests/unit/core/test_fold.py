@@ -150,6 +150,17 @@ def test_changed_ceilings_and_an_adopted_definition_take_the_old_ones_place() ->
     assert state.definition == "other"
 
 
+def test_an_agent_that_stands_in_for_another_keeps_doing_so() -> None:
+    """The last switch holds; other agents answer for themselves."""
+    state = state_after(
+        ev.AgentSwitched("writer", "manual"),
+        ev.AgentSwitched("critic", "manual"),
+        ev.AgentSwitched("writer", "claude"),
+    )
+
+    assert state.stand_ins == {"writer": "claude", "critic": "manual"}
+
+
 def test_preconditions_that_held_are_not_checked_again() -> None:
     """The work they allowed may already have changed what they look at."""
     assert state_after(ev.StepBegun()).stage is Stage.WORK
@@ -423,7 +434,9 @@ def test_a_checkpoint_is_the_state_and_nothing_else(length: int) -> None:
 
 def test_what_comes_from_a_checkpoint_is_read_only() -> None:
     """Whether a handler may change its state must not depend on where it came from."""
-    back = state_from_json(state_to_json(fold(BUSY)))
+    stored = encode(state_to_json(fold(BUSY)), {})
+
+    back = state_from_json(decode(stored, str))
 
     assert type(back.state) is FrozenDict
     assert type(back.state["log"]) is FrozenList

@@ -126,6 +126,26 @@ def test_a_parameter_one_step_requires_may_have_a_default_in_another() -> None:
     assert flow.bind({}) == {"topic": "tea"}
 
 
+def test_steps_that_declare_a_parameter_alike_share_its_value() -> None:
+    """It is checked once and reaches both."""
+
+    def one(ctx: StepContext, n: int = 1) -> Result:
+        return Outcome.OK, {"one": n}
+
+    def other(ctx: StepContext, n: int = 1) -> Result:
+        return Outcome.OK, {"other": n}
+
+    flow = Workflow(
+        "x",
+        StepDef("a", handler=one, next={Outcome.OK: "b"}),
+        StepDef("b", handler=other, next={Outcome.OK: None}),
+    )
+
+    assert flow.bind({"n": "5"}) == {"n": 5}
+    assert flow.run("a", n=5).state == {"one": 5}
+    assert flow.run("b", n=5).state == {"other": 5}
+
+
 def test_one_step_can_be_evaluated_by_hand() -> None:
     """It says what came out and what comes next, and drives nothing."""
     assert FLOW.run("plan", state={"topic": "tea", "n": 1}) == StepOutput(
