@@ -299,7 +299,7 @@ async def gates(folder: Path, scale: Scale) -> Figures:
         runs = store.rows(status=[Status.WAITING])
         runs_ms = (perf_counter() - began) * 1000
         began = perf_counter()
-        waiting = store.items()
+        waiting = store.waiting()
         list_ms = (perf_counter() - began) * 1000
         assert len(runs) == len(waiting) > scale.gates // 2
 

@@ -8,12 +8,28 @@ from typing import Any
 from signoff.app.project import Project
 from signoff.core.outcome import Status
 from signoff.errors import UnknownName
+from signoff.runtime.owner import lives
 from signoff.runtime.ports import RunRow
 
 
 def list_runs(project: Project, *, status: Sequence[str] = (), limit: int = -1) -> list[RunRow]:
-    """Returns runs, newest first."""
-    return project.store.rows(status=[_status(name) for name in status], limit=limit)
+    """Returns runs as they stand, newest first."""
+    wanted = [_status(name) for name in status]
+    # A run whose process died is stored as running, so it is found under both names.
+    stored = [*wanted, Status.RUNNING] if Status.INTERRUPTED in wanted else wanted
+    rows = (as_it_stands(project, row) for row in project.store.rows(status=stored))
+    found = [row for row in rows if not wanted or row.status in wanted]
+    return found if limit < 0 else found[:limit]
+
+
+def as_it_stands(project: Project, row: RunRow) -> RunRow:
+    """Returns a run's row; one whose process died without a word is interrupted."""
+    if row.status is not Status.RUNNING:
+        return row
+    owner = project.store.owner(row.owner) if row.owner is not None else None
+    if owner is not None and lives(owner) is not False:
+        return row
+    return row._replace(status=Status.INTERRUPTED, reason="its process is gone")
 
 
 def run_to_json(row: RunRow) -> dict[str, Any]:

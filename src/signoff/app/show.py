@@ -9,6 +9,7 @@ from typing import Any
 from signoff.app.history import timeline_of
 from signoff.app.inbox import request_to_json
 from signoff.app.project import Project
+from signoff.app.runs import as_it_stands
 from signoff.core.spend import Spend
 from signoff.runtime.ports import InboxItem, LedgerEntry, RunRow
 from signoff.runtime.timeline import Timeline, Visit
@@ -54,7 +55,7 @@ class RunReport:
 
 def show(project: Project, name: str | None = None) -> RunReport:
     """Returns the report of a run, or of the latest one."""
-    row = project.run(name)
+    row = as_it_stands(project, project.run(name))
     inbox = project.store.items(row.name)
     return RunReport(
         row=row,

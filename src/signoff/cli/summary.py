@@ -69,7 +69,6 @@ def what_next(report: RunReport) -> Iterator[str]:
             yield f"go on: signoff resume {row.name}"
         case Status.RUNNING:
             yield f"watch it: signoff logs -f {row.name}"
-            yield f"if its process is gone: signoff resume {row.name}"
 
 
 _EXPLAINED = frozenset(Status) - {Status.WAITING, Status.COMPLETED, Status.INTERRUPTED}

@@ -8,7 +8,7 @@ Source is compared without comments, formatting and place. What a function was m
 from __future__ import annotations
 
 import ast
-import inspect
+import linecache
 from collections.abc import Callable, Iterator
 from dataclasses import fields
 from functools import lru_cache, partial
@@ -96,7 +96,8 @@ def _definition(function: FunctionType) -> Definition | None:
     """Finds a function in its module's source; None when it cannot be told for sure."""
     code = function.__code__
     try:
-        lines, _ = inspect.findsource(code)
+        linecache.checkcache(code.co_filename)
+        lines = linecache.getlines(code.co_filename, function.__globals__)
         here = _definitions("".join(lines)).get(code.co_firstlineno, ())
     except (OSError, TypeError, SyntaxError, ValueError, IndexError):
         # Typed at a prompt, compiled from elsewhere, or changed on disk since it was loaded.

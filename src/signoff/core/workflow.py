@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,7 +12,7 @@ from typing import Any
 
 from signoff.core.args import Param, bind, read_params
 from signoff.core.context import StepContext
-from signoff.core.digest import definition_digest
+from signoff.core.digest import definition_digest, describe
 from signoff.core.edges import EdgeTable, edge_table
 from signoff.core.outcome import Outcome
 from signoff.core.spend import Limits
@@ -111,6 +112,11 @@ class Workflow:
     def edges(self) -> EdgeTable:
         """Every way from step to step, loops marked and bounded."""
         return edge_table(tuple(self.steps.values()), self.entry_point)
+
+    @cached_property
+    def described(self) -> str:
+        """The whole definition as JSON: what is frozen with every run of it."""
+        return json.dumps(describe(self))
 
     @cached_property
     def digest(self) -> str:

@@ -19,7 +19,7 @@ from typing import Any, Self
 from signoff.core import events as ev
 from signoff.core.codec import decode
 from signoff.core.delta import merged
-from signoff.core.digest import SHORT, describe
+from signoff.core.digest import SHORT
 from signoff.core.fold import RunState, fold, state_from_json
 from signoff.core.frozen import thaw
 from signoff.core.outcome import FINAL, Status
@@ -127,7 +127,7 @@ class Engine:
             workflow=workflow.name,
             target=target,
             definition=workflow.digest,
-            description=json.dumps(describe(workflow)),
+            description=workflow.described,
             created_at=self._clock.now(),
             owner=self._owner.id,
         )
@@ -169,8 +169,9 @@ class Engine:
                 f"one: signoff resume {name} --adopt"
             )
         journal = self._take(row)
+        await _end_processes(journal.state)
         if changed:
-            self._store.adopt(journal.run, workflow.digest, json.dumps(describe(workflow)))
+            self._store.adopt(journal.run, workflow.digest, workflow.described)
             journal.record(ev.DefinitionAdopted(workflow.digest))
         if limits is not None:
             journal.record(ev.LimitsChanged(limits.over(journal.state.limits).to_json()))

@@ -76,7 +76,12 @@ class RunJournal:
         self._withdraw = False
         self._ledger: list[LedgerEntry] = []
         self._release = False
-        self._unsaved_step = False
+        self._recorded = 0
+        self._handed_over = 0
+        self._safe = 0
+        """How many events were recorded, given to the writer, and made durable."""
+        self._last_step = 0
+        """The number of the event that ended the last step."""
         self._since_checkpoint = 0
         self._checkpoint_size = 0
 
@@ -91,10 +96,11 @@ class RunJournal:
         self._texts.append(encode(ev.to_json(event), self._blobs))
         evolve(self.state, event)
         self._events.append(event)
+        self._recorded += 1
         if rescue is not None:
             self._rescues.append(rescue)
         if type(event) is ev.StepFinished:
-            self._unsaved_step = True
+            self._last_step = self._recorded
         self._writer.touch(self)
 
     def go_on_from(self, stored: StoredRun) -> None:
@@ -144,18 +150,21 @@ class RunJournal:
     @property
     def saved(self) -> bool:
         """Whether everything recorded is durable."""
-        return not self._events and not self._under_way
+        return self._safe == self._recorded
 
     async def durable(self) -> None:
-        """Returns when everything recorded so far is safe; raises when it never will be."""
-        while self.error is None and not self.saved:
-            await self._writer.settled()
-        if self.error is not None:
-            raise self.error
+        """Returns when everything recorded until now is safe; raises when it never will be.
+
+        What siblings record meanwhile is not waited for, or they would go one by one.
+        """
+        await self._reached(self._recorded)
 
     async def step_durable(self) -> None:
         """Returns when the last finished step is safe; later events may still be on their way."""
-        while self.error is None and self._unsaved_step:
+        await self._reached(self._last_step)
+
+    async def _reached(self, number: int) -> None:
+        while self.error is None and self._safe < number:
             await self._writer.settled()
         if self.error is not None:
             raise self.error
@@ -191,6 +200,7 @@ class RunJournal:
             self._checkpoint_size = len(commit.checkpoint)
             self._since_checkpoint = 0
         self._under_way, self._events = self._events, []
+        self._handed_over = self._recorded
         self._rescues_under_way, self._rescues = self._rescues, []
         self._texts, self._blobs = [], {}
         self._opened, self._used, self._ledger = [], [], []
@@ -214,7 +224,7 @@ class RunJournal:
             return
         self._head += 1
         self._new = None
-        self._unsaved_step = any(type(e) is ev.StepFinished for e in self._events)
+        self._safe = self._handed_over
         self.wake = verdict.wake
         if verdict.run is not None:
             self.run = verdict.run

@@ -166,6 +166,19 @@ class InboxItem(NamedTuple):
     answered_at: float | None
 
 
+class InboxLine(NamedTuple):
+    """A request to a person, as a list shows it."""
+
+    id: int
+    run: str
+    step: str
+    kind: str
+    prompt: str
+    digest: str
+    opened_at: float
+    deadline: float | None
+
+
 class NewItem(NamedTuple):
     """A request to a person, about to be opened."""
 
@@ -333,6 +346,10 @@ class Store(Protocol):
         """Forgets an owner that ends."""
         ...
 
+    def owner(self, identity: str) -> Owner | None:
+        """Returns a process that drives runs, or did and could not say that it ended."""
+        ...
+
     def ask_cancel(self, run: RunId, why: str) -> None:
         """Asks whoever drives the run to cancel it."""
         ...
@@ -343,6 +360,10 @@ class Store(Protocol):
 
     def items(self, run: str | None = None, *, state: Sequence[str] = ("open",)) -> list[InboxItem]:
         """Returns requests to people, oldest first."""
+        ...
+
+    def waiting(self) -> list[InboxLine]:
+        """Returns every open request as a list shows it, oldest first, however many there are."""
         ...
 
     def item(self, number: int) -> InboxItem:

@@ -21,7 +21,7 @@ SLOW_SECONDS = 0.02
 THREADED_COMMITS = 50
 """How many commits the thread keeps before the loop tries again."""
 
-LAZY_TURNS = 2
+LAZY_TURNS = 3
 """Turns of the loop a commit waits for company while nobody waits for it: a reply wakes its
 handler in the next turn, and the handler's next request can then share the commit."""
 

@@ -23,6 +23,7 @@ from signoff.runtime.ports import (
     Alive,
     Commit,
     InboxItem,
+    InboxLine,
     JournalRow,
     LedgerEntry,
     NewItem,
@@ -222,6 +223,12 @@ class MemoryStore:
                 if run.row.owner == owner.id:
                     self._replace(number, owner=None)
 
+    def owner(self, identity: str) -> Owner | None:
+        """Returns a process that drives runs, or did and could not say that it ended."""
+        with self._lock:
+            found = self._owners.get(identity)
+        return found[0] if found is not None else None
+
     def ask_cancel(self, run: RunId, why: str) -> None:
         """Asks whoever drives the run to cancel it."""
         with self._lock:
@@ -231,6 +238,11 @@ class MemoryStore:
         """Returns requests to people, oldest first."""
         with self._lock:
             return self._of(run, state)
+
+    def waiting(self) -> list[InboxLine]:
+        """Returns every open request as a list shows it, oldest first."""
+        with self._lock:
+            return [_line(item) for item in self._of(None, ("open",))]
 
     def item(self, number: int) -> InboxItem:
         """Returns one request; raises `UnknownName`."""
@@ -286,6 +298,10 @@ class MemoryStore:
             for item in self._items.values()
             if item.state in state and (run is None or item.run == run)
         ]
+
+
+def _line(item: InboxItem) -> InboxLine:
+    return InboxLine(*(getattr(item, name) for name in InboxLine._fields))
 
 
 def _due(row: RunRow, before: float) -> bool:

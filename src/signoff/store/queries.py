@@ -57,6 +57,11 @@ HAS_ANSWER = "SELECT 1 FROM inbox WHERE run = ? AND state = 'answered' LIMIT 1"
 ITEMS = f"""
 SELECT {_ITEM} FROM inbox JOIN runs ON runs.id = inbox.run WHERE {{where}} ORDER BY inbox.id
 """
+WAITING = """
+SELECT inbox.id, runs.name, inbox.step, kind, prompt, digest, opened_at, deadline
+FROM inbox INDEXED BY inbox_live CROSS JOIN runs ON runs.id = inbox.run
+WHERE state IN ('open', 'answered') AND state = 'open' ORDER BY inbox.id
+"""
 ANSWER = """
 UPDATE inbox SET state = 'answered', answer = ?, answered_by = ?, answered_at = ?
 WHERE id = ? AND state = 'open'

@@ -29,6 +29,7 @@ from signoff.runtime.ports import (
     Alive,
     Commit,
     InboxItem,
+    InboxLine,
     JournalRow,
     LedgerEntry,
     Owner,
@@ -168,6 +169,12 @@ class SqliteStore:
             db.execute(q.DROP_LEASES, (owner.id,))
             db.execute(q.DROP_OWNER, (owner.id,))
 
+    def owner(self, identity: str) -> Owner | None:
+        """Returns a process that drives runs, or did and could not say that it ended."""
+        with self._read() as db:
+            found = db.execute(q.OWNER, (identity,)).fetchone()
+        return Owner(*found[:-1]) if found is not None else None
+
     def ask_cancel(self, run: RunId, why: str) -> None:
         """Asks whoever drives the run to cancel it."""
         with self._write() as db:
@@ -188,6 +195,11 @@ class SqliteStore:
         with self._read() as db:
             sql = q.ITEMS.format(where=" AND ".join(where))
             return list(map(InboxItem._make, db.execute(sql, values)))
+
+    def waiting(self) -> list[InboxLine]:
+        """Returns every open request as a list shows it, oldest first."""
+        with self._read() as db:
+            return list(map(InboxLine._make, db.execute(q.WAITING)))
 
     def item(self, number: int) -> InboxItem:
         """Returns one request; raises `UnknownName`."""

@@ -9,6 +9,7 @@ from signoff.runtime.ports import (
     Alive,
     Commit,
     InboxItem,
+    InboxLine,
     JournalRow,
     LedgerEntry,
     Owner,
@@ -76,6 +77,10 @@ class WrappedStore:
         """Passes it on."""
         self.inner.leave(owner)
 
+    def owner(self, identity: str) -> Owner | None:
+        """Passes it on."""
+        return self.inner.owner(identity)
+
     def ask_cancel(self, run: RunId, why: str) -> None:
         """Passes it on."""
         self.inner.ask_cancel(run, why)
@@ -87,6 +92,10 @@ class WrappedStore:
     def items(self, run: str | None = None, *, state: Sequence[str] = ("open",)) -> list[InboxItem]:
         """Passes it on."""
         return self.inner.items(run, state=state)
+
+    def waiting(self) -> list[InboxLine]:
+        """Passes it on."""
+        return self.inner.waiting()
 
     def item(self, number: int) -> InboxItem:
         """Passes it on."""

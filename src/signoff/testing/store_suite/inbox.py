@@ -31,6 +31,25 @@ class InboxPromises(Opening):
         assert (item.digest, item.opened_at, item.deadline) == ("shown", WHEN, WHEN + 60)
         assert (item.state, item.answer, item.answered_by) == ("open", None, None)
 
+    def test_what_waits_is_listed_with_what_a_list_shows(self, store: Store) -> None:
+        """The inbox of a busy project is looked at often, and must not be read whole for it."""
+        begun(store, "one").go_on(opened=[asking("a#1"), asking("b#1")])
+        begun(store, "two").go_on(opened=[asking("c#1", deadline=WHEN + 60)])
+        _answered(store, _find(store, "b#1"))
+
+        lines = store.waiting()
+
+        assert [(line.run, line.deadline) for line in lines] == [("one", None), ("two", WHEN + 60)]
+        item = store.item(lines[0].id)
+        assert lines[0][2:] == (
+            item.step,
+            item.kind,
+            item.prompt,
+            item.digest,
+            item.opened_at,
+            item.deadline,
+        )
+
     def test_requests_are_listed_oldest_first_by_run_and_by_state(self, store: Store) -> None:
         """People work an inbox from the top; a run looks only at its own."""
         one = begun(store, "one")

@@ -38,6 +38,16 @@ class LeasePromises(Opening):
         assert fence == 2
         assert (store.row("run").owner, store.row("run").fence) == ("bob", 2)
 
+    def test_an_owner_is_known_until_it_leaves(self, store: Store) -> None:
+        """Whether a run is really being driven can only be seen by its owner."""
+        store.beat(ANN, NOW)
+        run = begun(store)
+        store.take(run.run, BOB, NOW, _is_dead)
+
+        assert (store.owner("ann"), store.owner("bob")) == (ANN, BOB)
+        store.leave(ANN)
+        assert store.owner("ann") is None
+
     def test_a_run_whose_owner_lives_is_refused(self, store: Store) -> None:
         """Two runners on one run would pay for everything twice."""
         store.beat(ANN, NOW - 999)
