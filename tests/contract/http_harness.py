@@ -11,6 +11,14 @@ from tests.stubs.model_server import ModelServer
 KEY = "sk-Secret-0123456789abcdef"
 KEY_ENV = "STUB_MODEL_KEY"
 
+SCHEMA = {
+    "type": "object",
+    "properties": {"verdict": {"type": "string", "enum": ["pass", "fail"]}},
+    "required": ["verdict"],
+    "additionalProperties": False,
+}
+PASS = '{"verdict": "pass"}'
+
 
 class HttpHarness(Harness):
     secret = KEY

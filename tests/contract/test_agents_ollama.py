@@ -1,10 +1,16 @@
+import json
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
 from signoff.agents.ollama import OllamaModel
+from signoff.core.spend import Usage
+from signoff.errors import AgentBadRequest, AgentTransient
+from signoff.runtime.faults import usage_of
 from signoff.testing import AgentSuite
-from tests.contract.http_harness import KEY, KEY_ENV, HttpHarness
+from signoff.testing.agent_harness import Says, ask
+from tests.contract.http_harness import KEY, KEY_ENV, PASS, SCHEMA, HttpHarness
 from tests.stubs.ollama import OllamaServer
 
 
@@ -14,3 +20,129 @@ class TestOllamaModel(AgentSuite):
         monkeypatch.setenv(KEY_ENV, KEY)
         async with OllamaServer() as server:
             yield HttpHarness(server, OllamaModel, num_ctx=500_000)
+
+
+@pytest.fixture
+async def server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[OllamaServer]:
+    monkeypatch.setenv(KEY_ENV, KEY)
+    async with OllamaServer() as server:
+        await server.act(Says(PASS))
+        yield server
+
+
+@pytest.fixture
+def harness(server: OllamaServer) -> HttpHarness:
+    return HttpHarness(server, OllamaModel)
+
+
+def body_of(harness: HttpHarness) -> dict[str, Any]:
+    return harness.server.heard[-1].body
+
+
+async def test_the_window_is_always_stated(harness: HttpHarness) -> None:
+    """Left to itself the server takes a small one and cuts what does not fit."""
+    await ask(harness.agent())
+    await ask(harness.agent(num_ctx=1000))
+    await ask(harness.agent(num_ctx=1000), options={"num_ctx": 2000})
+
+    asked = [each for each in harness.server.heard if harness.server.is_question(each)]
+    assert [each.body["options"]["num_ctx"] for each in asked] == [8192, 1000, 2000]
+
+
+async def test_a_prompt_that_does_not_fit_the_window_is_an_error(harness: HttpHarness) -> None:
+    """The server answers the rest of it, with confidence and without a word."""
+    with pytest.raises(AgentBadRequest, match="num_ctx") as raised:
+        await ask(harness.agent(num_ctx=1000), "word " * 1000)
+
+    usage = usage_of(raised.value)
+    assert usage is not None
+    assert usage.tokens_in == 1000
+
+
+async def test_a_prompt_that_does_not_fit_the_model_is_an_error(
+    harness: HttpHarness, server: OllamaServer
+) -> None:
+    """A window larger than the model's own is silently made smaller."""
+    server.trained_window = 2048
+
+    with pytest.raises(AgentBadRequest, match="2,048"):
+        await ask(harness.agent(num_ctx=100_000), "word " * 2000)
+
+
+async def test_a_prompt_of_which_little_was_read_is_an_error(
+    harness: HttpHarness, server: OllamaServer
+) -> None:
+    """A server that does not tell its models' windows is judged by what it counted."""
+    server.trained_window = None
+
+    with pytest.raises(AgentBadRequest, match="num_ctx"):
+        await ask(harness.agent(num_ctx=100_000), "word " * 10_000)
+
+
+async def test_an_answer_that_outgrew_the_window_is_an_error(harness: HttpHarness) -> None:
+    """To go on writing, the model forgets the beginning of what it was told."""
+    await harness.act(Says("A very long answer.", usage=Usage(900, 200)))
+
+    with pytest.raises(AgentBadRequest, match="outgrew"):
+        await ask(harness.agent(num_ctx=1000))
+
+
+@pytest.mark.parametrize("characters", [1, 2, 4, 7])
+async def test_a_prompt_that_fits_is_never_taken_for_cut(
+    harness: HttpHarness, server: OllamaServer, characters: int
+) -> None:
+    """Languages and code differ in how much text goes into a token."""
+    server.characters_per_token = characters
+
+    reply = await ask(harness.agent(num_ctx=30_000), "word " * 4000)
+
+    assert reply.text == PASS
+
+
+async def test_a_schema_binds_the_model_and_is_explained_to_it(harness: HttpHarness) -> None:
+    """Held to the form alone, a small model fills it with nonsense."""
+    reply = await ask(harness.agent(), "Judge.", schema=SCHEMA)
+
+    assert body_of(harness)["format"] == SCHEMA
+    assert '"verdict"' in harness.asked()[-1].prompt
+    assert reply.value == {"verdict": "pass"}
+
+
+async def test_options_of_the_request_itself_go_beside_the_models(harness: HttpHarness) -> None:
+    """Ollama ignores what it finds in the wrong place."""
+    await ask(harness.agent(), options={"think": False, "keep_alive": "1m", "top_k": 3})
+
+    body = body_of(harness)
+    assert (body["think"], body["keep_alive"], body["options"]["top_k"]) == (False, "1m", 3)
+    assert not {"think", "keep_alive"} & set(body["options"])
+
+
+async def test_the_server_is_found_by_its_own_variable(
+    server: OllamaServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Users have set it for the program already."""
+    monkeypatch.setenv("OLLAMA_HOST", f"127.0.0.1:{server.port}")
+
+    reply = await ask(OllamaModel(model="stub-small"))
+
+    assert reply.text == PASS
+
+
+async def test_a_model_that_was_not_pulled_is_not_healthy(harness: HttpHarness) -> None:
+    """The remedy is one command."""
+    missing = await harness.made(model="absent").health()
+    there = await harness.made(model="stub-large").health()
+
+    assert (missing.ready, missing.remedy) == (False, "ollama pull absent")
+    assert there.ready
+
+
+async def test_an_error_midway_is_a_passing_fault(harness: HttpHarness) -> None:
+    """The runner of the model may crash and is started again."""
+    message = {"role": "assistant", "content": "Half"}
+    part = {"model": "m", "created_at": "2026-01-01T00:00:00Z", "message": message, "done": False}
+    broken = {"error": "an error was encountered while running the model"}
+    harness.server.verbatim = [json.dumps(part) + "\n", json.dumps(broken) + "\n"]
+
+    with pytest.raises(AgentTransient, match="running the model"):
+        await ask(harness.agent())

@@ -1,10 +1,16 @@
+import json
 from collections.abc import AsyncIterator
+from contextlib import suppress
+from typing import Any
 
 import pytest
 
 from signoff.agents.openai import OpenAIModel
+from signoff.core.spend import Usage
+from signoff.errors import AgentBadOutput, AgentBadRequest, AgentError, AgentTransient
 from signoff.testing import AgentSuite
-from tests.contract.http_harness import KEY, KEY_ENV, HttpHarness
+from signoff.testing.agent_harness import Says, ask
+from tests.contract.http_harness import KEY, KEY_ENV, PASS, SCHEMA, HttpHarness
 from tests.stubs.openai import OpenAIServer
 
 
@@ -14,3 +20,124 @@ class TestOpenAIModel(AgentSuite):
         monkeypatch.setenv(KEY_ENV, KEY)
         async with OpenAIServer() as server:
             yield HttpHarness(server, OpenAIModel, "/v1")
+
+
+def body_of(harness: HttpHarness) -> dict[str, Any]:
+    return harness.server.heard[-1].body
+
+
+@pytest.fixture
+async def harness(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[HttpHarness]:
+    monkeypatch.setenv(KEY_ENV, KEY)
+    async with OpenAIServer() as server:
+        await server.act(Says(PASS))
+        yield HttpHarness(server, OpenAIModel, "/v1")
+
+
+async def test_a_server_that_can_is_held_to_the_schema(harness: HttpHarness) -> None:
+    """The model cannot even begin to write something else."""
+    await ask(harness.agent(), "Judge.", schema=SCHEMA)
+
+    form = body_of(harness)["response_format"]
+    assert form["type"] == "json_schema"
+    assert form["json_schema"] == {"name": "answer", "schema": SCHEMA, "strict": True}
+    assert harness.asked()[-1].prompt == "Judge."
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "object", "properties": {"a": {"type": "string"}}},
+        {**SCHEMA, "properties": {"verdict": {"type": "string", "minLength": 1}}},
+        {**SCHEMA, "properties": {"verdict": {"type": "object", "properties": {}}}},
+        {**SCHEMA, "required": []},
+    ],
+    ids=["open", "unknown keyword", "open inside", "optional"],
+)
+async def test_a_schema_that_openai_would_refuse_as_strict_is_not_sent_as_such(
+    harness: HttpHarness, schema: dict[str, Any]
+) -> None:
+    """A schema good enough for every other agent must not fail here."""
+    await harness.act(Says('{"verdict": {}}'))
+
+    with suppress(AgentBadOutput):
+        await ask(harness.agent(), schema=schema)
+
+    assert body_of(harness)["response_format"]["json_schema"]["strict"] is False
+
+
+@pytest.mark.parametrize(
+    ("structured", "form"), [("json", {"type": "json_object"}), ("prompt", None)]
+)
+async def test_a_server_that_knows_no_schemas_is_told_in_words(
+    harness: HttpHarness, structured: str, form: dict[str, str] | None
+) -> None:
+    """Older compatible servers refuse, or ignore, what they do not know."""
+    reply = await ask(harness.agent(structured=structured), "Judge.", schema=SCHEMA)
+
+    assert body_of(harness).get("response_format") == form
+    assert '"verdict"' in harness.asked()[-1].prompt
+    assert reply.value == {"verdict": "pass"}
+
+
+async def test_a_server_that_cannot_stream_is_asked_for_the_whole(harness: HttpHarness) -> None:
+    """The reply is the same."""
+    reply = await ask(harness.agent(stream=False), schema=SCHEMA)
+
+    assert "stream" not in body_of(harness)
+    assert reply.value == {"verdict": "pass"}
+    assert (reply.usage or Usage()).tokens == 19
+    assert (reply.finish, reply.session) == ("stop", "chatcmpl-1")
+
+
+async def test_zeros_for_tokens_mean_that_nobody_counted(harness: HttpHarness) -> None:
+    """Some local servers send them; the budget must not believe it."""
+    await harness.act(Says("Yes.", usage=Usage(0, 0)))
+
+    usage = (await ask(harness.agent())).usage
+
+    assert usage is not None
+    assert usage.tokens is None
+
+
+async def test_a_price_is_taken_from_nobody_unasked(harness: HttpHarness) -> None:
+    """Only a server known to report dollars is believed."""
+    assert isinstance(harness.server, OpenAIServer)
+    harness.server.cost = 0.25
+
+    usage = (await ask(harness.agent())).usage
+
+    assert usage is not None
+    assert usage.usd is None
+
+
+@pytest.mark.parametrize(
+    ("error", "meant"),
+    [
+        ({"message": "Provider returned error", "code": 502}, AgentTransient),
+        ({"message": "The server had an error", "type": "server_error"}, AgentTransient),
+        ({"message": "This prompt is too long", "code": 400}, AgentBadRequest),
+    ],
+    ids=["gateway", "server", "request"],
+)
+async def test_an_error_inside_the_stream_is_an_error(
+    harness: HttpHarness, error: dict[str, Any], meant: type[AgentError]
+) -> None:
+    """The status said 200 before anything went wrong."""
+    harness.server.verbatim = [f"data: {json.dumps({'error': error})}\n\n"]
+
+    with pytest.raises(meant):
+        await ask(harness.agent())
+
+
+async def test_a_refusal_of_the_model_is_no_answer(harness: HttpHarness) -> None:
+    """An apology must not become the artifact."""
+    chunk = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m"}
+    said = {"index": 0, "delta": {"refusal": "I cannot help with that."}, "finish_reason": "stop"}
+    harness.server.verbatim = [
+        f"data: {json.dumps({**chunk, 'choices': [said]})}\n\n",
+        "data: [DONE]\n\n",
+    ]
+
+    with pytest.raises(AgentBadOutput, match="cannot help"):
+        await ask(harness.agent())

@@ -1,0 +1,87 @@
+import pytest
+
+from signoff.agents.answer import (
+    MOST_CHARACTERS,
+    Answer,
+    Collected,
+    judge,
+    tokens,
+    whole_characters,
+)
+from signoff.core.spend import Usage
+from signoff.errors import AgentBadOutput
+from signoff.runtime.faults import usage_of
+
+SCHEMA = {"type": "object", "required": ["verdict"]}
+
+
+def test_a_whole_answer_becomes_the_reply() -> None:
+    """Everything the model's server said is kept."""
+    usage = Usage(tokens_in=1, tokens_out=2)
+
+    reply = judge(Answer("Yes.", "stop", usage=usage, session="s1"), None)
+
+    assert (reply.text, reply.finish, reply.usage, reply.session) == ("Yes.", "stop", usage, "s1")
+    assert reply.value is None
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (Answer(""), "empty"),
+        (Answer("Half", "length", cut_off=True), r"cut off \(length\)"),
+        (Answer("I can't.", declined="against its rules"), "against its rules"),
+        (Answer("[]"), "does not fit"),
+    ],
+    ids=["empty", "cut off", "declined", "misfit"],
+)
+def test_what_is_no_answer_is_refused_and_still_paid_for(answer: Answer, said: str) -> None:
+    """The feedback goes to the model word for word, so it has to say what is wrong."""
+    paid = Answer(answer.text, answer.finish, answer.cut_off, answer.declined, Usage(3, 4))
+
+    with pytest.raises(AgentBadOutput, match=said) as raised:
+        judge(paid, SCHEMA)
+
+    assert usage_of(raised.value) == Usage(3, 4)
+
+
+@pytest.mark.parametrize("count", [0, None, -1, True, "12", 1.5])
+def test_a_count_that_cannot_be_one_is_unknown(count: object) -> None:
+    """Servers that do not count report zeros, which would be taken for free calls."""
+    assert tokens(count) is None
+
+
+def test_halves_of_a_character_that_came_apart_are_joined() -> None:
+    """Servers cut their pieces in the middle of emojis."""
+    assert whole_characters("\ud83d" + "\ude00") == "\U0001f600"
+
+
+@pytest.mark.parametrize("text", ["cut \ud83d off", "\udc80", "\ude00\ud83d"])
+def test_half_a_character_that_stands_alone_is_replaced(text: str) -> None:
+    """It could not be sent at all."""
+    whole = whole_characters(text)
+
+    assert len(whole) == len(text)
+    assert whole.encode("utf-8")
+
+
+def test_pieces_are_shown_and_kept() -> None:
+    """The live view and the reply say the same."""
+    seen: list[str] = []
+    collected = Collected(seen.append)
+
+    for piece in ("One ", None, "", "two."):
+        collected.add(piece)
+
+    assert seen == ["One ", "two."]
+    assert collected.text == "One two."
+
+
+def test_an_answer_that_never_ends_is_given_up() -> None:
+    """A model caught in a loop would fill the memory before its time is up."""
+    collected = Collected(lambda _text: None)
+    for _ in range(16):
+        collected.add("x" * (MOST_CHARACTERS // 16))
+
+    with pytest.raises(AgentBadOutput, match="longer than"):
+        collected.add("x")

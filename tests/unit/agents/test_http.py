@@ -1,0 +1,115 @@
+from typing import Any
+
+import pytest
+
+from signoff.agents.anthropic import AnthropicModel
+from signoff.agents.http import HttpModel, Server, checked_address, key_from, positive
+from signoff.agents.ollama import OllamaModel, address_from
+from signoff.agents.openai import OpenAIModel
+from signoff.errors import AgentAuth, ConfigError
+
+
+def server(address: str = "http://localhost:1", key: str | None = None) -> Server:
+    return Server(address, key, vendors=False, timeout=1.0, connect_timeout=1.0)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "localhost:8080", "ftp://host", "http://", "file:///etc/passwd", "https:///v1"]
+)
+def test_what_is_no_address_is_refused_when_the_agent_is_made(text: str) -> None:
+    """A typing error is the settings' fault, and is said before the run starts."""
+    with pytest.raises(ConfigError, match="base_url"):
+        checked_address(text)
+
+
+def test_a_password_in_an_address_is_refused_without_repeating_it() -> None:
+    """Addresses are shown in messages and logs."""
+    with pytest.raises(ConfigError) as raised:
+        checked_address("https://me:hunter2@host/v1")
+
+    assert "hunter2" not in str(raised.value)
+    assert "key_env" in str(raised.value)
+
+
+def test_a_slash_at_the_end_makes_no_other_address() -> None:
+    """Both spellings share one client."""
+    assert checked_address("http://host/v1/") == checked_address("http://host/v1")
+
+
+@pytest.mark.parametrize("seconds", [0, -1, float("nan"), True, "10", None])
+def test_a_time_that_is_none_is_refused(seconds: float) -> None:
+    """Zero seconds would fail every call, and look like a slow model."""
+    with pytest.raises(ConfigError, match="timeout"):
+        positive("timeout", seconds)
+
+
+def test_a_key_is_read_without_the_line_end_editors_add(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would make the header invalid, and the key with it."""
+    monkeypatch.setenv("SOME_KEY", "abc\n")
+
+    assert key_from("SOME_KEY") == "abc"
+
+
+@pytest.mark.parametrize("value", ["", "  "])
+def test_an_empty_key_is_no_key(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The message names the variable."""
+    monkeypatch.setenv("SOME_KEY", value)
+
+    with pytest.raises(AgentAuth, match="SOME_KEY"):
+        key_from("SOME_KEY")
+
+
+def test_a_server_does_not_show_its_key() -> None:
+    """It ends up in tracebacks and debuggers."""
+    assert "hunter2" not in repr(server(key="hunter2"))
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "127.3.2.1", "[::1]"])
+def test_this_machine_is_asked_directly(host: str) -> None:
+    """A proxy cannot reach it."""
+    assert server(f"http://{host}:11434").way["trust_env"] is False
+
+
+@pytest.mark.parametrize("host", ["api.openai.com", "10.0.0.1", "localhost.example.com"])
+def test_other_machines_are_asked_the_way_the_user_set_up(host: str) -> None:
+    """Companies let nothing out but through their proxy."""
+    assert server(f"http://{host}").way == {}
+
+
+@pytest.mark.parametrize(
+    ("host", "address"),
+    [
+        ("", "http://127.0.0.1:11434"),
+        ("example.com", "http://example.com:11434"),
+        ("example.com:8000", "http://example.com:8000"),
+        (":8000", "http://127.0.0.1:8000"),
+        ("0.0.0.0", "http://127.0.0.1:11434"),
+        ("0.0.0.0:8000", "http://127.0.0.1:8000"),
+        ("[::1]:8000", "http://[::1]:8000"),
+        ("http://example.com:8000/", "http://example.com:8000"),
+        ("https://example.com/ollama", "https://example.com/ollama"),
+    ],
+)
+def test_ollamas_own_variable_is_read_as_ollama_does(host: str, address: str) -> None:
+    """Users set it once for all programs; a server's bind address is in it as often as not."""
+    assert address_from(host) == address
+
+
+@pytest.mark.parametrize(
+    ("kind", "option", "value"),
+    [
+        (OpenAIModel, "structured", "tool"),
+        (OpenAIModel, "base_url", "host"),
+        (OpenAIModel, "connect_timeout", 0),
+        (AnthropicModel, "structured", "json"),
+        (AnthropicModel, "max_tokens", 0),
+        (OllamaModel, "num_ctx", 0),
+        (OllamaModel, "num_ctx", "8k"),
+    ],
+)
+def test_a_wrong_option_is_named_when_the_agent_is_made(
+    kind: type[HttpModel], option: str, value: Any
+) -> None:
+    """Half-way through a run is the wrong time to learn of it."""
+    with pytest.raises(ConfigError, match=option):
+        kind(**{option: value})

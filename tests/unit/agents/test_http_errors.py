@@ -1,0 +1,196 @@
+import ssl
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from httpx import ConnectTimeout, ReadTimeout, UnsupportedProtocol
+
+from signoff.agents.http_errors import back_at, refused, unreachable, without_secrets
+from signoff.errors import (
+    AgentAuth,
+    AgentBadRequest,
+    AgentError,
+    AgentQuota,
+    AgentTimeout,
+    AgentTransient,
+)
+
+NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+
+
+def judged(status: int, said: str = "", **headers: str) -> AgentError:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return refused("The model", status, said, named, remedy="check KEY", now=NOW)
+
+
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [
+        (400, AgentBadRequest),
+        (401, AgentAuth),
+        (402, AgentQuota),
+        (403, AgentAuth),
+        (404, AgentBadRequest),
+        (408, AgentTransient),
+        (409, AgentTransient),
+        (413, AgentBadRequest),
+        (422, AgentBadRequest),
+        (429, AgentTransient),
+        (500, AgentTransient),
+        (501, AgentBadRequest),
+        (502, AgentTransient),
+        (503, AgentTransient),
+        (529, AgentTransient),
+        (307, AgentBadRequest),
+    ],
+)
+def test_a_status_alone_says_who_must_act(status: int, error: type[AgentError]) -> None:
+    """Retrying what can never work wastes hours; giving up on a hiccup wastes the run."""
+    assert type(judged(status)) is error
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        (429, "You exceeded your current quota, please check your plan and billing details."),
+        (429, "insufficient_quota"),
+        (400, "Your credit balance is too low to access the Anthropic API."),
+        (403, "Insufficient credits. Add more on the website."),
+        (429, "you've reached your weekly usage limit"),
+        (429, "Rate limit exceeded: free-models-per-day"),
+    ],
+)
+def test_a_used_up_plan_is_told_from_a_busy_server(status: int, said: str) -> None:
+    """Four quick retries do not fill a purse; the run is parked instead."""
+    assert type(judged(status, said)) is AgentQuota
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        (400, "This model's maximum context length is 8192 tokens."),
+        (400, "max_tokens: 999999 is over the limit of 8192 for this model"),
+        (404, "The model `gpt-9` does not exist"),
+        (500, "model requires more system memory (9.1 GiB) than is available (3.2 GiB)"),
+    ],
+)
+def test_a_limit_of_the_model_is_no_quota(status: int, said: str) -> None:
+    """Waiting until tomorrow does not make a window larger."""
+    assert type(judged(status, said)) is AgentBadRequest
+
+
+@pytest.mark.parametrize("seconds", ["0", "1", "2.5", "59"])
+def test_a_short_wait_is_a_passing_fault(seconds: str) -> None:
+    """The engine's own patience covers it."""
+    assert type(judged(429, "slow down", retry_after=seconds)) is AgentTransient
+
+
+def test_a_short_wait_outweighs_the_word_quota() -> None:
+    """Some vendors call a limit per minute a quota."""
+    said = "Quota exceeded for requests per minute"
+
+    assert type(judged(429, said, retry_after="20")) is AgentTransient
+
+
+def test_a_long_wait_is_a_quota_with_its_end() -> None:
+    """Parked until then, the run costs nothing and comes back by itself."""
+    error = judged(429, "Too many requests", retry_after="3600")
+
+    assert isinstance(error, AgentQuota)
+    assert error.until == NOW + timedelta(hours=1)
+
+
+@pytest.mark.parametrize(
+    ("said", "until"),
+    [
+        ("Rate limit reached (RPD). Please try again in 7m12s.", timedelta(minutes=7, seconds=12)),
+        ("Please try again in 1h30m.", timedelta(hours=1, minutes=30)),
+        ("Please try again in 250ms.", timedelta(milliseconds=250)),
+        ("try again in 1.5s", timedelta(seconds=1.5)),
+        ("You will regain access on 2026-04-01 at 00:00 UTC.", datetime(2026, 4, 1, tzinfo=UTC)),
+        ("Nothing about time.", None),
+        ("try again in a while", None),
+        ("access on 2026-99-99 at 00:00 UTC", None),
+    ],
+)
+def test_the_time_to_come_back_is_read_from_the_message(
+    said: str, until: timedelta | datetime | None
+) -> None:
+    """Not every server puts it into a header."""
+    expected = NOW + until if isinstance(until, timedelta) else until
+
+    assert back_at({}, said, NOW) == expected
+
+
+@pytest.mark.parametrize(
+    ("header", "until"),
+    [
+        ("120", NOW + timedelta(minutes=2)),
+        ("Sun, 01 Mar 2026 15:00:00 GMT", datetime(2026, 3, 1, 15, tzinfo=UTC)),
+        ("99999999999999999999", NOW + timedelta(days=366)),
+        ("soon", None),
+        ("-5", None),
+    ],
+)
+def test_the_time_to_come_back_is_read_from_the_header(header: str, until: datetime | None) -> None:
+    """Seconds and dates are both allowed, and nonsense must not end the run."""
+    assert back_at({"retry-after": header}, "", NOW) == until
+
+
+def test_a_refused_key_comes_with_its_remedy() -> None:
+    """The reader is told which variable to look at."""
+    assert "check KEY" in str(judged(401, "invalid"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Incorrect API key provided: sk-proj-abcDEF123456.",
+        "Incorrect API key provided: sk-abcDE***********3456.",
+        "Authorization: Bearer abcDEF123456 is wrong",
+        "the key hunter-abcDEF123456 is wrong",
+    ],
+)
+def test_a_key_in_a_servers_words_is_taken_out(text: str) -> None:
+    """Servers quote what they refuse, and messages are stored."""
+    shown = without_secrets(text, "hunter-abcDEF123456")
+
+    assert "abcDE" not in shown
+    assert "[key]" in shown
+
+
+def test_a_servers_words_are_one_short_line() -> None:
+    """An error page of a proxy is kilobytes of markup."""
+    shown = without_secrets("<html>\n" + "<p>sorry</p>\n" * 1000)
+
+    assert len(shown) <= 300
+    assert "\n" not in shown
+
+
+@pytest.mark.parametrize(
+    ("cause", "error"),
+    [
+        (ReadTimeout(""), AgentTimeout),
+        (ConnectTimeout(""), AgentTransient),
+        (ConnectionRefusedError(111, "refused"), AgentTransient),
+        (ConnectionResetError(104, "reset"), AgentTransient),
+        (UnsupportedProtocol("ftp"), AgentBadRequest),
+        (ssl.SSLCertVerificationError("self-signed certificate"), AgentBadRequest),
+    ],
+    ids=lambda value: getattr(value, "__name__", None) or type(value).__name__,
+)
+def test_a_failed_connection_is_judged_by_what_lies_under_it(
+    cause: Exception, error: type[AgentError]
+) -> None:
+    """Clients wrap everything into one error of their own."""
+    wrapped = RuntimeError("Connection error.")
+    wrapped.__cause__ = cause
+
+    assert type(unreachable("The model", "http://localhost:1", wrapped)) is error
+
+
+def test_a_failed_connection_names_the_address() -> None:
+    """Half of these are a wrong port."""
+    error = unreachable("The model", "http://localhost:1", ConnectionRefusedError("refused"))
+
+    assert "http://localhost:1" in str(error)
+    assert "refused" in str(error)
