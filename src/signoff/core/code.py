@@ -103,7 +103,11 @@ def _definition(function: FunctionType) -> Definition | None:
         # Typed at a prompt, compiled from elsewhere, or changed on disk since it was loaded.
         return None
     named = [node for node in here if getattr(node, "name", "<lambda>") == code.co_name]
-    holding = [node for node in named if _holds(node, code)]
+    if len(named) == 1:
+        return named[0]
+    # Several lambdas share the line. Where the code says nothing of its place, none is guessed.
+    places = [p for p in code.co_positions() if None not in p and p[2:] != (0, 0)]
+    holding = [node for node in named if places and _holds(node, places)]
     return holding[-1] if holding else None
 
 
@@ -119,13 +123,11 @@ def _definitions(module: str) -> dict[int, tuple[Definition, ...]]:
     return found
 
 
-def _holds(node: Definition, code: CodeType) -> bool:
-    """Tells whether code was compiled from a node; several lambdas may share a line."""
-    if not isinstance(node, ast.Lambda):
-        return True
-    begin = (node.body.lineno, node.body.col_offset)
-    end = (node.body.end_lineno, node.body.end_col_offset)
-    places = [p for p in code.co_positions() if None not in p and p[2:] != (0, 0)]
+def _holds(node: Definition, places: list[Any]) -> bool:
+    """Tells whether code from all these places lies within what a lambda does."""
+    body: Any = node.body
+    begin = (body.lineno, body.col_offset)
+    end = (body.end_lineno, body.end_col_offset)
     return all(begin <= (p[0], p[2]) and (p[1], p[3]) <= end for p in places)
 
 

@@ -94,6 +94,13 @@ def test_lambdas_sharing_a_line_are_told_apart() -> None:
     assert same(second, alone)
 
 
+def test_lambdas_that_only_name_a_constant_are_told_apart_too() -> None:
+    """Some versions of Python do not say where in the line such a lambda stands."""
+    first, second = function("step = (lambda ctx: True, lambda ctx: False)")
+
+    assert not same(first, second)
+
+
 def test_a_lambda_is_the_same_wherever_it_stands() -> None:
     """A formatter that breaks the line around a lambda must not change the definition."""
     short = function('step = dict(title="a", check=lambda ctx: ctx.result)["check"]')
