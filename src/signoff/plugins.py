@@ -27,6 +27,10 @@ NOTATIONS: Mapping[str, str] = {}
 
 AGENT_KINDS: Mapping[str, str] = {
     "anthropic": "signoff.agents.anthropic:AnthropicModel",
+    "claude": "signoff.agents.claude:ClaudeAgent",
+    "codex": "signoff.agents.codex:CodexAgent",
+    "command": "signoff.agents.command:CommandAgent",
+    "gemini": "signoff.agents.gemini:GeminiAgent",
     "ollama": "signoff.agents.ollama:OllamaModel",
     "openai": "signoff.agents.openai:OpenAIModel",
 }

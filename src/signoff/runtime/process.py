@@ -120,6 +120,8 @@ async def _left(process: asyncio.subprocess.Process) -> int:
 async def _end(process: asyncio.subprocess.Process) -> None:
     await end_group(process.pid)
     await _left(process)
+    # Whoever left the group may hold the other ends; ours are closed all the same.
+    process._transport.close()  # type: ignore[attr-defined]  # there is no public way
 
 
 def _decoded(emit: Callable[[str], None]) -> Sink:

@@ -1,0 +1,42 @@
+"""Small programs that stand in for the vendors' own, made where a test wants them."""
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from signoff.core.effects import EffectId
+from signoff.runtime.ports import Call
+
+HEAD = """\
+import json, os, sys, time
+prompt = sys.stdin.buffer.read().decode()
+def say(**event): print(json.dumps(event), flush=True)
+"""
+
+
+def program(folder: Path, name: str, body: str) -> str:
+    """Writes an executable script that has read its prompt before `body` runs."""
+    folder.mkdir(parents=True, exist_ok=True)
+    place = folder / name
+    place.write_text(f"#!{sys.executable} -IS\n{HEAD}{body}", encoding="utf-8")
+    place.chmod(0o755)
+    return str(place)
+
+
+@dataclass
+class Watcher:
+    """What whoever watches a call is shown and told."""
+
+    shown: list[str] = field(default_factory=list)
+    processes: list[dict[str, Any]] = field(default_factory=list)
+    then: Callable[[str], None] = lambda _text: None
+
+    @property
+    def call(self) -> Call:
+        def emit(text: str) -> None:
+            self.shown.append(text)
+            self.then(text)
+
+        return Call("run", EffectId("ask#1"), "key", 1, emit, self.processes.append)

@@ -1,0 +1,209 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from signoff.agents.command import CommandAgent
+from signoff.core.effects import AgentRequest
+from signoff.core.spend import Usage
+from signoff.errors import (
+    AgentAuth,
+    AgentBadOutput,
+    AgentBadRequest,
+    AgentError,
+    AgentTransient,
+    ConfigError,
+)
+from tests.unit.agents.programs import Watcher, program
+
+
+def command(folder: Path, body: str, *arguments: str, **options: Any) -> CommandAgent:
+    return CommandAgent(argv=[program(folder / "bin", "tool", body), *arguments], **options)
+
+
+async def test_what_it_prints_is_the_answer(tmp_path: Path) -> None:
+    """The simplest program needs no settings but its name."""
+    watcher = Watcher()
+
+    reply = await command(tmp_path, "print(prompt.upper())").ask(AgentRequest("hi"), watcher.call)
+
+    assert reply.text == "HI"
+    assert reply.usage is None
+    assert watcher.shown == ["HI\n"]
+
+
+async def test_model_and_workspace_are_filled_in(tmp_path: Path) -> None:
+    """Programs differ in how they want to be told."""
+    agent = command(tmp_path, "print(sys.argv[1:], os.getcwd())", "--m={model}", "{workspace}")
+
+    reply = await agent.ask(
+        AgentRequest("hi", model="big", workspace=str(tmp_path)), Watcher().call
+    )
+
+    assert reply.text == f"['--m=big', '{tmp_path}'] {tmp_path}"
+
+
+async def test_a_prompt_can_go_through_a_file(tmp_path: Path) -> None:
+    """Some programs read no standard input; the file is gone afterwards."""
+    agent = command(
+        tmp_path,
+        "print(sys.argv[1], open(sys.argv[1]).read(), repr(prompt))",
+        "{prompt_file}",
+        prompt="file",
+    )
+
+    reply = await agent.ask(AgentRequest("hello there"), Watcher().call)
+
+    place, rest = reply.text.split(" ", 1)
+    assert rest == "hello there ''"
+    assert not Path(place).exists()  # noqa: ASYNC240  # a look at one file
+
+
+@pytest.mark.parametrize(
+    ("answer", "body", "expected"),
+    [
+        ("last_line", "print('working'); print('the answer'); print()", "the answer"),
+        ("json:choices.0.text", "say(choices=[{'text': 'found'}])", "found"),
+        ("json:choices.0.text", "print('log'); say(choices=[{'text': 'found'}])", "found"),
+        ("json:value", "say(value={'a': 1})", '{"a": 1}'),
+        ("file:out.txt", "open('out.txt', 'w').write('from a file\\n')", "from a file"),
+    ],
+)
+async def test_the_answer_is_where_the_settings_say(
+    tmp_path: Path, answer: str, body: str, expected: str
+) -> None:
+    """Every program has its own idea of output."""
+    reply = await command(tmp_path, body, answer=answer).ask(AgentRequest("hi"), Watcher().call)
+
+    assert reply.text == expected
+
+
+async def test_an_answer_file_can_be_named_for_the_program(tmp_path: Path) -> None:
+    """It then lies nowhere the user would have to clean up."""
+    agent = command(
+        tmp_path, "open(sys.argv[1], 'w').write('there')", "{answer_file}", answer="file"
+    )
+
+    reply = await agent.ask(AgentRequest("hi"), Watcher().call)
+
+    assert reply.text == "there"
+
+
+@pytest.mark.parametrize(
+    ("answer", "body"),
+    [
+        ("json:a.b", "say(a={})"),
+        ("json:a.3", "say(a=[1])"),
+        ("json:a", "print('{\"a\": ')"),
+        ("file:out.txt", "pass"),
+        ("last_line", "pass"),
+    ],
+)
+async def test_an_answer_that_is_not_where_it_should_be_is_none(
+    tmp_path: Path, answer: str, body: str
+) -> None:
+    """Taking whatever else was printed would be a guess."""
+    with pytest.raises(AgentBadOutput):
+        await command(tmp_path, body, answer=answer).ask(AgentRequest("hi"), Watcher().call)
+
+
+async def test_a_schema_is_asked_for_in_words_and_held_to(tmp_path: Path) -> None:
+    """A program that knows no schemas can still follow one."""
+    schema = {"type": "object", "required": ["ok"]}
+    agent = command(tmp_path, "say(ok='JSON Schema' in prompt)")
+
+    reply = await agent.ask(AgentRequest("hi", schema=schema), Watcher().call)
+
+    assert reply.value == {"ok": True}
+
+
+async def test_exit_codes_mean_what_the_settings_say(tmp_path: Path) -> None:
+    """Only who wrote the program knows which of them may pass."""
+    body = "print('words', file=sys.stderr)\nsys.exit(int(prompt))"
+    agent = command(tmp_path, body, ok_codes=[0, 2], codes={3: "transient", 4: "auth"})
+
+    with pytest.raises(AgentTransient, match="words"):
+        await agent.ask(AgentRequest("3"), Watcher().call)
+    with pytest.raises(AgentAuth):
+        await agent.ask(AgentRequest("4"), Watcher().call)
+    with pytest.raises(AgentError, match="exit code 5"):
+        await agent.ask(AgentRequest("5"), Watcher().call)
+    with pytest.raises(AgentBadOutput, match="empty"):
+        await agent.ask(AgentRequest("2"), Watcher().call)
+
+
+async def test_cost_is_read_from_where_the_settings_say(tmp_path: Path) -> None:
+    """Otherwise it is unknown, and never 0."""
+    body = "say(text='x', bill={'in': 3, 'out': 4, 'usd': 0.5})"
+    where = {"tokens_in": "bill.in", "tokens_out": "bill.out", "usd": "bill.usd"}
+
+    told = await command(tmp_path, body, answer="json:text", usage=where).ask(
+        AgentRequest("hi"), Watcher().call
+    )
+    missing = await command(tmp_path, body, answer="json:text", usage={"usd": "no.such"}).ask(
+        AgentRequest("hi"), Watcher().call
+    )
+
+    assert told.usage == Usage(3, 4, 0.5)
+    assert missing.usage is None
+
+
+async def test_it_edits_only_where_it_is_trusted_to(tmp_path: Path) -> None:
+    """No vendor's rules hold it back."""
+    body = "open('new.txt', 'w').write('hi\\n'); print('done')"
+    request = AgentRequest("hi", workspace=str(tmp_path / "work"), edit=True)
+    (tmp_path / "work").mkdir()
+
+    with pytest.raises(AgentBadRequest, match="edits: true"):
+        await command(tmp_path, body).ask(request, Watcher().call)
+    reply = await command(tmp_path, body, edits=True).ask(request, Watcher().call)
+
+    assert list(reply.files) == ["new.txt"]
+
+
+async def test_a_model_the_arguments_need_and_nobody_named_is_missed(tmp_path: Path) -> None:
+    """An empty argument would be taken for something else."""
+    with pytest.raises(AgentBadRequest, match="needs a model"):
+        await command(tmp_path, "print(1)", "{model}").ask(AgentRequest("hi"), Watcher().call)
+
+
+async def test_health_only_looks_for_the_program(tmp_path: Path) -> None:
+    """Running an unknown program to see how it is might do anything."""
+    touched = tmp_path / "touched"
+
+    there = await command(tmp_path, f"open({str(touched)!r}, 'w')").health()
+    gone = await CommandAgent(argv=[str(tmp_path / "gone")]).health()
+
+    assert (there.ready, gone.ready) == (True, False)
+    assert not touched.exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        ({"argv": "tool --fast"}, "list"),
+        ({"argv": []}, "list"),
+        ({"argv": ["tool", "{prompt}"]}, "never an argument"),
+        ({"argv": ["tool"], "prompt": "file"}, "prompt_file"),
+        ({"argv": ["tool"], "prompt": "argv"}, "stdin or file"),
+        ({"argv": ["tool"], "answer": "xml"}, "json:PATH"),
+        ({"argv": ["tool"], "answer": "file"}, "answer_file"),
+        ({"argv": ["tool"], "codes": {3: "maybe"}}, "transient"),
+        ({"argv": ["tool"], "usage": {"cost": "a"}}, "tokens_in"),
+        ({"argv": ["tool"], "args": ["--fast"]}, "argv"),
+    ],
+)
+def test_settings_that_cannot_work_are_refused_with_what_would(
+    options: dict[str, Any], word: str
+) -> None:
+    """Found out in the middle of a run they would cost what came before."""
+    with pytest.raises(ConfigError, match=word):
+        CommandAgent(**options)
+
+
+def test_braces_of_other_kinds_are_left_alone() -> None:
+    """JSON among the arguments is not a mistake."""
+    agent = CommandAgent(argv=["tool", json.dumps({"a": {"b": 1}})])
+
+    assert agent.arguments(AgentRequest("hi"), Path("unused")) == ['{"a": {"b": 1}}']

@@ -1,0 +1,59 @@
+from datetime import UTC, datetime
+
+import pytest
+
+from signoff.agents.complaints import complaint, status_in
+from signoff.errors import AgentAuth, AgentError, AgentQuota, AgentTransient
+
+NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
+
+
+def test_a_login_is_asked_for_with_the_way_to_get_one() -> None:
+    """`unauthorized` alone sends people searching."""
+    error = complaint("claude", "Please run /login", remedy="set THE_KEY")
+
+    assert type(error) is AgentAuth
+    assert "set THE_KEY" in str(error)
+
+
+def test_a_rate_limit_that_passes_soon_is_waited_out() -> None:
+    """Parking a run for two seconds would be absurd."""
+    said = "Rate limit reached for gpt-5. Please try again in 2s. (status 429)"
+
+    assert type(complaint("codex", said, remedy="", now=NOW)) is AgentTransient
+
+
+def test_a_limit_that_is_used_up_parks_the_run() -> None:
+    """Trying again every few seconds for hours helps nobody."""
+    error = complaint("claude", "Claude AI usage limit reached|1900000000", remedy="", now=NOW)
+
+    assert isinstance(error, AgentQuota)
+    assert error.until == datetime.fromtimestamp(1900000000, UTC)
+
+
+def test_what_nobody_recognises_is_neither_retried_nor_waited_for() -> None:
+    """It may have cost money, and may cost it again."""
+    assert type(complaint("gemini", "segmentation fault", remedy="")) is AgentError
+
+
+def test_keys_in_the_words_of_a_refusal_are_not_repeated() -> None:
+    """OpenAI quotes the key it does not like."""
+    error = complaint("codex", "Incorrect API key provided: sk-abcdef123456", remedy="log in")
+
+    assert "abcdef" not in str(error)
+
+
+@pytest.mark.parametrize(
+    ("text", "status"),
+    [
+        ("last status: 429 Too Many Requests", 429),
+        ("unexpected status 401 Unauthorized", 401),
+        ("API Error: 529 Overloaded", 529),
+        ("Request rejected (429) · slow", 429),
+        ('{"code": 503}', 503),
+        ("it took 500 tokens", None),
+    ],
+)
+def test_the_status_is_found_in_words(text: str, status: int | None) -> None:
+    """Most programs pass the server's status on in a sentence."""
+    assert status_in(text) == status

@@ -1,0 +1,198 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from signoff.agents.gemini import GeminiAgent
+from signoff.core.effects import AgentRequest
+from signoff.core.spend import Usage
+from signoff.errors import (
+    AgentAuth,
+    AgentBadOutput,
+    AgentBadRequest,
+    AgentError,
+    AgentQuota,
+    AgentRefused,
+    AgentTransient,
+)
+from tests.unit.agents.programs import Watcher, program
+
+INIT = """\
+say(type='init', session_id='g-1', model='m')
+say(type='message', role='user', content=prompt)
+"""
+ADVICE = (
+    "Please wait and try again later. To increase your limits, request a quota increase through "
+    "AI Studio, or switch to another /auth method"
+)
+STATS = {"models": {"m": {"total_tokens": 19, "input_tokens": 12, "output_tokens": 7}}}
+END = f"say(type='result', status='success', stats={STATS!r})\n"
+
+
+def gemini(folder: Path, body: str, **options: Any) -> GeminiAgent:
+    return GeminiAgent(path=program(folder, "gemini", body), **options)
+
+
+def piece(text: str) -> str:
+    return f"say(type='message', role='assistant', content={text!r}, delta=True)\n"
+
+
+async def test_the_pieces_make_the_answer(tmp_path: Path) -> None:
+    """They are shown as they come."""
+    watcher = Watcher()
+
+    reply = await gemini(tmp_path, INIT + piece("Hel") + piece("lo") + END).ask(
+        AgentRequest("Hi"), watcher.call
+    )
+
+    assert reply.text == "Hello"
+    assert reply.usage == Usage(12, 7, model="m")
+    assert reply.session == "g-1"
+    assert watcher.shown == ["Hel", "lo"]
+
+
+async def test_what_it_said_before_it_went_to_work_is_not_the_answer(tmp_path: Path) -> None:
+    """`I will now read the file` would end up in the draft."""
+    tool = "say(type='tool_use', tool_name='read_file', tool_id='1')\n"
+    tool += "say(type='tool_result', tool_id='1', status='success')\n"
+
+    reply = await gemini(tmp_path, INIT + piece("I will read.") + tool + piece("Good.") + END).ask(
+        AgentRequest("Hi"), Watcher().call
+    )
+
+    assert reply.text == "Good."
+
+
+async def test_one_whole_document_is_understood_as_well(tmp_path: Path) -> None:
+    """That is what it prints with the other output format."""
+    tokens = {"prompt": 12, "candidates": 5, "thoughts": 2}
+    document = {
+        "session_id": "g",
+        "response": "Hello",
+        "stats": {"models": {"m": {"tokens": tokens}}},
+    }
+    text = json.dumps(document, indent=2)
+
+    reply = await gemini(tmp_path, f"print({text!r})").ask(AgentRequest("Hi"), Watcher().call)
+
+    assert reply.text == "Hello"
+    assert reply.usage == Usage(12, 7, model="m")
+
+
+async def test_a_model_is_always_named(tmp_path: Path) -> None:
+    """Otherwise it makes a call of its own to choose one."""
+    show = INIT + "say(type='message', role='assistant', content=json.dumps(sys.argv[1:]))\n" + END
+
+    reply = await gemini(tmp_path, show).ask(AgentRequest("Hi"), Watcher().call)
+
+    argv = json.loads(reply.text)
+    assert argv[argv.index("--model") + 1]
+    assert "--approval-mode" not in argv
+
+
+async def test_edits_are_approved_and_nothing_else(tmp_path: Path) -> None:
+    """`yolo` would approve every command too."""
+    show = INIT + "say(type='message', role='assistant', content=json.dumps(sys.argv[1:]))\n" + END
+    place = tmp_path / "work"
+    place.mkdir()
+
+    reply = await gemini(tmp_path, show).ask(
+        AgentRequest("Hi", workspace=str(place), edit=True), Watcher().call
+    )
+
+    argv = json.loads(reply.text)
+    assert argv[argv.index("--approval-mode") + 1] == "auto_edit"
+
+
+@pytest.mark.parametrize(
+    ("words", "kind"),
+    [
+        ('[API Error: {"error":{"code":401,"message":"API key not valid"}}]', AgentAuth),
+        (f"[API Error: Resource has been exhausted]\n{ADVICE}", AgentTransient),
+        (
+            '[API Error: {"error":{"code":429,"message":"You exceeded your current quota"}}]',
+            AgentQuota,
+        ),
+        ('[API Error: {"error":{"code":500,"message":"oops"}}]', AgentTransient),
+        ("[API Error: models/x is not found]", AgentBadRequest),
+        ("[API Error: exception TypeError: fetch failed sending request]", AgentTransient),
+    ],
+)
+async def test_a_failure_is_sorted_by_who_must_act(
+    tmp_path: Path, words: str, kind: type[AgentError]
+) -> None:
+    """Its advice mentions quotas and logins whatever the trouble was."""
+    end = f"say(type='result', status='error', error={{'type': 'unknown', 'message': {words!r}}})\n"
+
+    with pytest.raises(AgentError) as raised:
+        await gemini(tmp_path, INIT + end + "sys.exit(1)").ask(AgentRequest("Hi"), Watcher().call)
+
+    assert type(raised.value) is kind
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [
+        (145, AgentAuth),
+        (41, AgentAuth),
+        (173, AgentTransient),
+        (244, AgentTransient),
+        (148, AgentBadRequest),
+        (42, AgentBadRequest),
+    ],
+)
+async def test_an_exit_code_alone_tells_the_status(
+    tmp_path: Path, code: int, kind: type[AgentError]
+) -> None:
+    """With nothing on standard output, it is all there is."""
+    with pytest.raises(AgentError) as raised:
+        await gemini(tmp_path, f"sys.exit({code})").ask(AgentRequest("Hi"), Watcher().call)
+
+    assert type(raised.value) is kind
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        ("Attempt 3 failed with status 429. Retrying with backoff... Error: busy", AgentTransient),
+        ("Attempt 3 failed. Retrying with backoff... Error: fetch failed", AgentTransient),
+    ],
+)
+async def test_a_program_that_tries_again_and_again_is_ended(
+    tmp_path: Path, line: str, kind: type[AgentError]
+) -> None:
+    """It was seen to try for more than three minutes; how long to be patient is ours to say."""
+    body = f"{INIT}print({line!r}, file=sys.stderr, flush=True)\ntime.sleep(60)"
+
+    with pytest.raises(kind):
+        await gemini(tmp_path, body).ask(AgentRequest("Hi"), Watcher().call)
+
+
+@pytest.mark.parametrize(
+    "why", ["Path not in workspace: Attempted path", 'Tool "write_file" not found. Did you mean']
+)
+async def test_a_write_it_was_denied_is_a_refusal(tmp_path: Path, why: str) -> None:
+    """It exits with 0 and a plain answer."""
+    tool = "say(type='tool_use', tool_name='write_file', tool_id='1')\n"
+    tool += f"say(type='tool_result', tool_id='1', status='error', output={why!r})\n"
+
+    with pytest.raises(AgentRefused, match="write_file"):
+        await gemini(tmp_path, INIT + tool + piece("Done.") + END).ask(
+            AgentRequest("Hi"), Watcher().call
+        )
+
+
+async def test_a_stream_without_an_end_is_no_answer(tmp_path: Path) -> None:
+    """What came so far may be half of it."""
+    with pytest.raises(AgentBadOutput, match="before its result"):
+        await gemini(tmp_path, INIT + piece("Hel")).ask(AgentRequest("Hi"), Watcher().call)
+
+
+async def test_an_answer_that_is_json_itself_is_no_document_of_the_vendors(tmp_path: Path) -> None:
+    """A structured answer may have a field of the same name."""
+    text = json.dumps({"response": "yes", "confidence": 3})
+
+    reply = await gemini(tmp_path, f"print({text!r})").ask(AgentRequest("Hi"), Watcher().call)
+
+    assert reply.text == text

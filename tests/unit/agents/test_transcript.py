@@ -1,0 +1,71 @@
+from typing import Any
+
+import pytest
+
+from signoff.agents.transcript import Lines, Transcript
+
+
+class Heard:
+    def __init__(self) -> None:
+        self.events: list[dict[str, Any]] = []
+        self.plain: list[str] = []
+        self.transcript = Transcript(self.events.append, self.plain.append)
+
+
+def test_events_are_heard_line_by_line_however_they_are_cut() -> None:
+    """A pipe cuts wherever it likes, in the middle of a character too."""
+    heard = Heard()
+    text = '{"a": "ä"}\nplain\n{"b": 2}'.encode()
+
+    for at in range(len(text)):
+        heard.transcript.add(text[at : at + 1])
+    heard.transcript.close()
+
+    assert heard.events == [{"a": "ä"}, {"b": 2}]
+    assert heard.plain == ["plain"]
+
+
+@pytest.mark.parametrize("text", [b'{\n "a": 1\n}\n', b'[\n{"a":\n 1}\n]'])
+def test_a_document_over_many_lines_is_heard_whole(text: bytes) -> None:
+    """Some output formats print it nicely."""
+    heard = Heard()
+
+    heard.transcript.add(text)
+    heard.transcript.close()
+
+    assert heard.events == [{"a": 1}]
+
+
+@pytest.mark.parametrize(
+    ("text", "half"),
+    [
+        ('{"a": 1', True),
+        ('[{"a": 1}, {"b"', True),
+        ('{"a": 1}', False),
+        ('{"a": 1}\n{"b": 2}', False),
+        ("{{ template }}", False),
+        ("[draft] a text", False),
+        ("plain", False),
+        ("", False),
+    ],
+)
+def test_half_a_document_is_told_from_text(text: str, half: bool) -> None:
+    """Text may begin with a bracket; JSON that breaks off may not pass for text."""
+    heard = Heard()
+
+    heard.transcript.add(text.encode())
+
+    assert heard.transcript.half is half
+
+
+def test_the_end_of_a_long_stream_is_kept() -> None:
+    """The reason for a failure stands last."""
+    lines: list[str] = []
+    errors = Lines(lines.append)
+
+    errors.add(b"x" * 50_000 + b"\nlast ")
+    errors.add(b"words\n")
+
+    assert lines[-1] == "last words"
+    assert errors.tail.endswith("last words\n")
+    assert len(errors.tail) <= Lines.KEPT
