@@ -54,6 +54,8 @@ from signoff.runtime.writer import GroupWriter
 CANCEL_PATIENCE_SECONDS = 20.0
 """How long `cancel` waits for the process that drives a run to stop it."""
 
+LOOK_AGAIN_SECONDS = 0.05
+
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _RESERVED = frozenset({"latest"})
 
@@ -90,6 +92,7 @@ class Engine:
         self._owner = this_process()
         self._heartbeat = Heartbeat(store, self._owner, self._clock, self._cancel_asked)
         self._runners: dict[str, Runner] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
 
     async def __aenter__(self) -> Self:
         """Gives the engine itself."""
@@ -162,11 +165,18 @@ class Engine:
         if row.status in FINAL:
             return self._result(name, self._state(self._store.load(name)))
         changed = row.definition != workflow.digest
+        if name in self._tasks:
+            raise RunBusy(f"run {name!r} is being driven by this very process")
         if changed and not adopt:
             raise DefinitionChanged(
                 f"run {name!r} was started with definition {row.definition[:SHORT]}, and "
                 f"{workflow.name!r} is now {workflow.digest[:SHORT]}; to go on with the changed "
                 f"one: signoff resume {name} --adopt"
+            )
+        if row.step is not None and row.step not in workflow.steps:
+            raise DefinitionChanged(
+                f"run {name!r} stands in step {row.step!r}, which {workflow.name!r} no longer has; "
+                "bring that step back, or start a new run"
             )
         journal = self._take(row)
         await _end_processes(journal.state)
@@ -182,19 +192,24 @@ class Engine:
 
     async def cancel(self, name: str, why: str = "") -> Status:
         """Cancels a run; returns once nothing of it is under way any more."""
-        row = self._store.row(name)
-        if row.status in FINAL:
-            return row.status
-        try:
-            journal = self._take(row)
-        except RunBusy:
-            return await self._cancel_elsewhere(name, why)
-        await _end_processes(journal.state)
-        journal.withdraw_items()
-        journal.record(ev.RunStopped(Status.CANCELLED, why))
-        journal.release()
-        await journal.durable()
-        return Status.CANCELLED
+        until = time.monotonic() + CANCEL_PATIENCE_SECONDS
+        while (row := self._store.row(name)).status not in FINAL:
+            if name in self._tasks:
+                self._cancel_asked(name, why)
+                await asyncio.wait({self._tasks[name]})
+                continue
+            try:
+                journal = self._take(row)
+            except RunBusy:
+                await self._ask_to_cancel(row, why, until)
+                continue
+            await _end_processes(journal.state)
+            journal.withdraw_items()
+            journal.record(ev.RunStopped(Status.CANCELLED, why))
+            journal.release()
+            await journal.durable()
+            return Status.CANCELLED
+        return row.status
 
     def interrupt(self, why: str = "interrupted") -> None:
         """Stops every run of this process where it is; each can be resumed."""
@@ -217,11 +232,12 @@ class Engine:
     ) -> RunResult:
         while True:
             runner = Runner(self._around, workflow, journal, inbox)
-            self._runners[journal.name] = runner
+            task = asyncio.get_running_loop().create_task(runner.drive())
+            self._runners[journal.name], self._tasks[journal.name] = runner, task
             try:
-                await asyncio.get_running_loop().create_task(runner.drive())
+                await task
             finally:
-                self._runners.pop(journal.name, None)
+                del self._runners[journal.name], self._tasks[journal.name]
             if not journal.wake:
                 return self._result(journal.name, journal.state)
             # An answer came in while the run was about to wait: it still is ours.
@@ -303,19 +319,16 @@ class Engine:
         if runner is not None:
             runner.stop(Status.CANCELLED, why)
 
-    async def _cancel_elsewhere(self, name: str, why: str) -> Status:
-        row = self._store.row(name)
-        self._store.ask_cancel(row.id, why)
-        until = time.monotonic() + CANCEL_PATIENCE_SECONDS
-        while time.monotonic() < until:
-            row = self._store.row(name)
-            if row.status is not Status.RUNNING:
-                return row.status
-            await asyncio.sleep(0.05)
-        raise RunBusy(
-            f"run {name!r} was asked to stop, but the process driving it has not done so yet; "
-            f"see: signoff show {name}"
-        )
+    async def _ask_to_cancel(self, row: RunRow, why: str, until: float) -> None:
+        """Asks whoever drives a run to stop it, and gives them a moment."""
+        if row.cancel is None:
+            self._store.ask_cancel(row.id, why)
+        if time.monotonic() > until:
+            raise RunBusy(
+                f"run {row.name!r} was asked to stop, but the process driving it has not done so "
+                f"yet; see: signoff show {row.name}"
+            )
+        await asyncio.sleep(LOOK_AGAIN_SECONDS)
 
 
 async def _end_processes(state: RunState) -> None:

@@ -70,30 +70,38 @@ class Runner:
     async def drive(self) -> None:
         """Goes on until the run rests, with everything recorded and durable."""
         self._task = asyncio.current_task()
+        if self._stop_as is not None and self._task is not None:
+            self._task.cancel()
         try:
-            await self._loop()
-        except Suspension as suspension:
-            await self._rest(suspension)
+            await self._to_rest()
         except asyncio.CancelledError:
             await self._stopped()
             if self._stop_as is None:
                 raise
-        await self._journal.durable()
+            await self._journal.durable()
 
     def stop(self, status: Status, why: str) -> None:
         """Makes the run stop here: effects under way are ended, the rest is kept."""
-        if self._stop_as is None and self._task is not None:
-            self._stop_as = (status, why)
+        if self._stop_as is not None:
+            return
+        self._stop_as = (status, why)
+        if self._task is not None:
             self._task.cancel()
+
+    async def _to_rest(self) -> None:
+        try:
+            await self._loop()
+        except Suspension as suspension:
+            await self._rest(suspension)
+        await self._journal.durable()
 
     async def _loop(self) -> None:
         stage: Stage | None = self._state.stage
         while stage is not None:
-            position = self._position(stage)
-            options = answers(position) if stage is Stage.ESCALATED else ()
+            options = answers(self._position(stage)) if stage is Stage.ESCALATED else ()
             fact = await self._attempt.observe(stage, options)
             try:
-                decision = decide(position._replace(outcome=self._attempt.outcome), fact)
+                decision = decide(self._position(stage), fact)
             except UnmappedOutcome as error:
                 decision = Finish(Status.FAILED, str(error))
             stage = self._act(decision, fact)
@@ -236,5 +244,6 @@ class Runner:
         status, why = self._stop_as or (Status.INTERRUPTED, "interrupted")
         await self._attempt.visit.abort()
         if self._journal.error is None:
-            self._come_to_rest(status, why)
+            if self._state.status is Status.RUNNING:
+                self._come_to_rest(status, why)
             await self._journal.durable()

@@ -10,11 +10,13 @@ import pytest
 
 from signoff.core import events as ev
 from signoff.core.codec import decode
+from signoff.core.effects import EffectId
 from signoff.core.outcome import Outcome
 from signoff.core.step import StepDef
 from signoff.core.workflow import Workflow
 from signoff.errors import WriteFailed
 from signoff.runtime.engine import Engine
+from signoff.runtime.owner import birth_of
 from signoff.runtime.ports import Commit, Store, Verdict
 from signoff.runtime.result import RunResult
 from signoff.store.memory import MemoryStore
@@ -67,6 +69,25 @@ class Bench:
         stored = (decode(row.events, self.store.blob) for row in rows)
         found = [ev.from_json(event) for row in stored for event in row]
         return [event for event in found if isinstance(event, kind)]
+
+    def add_process(self, pid: int, born: str | None = None) -> None:
+        """Adds to the journal what a dead runner had recorded of its first command's program."""
+        row = self.store.row("run")
+        process = {"pid": pid, "born": born or birth_of(pid) or ""}
+        running = ev.to_json(ev.EffectRunning(EffectId("command#1"), process))
+        commit = Commit(
+            run=row.id,
+            fence=row.fence,
+            head=row.head,
+            events=json.dumps([running]),
+            status=row.status,
+            step=row.step,
+            iteration=1,
+            reason="",
+            due_at=None,
+            at=self.clock.now(),
+        )
+        assert self.store.commit([commit])[0].accepted
 
     async def close(self) -> None:
         """Ends the process."""

@@ -6,17 +6,12 @@ from typing import Any
 
 import pytest
 
-from signoff.core import events as ev
-from signoff.core.codec import encode
 from signoff.core.context import StepContext
-from signoff.core.effects import EffectId
 from signoff.core.outcome import Outcome, Status
 from signoff.core.step import StepDef
 from signoff.core.workflow import Workflow
 from signoff.errors import WriteFailed
 from signoff.runtime.outside import idempotency_key
-from signoff.runtime.owner import birth_of
-from signoff.runtime.ports import Commit
 from tests.unit.runtime.bench import Bench, DyingStore, one_step, only
 
 OK = Outcome.OK
@@ -228,7 +223,7 @@ async def test_a_program_that_outlived_its_runner_is_ended_before_it_runs_again(
     orphan = sleeper()
     workflow = Workflow("flow", StepDef("work", handler=_command, next={OK: None}))
     await in_doubt(bench, workflow)
-    _add_process(bench, orphan.pid)
+    bench.add_process(orphan.pid)
 
     try:
         # Waited for meanwhile, as the system does for a program whose parent is gone.
@@ -247,7 +242,7 @@ async def test_a_stranger_with_the_number_of_a_dead_program_is_left_alone(bench:
     stranger = sleeper()
     workflow = Workflow("flow", StepDef("work", handler=_command, next={OK: None}))
     await in_doubt(bench, workflow)
-    _add_process(bench, stranger.pid, born="long ago")
+    bench.add_process(stranger.pid, born="long ago")
 
     try:
         await bench.resume(workflow)
@@ -265,27 +260,3 @@ def sleeper() -> subprocess.Popen[bytes]:
 async def _command(ctx: StepContext) -> Work:
     await ctx.command(TRUE)
     return OK, {}
-
-
-def _add_process(bench: Bench, pid: int, born: str | None = None) -> None:
-    """Adds to the journal what the dead runner would have recorded of its program."""
-    row = bench.store.row("run")
-    process = {"pid": pid, "born": born or birth_of(pid) or ""}
-    event = ev.to_json(ev.EffectRunning(EffectId("command#1"), process))
-    (verdict,) = bench.store.commit(
-        [
-            Commit(
-                run=row.id,
-                fence=row.fence,
-                head=row.head,
-                events=encode([event], {}),
-                status=row.status,
-                step=row.step,
-                iteration=1,
-                reason="",
-                due_at=None,
-                at=bench.clock.now(),
-            )
-        ]
-    )
-    assert verdict.accepted

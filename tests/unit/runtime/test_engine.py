@@ -1,0 +1,515 @@
+import asyncio
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from typing import Annotated, Any
+
+import pytest
+
+from signoff.core import events as ev
+from signoff.core.args import Arg
+from signoff.core.context import StepContext
+from signoff.core.effects import AgentRequest
+from signoff.core.outcome import Outcome, Status
+from signoff.core.requests import Question
+from signoff.core.spend import Limits
+from signoff.core.step import StepDef
+from signoff.core.workflow import Workflow
+from signoff.errors import (
+    DefinitionChanged,
+    InvalidParams,
+    NameTaken,
+    RunBusy,
+    UnknownName,
+    UsageError,
+)
+from signoff.runtime.engine import Engine, fresh_name
+from signoff.runtime.owner import this_process
+from signoff.runtime.ports import Alive, Owner, RunId, RunRow, Store
+from signoff.runtime.result import RunResult
+from signoff.testing import FrozenClock, ScriptedAgent, WrappedStore
+from tests.unit.runtime.bench import Bench, chain, one_step, only
+
+OK = Outcome.OK
+Work = tuple[Outcome, dict[str, Any]]
+
+
+async def wait(ctx: StepContext) -> Work:
+    answer = await ctx.wait(Question("Good?"))
+    return OK, {"said": answer.value}
+
+
+async def ask(ctx: StepContext) -> Work:
+    return OK, {"text": (await ctx.ask("claude", "Write.")).text}
+
+
+class Hanging:
+    """A run whose agent does not answer until it is told to."""
+
+    def __init__(self, bench: Bench, workflow: Workflow | None = None) -> None:
+        self._called = asyncio.Event()
+        self.let_go = asyncio.Event()
+        bench.agent.on("Write.", self._answer)
+        self.task = asyncio.create_task(bench.start(workflow or one_step(ask)))
+
+    async def _answer(self, _request: AgentRequest) -> str:
+        self._called.set()
+        await self.let_go.wait()
+        return "text"
+
+    async def begun(self) -> None:
+        """Returns when the agent has been asked."""
+        async with asyncio.timeout(5):
+            await self._called.wait()
+
+
+@pytest.fixture
+async def other(bench: Bench) -> AsyncIterator[Engine]:
+    """Another process on the same store."""
+    engine = Engine(bench.store, agents={"claude": bench.agent}, clock=bench.clock)
+    yield engine
+    await engine.close()
+
+
+# Starting
+
+
+async def test_a_result_says_everything_about_the_run(bench: Bench) -> None:
+    """Programs act on it; people read it."""
+    bench.agent.on("Write.", "hello")
+
+    result = await bench.engine.start(one_step(ask), name="report", target="pkg:FLOW")
+
+    assert isinstance(result, RunResult)
+    assert (result.run, result.workflow, result.status) == ("report", "flow", Status.COMPLETED)
+    assert (result.outcome, result.step, result.iteration) == (OK, "work", 1)
+    assert (result.state, result.inbox, result.reason) == ({"text": "hello"}, (), "")
+    assert bench.store.row("report").target == "pkg:FLOW"
+
+
+async def test_parameters_reach_handlers_by_name_and_are_checked_first(bench: Bench) -> None:
+    """A wrong parameter must not cost a call, or leave a run behind."""
+
+    def work(_ctx: StepContext, rounds: Annotated[int, Arg(min=1, max=5)]) -> Work:
+        return OK, {"rounds": rounds}
+
+    workflow = one_step(work)
+
+    result = await bench.engine.start(workflow, {"rounds": "3"}, name="good")
+    with pytest.raises(InvalidParams, match="rounds"):
+        await bench.engine.start(workflow, {"rounds": 9}, name="bad")
+
+    assert result.state == {"rounds": 3}
+    assert [row.name for row in bench.store.rows()] == ["good"]
+
+
+async def test_a_name_that_is_taken_is_refused_with_the_way_on(bench: Bench) -> None:
+    """Resume is never implied."""
+    await bench.start(one_step(None))
+
+    with pytest.raises(NameTaken, match="signoff resume run"):
+        await bench.start(one_step(None))
+
+    assert len(bench.store.rows()) == 1
+
+
+@pytest.mark.parametrize("name", ["", "latest", "../up", "a/b", ".hidden", "a b", "x" * 200, "ü"])
+async def test_a_name_that_cannot_be_a_directory_is_refused(bench: Bench, name: str) -> None:
+    """Its files lie in a directory of that name."""
+    with pytest.raises(UsageError, match="cannot name a run"):
+        await bench.engine.start(one_step(None), name=name)
+
+    assert bench.store.rows() == []
+
+
+def test_runs_without_a_name_get_one_of_their_own() -> None:
+    """Started twice in one second they are still two runs."""
+    names = {fresh_name("My Flow: draft & review!") for _ in range(20)}
+
+    assert len(names) == 20
+    assert all(name.startswith("my-flow-draft-review-") for name in names)
+
+
+async def test_many_runs_are_driven_side_by_side(bench: Bench) -> None:
+    """A server does nothing else."""
+    bench.agent.on("", lambda request: request.prompt)
+
+    async def work(ctx: StepContext) -> Work:
+        return OK, {"text": (await ctx.ask("claude", ctx.run)).text}
+
+    workflow = chain(work, work)
+
+    ended = await asyncio.gather(
+        *(bench.engine.start(workflow, name=f"run{n}") for n in range(100))
+    )
+
+    assert [result.state["text"] for result in ended] == [f"run{n}" for n in range(100)]
+
+
+# Resuming
+
+
+async def test_an_unknown_run_is_named_with_those_there_are(bench: Bench) -> None:
+    """People mistype names."""
+    await bench.start(one_step(None))
+
+    with pytest.raises(UnknownName, match="there is: run"):
+        await bench.engine.resume("rum", one_step(None))
+
+
+async def test_a_finished_run_only_says_how_it_ended(bench: Bench) -> None:
+    """Resuming it must not work its last step again."""
+    calls: list[int] = []
+
+    def work(_ctx: StepContext) -> Work:
+        calls.append(1)
+        return OK, {"done": True}
+
+    workflow = one_step(work)
+    first = await bench.start(workflow)
+
+    again = await bench.resume(workflow)
+
+    assert again == first
+    assert calls == [1]
+
+
+async def test_a_run_driven_elsewhere_is_refused_at_once(bench: Bench, other: Engine) -> None:
+    """Two runners on one run would pay for everything twice."""
+    hanging = Hanging(bench)
+    await hanging.begun()
+
+    with pytest.raises(RunBusy, match="'run'"):
+        await other.resume("run", one_step(ask))
+
+    hanging.let_go.set()
+    assert (await hanging.task).ok
+
+
+async def test_a_run_driven_by_this_very_engine_is_refused_too(bench: Bench) -> None:
+    """A server asked twice for the same run must not fence itself."""
+    hanging = Hanging(bench)
+    await hanging.begun()
+
+    with pytest.raises(RunBusy, match="'run'"):
+        await bench.engine.resume("run", one_step(ask))
+
+    hanging.let_go.set()
+    assert (await hanging.task).ok
+
+
+async def test_a_dead_owners_run_is_taken_over(bench: Bench, other: Engine) -> None:
+    """Nobody has to wait for a lease to run out after a crash."""
+    bench.agent.on("Write.", "lost", "hello")
+    workflow = one_step(ask)
+    await bench.start_and_die(workflow, at=3)
+    _bury(bench)
+
+    result = await other.resume("run", workflow)
+
+    assert result.state == {"text": "hello"}
+    assert bench.store.row("run").fence == 2
+
+
+async def test_an_owner_nobody_can_see_is_believed_while_its_heart_beats(
+    bench: Bench, other: Engine
+) -> None:
+    """It may be on another machine that shares the file."""
+    bench.agent.on("Write.", "lost", "hello")
+    workflow = one_step(ask)
+    await bench.start_and_die(workflow, at=3)
+    owner = bench.store.row("run").owner or ""
+    bench.store.beat(Owner(owner, "elsewhere", 1, ""), bench.clock.now() + 30)
+
+    with pytest.raises(RunBusy):
+        await other.resume("run", workflow)
+    bench.clock.advance(31)
+
+    assert (await other.resume("run", workflow)).ok
+
+
+async def test_a_run_goes_through_many_processes(bench: Bench) -> None:
+    """Started in one, answered from anywhere, resumed in the next."""
+    workflow = chain(wait, wait, wait)
+    result = await bench.start(workflow)
+
+    for count in range(3):
+        assert result.status is Status.WAITING
+        bench.answer(f"answer {count}")
+        result = await bench.resume(workflow)
+
+    assert result.state == {"said": "answer 2"}
+    assert bench.store.row("run").fence == 4
+
+
+# Changed definitions
+
+
+def version(number: int) -> Workflow:
+    async def first(ctx: StepContext) -> Work:
+        await ctx.wait(Question("Good?"))
+        return OK, {"version": 1}
+
+    async def second(ctx: StepContext) -> Work:
+        await ctx.wait(Question("Good?"))
+        return OK, {"version": 2}
+
+    return one_step([first, second][number - 1])
+
+
+async def test_a_changed_definition_is_refused_with_both_digests(bench: Bench) -> None:
+    """A run must not silently go on under other rules than it began with."""
+    await bench.start(version(1))
+    bench.answer("yes")
+
+    with pytest.raises(DefinitionChanged) as refused:
+        await bench.resume(version(2))
+
+    assert version(1).digest[:12] in str(refused.value)
+    assert version(2).digest[:12] in str(refused.value)
+    assert "signoff resume run --adopt" in str(refused.value)
+    assert (await bench.resume(version(1))).state == {"version": 1}
+
+
+async def test_a_changed_definition_can_be_adopted(bench: Bench) -> None:
+    """A mended handler is what a failed run waits for."""
+    await bench.start(version(1))
+    bench.answer("yes")
+
+    result = await bench.resume(version(2), adopt=True)
+
+    row = bench.store.row("run")
+    assert result.state == {"version": 2}
+    assert row.definition == version(2).digest
+    assert only(bench.events(ev.DefinitionAdopted)).definition == version(2).digest
+    assert bench.store.description(row.id) == version(2).described
+
+
+async def test_a_definition_without_the_step_the_run_stands_in_cannot_be_adopted(
+    bench: Bench,
+) -> None:
+    """There would be nowhere to go on from; the old definition stays."""
+    await bench.start(version(1))
+    renamed = Workflow("flow", StepDef("other", handler=wait, next={OK: None}))
+
+    with pytest.raises(DefinitionChanged, match="'work'"):
+        await bench.resume(renamed, adopt=True)
+
+    row = bench.store.row("run")
+    assert (row.definition, row.status) == (version(1).digest, Status.WAITING)
+    bench.answer("yes")
+    assert (await bench.resume(version(1))).ok
+
+
+# Cancelling
+
+
+async def test_a_run_at_rest_is_cancelled_here(bench: Bench) -> None:
+    """It needs nobody's help for that, and its requests go with it."""
+    await bench.start(one_step(wait))
+
+    status = await bench.engine.cancel("run", "no longer needed")
+
+    row = bench.store.row("run")
+    assert (status, row.status, row.owner) == (Status.CANCELLED, Status.CANCELLED, None)
+    assert row.reason == "no longer needed"
+    assert bench.store.items("run") == []
+    assert (await bench.resume(one_step(wait))).status is Status.CANCELLED
+
+
+async def test_a_run_of_this_engine_is_cancelled_where_it_is(bench: Bench) -> None:
+    """The call under way is ended, what is finished is kept."""
+    hanging = Hanging(bench)
+    await hanging.begun()
+
+    status = await bench.engine.cancel("run", "enough")
+    result = await hanging.task
+
+    assert status is Status.CANCELLED
+    assert (result.status, result.reason) == (Status.CANCELLED, "enough")
+    assert bench.store.row("run").status is Status.CANCELLED
+
+
+async def test_a_run_driven_elsewhere_is_asked_to_stop_and_waited_for(
+    bench: Bench, other: Engine
+) -> None:
+    """When `cancel` returns, nothing of the run is under way any more."""
+    hanging = Hanging(bench)
+    await hanging.begun()
+
+    status = await other.cancel("run", "enough")
+
+    assert status is Status.CANCELLED
+    assert (await hanging.task).status is Status.CANCELLED
+
+
+async def test_a_finished_run_stays_as_it_ended(bench: Bench) -> None:
+    """There is nothing left to cancel."""
+    await bench.start(one_step(None))
+
+    assert await bench.engine.cancel("run", "too late") is Status.COMPLETED
+    assert bench.store.row("run").status is Status.COMPLETED
+
+
+async def test_a_dead_owners_run_is_cancelled_here(bench: Bench, other: Engine) -> None:
+    """It cannot be asked any more."""
+    bench.agent.on("Write.", "lost")
+    await bench.start_and_die(one_step(ask), at=3)
+    _bury(bench)
+
+    assert await other.cancel("run", "gave up") is Status.CANCELLED
+
+
+class ComesToRest(WrappedStore):
+    """The owner lets the run wait at the very moment somebody asks it to cancel."""
+
+    def __init__(self, inner: Store) -> None:
+        super().__init__(inner)
+        self.refused = 0
+
+    def take(self, run: RunId, owner: Owner, now: float, alive: Alive) -> int:
+        if not self.refused:
+            self.refused += 1
+            raise RunBusy
+        return self.inner.take(run, owner, now, alive)
+
+
+async def test_a_run_that_comes_to_rest_by_itself_is_cancelled_all_the_same(bench: Bench) -> None:
+    """The request must not be lost between two looks."""
+    await bench.start(one_step(wait))
+    await bench.restart(ComesToRest(bench.store))
+
+    assert await bench.engine.cancel("run", "no") is Status.CANCELLED
+    assert bench.store.row("run").status is Status.CANCELLED
+
+
+async def test_a_program_of_a_dead_process_ends_when_its_run_is_cancelled(
+    bench: Bench, other: Engine
+) -> None:
+    """Cancelled means that nobody works on it any more."""
+    sleeper = await asyncio.to_thread(_sleeper)
+
+    async def work(ctx: StepContext) -> Work:
+        await ctx.command([sys.executable, "-c", "pass"])
+        return OK, {}
+
+    await bench.start_and_die(one_step(work), at=3)
+    bench.add_process(sleeper.pid)
+    _bury(bench)
+    ended = asyncio.create_task(asyncio.to_thread(sleeper.wait, 10))
+
+    await other.cancel("run", "gave up")
+
+    assert await ended != 0
+
+
+# Interrupting
+
+
+async def test_an_interrupt_stops_every_run_and_each_can_be_resumed(bench: Bench) -> None:
+    """Ctrl-C on a server with a hundred runs loses none of them."""
+    called = asyncio.Event()
+
+    async def hang(_request: AgentRequest) -> str:
+        called.set()
+        await asyncio.Event().wait()
+        return ""
+
+    bench.agent.on("Write.", hang, hang, hang, "hello")
+    workflow = one_step(ask)
+    runs = [asyncio.create_task(bench.engine.start(workflow, name=f"r{n}")) for n in range(3)]
+    await called.wait()
+
+    bench.engine.interrupt("Ctrl-C")
+    stopped = await asyncio.gather(*runs)
+
+    assert [r.status for r in stopped] == [Status.INTERRUPTED] * 3
+    assert {r.reason for r in stopped} == {"Ctrl-C"}
+    assert all(bench.store.row(f"r{n}").owner is None for n in range(3))
+    await bench.restart()
+    again = [await bench.engine.resume(f"r{n}", workflow) for n in range(3)]
+    assert all(r.ok for r in again)
+
+
+async def test_a_program_that_is_stopped_leaves_its_runs_interrupted(bench: Bench) -> None:
+    """Whoever cancels the task that drives a run gets a run that can be resumed."""
+    hanging = Hanging(bench)
+    await hanging.begun()
+
+    hanging.task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await hanging.task
+
+    row = bench.store.row("run")
+    assert (row.status, row.owner) == (Status.INTERRUPTED, None)
+
+
+async def test_an_interrupt_before_the_run_has_begun_is_heard(bench: Bench) -> None:
+    """However early somebody presses Ctrl-C."""
+    bench.agent.on("Write.", "hello")
+    run = asyncio.create_task(bench.start(one_step(ask)))
+
+    result = None
+    async with asyncio.timeout(5):
+        while result is None:
+            bench.engine.interrupt()
+            done, _ = await asyncio.wait({run}, timeout=0)
+            result = run.result() if done else None
+
+    assert result.status is Status.INTERRUPTED
+    assert (await bench.resume(one_step(ask))).ok
+
+
+async def test_an_interrupt_at_the_very_end_does_not_undo_the_end(bench: Bench) -> None:
+    """The last step is done; the caller gets its result, not an exception."""
+
+    def work(_ctx: StepContext) -> Work:
+        asyncio.get_running_loop().call_soon(bench.engine.interrupt)
+        return OK, {}
+
+    result = await bench.start(one_step(work))
+
+    assert result.status in (Status.COMPLETED, Status.INTERRUPTED)
+    assert bench.store.row("run").status is result.status
+
+
+# The engine itself
+
+
+async def test_an_engine_closes_itself(bench: Bench) -> None:
+    """Nothing of it is left in the store."""
+    async with Engine(bench.store, clock=bench.clock) as engine:
+        await engine.start(one_step(wait), name="own")
+
+    assert bench.store.row("own").owner is None
+
+
+async def test_a_ceiling_for_all_runs_is_the_weakest(bench: Bench) -> None:
+    """Settings propose, workflows and people overrule them."""
+    agent = ScriptedAgent().on("", "text")
+    engine = Engine(
+        bench.store, agents={"claude": agent}, clock=FrozenClock(), limits=Limits(calls=0)
+    )
+    workflow = one_step(ask)
+
+    limited = await engine.start(workflow, name="limited")
+    free = await engine.start(workflow, name="free", limits=Limits(calls=1))
+    await engine.close()
+
+    assert limited.status is Status.BUDGET
+    assert free.ok
+
+
+def _bury(bench: Bench) -> None:
+    """Makes the owner of the run look like a process that is gone."""
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    row: RunRow = bench.store.row("run")
+    dead = replace(this_process(), id=row.owner or "", pid=gone.pid)
+    bench.store.beat(dead, bench.clock.now() + 999)
+
+
+def _sleeper() -> subprocess.Popen[bytes]:
+    script = "import time; time.sleep(60)"
+    return subprocess.Popen([sys.executable, "-c", script], start_new_session=True)
