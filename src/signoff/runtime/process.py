@@ -95,6 +95,8 @@ async def _converse(
 ) -> int:
     """Feeds a program and hears it out; returns its exit code."""
     talk = asyncio.gather(_feed(process, stdin), out.read(process.stdout), err.read(process.stderr))
+    # Looked at in any case: cut off below, it would be reported as an error nobody saw.
+    talk.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
     leaving = asyncio.ensure_future(_left(process))
     try:
         either: set[asyncio.Future[Any]] = {talk, leaving}
@@ -118,7 +120,12 @@ async def _left(process: asyncio.subprocess.Process) -> int:
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    await end_group(process.pid)
+    try:
+        await end_group(process.pid)
+    except asyncio.CancelledError:
+        # The loop itself is ending: no time is left for politeness.
+        _signal(process.pid, signal.SIGKILL)
+        raise
     await _left(process)
     # Whoever left the group may hold the other ends; ours are closed all the same.
     process._transport.close()  # type: ignore[attr-defined]  # there is no public way

@@ -1,0 +1,303 @@
+import asyncio
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from signoff.core.context import StepContext
+from signoff.core.outcome import Outcome, Status
+from signoff.core.requests import Question
+from signoff.errors import CommandFailed, Fenced
+from signoff.runtime.owner import birth_of
+from signoff.runtime.process import KEPT_BYTES, run_process
+from tests.unit.runtime.bench import Bench, one_step
+
+OK = Outcome.OK
+Work = tuple[Outcome, dict[str, Any]]
+
+FAMILY = """
+import os, subprocess, sys, time
+child = "import os, sys, time; open(sys.argv[1], 'w').write(str(os.getpid())); time.sleep(60)"
+grandchild = f"import subprocess as s, sys; s.run([sys.executable, '-c', {child!r}, sys.argv[1]])"
+place = sys.argv[1]
+subprocess.Popen([sys.executable, "-c", child, place + "/a"])
+subprocess.Popen([sys.executable, "-c", grandchild, place + "/b"])
+open(place + "/parent", "w").write(str(os.getpid()))
+time.sleep(60)
+"""
+"""A program with a child and a grandchild, which all write their numbers down."""
+
+STUBBORN = """
+import os, signal, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+open(sys.argv[1] + "/parent", "w").write(str(os.getpid()))
+time.sleep(60)
+"""
+
+
+def python(script: str, *args: str) -> list[str]:
+    return [sys.executable, "-c", script, *args]
+
+
+async def numbers(directory: Path, *names: str) -> list[int]:
+    """Returns the process numbers written into files, once they are all there."""
+    async with asyncio.timeout(10):
+        while True:
+            texts = [p.read_text() for n in names if (p := directory / n).exists()]
+            if len(texts) == len(names) and all(texts):
+                return [int(text) for text in texts]
+            await asyncio.sleep(0.01)
+
+
+# What comes back
+
+
+async def test_a_program_gives_back_its_code_and_what_it_printed() -> None:
+    """Handlers look at all three."""
+    script = "import sys; print('out'); print('err', file=sys.stderr); sys.exit(3)"
+
+    result = await run_process(python(script))
+
+    assert (result.code, result.stdout, result.stderr) == (3, "out\n", "err\n")
+    assert not result.ok
+
+
+async def test_a_program_reads_what_it_is_given() -> None:
+    """Prompts go in this way; they are too long for a command line."""
+    text = "grüße\n" * 50_000
+
+    result = await run_process(python("import sys; print(len(sys.stdin.read()))"), stdin=text)
+
+    assert result.stdout == f"{len(text)}\n"
+
+
+async def test_a_program_that_does_not_read_is_not_waited_for() -> None:
+    """It has a right not to; its exit code tells."""
+    result = await run_process(python("pass"), stdin="x" * 1_000_000)
+
+    assert result.code == 0
+
+
+async def test_a_program_without_input_sees_an_empty_one() -> None:
+    """One that reads from the terminal by mistake would hang for ever."""
+    result = await run_process(python("import sys; print(repr(sys.stdin.read()))"), seconds=10)
+
+    assert result.stdout == "''\n"
+
+
+async def test_a_program_runs_where_and_with_what_it_is_told(tmp_path: Path) -> None:
+    """Variables are added to ours, not put in their place."""
+    script = "import os; print(os.listdir(), os.environ['EXTRA'], 'PATH' in os.environ)"
+    (tmp_path / "here").touch()
+
+    result = await run_process(python(script), cwd=str(tmp_path), env={"EXTRA": "yes"})
+
+    assert result.stdout == "['here'] yes True\n"
+
+
+async def test_endless_output_is_kept_in_bounds() -> None:
+    """Ten megabytes of log must not become ten megabytes of journal; both ends matter most."""
+    script = "import sys; sys.stdout.write('a' * 5_000_000 + 'b' * 5_000_000)"
+
+    result = await run_process(python(script))
+
+    assert len(result.stdout) < KEPT_BYTES + 100
+    assert result.stdout.startswith("aaa")
+    assert result.stdout.endswith("bbb")
+    assert f"[... {10_000_000 - KEPT_BYTES} bytes left out ...]" in result.stdout
+
+
+async def test_output_that_is_no_text_is_kept_as_well_as_it_can_be() -> None:
+    """A program that prints an image must not break the run."""
+    script = "import sys; sys.stdout.buffer.write(b'a\\xff\\xfe\\x00b')"
+
+    result = await run_process(python(script))
+
+    assert result.stdout == "a\ufffd\ufffd\x00b"
+
+
+async def test_output_is_told_as_it_comes() -> None:
+    """A live view shows what a build is doing now."""
+    told: list[str] = []
+    script = "import sys; print('one', flush=True); print('two', file=sys.stderr, flush=True)"
+
+    await run_process(python(script), emit=told.append)
+
+    assert sorted("".join(told).split()) == ["one", "two"]
+
+
+# What cannot be started
+
+
+async def test_a_missing_program_is_named() -> None:
+    """The remedy is to install it, or to mend the name."""
+    with pytest.raises(CommandFailed, match=r"'no-such-program' was not found.*PATH"):
+        await run_process(["no-such-program"])
+
+
+async def test_a_missing_directory_is_named(tmp_path: Path) -> None:
+    """Python says the program is missing; it is not."""
+    with pytest.raises(CommandFailed, match="nowhere"):
+        await run_process(python("pass"), cwd=str(tmp_path / "nowhere"))
+
+
+@pytest.mark.parametrize("argv", [["/"], ["ls", "a\0b"]])
+async def test_what_cannot_be_run_says_so_in_one_line(argv: list[str]) -> None:
+    """A directory, a file without permission, a hostile argument."""
+    with pytest.raises(CommandFailed) as failed:
+        await run_process(argv)
+
+    assert "\n" not in str(failed.value)
+
+
+# No orphans
+
+
+async def test_a_program_out_of_time_is_gone_with_all_its_children(tmp_path: Path) -> None:
+    """Left behind, they go on changing files of a run that has moved on."""
+    argv = python(FAMILY, str(tmp_path))
+    running = asyncio.create_task(run_process(argv, seconds=1.0))
+    family = await numbers(tmp_path, "parent", "a", "b")
+
+    with pytest.raises(CommandFailed, match="took longer than 1 seconds"):
+        await running
+
+    assert [birth_of(pid) for pid in family] == [None] * 3
+
+
+async def test_a_cancelled_program_is_gone_with_all_its_children(tmp_path: Path) -> None:
+    """Before the run says it has stopped."""
+    running = asyncio.create_task(run_process(python(FAMILY, str(tmp_path))))
+    family = await numbers(tmp_path, "parent", "a", "b")
+
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+
+    assert [birth_of(pid) for pid in family] == [None] * 3
+
+
+async def test_children_a_program_leaves_behind_end_with_it(tmp_path: Path) -> None:
+    """And nobody waits for them: the program is done."""
+    script = f"""
+import subprocess, sys
+subprocess.Popen([sys.executable, "-c", {STUBBORN.replace("SIG_IGN", "SIG_DFL")!r}, sys.argv[1]])
+import os, time
+while not os.path.exists(sys.argv[1] + "/parent"): time.sleep(0.01)
+print("done")
+"""
+    began = time.monotonic()
+
+    result = await run_process(python(script, str(tmp_path)))
+
+    (child,) = await numbers(tmp_path, "parent")
+    assert result.stdout == "done\n"
+    assert birth_of(child) is None
+    assert time.monotonic() - began < 30
+
+
+@pytest.mark.slow
+async def test_a_program_that_will_not_end_is_killed(tmp_path: Path) -> None:
+    """Asking politely is not enough for everybody."""
+    running = asyncio.create_task(run_process(python(STUBBORN, str(tmp_path))))
+    (pid,) = await numbers(tmp_path, "parent")
+
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+
+    assert birth_of(pid) is None
+
+
+async def test_a_loop_that_ends_leaves_nothing_behind_either(tmp_path: Path) -> None:
+    """A second Ctrl-C is the usual answer to a program that does not stop at the first."""
+    running = asyncio.create_task(run_process(python(STUBBORN, str(tmp_path))))
+    (pid,) = await numbers(tmp_path, "parent")
+
+    running.cancel()
+    await asyncio.sleep(0.05)
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    await asyncio.wait(others)
+
+    await asyncio.to_thread(_gone, pid)
+
+
+async def test_a_program_that_nobody_can_record_is_not_left_running(tmp_path: Path) -> None:
+    """The run was lost in the moment the program started."""
+    started: list[int] = []
+
+    def lost(process: dict[str, Any]) -> None:
+        started.append(process["pid"])
+        raise Fenced
+
+    with pytest.raises(Fenced):
+        await run_process(python(FAMILY, str(tmp_path)), started=lost)
+
+    assert birth_of(started[0]) is None
+
+
+# In a run
+
+
+async def test_a_command_of_a_cancelled_run_is_gone_when_the_run_says_so(
+    bench: Bench, tmp_path: Path
+) -> None:
+    """`cancel` that returns while the agent still edits files has lied."""
+
+    async def work(ctx: StepContext) -> Work:
+        await ctx.command(python(FAMILY, str(tmp_path)))
+        return OK, {}
+
+    running = asyncio.create_task(bench.start(one_step(work)))
+    family = await numbers(tmp_path, "parent", "a", "b")
+
+    status = await bench.engine.cancel("run", "enough")
+    result = await running
+
+    assert status is Status.CANCELLED
+    assert result.status is Status.CANCELLED
+    assert [birth_of(pid) for pid in family] == [None] * 3
+
+
+async def test_a_command_that_fails_is_the_handlers_business(bench: Bench) -> None:
+    """Failing tests are a result."""
+
+    async def work(ctx: StepContext) -> Work:
+        result = await ctx.command(python("import sys; sys.exit(1)"))
+        return (OK if result.ok else Outcome.FAIL), {"code": result.code}
+
+    result = await bench.start(one_step(work, next={OK: None, Outcome.FAIL: None}))
+
+    assert result.state == {"code": 1}
+
+
+async def test_a_command_runs_once_however_often_its_handler_does(
+    bench: Bench, tmp_path: Path
+) -> None:
+    """Its result is recorded like any reply."""
+    log = tmp_path / "log"
+
+    async def work(ctx: StepContext) -> Work:
+        script = "import sys; open(sys.argv[1], 'a').write('ran ')"
+        await ctx.command(python(script, str(log)))
+        await ctx.wait(Question("Good?"))
+        return OK, {}
+
+    workflow = one_step(work)
+    await bench.start(workflow)
+    bench.answer("yes")
+
+    assert (await bench.resume(workflow)).ok
+    assert log.read_text() == "ran "
+
+
+def _gone(pid: int) -> None:
+    """Returns when a process is gone."""
+    until = time.monotonic() + 20
+    while birth_of(pid) is not None:
+        assert time.monotonic() < until, f"process {pid} is still there"
+        time.sleep(0.05)
