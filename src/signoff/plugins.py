@@ -27,10 +27,12 @@ NOTATIONS: Mapping[str, str] = {}
 
 AGENT_KINDS: Mapping[str, str] = {
     "anthropic": "signoff.agents.anthropic:AnthropicModel",
+    "auto": "signoff.agents.auto:AutoAgent",
     "claude": "signoff.agents.claude:ClaudeAgent",
     "codex": "signoff.agents.codex:CodexAgent",
     "command": "signoff.agents.command:CommandAgent",
     "gemini": "signoff.agents.gemini:GeminiAgent",
+    "manual": "signoff.agents.manual:ManualAgent",
     "ollama": "signoff.agents.ollama:OllamaModel",
     "openai": "signoff.agents.openai:OpenAIModel",
 }

@@ -45,3 +45,24 @@ class AnsweredByPerson(Protocol):
     """An agent whose answers come through the inbox; the run waits instead of calling it."""
 
     by_person: bool
+
+
+@runtime_checkable
+class KnowsPrice(Protocol):
+    """An agent that can tell whether the cost of its calls will be known."""
+
+    async def knows_price(self, model: str | None) -> bool:
+        """Tells for a model, or for the one it uses by itself."""
+        ...
+
+
+async def health_of(agent: object) -> Health:
+    """Asks any agent how it is; one that cannot tell is believed to be ready."""
+    if isinstance(agent, HasHealth):
+        return await agent.health()
+    return Health(ready=True, detail="does not tell its health")
+
+
+async def models_of(agent: object) -> list[str]:
+    """Lists any agent's models; one that cannot tell lists none."""
+    return await agent.models() if isinstance(agent, HasModels) else []

@@ -1,40 +1,64 @@
-"""Makes the agents the settings name, by the kinds the plugins know."""
+"""Makes the agents the settings name, and those that need no settings, by the kinds there are."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
+from typing import Any
 
 from signoff import plugins
+from signoff.agents.auto import PREFERRED, Candidate
+from signoff.agents.base import Health, health_of, models_of
 from signoff.app.settings import AgentSettings
 from signoff.core.effects import AgentRequest, Reply
 from signoff.errors import AgentBadRequest, ConfigError
 from signoff.runtime.agent_limits import AgentLimits
 from signoff.runtime.ports import Agent, Call
+from signoff.runtime.surroundings import Backoff
+
+ALWAYS_THERE = (*PREFERRED, "manual", "auto")
+"""Agents that can be asked by the name of their kind without any settings."""
 
 
 def build_agents(settings: Mapping[str, AgentSettings]) -> dict[str, Agent]:
     """Returns an agent for every name; each is made when it is first asked."""
-    return {name: _Later(partial(build_agent, name, each)) for name, each in settings.items()}
-
-
-def build_agent(name: str, settings: AgentSettings) -> Agent:
-    """Makes one agent; raises `ConfigError` when its kind or options do not fit."""
-    kind = settings.kind
-    if ":" not in kind:
-        known = plugins.agent_kinds()
-        if kind not in known:
-            listed = ", ".join(sorted(known)) or "none in this version"
-            raise ConfigError(
-                f"agents.{name}: there is no kind {kind!r} (kinds: {listed}; "
-                "or package.module:factory)"
-            )
-        kind = known[kind]
-    try:
-        made: Agent = plugins.load(kind)(**settings.options)
-    except TypeError as error:
-        raise ConfigError(f"agents.{name}: {error}") from error
+    known = known_agents(settings)
+    made: dict[str, Agent] = {}
+    for name in known:
+        made[name] = Later(partial(build_agent, name, known, made))
     return made
+
+
+def known_agents(settings: Mapping[str, AgentSettings]) -> dict[str, AgentSettings]:
+    """Returns the settings of every agent: the configured ones first, then those always there."""
+    own = {
+        name: AgentSettings(name)
+        for name in ALWAYS_THERE
+        if name not in settings and name in plugins.AGENT_KINDS
+    }
+    return {**settings, **own}
+
+
+def build_agent(
+    name: str, known: Mapping[str, AgentSettings], made: Mapping[str, Agent] | None = None
+) -> Agent:
+    """Makes one agent; raises `ConfigError` when its kind or options do not fit.
+
+    `made` are the others, for agents that pass on what they are asked.
+    """
+    settings = known[name]
+    others = {} if made is None else made
+    factory = _factory(name, settings.kind)
+    options = dict(settings.options)
+    if getattr(factory, "needs_agents", False):
+        options["agents"] = dict(_candidates(name, known, others))
+    try:
+        agent: Agent = factory(**options)
+    except (TypeError, ConfigError) as error:
+        raise ConfigError(f"agents.{name}: {error}") from error
+    if getattr(agent, "by_person", False):
+        return agent
+    return _with_fallback(name, known, others, _priced(agent, settings))
 
 
 def agent_limits(settings: Mapping[str, AgentSettings]) -> dict[str, AgentLimits]:
@@ -44,13 +68,14 @@ def agent_limits(settings: Mapping[str, AgentSettings]) -> dict[str, AgentLimits
             each.concurrency,
             each.rate.calls if each.rate else None,
             each.rate.seconds if each.rate else 60.0,
+            attempts=_attempts_in_all(name, settings),
         )
         for name, each in settings.items()
-        if each.concurrency is not None or each.rate is not None
+        if (each.concurrency, each.rate, each.retries, each.fallback) != (None,) * 4
     }
 
 
-class _Later:
+class Later:
     """Stands for an agent until it is asked: unused ones need neither client nor key."""
 
     def __init__(self, make: partial[Agent]) -> None:
@@ -66,7 +91,21 @@ class _Later:
             return False
 
     async def ask(self, request: AgentRequest, call: Call) -> Reply:
+        """Makes the agent, the first time, and asks it."""
         return await self._made().ask(request, call)
+
+    async def knows_price(self, model: str | None) -> bool:
+        """Tells whether a call's cost will be known; an agent that does not say is believed."""
+        known = getattr(self._made(), "knows_price", None)
+        return known is None or bool(await known(model))
+
+    async def health(self) -> Health:
+        """Makes the agent and asks how it is."""
+        return await health_of(self._made())
+
+    async def models(self) -> list[str]:
+        """Makes the agent and lists its models."""
+        return await models_of(self._made())
 
     def _made(self) -> Agent:
         if self._agent is None:
@@ -76,3 +115,93 @@ class _Later:
                 # The run fails here with this reason, and goes on here once it is mended.
                 raise AgentBadRequest(str(error)) from error
         return self._agent
+
+
+def _factory(name: str, kind: str) -> plugins.AgentKind:
+    if ":" in kind:
+        return plugins.load(kind)  # type: ignore[no-any-return]  # whatever the user names
+    # Built-in kinds are looked up without a search through every installed package.
+    place = plugins.AGENT_KINDS.get(kind) or plugins.agent_kinds().get(kind)
+    if place is None:
+        listed = ", ".join(sorted(plugins.agent_kinds()))
+        raise ConfigError(
+            f"agents.{name}: there is no kind {kind!r} (kinds: {listed}; or package.module:factory)"
+        )
+    return plugins.load(place)  # type: ignore[no-any-return]  # as the table says
+
+
+def _candidates(
+    name: str, known: Mapping[str, AgentSettings], made: Mapping[str, Agent]
+) -> Iterator[tuple[str, Candidate]]:
+    for other, agent in made.items():
+        settings = known[other]
+        if other != name:
+            model = settings.options.get("model")
+            # Nothing was said about an agent that is there anyway.
+            bare = settings == AgentSettings(other)
+            yield other, Candidate(other, agent, settings.kind, model, configured=not bare)
+
+
+def _priced(agent: Agent, settings: AgentSettings) -> Agent:
+    from signoff.agents.pricing import Price, Priced, Tariff
+
+    own = settings.price
+    if own is None and getattr(type(agent), "needs_agents", False):
+        # Whoever it passes the request on to puts a price on it.
+        return agent
+    options: Mapping[str, Any] = settings.options
+    tariff = Tariff(
+        kind=settings.kind,
+        model=options.get("model"),
+        own=Price(own["in"], own["out"]) if own else None,
+        elsewhere="base_url" in options,
+    )
+    return Priced(agent, tariff)
+
+
+def _with_fallback(
+    name: str, known: Mapping[str, AgentSettings], made: Mapping[str, Agent], agent: Agent
+) -> Agent:
+    from signoff.agents.fallback import WithFallback
+
+    other = known[name].fallback
+    if other is None:
+        return agent
+    _check_chain(name, known)
+    if made and getattr(made[other], "by_person", False):
+        raise ConfigError(
+            f"agents.{name}.fallback: a person cannot stand in unasked; when it comes to that: "
+            f"signoff resume RUN --agent {name}={other}"
+        )
+    return WithFallback(agent, made[other], name=other, attempts=_attempts(known[name]))
+
+
+def _check_chain(name: str, known: Mapping[str, AgentSettings]) -> None:
+    seen = [name]
+    while (other := known[seen[-1]].fallback) is not None:
+        if other not in known:
+            listed = ", ".join(known)
+            raise ConfigError(
+                f"agents.{seen[-1]}.fallback: there is no agent {other!r} (agents: {listed})"
+            )
+        if other in seen:
+            circle = " -> ".join([*seen, other])
+            raise ConfigError(f"agents.{name}.fallback: it leads back to itself ({circle})")
+        seen.append(other)
+
+
+def _attempts(settings: AgentSettings) -> int:
+    return Backoff().attempts if settings.retries is None else settings.retries + 1
+
+
+def _attempts_in_all(name: str, settings: Mapping[str, AgentSettings]) -> int | None:
+    """Returns an agent's own attempts and those of everybody who may stand in for it."""
+    if settings[name].retries is None and settings[name].fallback is None:
+        return None
+    attempts, seen, at = 0, set[str](), name
+    while at not in seen:
+        seen.add(at)
+        each = settings.get(at) or AgentSettings(at)
+        attempts += _attempts(each)
+        at = each.fallback or at
+    return attempts

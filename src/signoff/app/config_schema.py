@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal
@@ -13,6 +14,7 @@ from signoff.app.settings import Layer, Rate, Value
 from signoff.errors import Problem
 
 UNITS = {"s": 1.0, "sec": 1.0, "min": 60.0, "h": 3600.0, "hour": 3600.0, "day": 86400.0}
+PRICE = "dollars per million tokens, as in {in: 3, out: 15}"
 _RATE = re.compile(r"\s*(\d+)\s*/\s*([a-z]+)\s*")
 
 Path = tuple[str, ...]
@@ -43,6 +45,18 @@ class AgentSection(BaseModel):
     )
     concurrency: int | None = Field(None, ge=1, description="a whole number from 1")
     rate: str | None = Field(None, description=f'as in "10/min"; units: {", ".join(UNITS)}')
+    retries: int | None = Field(None, ge=0, description="a whole number from 0")
+    fallback: str | None = Field(
+        None, min_length=1, description="the name of the agent that answers when this one cannot"
+    )
+    price: dict[Literal["in", "out"], float] | None = Field(None, description=PRICE)
+
+    @field_validator("price")
+    @classmethod
+    def _is_a_price(cls, value: dict[str, float] | None) -> dict[str, float] | None:
+        if value is not None and not _complete(value):
+            raise ValueError(value)
+        return value
 
     @field_validator("rate")
     @classmethod
@@ -90,6 +104,10 @@ def parse_rate(text: str) -> Rate:
     if match is None or match[2] not in UNITS or int(match[1]) < 1:
         raise ValueError(text)
     return Rate(int(match[1]), UNITS[match[2]])
+
+
+def _complete(price: Mapping[str, float]) -> bool:
+    return set(price) == {"in", "out"} and all(0 <= each < math.inf for each in price.values())
 
 
 def check(
@@ -149,8 +167,9 @@ def _valid_keys(path: Path) -> str:
 def _description(path: Path) -> str:
     models: dict[str, type[BaseModel]] = {"limits": LimitsSection, "agents": AgentSection}
     section = models.get(path[0])
-    if section is not None and path[-1] in section.model_fields:
-        return section.model_fields[path[-1]].description or ""
+    named = path[2] if path[0] == "agents" and len(path) > 2 else path[-1]
+    if section is not None and named in section.model_fields:
+        return section.model_fields[named].description or ""
     if path[0] == "agents" and len(path) > 1:
         return "the agent's options by name"
     return ConfigFile.model_fields[path[0]].description or ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from signoff.app.file_answers import take_file_answers
@@ -38,14 +38,18 @@ async def resume(
     limits: Limits | None = None,
     adopt: bool = False,
     target: str | None = None,
+    switch: Mapping[str, str] | None = None,
     observers: Sequence[Observer] = (),
     warn: Warn = lambda _warning: None,
 ) -> RunResult:
-    """Drives a run on; answers that lie in its folder as files are taken first."""
+    """Drives a run on; answers that lie in its folder as files are taken first.
+
+    `switch` names agents that others stand in for from here on.
+    """
     row = project.run(name)
     workflow = _ready(project, row, target, warn)
     async with project.engine(observers) as engine:
-        return await engine.resume(row.name, workflow, limits=limits, adopt=adopt)
+        return await engine.resume(row.name, workflow, limits=limits, adopt=adopt, switch=switch)
 
 
 def due_runs(project: Project) -> list[RunRow]:

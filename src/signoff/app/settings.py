@@ -68,6 +68,12 @@ class AgentSettings:
     kind: str
     concurrency: int | None = None
     rate: Rate | None = None
+    retries: int | None = None
+    """How often a passing fault is met with another attempt; None means the engine's own."""
+    fallback: str | None = None
+    """Who answers when this agent cannot."""
+    price: Mapping[str, float] | None = None
+    """Dollars per million tokens, `in` and `out`; None means the price list's."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """What only this kind of agent understands."""
 
@@ -240,5 +246,8 @@ def _agent(name: str, options: dict[str, Any]) -> AgentSettings:
         kind=options.pop("kind", None) or name,
         concurrency=options.pop("concurrency", None),
         rate=parse_rate(rate) if rate else None,
+        retries=options.pop("retries", None),
+        fallback=options.pop("fallback", None),
+        price=options.pop("price", None),
         options=options,
     )

@@ -17,11 +17,14 @@ import click
 from signoff.app.answering import Given, form_of, record_answer
 from signoff.app.inbox import options_of
 from signoff.app.project import Project
+from signoff.cli.clipboard import copy
 from signoff.cli.terminal import forget_typed
 from signoff.cli.text import clean
 from signoff.core.digest import SHORT
 from signoff.errors import InvalidAnswer, StaleApproval
 from signoff.runtime.ports import InboxItem
+from signoff.store.rundir.place import HITL
+from signoff.store.rundir.questions import prompt_name
 
 SHOWN_LINES = 30
 """Lines of a content that are shown before a person asks for all of it."""
@@ -55,6 +58,8 @@ def _ask(project: Project, item: InboxItem, of: str) -> bool:
     _say(f"#{item.id} {item.kind} from step {item.step}{of}", style="yellow")
     _show_prompt(item)
     _show(form)
+    if item.kind == "response":
+        _offer(project.folder(item.run) / HITL / prompt_name(item.id))
     while True:
         try:
             given = _KINDS.get(item.kind, _question)(item, form)
@@ -131,6 +136,14 @@ def _show_prompt(item: InboxItem) -> None:
         _say(line)
     if len(lines) > SHOWN_LINES:
         _say(f"… {len(lines) - SHOWN_LINES} more lines: signoff inbox {item.id}", style="dim")
+
+
+def _offer(prompt: Path) -> None:
+    """Says where the whole prompt stands, and copies it for a chat window where that goes."""
+    if not prompt.is_file():
+        return
+    copied = sys.stdout.isatty() and copy(prompt.read_text(encoding="utf-8", errors="replace"))
+    _say(f"{'copied, and ' if copied else ''}in {prompt}", style="dim")
 
 
 def _show(form: dict[str, Any], *, whole: bool = False) -> None:

@@ -21,12 +21,16 @@ class AgentLimits:
     """Calls begun within one `period`."""
     period: float = 60.0
     """Seconds."""
+    attempts: int | None = None
+    """How often a call is tried that meets passing faults; None means the engine's own."""
 
 
 class AgentGate:
     """Lets calls to one agent through as its limits allow, first come first served."""
 
     def __init__(self, limits: AgentLimits, clock: Clock) -> None:
+        self.attempts = limits.attempts
+        """How often a call is tried, where the agent has a number of its own."""
         self._limits = limits
         self._clock = clock
         self._slots = asyncio.Semaphore(limits.concurrency) if limits.concurrency else None

@@ -26,6 +26,7 @@ from signoff.errors import (
     AgentStopped,
     AgentTransient,
     Fenced,
+    NotAllowed,
     SignoffError,
     StoreError,
 )
@@ -85,6 +86,10 @@ class Outside:
             return None
         return gates.get(self._around.performers.played_by(effect.payload["agent"]))
 
+    def _attempts(self, effect: Effect) -> int:
+        gate = self._gate(effect)
+        return (gate.attempts if gate else None) or self._around.backoff.attempts
+
     async def _through(self, gate: AgentGate, errand: Errand) -> Any:
         async with gate.slot():
             return await self._tries(errand)
@@ -92,7 +97,7 @@ class Outside:
     async def _tries(self, errand: Errand, *, begun: bool = False) -> Any:
         """Performs an effect, meeting passing faults with patience."""
         lost: Usage | None = None
-        attempt, last = errand.attempt, errand.attempt + self._around.backoff.attempts - 1
+        attempt, last = errand.attempt, errand.attempt + self._attempts(errand.effect) - 1
         while True:
             if not begun:
                 await self._begin(errand, attempt, lost)
@@ -116,11 +121,24 @@ class Outside:
     async def _begin(self, errand: Errand, attempt: int, lost: Usage | None) -> None:
         state = self._journal.state
         if errand.effect.kind is Kind.ASK:
+            await self._check_price(errand)
             await self._ceilings.fit(
                 [("run", state.limits, state.spend), ("step", errand.limits, state.visit_spend)]
             )
         self._start(errand, attempt, lost)
         self._reserve(errand)
+
+    async def _check_price(self, errand: Errand) -> None:
+        """Refuses a call that could overrun a ceiling on money without anybody noticing."""
+        for limits in (self._journal.state.limits, errand.limits):
+            if limits.usd is None or limits.calls is not None or limits.tokens is not None:
+                continue
+            if not await self._around.performers.knows_price(errand.effect):
+                raise NotAllowed(
+                    f"nobody knows what a call of {errand.effect.payload['agent']!r} costs, so "
+                    f"the limit of ${limits.usd:g} cannot be kept; limit the calls or tokens too "
+                    "(--limit calls=NUMBER), or give the agent a `price:` in the settings"
+                )
 
     def _reserve(self, errand: Errand) -> None:
         # Only calls cost anything; a program under way must not hold one back.
@@ -140,7 +158,7 @@ class Outside:
             raise
         end = ev.EffectFinished(errand.id, reply, usage=usage.to_json() if usage else None)
         self._end(errand, attempt, end)
-        self.spent(errand.effect, usage)
+        self.spent(errand.effect, usage, reply.get("agent"))
         if self._around.clock.monotonic() - began > PROMPT_COMMIT_SECONDS:
             await self._journal.durable()
         return reply_of(errand.effect.kind, reply)
@@ -196,12 +214,13 @@ class Outside:
         until = error.until.timestamp() if error.until else pause
         return ParkedUntil(f"out of quota: {error}", until)
 
-    def spent(self, effect: Effect, usage: Usage | None) -> None:
-        """Enters one ended call into the ledger."""
+    def spent(self, effect: Effect, usage: Usage | None, by: str | None = None) -> None:
+        """Enters one ended call into the ledger, for whoever answered in the end."""
         if effect.kind is not Kind.ASK:
             return
-        model = effect.payload.get("model") or (usage.model if usage else None) or ""
-        self._journal.spent(self._journal.state.step or "", effect.payload["agent"], model, usage)
+        model = (usage.model if usage else None) or effect.payload.get("model") or ""
+        agent = by or effect.payload["agent"]
+        self._journal.spent(self._journal.state.step or "", agent, model, usage)
 
     def key(self, errand: Errand) -> str:
         """Names an effect for good: the same in every attempt at it, and in no other place."""

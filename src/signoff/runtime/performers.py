@@ -14,7 +14,7 @@ from signoff.core.digest import text_digest
 from signoff.core.effects import AgentRequest, CommandResult, Effect, Kind, Reply, Written
 from signoff.core.requests import Answer
 from signoff.core.spend import Usage
-from signoff.errors import AgentTimeout, AgentTransient, UnknownName, UsageError
+from signoff.errors import AgentError, AgentTimeout, AgentTransient, UnknownName, UsageError
 from signoff.runtime.ports import Agent, Call, FilePort
 from signoff.runtime.process import run_process
 
@@ -60,6 +60,15 @@ class Performers:
     def by_person(self, name: str) -> bool:
         """Tells whether an agent's answers come from a person, through the inbox."""
         return bool(getattr(self._agent(name), "by_person", False))
+
+    async def knows_price(self, effect: Effect) -> bool:
+        """Tells whether a call's cost will be known; an agent that does not say is believed."""
+        known = getattr(self._agent(effect.payload["agent"]), "knows_price", None)
+        try:
+            return known is None or bool(await known(effect.payload.get("model")))
+        except AgentError:
+            # It cannot be asked at all, which the call itself tells better.
+            return True
 
     def _agent(self, name: str) -> Agent:
         agent = self._agents.get(self.played_by(name))

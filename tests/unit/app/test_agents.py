@@ -5,10 +5,19 @@ import pytest
 from signoff import AgentRequest, Reply
 from signoff.app.agents import agent_limits, build_agents
 from signoff.app.settings import AgentSettings, Rate
+from signoff.core.context import StepContext
 from signoff.core.effects import EffectId
-from signoff.errors import AgentBadRequest
+from signoff.core.outcome import Outcome, Status
+from signoff.core.spend import Limits, Usage
+from signoff.core.step import StepDef
+from signoff.core.workflow import Workflow
+from signoff.errors import AgentBadRequest, AgentTransient
 from signoff.runtime.agent_limits import AgentLimits
+from signoff.runtime.engine import Engine
 from signoff.runtime.ports import Call
+from signoff.runtime.result import RunResult
+from signoff.store.memory import MemoryStore
+from signoff.testing import FrozenClock
 
 CALL = Call("one", EffectId("ask#1"), "key")
 
@@ -79,7 +88,135 @@ def test_limits_are_passed_on_only_where_there_are_any() -> None:
             "free": AgentSettings("x"),
             "busy": AgentSettings("x", concurrency=2),
             "slow": AgentSettings("x", rate=Rate(10, 60.0)),
+            "keen": AgentSettings("x", retries=0, fallback="claude"),
         }
     )
 
-    assert limits == {"busy": AgentLimits(2), "slow": AgentLimits(None, 10, 60.0)}
+    assert limits == {
+        "busy": AgentLimits(2),
+        "slow": AgentLimits(None, 10, 60.0),
+        "keen": AgentLimits(attempts=1 + 4),
+    }
+
+
+def test_the_usual_agents_are_there_without_any_settings() -> None:
+    """The first command on a machine with claude on its PATH must work."""
+    agents = build_agents({"claude": AgentSettings("claude", options={"model": "opus"})})
+
+    assert {"claude", "codex", "gemini", "ollama", "openai", "anthropic", "auto"} <= set(agents)
+    assert agents["manual"].by_person  # type: ignore[attr-defined]  # how a person is recognised
+
+
+class Busy:
+    async def ask(self, request: AgentRequest, call: Call) -> Reply:
+        raise AgentTransient("busy")
+
+
+class Model:
+    """Reports tokens, and no money."""
+
+    def __init__(self, *, model: str = "mystery", base_url: str = "") -> None:
+        self.model = model
+
+    async def ask(self, request: AgentRequest, call: Call) -> Reply:
+        return Reply("Yes.", usage=Usage(1_000_000, 0, model=self.model))
+
+
+def mine(cls: type, **settings: Any) -> AgentSettings:
+    return AgentSettings(f"{__name__}:{cls.__name__}", **settings)
+
+
+async def write(ctx: StepContext) -> tuple[Outcome, dict[str, Any]]:
+    reply = await ctx.ask("writer", "Write.")
+    return Outcome.OK, {"text": reply.text, "by": reply.agent}
+
+
+WRITES = Workflow("writes", StepDef("write", handler=write, next={Outcome.OK: None}))
+
+
+async def run(limits: Limits | None = None, **agents: AgentSettings) -> RunResult:
+    engine = Engine(
+        MemoryStore(),
+        agents=build_agents(agents),
+        agent_limits=agent_limits(agents),
+        clock=FrozenClock(),
+    )
+    async with engine:
+        return await engine.start(WRITES, limits=limits)
+
+
+async def test_a_fallback_answers_after_the_attempts_of_the_agent() -> None:
+    """Each attempt is counted, its cost unknown; the answer's own cost is known."""
+    result = await run(
+        writer=mine(Busy, retries=1, fallback="other"),
+        other=mine(Model, price={"in": 2, "out": 4}),
+    )
+
+    assert result.state == {"text": "Yes.", "by": "other"}
+    assert (result.spend.calls, result.spend.known_usd, result.spend.unknown_usd) == (3, 2.0, 2)
+
+
+async def test_an_agent_without_retries_fails_at_its_first_fault() -> None:
+    """Somebody who pays by the call says so."""
+    result = await run(writer=mine(Busy, retries=0))
+
+    assert (result.status, result.spend.calls) == (Status.FAILED, 1)
+
+
+@pytest.mark.parametrize(
+    ("agents", "complaint"),
+    [
+        ({"writer": mine(Busy, fallback="nobody")}, "no agent 'nobody'"),
+        (
+            {"writer": mine(Busy, fallback="b"), "b": mine(Busy, fallback="writer")},
+            "writer -> b -> writer",
+        ),
+        ({"writer": mine(Busy, fallback="manual")}, "--agent writer=manual"),
+    ],
+)
+async def test_a_fallback_that_cannot_work_is_refused(
+    agents: dict[str, AgentSettings], complaint: str
+) -> None:
+    """A circle of fallbacks would ask for ever."""
+    result = await run(None, **agents)
+
+    assert result.status is Status.FAILED
+    assert complaint in result.reason
+
+
+@pytest.mark.parametrize(
+    ("limits", "settings", "status"),
+    [
+        (Limits(usd=5), {}, Status.FAILED),
+        (Limits(usd=5, calls=3), {}, Status.COMPLETED),
+        (Limits(usd=5, tokens=3_000_000), {}, Status.COMPLETED),
+        (Limits(usd=5), {"price": {"in": 1, "out": 1}}, Status.COMPLETED),
+        (Limits(calls=3), {}, Status.COMPLETED),
+    ],
+)
+async def test_a_limit_in_dollars_needs_a_price_or_another_limit(
+    limits: Limits, settings: dict[str, Any], status: Status
+) -> None:
+    """An agent of unknown price would run past it without anybody noticing."""
+    result = await run(limits, writer=mine(Model, **settings))
+
+    assert result.status is status
+    if status is Status.FAILED:
+        assert "limit of $5 cannot be kept" in result.reason
+        assert result.spend.calls == 0
+
+
+async def test_the_price_list_does_not_hold_for_another_address() -> None:
+    """A company's own server may be dearer, or free."""
+    listed = mine(Model, options={"model": "gpt-4o"})
+    elsewhere = mine(Model, options={"model": "gpt-4o", "base_url": "http://localhost:1"})
+
+    assert (await run(writer=listed)).spend.usd == 2.5
+    assert (await run(writer=elsewhere)).spend.usd is None
+
+
+async def test_auto_asks_one_of_the_others() -> None:
+    """Its own settings name nobody."""
+    result = await run(writer=AgentSettings("auto"), mine=mine(Model))
+
+    assert result.state == {"text": "Yes.", "by": "mine"}

@@ -26,6 +26,17 @@ PARKS = Workflow("parks", StepDef("only", handler=park, next={Outcome.OK: None})
 ASKS = Workflow("asks", StepDef("only", handler=ask, next={Outcome.OK: None}))
 """
 
+WRITES = """
+from signoff import Outcome, StepDef, Workflow
+
+SCHEMA = {"type": "object", "required": ["line"]}
+
+async def write(ctx):
+    return Outcome.OK, (await ctx.ask("writer", "Write.", schema=SCHEMA)).value
+
+WORKFLOW = Workflow("writes", StepDef("only", handler=write, next={Outcome.OK: None}))
+"""
+
 
 @pytest.fixture(autouse=True)
 def flow(project: Project) -> None:
@@ -114,3 +125,16 @@ async def test_a_run_that_cannot_go_on_does_not_hold_up_the_others(
     assert fine is not None
     assert fine.status is Status.COMPLETED
     assert "gone.py" in str(resumed["lost"].error)
+
+
+async def test_an_agent_can_be_switched_in_a_run_that_waits(project: Project) -> None:
+    """The writer's quota is used up, and somebody has a chat window."""
+    (project.home.root / "writes.py").write_text(WRITES)
+    started = await start(project, project.find("writes.py"), {}, name="one")
+
+    waiting = await resume(project, "one", switch={"writer": "manual"})
+    record_answer(project, 1, Given('{"line": "by hand"}'))
+    result = await resume(project, "one")
+
+    assert (started.status, waiting.status) == (Status.FAILED, Status.WAITING)
+    assert result.state == {"line": "by hand"}

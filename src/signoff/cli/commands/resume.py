@@ -13,6 +13,7 @@ from signoff.cli.options import (
     json_option,
     open_here,
     output,
+    pairs,
     progress_options,
     run_argument,
 )
@@ -27,6 +28,7 @@ Examples:
   signoff resume                     the latest run
   signoff resume first-try --limit usd=10
   signoff resume first-try --adopt   with a workflow that was changed meanwhile
+  signoff resume first-try --agent writer=manual --agent critic=codex
   signoff resume --due               everything that was parked and is now due
 """
 
@@ -36,6 +38,10 @@ Examples:
 @click.option("--due", is_flag=True, help="Wake every run whose time has come.")
 @click.option("--adopt", is_flag=True, help="Go on with the workflow as it is now.")
 @click.option("--target", metavar="TARGET", help="Where the workflow stands, if it has moved.")
+@click.option(
+    "--agent", "agents", multiple=True, metavar="NAME=OTHER",
+    help="From here on, ask OTHER (or `manual`: you) instead of NAME. Repeat for several.",
+)  # fmt: skip
 @progress_options
 @json_option
 @debug_option
@@ -44,6 +50,7 @@ def command(
     due: bool,
     adopt: bool,
     target: str | None,
+    agents: tuple[str, ...],
     limits: dict[str, str],
     no_input: bool,
     quiet: bool,
@@ -61,10 +68,11 @@ def command(
     from signoff.app.settings import given_limits
     from signoff.cli.driving import Manner, drive
 
-    if due and (run or adopt or target):
+    if due and (run or adopt or target or agents):
         raise click.UsageError(
-            "--due wakes all runs that are due; leave RUN, --adopt and --target out"
+            "--due wakes all runs that are due; leave RUN, --adopt, --agent and --target out"
         )
+    switch = pairs(agents, "--agent")
     out = output(as_json, quiet, verbose)
     manner = Manner(out, no_input, events)
     with open_here(limits=limits) as project:
@@ -80,6 +88,7 @@ def command(
                 limits=given_limits(project.settings),
                 adopt=adopt,
                 target=target,
+                switch=switch,
                 observers=observers,
                 warn=out.warn,
             ),

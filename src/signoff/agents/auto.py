@@ -1,0 +1,172 @@
+"""The best agent there is, found when it is first needed.
+
+What the settings name comes first, in their order; then what signoff can use without any
+settings. Whoever is ready first in that order is taken, for as long as the process lives,
+and who was passed over is said together with why.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from signoff.agents.base import Health, health_of, models_of
+from signoff.core.effects import AgentRequest, Reply
+from signoff.errors import AgentAuth, AgentError, ConfigError
+from signoff.runtime.ports import Agent, Call
+
+LOOK_SECONDS = 5.0
+"""How long an agent may take to say how it is."""
+
+PREFERRED = ("claude", "codex", "gemini", "anthropic", "openai", "ollama", "local")
+"""Agents that need no settings, best first; a model of one's own choice comes before these."""
+
+PASSED_OVER = frozenset({"auto", "cassette", "check", "manual", "scripted"})
+"""Kinds nobody means by `the best available`."""
+
+_BY_MODEL = frozenset({"anthropic", "openai"})
+"""Kinds that answer nothing unless a model is named."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One agent that could be taken."""
+
+    name: str
+    agent: Agent
+    kind: str
+    model: str | None = None
+    """The one its settings name."""
+    configured: bool = False
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Who was taken, and why."""
+
+    candidate: Candidate
+    health: Health
+    passed_over: tuple[tuple[str, Health], ...]
+    model: str | None = None
+    """What to ask it for when a request names no model."""
+
+    def __str__(self) -> str:
+        """Reads as one line."""
+        chosen = f"auto: {self.candidate.name} ({self.health.detail})"
+        before = "; ".join(f"{name}: {health.detail}" for name, health in self.passed_over)
+        return f"{chosen}; before it: {before}" if before else chosen
+
+
+class AutoAgent:
+    """Asks whoever is ready."""
+
+    needs_agents = True
+
+    def __init__(
+        self, *, agents: Mapping[str, Candidate], among: Sequence[str] | None = None
+    ) -> None:
+        """Takes all agents by name; `among` names those to choose from, best first."""
+        self._agents = agents
+        self._among = among
+        self._choice: Choice | None = None
+        self._choosing: asyncio.Lock | None = None
+
+    async def ask(self, request: AgentRequest, call: Call) -> Reply:
+        """Chooses once, says whom, and passes the request on."""
+        first = self._choice is None
+        choice = await self.choose()
+        if first:
+            call.emit(f"{choice}\n")
+        if request.model is None and choice.model is not None:
+            request = replace(request, model=choice.model)
+        reply = await choice.candidate.agent.ask(request, call)
+        return replace(reply, agent=reply.agent or choice.candidate.name)
+
+    async def choose(self) -> Choice:
+        """Returns who is asked; raises `AgentAuth` with everybody's remedy when nobody is ready."""
+        if self._choosing is None:
+            self._choosing = asyncio.Lock()
+        async with self._choosing:
+            if self._choice is None:
+                self._choice = await self._look()
+        return self._choice
+
+    async def health(self) -> Health:
+        """Tells whom it would take."""
+        try:
+            choice = await self.choose()
+        except AgentError as error:
+            return Health(ready=False, detail="no agent is ready", remedy=str(error))
+        return Health(ready=True, detail=str(choice).removeprefix("auto: "))
+
+    async def models(self) -> list[str]:
+        """Lists the models of whom it would take."""
+        return await models_of((await self.choose()).candidate.agent)
+
+    async def knows_price(self, model: str | None) -> bool:
+        """Tells it for whom it would take."""
+        choice = await self.choose()
+        known = getattr(choice.candidate.agent, "knows_price", None)
+        return known is None or bool(await known(model or choice.model))
+
+    def candidates(self) -> list[Candidate]:
+        """Returns who may be taken, best first."""
+        if self._among is not None:
+            unknown = [name for name in self._among if name not in self._agents]
+            if unknown:
+                listed = ", ".join(self._agents)
+                raise ConfigError(f"among: there is no agent {unknown[0]!r} (agents: {listed})")
+            return [self._agents[name] for name in self._among]
+        return list(self._by_default())
+
+    def _by_default(self) -> Iterator[Candidate]:
+        known = self._agents.values()
+        yield from (each for each in known if each.configured and each.kind not in PASSED_OVER)
+        built_in = {each.name: each for each in known if not each.configured}
+        yield from (built_in[name] for name in PREFERRED if name in built_in)
+
+    async def _look(self) -> Choice:
+        candidates = self.candidates()
+        # All at once: on a machine with none of them, each would take its full time.
+        found = await asyncio.gather(*(_looked(each) for each in candidates))
+        passed: list[tuple[str, Health]] = []
+        for candidate, (health, model) in zip(candidates, found, strict=True):
+            if health.ready:
+                return Choice(candidate, health, tuple(passed), model)
+            passed.append((candidate.name, health))
+        told = "; ".join(f"{name}: {health.remedy or health.detail}" for name, health in passed)
+        raise AgentAuth(
+            f"no agent is ready ({told or 'none is known'}); see: signoff doctor; "
+            "or answer yourself: signoff resume --agent auto=manual"
+        )
+
+
+async def look(agent: object) -> Health:
+    """Asks an agent how it is, for a few seconds at most."""
+    try:
+        async with asyncio.timeout(LOOK_SECONDS):
+            return await health_of(agent)
+    except TimeoutError:
+        return Health(False, f"did not answer within {LOOK_SECONDS:g} seconds", "look at it again")
+    except AgentError as error:
+        return Health(False, str(error), str(error))
+    except Exception as error:  # noqa: BLE001  # whatever another package's agent does
+        return Health(False, f"{type(error).__name__}: {error}", "mend or remove this agent")
+
+
+async def _looked(candidate: Candidate) -> tuple[Health, str | None]:
+    """Returns how an agent is, and a model when it needs one and only the machine can tell."""
+    if candidate.kind in _BY_MODEL and candidate.model is None:
+        wanted = f"agents.{candidate.name}.model"
+        return Health(False, "no model is named", f"set {wanted} in the settings"), None
+    health = await look(candidate.agent)
+    if not health.ready or candidate.kind != "ollama" or candidate.model is not None:
+        return health, None
+    try:
+        models = await models_of(candidate.agent)
+    except AgentError as error:
+        return Health(False, str(error), str(error)), None
+    if not models:
+        return Health(False, "has no model", "ollama pull a model, such as llama3.2"), None
+    return replace(health, detail=f"{health.detail}, model {models[0]}"), models[0]

@@ -1,0 +1,118 @@
+import pytest
+
+from signoff.agents.auto import AutoAgent, Candidate
+from signoff.agents.base import Health
+from signoff.core.effects import AgentRequest
+from signoff.errors import AgentAuth, ConfigError
+from signoff.testing import ScriptedAgent
+from signoff.testing.agent_harness import call_for
+
+
+class Sick(ScriptedAgent):
+    def __init__(self, health: Health, models: list[str] | None = None) -> None:
+        super().__init__()
+        self.on(lambda _: True, "Yes.")
+        self.looks = 0
+        self._health = health
+        self._models = models or []
+
+    async def health(self) -> Health:
+        self.looks += 1
+        return self._health
+
+    async def models(self) -> list[str]:
+        return self._models
+
+
+def ready(*models: str) -> Sick:
+    return Sick(Health(True, "version 1"), list(models))
+
+
+def absent() -> Sick:
+    return Sick(Health(False, "not installed", "install it"))
+
+
+def auto(*candidates: Candidate, among: list[str] | None = None) -> AutoAgent:
+    return AutoAgent(agents={each.name: each for each in candidates}, among=among)
+
+
+async def asked(agent: AutoAgent, model: str | None = None) -> tuple[str | None, list[str]]:
+    seen: list[str] = []
+    reply = await agent.ask(AgentRequest("?", model=model), call_for(seen))
+    return reply.agent, seen
+
+
+async def test_the_first_that_is_ready_is_asked_and_said() -> None:
+    """Somebody who wrote `auto` wants to know who it was, and why not another."""
+    agent = auto(
+        Candidate("claude", absent(), "claude"),
+        Candidate("codex", ready(), "codex"),
+        Candidate("gemini", ready(), "gemini"),
+    )
+
+    who, seen = await asked(agent)
+    again = await asked(agent)
+
+    assert who == "codex"
+    assert seen == ["auto: codex (version 1); before it: claude: not installed\n"]
+    assert again == ("codex", [])
+
+
+async def test_what_the_settings_name_comes_before_what_happens_to_be_there() -> None:
+    """Who configured a model on their desk does not mean the one in the cloud."""
+    agent = auto(
+        Candidate("claude", ready(), "claude"),
+        Candidate("desk", ready(), "ollama", "llama3.2", configured=True),
+    )
+
+    assert (await asked(agent))[0] == "desk"
+
+
+async def test_people_checks_and_recordings_are_never_the_best_available() -> None:
+    """A run that was to be answered by a machine would wait for a person instead."""
+    kinds = ("manual", "check", "scripted", "cassette", "auto")
+    mine = [Candidate(kind, ready(), kind, configured=True) for kind in kinds]
+
+    assert (await asked(auto(*mine, Candidate("local", ready(), "local"))))[0] == "local"
+
+
+async def test_the_agents_to_choose_from_can_be_named() -> None:
+    """Company rules may allow only some."""
+    agents = [Candidate("claude", ready(), "claude"), Candidate("codex", ready(), "codex")]
+
+    assert (await asked(auto(*agents, among=["codex", "claude"])))[0] == "codex"
+    with pytest.raises(ConfigError, match="no agent 'codx'"):
+        auto(*agents, among=["codx"]).candidates()
+
+
+async def test_a_server_without_a_chosen_model_is_asked_for_one_it_has() -> None:
+    """Ollama on the desk is all some people have, and it has no default model."""
+    desk = ready("llama3.2", "qwen3")
+    agent = auto(Candidate("ollama", desk, "ollama"))
+
+    _, seen = await asked(agent)
+    await asked(agent, model="qwen3")
+
+    assert [request.model for request in desk.requests] == ["llama3.2", "qwen3"]
+    assert "model llama3.2" in seen[0]
+
+
+@pytest.mark.parametrize(
+    ("candidate", "remedy"),
+    [
+        (Candidate("claude", absent(), "claude"), "claude: install it"),
+        (Candidate("openai", ready(), "openai"), "agents.openai.model"),
+        (Candidate("ollama", ready(), "ollama"), "ollama pull"),
+    ],
+)
+async def test_when_nobody_is_ready_everybodys_remedy_is_told(
+    candidate: Candidate, remedy: str
+) -> None:
+    """One of them is the way on, and manual always is."""
+    agent = auto(candidate)
+
+    with pytest.raises(AgentAuth, match=remedy) as raised:
+        await asked(agent)
+
+    assert "auto=manual" in str(raised.value)
+    assert not (await agent.health()).ready

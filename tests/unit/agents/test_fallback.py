@@ -1,0 +1,99 @@
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from signoff.agents.fallback import WithFallback
+from signoff.core.effects import AgentRequest, Reply
+from signoff.core.spend import Usage
+from signoff.errors import AgentAuth, AgentBadOutput, AgentError, AgentQuota, AgentTransient
+from signoff.testing import ScriptedAgent
+from signoff.testing.agent_harness import call_for
+
+SOON = datetime(2030, 1, 1, tzinfo=UTC)
+LATE = SOON + timedelta(days=1)
+
+
+def pair(*first: AgentError | str, second: AgentError | str = "From codex.") -> WithFallback:
+    one = ScriptedAgent().on(lambda _: True, *first)
+    two = ScriptedAgent().on(lambda _: True, second)
+    return WithFallback(one, two, name="codex", attempts=3)
+
+
+async def ask(agent: WithFallback, attempt: int = 1, seen: list[str] | None = None) -> Reply:
+    call = replace(call_for(seen), attempt=attempt)
+    return await agent.ask(AgentRequest("?", model="claude-opus"), call)
+
+
+@pytest.mark.parametrize("error", [AgentQuota("used up"), AgentAuth("not logged in")])
+async def test_an_agent_that_cannot_answer_is_stood_in_for_at_once(error: AgentError) -> None:
+    """Waiting for a quota is no use when somebody else can do the work."""
+    seen: list[str] = []
+
+    reply = await ask(pair(error), seen=seen)
+
+    assert (reply.text, reply.agent) == ("From codex.", "codex")
+    assert seen == [f"{error}; codex answers instead\n"]
+
+
+async def test_an_agent_that_answers_is_left_alone() -> None:
+    """Nobody else is paid for the same work."""
+    reply = await ask(pair("From claude."))
+
+    assert (reply.text, reply.agent) == ("From claude.", None)
+
+
+async def test_passing_faults_use_up_the_agents_own_attempts_first() -> None:
+    """The engine counts attempts and pauses between them."""
+    agent = pair(AgentTransient("busy"))
+
+    for attempt in (1, 2, 3):
+        with pytest.raises(AgentTransient):
+            await ask(agent, attempt)
+    reply = await ask(agent, attempt=4)
+
+    assert reply.agent == "codex"
+
+
+async def test_an_answer_that_does_not_fit_is_the_agents_own_affair() -> None:
+    """A bad answer has its own feedback; another agent would hide it."""
+    with pytest.raises(AgentBadOutput):
+        await ask(pair(AgentBadOutput("prose")))
+
+
+async def test_whoever_stands_in_uses_a_model_of_its_own() -> None:
+    """One vendor's model is unknown to another, and every such call would fail."""
+    other = ScriptedAgent(["Yes."])
+    agent = WithFallback(ScriptedAgent([AgentAuth()]), other, name="codex", attempts=1)
+
+    await ask(agent)
+
+    assert [request.model for request in other.requests] == [None]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "until"),
+    [(SOON, LATE, SOON), (LATE, SOON, SOON), (None, LATE, LATE), (SOON, None, SOON)],
+)
+async def test_when_both_are_out_of_quota_the_one_that_returns_first_counts(
+    first: datetime | None, second: datetime | None, until: datetime
+) -> None:
+    """The run is parked until then, and no longer."""
+    agent = pair(AgentQuota(until=first), second=AgentQuota(until=second))
+
+    with pytest.raises(AgentQuota) as raised:
+        await ask(agent)
+
+    assert raised.value.until == until
+
+
+async def test_what_the_first_one_cost_is_not_forgotten() -> None:
+    """A quota can run out in the middle of an answer that is billed."""
+    error = AgentQuota("used up")
+    error.usage = Usage(10, 5, 0.25)  # type: ignore[attr-defined]  # as agents do
+    two = ScriptedAgent(["Yes."], usage=Usage(1, 1, 0.5))
+    agent = WithFallback(ScriptedAgent([error]), two, name="codex", attempts=1)
+
+    reply = await ask(agent)
+
+    assert reply.usage == Usage(11, 6, 0.75)

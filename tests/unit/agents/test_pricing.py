@@ -1,0 +1,97 @@
+import pytest
+
+from signoff.agents.pricing import FREE, Price, Priced, Tariff, price_list
+from signoff.core.effects import AgentRequest
+from signoff.core.spend import Usage
+from signoff.errors import AgentBadOutput
+from signoff.runtime.faults import usage_of
+from signoff.testing import ScriptedAgent
+from signoff.testing.agent_harness import call_for
+
+COUNTED = Usage(tokens_in=1_000_000, tokens_out=100_000)
+SONNET = 3.0 + 1.5
+
+
+async def cost(tariff: Tariff, usage: Usage | None, model: str | None = None) -> Usage | None:
+    agent = Priced(ScriptedAgent(["Yes."], usage=usage), tariff)
+    return (await agent.ask(AgentRequest("?", model=model), call_for())).usage
+
+
+@pytest.mark.parametrize(
+    ("tariff", "model", "usd"),
+    [
+        (Tariff("anthropic", "claude-sonnet-4-5"), None, SONNET),
+        (Tariff("anthropic"), "claude-sonnet-4-5-20250929", SONNET),
+        (Tariff("openai", "gpt-5"), "claude-sonnet-4-5", SONNET),
+        (Tariff("openai", "mystery"), None, None),
+        (Tariff("openai"), None, None),
+        (Tariff("openai", "claude-sonnet-4-5", elsewhere=True), None, None),
+        (Tariff("openai", "mystery", own=Price(1, 10)), None, 2.0),
+        (Tariff("openai", "claude-sonnet-4-5", own=Price(1, 10), elsewhere=True), None, 2.0),
+        (Tariff("ollama", "llama3.2"), None, 0.0),
+        (Tariff("ollama", "qwen3-coder:480b-cloud"), None, None),
+    ],
+    ids=str,
+)
+async def test_tokens_become_money_where_the_price_is_known(
+    tariff: Tariff, model: str | None, usd: float | None
+) -> None:
+    """A budget in dollars is kept by these sums, and an invented one would be believed."""
+    usage = await cost(tariff, COUNTED, model)
+
+    assert usage is not None
+    assert usage.usd == pytest.approx(usd)
+    assert usage.tokens == COUNTED.tokens
+
+
+async def test_what_an_agent_says_about_its_own_cost_stands() -> None:
+    """It knows about discounts that no list has."""
+    usage = await cost(Tariff("claude", "claude-sonnet-4-5"), Usage(10, 10, usd=0.5))
+
+    assert usage is not None
+    assert usage.usd == 0.5
+
+
+async def test_a_call_that_did_not_count_its_tokens_has_an_unknown_cost() -> None:
+    """Half of a sum looks like a whole one."""
+    assert await cost(Tariff("anthropic", "claude-sonnet-4-5"), None) is None
+    assert await cost(Tariff("ollama", "llama3.2"), None) == Usage(usd=0.0)
+
+
+async def test_a_failed_call_is_priced_like_any_other() -> None:
+    """A model that never gets its form right would otherwise cost nothing on paper."""
+    agent = Priced(
+        ScriptedAgent(["no form"], usage=COUNTED), Tariff("anthropic", "claude-sonnet-4-5")
+    )
+
+    with pytest.raises(AgentBadOutput) as raised:
+        await agent.ask(AgentRequest("?", schema={"type": "object"}), call_for())
+
+    usage = usage_of(raised.value)
+    assert usage is not None
+    assert usage.usd == pytest.approx(SONNET)
+
+
+@pytest.mark.parametrize(
+    ("tariff", "known"),
+    [
+        (Tariff("claude"), True),
+        (Tariff("codex"), False),
+        (Tariff("codex", "gpt-5-codex"), True),
+        (Tariff("ollama"), True),
+        (Tariff("mine"), False),
+        (Tariff("mine", own=FREE), True),
+    ],
+    ids=str,
+)
+async def test_an_agent_tells_whether_its_cost_will_be_known(tariff: Tariff, known: bool) -> None:
+    """A limit in dollars is refused for an agent that could break it unseen."""
+    assert await Priced(ScriptedAgent(), tariff).knows_price(None) is known
+
+
+def test_the_price_list_is_whole() -> None:
+    """A missing or misspelt price in the file would be found by a user's bill."""
+    prices = price_list()
+
+    assert len(prices.models) > 20
+    assert all(0 < price.tokens_in < price.tokens_out < 200 for price in prices.models.values())
