@@ -8,6 +8,11 @@ DEMO ?= examples/review_loop/demo.sh
 # Extras whose clients the tests talk through; the heavy ones (claude, codex, local) stay out.
 DEV_EXTRAS := anthropic,ollama,openai
 
+# The vendors' own programs, for tests/real: 800 MB unpacked, so they live apart from the rest.
+AGENTS := .agents-env
+AGENT_PINS := $(shell grep -E '^(claude-agent-sdk|openai-codex-cli-bin)==' constraints/dev.txt)
+GEMINI_PIN := @google/gemini-cli@0.61.0
+
 VENV := .venv
 BIN := $(VENV)/bin
 FAST := tests/unit tests/property tests/architecture
@@ -26,9 +31,12 @@ LOCAL_UV := $(filter .uv/%,$(UV))
 # The stamp is named after the checkout's place: a copied or moved checkout is set up afresh.
 STAMP := $(VENV)/.ready-$(shell pwd | cksum | cut -d ' ' -f 1)
 
+AGENTS_STAMP := $(AGENTS)/.ready-$(shell echo '$(AGENT_PINS)' | cksum | cut -d ' ' -f 1)
+GEMINI_STAMP := $(AGENTS)/gemini/.ready-$(notdir $(GEMINI_PIN))
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test check fast lint types imports format bench bench-peers pins clean
+.PHONY: help setup demo test check fast lint types imports format bench bench-peers agents pins clean
 
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -39,6 +47,8 @@ demo: ## run the main job, end to end, without keys
 	@PATH="$(CURDIR)/$(BIN):$$PATH" bash $(DEMO)
 
 test: lint types imports ## everything: lint, types, import contracts and the whole test suite
+	@$(MAKE) --no-print-directory --keep-going agents || \
+		echo "make test: NOT ALL REAL PROGRAMS ARE HERE; their tests are skipped, see the last lines" >&2
 	@$(BIN)/pytest -q -rs -n $(WORKERS) --dist worksteal
 
 check: lint types imports fast ## the quick round: lint, types, import contracts, fast tests
@@ -53,13 +63,15 @@ format: setup ## format, and repair what the linter can repair
 	@$(BIN)/ruff format
 	@$(BIN)/ruff check --fix
 
+agents: $(AGENTS_STAMP) $(GEMINI_STAMP) ## fetch the real claude, codex and gemini, for tests/real
+
 pins: $(LOCAL_UV) ## recompile constraints/ (make pins UPGRADE=1 moves to the newest versions)
 	@mkdir -p constraints
 	@$(COMPILE) --all-extras --group dev -o constraints/dev.txt pyproject.toml
 	@$(COMPILE) -c constraints/dev.txt -o constraints/runtime.txt pyproject.toml
 
 clean: ## remove the environment, caches and builds
-	rm -rf $(VENV) .uv dist $(CACHES)
+	rm -rf $(VENV) $(AGENTS) .uv dist $(CACHES)
 
 setup: $(STAMP) ## make the environment (the others do this by themselves)
 
@@ -92,6 +104,21 @@ $(STAMP): pyproject.toml constraints/dev.txt src/signoff/_version.py | $(LOCAL_U
 	@$(UV) pip install --quiet --python $(VENV) --group dev --editable ".[$(DEV_EXTRAS)]" \
 		--constraints constraints/dev.txt --build-constraints constraints/dev.txt
 	@rm -f $(VENV)/.ready-* && touch $@
+
+# Without their dependencies: the packages are only wanted for the programs inside.
+$(AGENTS_STAMP): | $(LOCAL_UV)
+	@echo "fetching the real claude and codex programs into $(AGENTS) (about 250 MB)"
+	@rm -rf $(AGENTS)
+	@$(UV) venv --quiet --python "$$($(PYTHON) -c 'import sys; print(sys.executable)')" $(AGENTS)
+	@$(UV) pip install --quiet --python $(AGENTS) --no-deps $(AGENT_PINS)
+	@touch $@
+
+$(GEMINI_STAMP): | $(AGENTS_STAMP)
+	@command -v npm >/dev/null || { echo "the real gemini program needs npm, which is not here" >&2; exit 1; }
+	@echo "fetching the real gemini program into $(AGENTS) (about 100 MB)"
+	@npm install --silent --no-audit --no-fund --ignore-scripts --fetch-retries 1 \
+		--prefix $(AGENTS)/gemini $(GEMINI_PIN)
+	@touch $@
 
 .uv/bin/uv:
 	@$(REFUSE_OLD_PYTHON)

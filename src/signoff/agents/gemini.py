@@ -24,9 +24,14 @@ from signoff.errors import AgentBadOutput, AgentError
 DEFAULT_MODEL = "gemini-2.5-pro"
 """Always named: without a name the program makes a call of its own to choose one."""
 
+LONGEST_ECHO = 50_000
+"""Bytes. Its stream repeats the prompt, and with one of a megabyte it was seen to leave before
+the rest was out; a longer prompt gets its answer in one piece, without the echo."""
+
 _LOGIN = "run `gemini` and sign in, or set GEMINI_API_KEY"
 _TRYING_AGAIN = re.compile(r"Attempt (\d+) failed(?: with status (\d{3}))?.*?Retrying(.*)")
 _ADVICE = re.compile(r"\s*(?:Possible quota limitations|Please wait and try again later)[\s\S]*")
+_TOOL_FAILED = re.compile(r"Error executing tool (\w+): (.*)")
 _WRITING = frozenset({"write_file", "replace", "edit", "run_shell_command"})
 _DENIED = re.compile(
     r"not in workspace|denied|not allowed|^tool .* not found|policy|rejected|confirmation",
@@ -58,7 +63,9 @@ class GeminiAgent(HeadlessAgent):
 
     def arguments(self, request: AgentRequest, scratch: Path) -> list[str]:  # noqa: ARG002  # needs no files
         """Returns the arguments of one call; it edits only where it is allowed to."""
-        argv = ["--output-format", "stream-json", "--model", request.model or DEFAULT_MODEL]
+        streamed = len(self.prompt(request).encode("utf-8", "replace")) <= LONGEST_ECHO
+        argv = ["--output-format", "stream-json" if streamed else "json"]
+        argv += ["--model", request.model or DEFAULT_MODEL]
         argv += ["--skip-trust"]
         if request.edit:
             argv += ["--approval-mode", "auto_edit"]
@@ -116,7 +123,10 @@ class GeminiReader:
         return None
 
     def complaint(self, line: str) -> None:
-        """Ends a program that tries again and again."""
+        """Ends a program that tries again and again, and hears of tools that failed."""
+        failed = _TOOL_FAILED.search(line)
+        if failed:
+            self._failed(failed[1], failed[2])
         found = _TRYING_AGAIN.search(line)
         if found and int(found[1]) > self._retries:
             status = int(found[2]) if found[2] else 503
@@ -146,10 +156,14 @@ class GeminiReader:
         return piece
 
     def _outcome(self, data: dict[str, Any]) -> None:
-        tool = self._tools.get(str(data.get("tool_id")), "")
-        words = str(data.get("output") or "")
-        if data.get("status") == "error" and tool in _WRITING and _DENIED.search(words):
-            self._denied.append(f"{tool}: {words}"[:200])
+        if data.get("status") == "error":
+            tool = self._tools.get(str(data.get("tool_id")), "")
+            self._failed(tool, str(data.get("output") or ""))
+
+    def _failed(self, tool: str, why: str) -> None:
+        denial = f"{tool}: {why}"[:200]
+        if tool in _WRITING and _DENIED.search(why) and denial not in self._denied:
+            self._denied.append(denial)
 
     def _document(self, data: dict[str, Any]) -> str | None:
         self._ours = True

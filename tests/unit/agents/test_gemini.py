@@ -196,3 +196,25 @@ async def test_an_answer_that_is_json_itself_is_no_document_of_the_vendors(tmp_p
     reply = await gemini(tmp_path, f"print({text!r})").ask(AgentRequest("Hi"), Watcher().call)
 
     assert reply.text == text
+
+
+async def test_a_long_prompt_gets_its_answer_in_one_piece(tmp_path: Path) -> None:
+    """The stream repeats the prompt; the program was seen to leave before the rest was out."""
+    show = "say(session_id='g', response=json.dumps(sys.argv[1:]), stats={})"
+
+    short = await gemini(tmp_path, show).ask(AgentRequest("Hi"), Watcher().call)
+    long = await gemini(tmp_path, show).ask(AgentRequest("Hi " * 50_000), Watcher().call)
+
+    assert "stream-json" in json.loads(short.text)
+    assert "stream-json" not in json.loads(long.text)
+
+
+async def test_a_denied_write_is_heard_of_without_a_stream(tmp_path: Path) -> None:
+    """The whole document says nothing about it."""
+    body = (
+        "print('Error executing tool write_file: Path not in workspace', file=sys.stderr)\n"
+        "say(session_id='g', response='Done.', stats={})"
+    )
+
+    with pytest.raises(AgentRefused, match="Path not in workspace"):
+        await gemini(tmp_path, body).ask(AgentRequest("Hi"), Watcher().call)

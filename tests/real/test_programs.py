@@ -1,0 +1,233 @@
+"""The vendors' real programs, each talking to a stub of its API on this machine."""
+
+import asyncio
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from signoff.core.effects import AgentRequest
+from signoff.errors import (
+    AgentAuth,
+    AgentBadOutput,
+    AgentBadRequest,
+    AgentError,
+    AgentQuota,
+    AgentRefused,
+    AgentTimeout,
+    AgentTransient,
+)
+from signoff.runtime.owner import birth_of
+from tests.real.vendors import CODEX, KEY, Vendor
+from tests.stubs.vendors import responses
+from tests.stubs.vendors.server import Fail, Hang, Say, Turn, VendorStub
+from tests.unit.agents.programs import Watcher
+
+pytestmark = [pytest.mark.real, pytest.mark.slow]
+
+Serve = Callable[[Turn], VendorStub]
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"verdict": {"type": "string", "enum": ["pass", "fail"]}},
+    "required": ["verdict"],
+    "additionalProperties": False,
+}
+
+
+async def test_it_answers(vendor: Vendor, serve: Serve, home: Path) -> None:
+    """The whole way: arguments, prompt, key, stream, result, tokens."""
+    stub, watcher = serve(Say("Hello there.")), Watcher()
+
+    reply = await vendor.agent(stub.url, home).ask(
+        AgentRequest("Greet the moon.", system="Be brief."), watcher.call
+    )
+
+    asked = [heard for heard in stub.heard if stub.wants(heard)]
+    assert reply.text == "Hello there."
+    assert reply.usage is not None
+    assert (reply.usage.tokens_in, reply.usage.tokens_out) == (12, 7)
+    assert reply.session
+    assert "".join(watcher.shown).strip() == "Hello there."
+    assert len(asked) == 1
+    assert "Greet the moon." in json.dumps(asked[0].body)
+    assert "Be brief." in json.dumps(asked[0].body)
+    assert vendor.model in json.dumps([asked[0].path, asked[0].body.get("model")])
+    assert KEY in json.dumps(dict(asked[0].headers))
+
+
+async def test_a_prompt_of_a_megabyte_arrives(vendor: Vendor, serve: Serve, home: Path) -> None:
+    """Long drafts are reviewed too."""
+    stub = serve(Say("Long."))
+    prompt = "word " * 200_000 + "the end"
+
+    reply = await vendor.agent(stub.url, home).ask(AgentRequest(prompt), Watcher().call)
+
+    assert reply.text == "Long."
+    assert "word word the end" in json.dumps([heard.body for heard in stub.heard])
+
+
+async def test_a_structured_answer_fits(vendor: Vendor, serve: Serve, home: Path) -> None:
+    """By the vendor's own means where it has them."""
+    stub = serve(vendor.structured({"verdict": "pass"}))
+
+    reply = await vendor.agent(stub.url, home).ask(
+        AgentRequest("Judge.", schema=SCHEMA), Watcher().call
+    )
+
+    assert reply.value == {"verdict": "pass"}
+
+
+async def test_a_structured_answer_that_does_not_fit_is_none(
+    vendor: Vendor, serve: Serve, home: Path
+) -> None:
+    """A vendor's schema is a wish."""
+    stub = serve(Say('{"verdict": "perhaps"}'))
+
+    with pytest.raises(AgentBadOutput) as raised:
+        await vendor.agent(stub.url, home).ask(
+            AgentRequest("Judge.", schema=SCHEMA), Watcher().call
+        )
+
+    assert raised.value.usage.tokens_in  # type: ignore[attr-defined]  # set by agents.answer
+
+
+async def test_it_edits_a_file_in_its_workspace(
+    vendor: Vendor, serve: Serve, home: Path, place: Path
+) -> None:
+    """And what it did is recorded as a diff."""
+    stub = serve(vendor.write(place / "new.txt", "hello\n"))
+
+    reply = await vendor.agent(stub.url, home).ask(
+        AgentRequest("Write.", workspace=str(place), edit=True), Watcher().call
+    )
+
+    assert (place / "new.txt").read_text() == "hello\n"
+    assert list(reply.files) == ["new.txt"]
+    assert reply.files["new.txt"].endswith("+hello\n")
+
+
+async def test_it_may_not_edit_elsewhere(
+    vendor: Vendor, serve: Serve, home: Path, place: Path
+) -> None:
+    """Its own rules hold it back, and we hear of it although it exits well."""
+    elsewhere = place.parent / "elsewhere.txt"
+    stub = serve(vendor.write(elsewhere, "hello\n"))
+
+    with pytest.raises(AgentRefused, match=f"{vendor.name} was denied") as raised:
+        await vendor.agent(stub.url, home).ask(
+            AgentRequest("Write.", workspace=str(place), edit=True), Watcher().call
+        )
+
+    assert not elsewhere.exists()
+    assert raised.value.usage.tokens_in  # type: ignore[attr-defined]  # set by agents.answer
+
+
+async def test_it_may_not_edit_when_it_is_only_asked(
+    vendor: Vendor, serve: Serve, home: Path, place: Path
+) -> None:
+    """A reviewer has no business changing what it reviews."""
+    stub = serve(vendor.write(place / "new.txt", "hello\n"))
+
+    with pytest.raises(AgentRefused):
+        await vendor.agent(stub.url, home).ask(
+            AgentRequest("Look.", workspace=str(place)), Watcher().call
+        )
+
+    assert not (place / "new.txt").exists()
+
+
+@pytest.mark.parametrize(
+    ("status", "words", "kind"),
+    [
+        (401, "that key is not known here", AgentAuth),
+        (429, "too many at once", AgentTransient),
+        (500, "broken", AgentTransient),
+        (404, "this model was not found", AgentBadRequest),
+    ],
+)
+async def test_a_refusal_is_sorted_by_who_must_act(
+    vendor: Vendor, serve: Serve, home: Path, status: int, words: str, kind: type[AgentError]
+) -> None:
+    """And comes soon: left alone, some programs try again for minutes."""
+    stub = serve(vendor.refusal(status, words))
+    began = time.monotonic()
+
+    with pytest.raises(AgentError) as raised:
+        await vendor.agent(stub.url, home).ask(AgentRequest("Hi."), Watcher().call)
+
+    assert type(raised.value) is kind
+    assert time.monotonic() - began < 30
+
+
+async def test_a_refused_connection_may_pass(vendor: Vendor, home: Path) -> None:
+    """The server may only be starting."""
+    with pytest.raises(AgentTransient):
+        await vendor.agent("http://127.0.0.1:9", home).ask(AgentRequest("Hi."), Watcher().call)
+
+
+async def test_a_server_that_never_answers_is_left_to_our_own_clock(
+    vendor: Vendor, serve: Serve, home: Path
+) -> None:
+    """No program was seen to give up by itself."""
+    stub, watcher = serve(Hang()), Watcher()
+
+    with pytest.raises(AgentTimeout):
+        await vendor.agent(stub.url, home, timeout=3).ask(AgentRequest("Hi."), watcher.call)
+
+    assert birth_of(watcher.processes[0]["pid"]) is None
+
+
+async def test_cancelled_while_it_waits_it_leaves_no_process_and_showed_no_secret(
+    vendor: Vendor, serve: Serve, home: Path
+) -> None:
+    """Anybody can list processes with their arguments."""
+    stub, watcher = serve(Hang()), Watcher()
+    asked = asyncio.create_task(
+        vendor.agent(stub.url, home).ask(AgentRequest("a private matter"), watcher.call)
+    )
+    async with asyncio.timeout(50):
+        while not any(stub.wants(heard) for heard in stub.heard):  # noqa: ASYNC110  # a thread's
+            await asyncio.sleep(0.05)
+    pid = watcher.processes[0]["pid"]
+    arguments = _arguments(pid)
+
+    asked.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asked
+
+    assert vendor.name in arguments
+    assert KEY not in arguments
+    assert "a private matter" not in arguments
+    assert birth_of(pid) is None
+
+
+async def test_it_is_found_ready(vendor: Vendor, home: Path) -> None:
+    """`doctor` tells the version it found."""
+    health = await vendor.agent("http://127.0.0.1:9", home).health()
+
+    assert health.ready, health
+    assert health.detail.startswith(f"{vendor.name} ")
+
+
+@pytest.mark.parametrize("vendor", [CODEX], indirect=True, ids=["codex"])
+async def test_a_used_up_plan_is_known_by_its_words(
+    vendor: Vendor, serve: Serve, home: Path
+) -> None:
+    """The run is parked until the stated time."""
+    until = int(time.time()) + 7200
+    body = responses.failure("usage_limit_reached", "used up", plan_type="plus", resets_at=until)
+    stub = serve(Fail(429, body))
+
+    with pytest.raises(AgentQuota) as raised:
+        await vendor.agent(stub.url, home).ask(AgentRequest("Hi."), Watcher().call)
+
+    assert raised.value.until is not None
+    assert abs(raised.value.until.timestamp() - until) < 120
+
+
+def _arguments(pid: int) -> str:
+    place = Path(f"/proc/{pid}/cmdline")
+    return place.read_bytes().replace(b"\0", b" ").decode() if place.exists() else ""

@@ -1,0 +1,56 @@
+"""Plays the Responses API, as the codex program uses it."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from tests.stubs.vendors.server import Heard, Say, UseTool, VendorStub, event
+
+USAGE = {
+    "input_tokens": 12,
+    "input_tokens_details": {"cached_tokens": 0},
+    "output_tokens": 7,
+    "output_tokens_details": {"reasoning_tokens": 0},
+    "total_tokens": 19,
+}
+
+
+class ResponsesStub(VendorStub):
+    """Streams responses made of one message or one call of a tool."""
+
+    used_tool = 'tool_call_output"'
+
+    def wants(self, heard: Heard) -> bool:
+        return heard.path.endswith("/responses")
+
+    def answer(self, heard: Heard) -> Any:
+        if isinstance(self.turn, UseTool) and '_call_output"' in json.dumps(heard.body):
+            return Say(self.turn.then)
+        return self.turn
+
+    def stream(self, heard: Heard, turn: Say | UseTool) -> Iterator[str]:
+        base = {"id": "resp_stub", "model": heard.body.get("model", "stub"), "output": []}
+        item = _item(turn)
+        done = {**base, "status": "completed", "output": [item], "usage": USAGE}
+        for data in (
+            {"type": "response.created", "response": {**base, "status": "in_progress"}},
+            {"type": "response.output_item.done", "output_index": 0, "item": item},
+            {"type": "response.completed", "response": done},
+        ):
+            yield event(data, str(data["type"]))
+
+
+def failure(kind: str, message: str, **more: Any) -> dict[str, Any]:
+    """Returns the body of a refusal."""
+    return {"error": {"type": kind, "message": message, "code": kind, **more}}
+
+
+def _item(turn: Say | UseTool) -> dict[str, Any]:
+    if isinstance(turn, Say):
+        part = {"type": "output_text", "text": turn.text, "annotations": []}
+        return {"type": "message", "role": "assistant", "id": "msg_stub", "content": [part]}
+    call = {"call_id": "call_stub", "name": turn.name}
+    if "input" in turn.arguments:
+        return {"type": "custom_tool_call", "id": "ctc_stub", **call, **turn.arguments}
+    given = json.dumps(dict(turn.arguments))
+    return {"type": "function_call", "id": "fc_stub", **call, "arguments": given}
