@@ -1,0 +1,56 @@
+import logging
+from typing import Any
+
+import pytest
+
+from signoff.core.context import StepContext
+from signoff.core.outcome import Outcome
+from signoff.runtime.ports import Notice
+from signoff.runtime.surroundings import Backoff
+from tests.unit.runtime.bench import Bench, one_step
+
+
+class Broken:
+    def notice(self, notice: Notice) -> None:
+        raise RuntimeError("a bug in a dashboard")
+
+
+async def test_an_observer_that_fails_does_not_touch_the_run(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A broken webhook must not cost a day's work; the next observer is told as well."""
+    told: list[Notice] = []
+
+    class Fine:
+        def notice(self, notice: Notice) -> None:
+            told.append(notice)
+
+    def work(ctx: StepContext) -> tuple[Outcome, dict[str, Any]]:
+        ctx.progress("half way")
+        return Outcome.OK, {}
+
+    bench = Bench(observers=[Broken(), Fine()])
+    caplog.set_level(logging.WARNING, "signoff")
+
+    result = await bench.start(one_step(work))
+    await bench.close()
+
+    assert result.ok
+    assert len(told) == 3
+    assert "observer Broken failed" in caplog.text
+
+
+def test_pauses_double_up_to_the_longest() -> None:
+    """An outage of an hour must not be met with a thousand calls."""
+    backoff = Backoff(first=1.0, longest=10.0)
+
+    pauses = [backoff.pause(attempt, 0.5) for attempt in range(1, 7)]
+
+    assert pauses == [1.0, 2.0, 4.0, 8.0, 10.0, 10.0]
+
+
+def test_pauses_are_spread_by_chance() -> None:
+    """A hundred critics that failed together must not come back together."""
+    backoff = Backoff(first=4.0)
+
+    assert (backoff.pause(1, 0.0), backoff.pause(1, 1.0)) == (3.0, 5.0)

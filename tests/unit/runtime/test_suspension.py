@@ -1,0 +1,45 @@
+import pytest
+
+from signoff.core.outcome import Status
+from signoff.runtime.suspension import (
+    CeilingReached,
+    ParkedUntil,
+    Suspension,
+    WaitingForPerson,
+    cause_of,
+    heaviest,
+)
+
+
+def test_a_suspension_is_not_caught_by_accident() -> None:
+    """`except Exception` in a handler would swallow a wait."""
+    assert not issubclass(Suspension, Exception)
+
+
+def test_of_several_reasons_to_rest_the_heaviest_is_told() -> None:
+    """Nobody should answer questions of a run that has no money to go on."""
+    waiting, parked, spent = WaitingForPerson("people"), ParkedUntil("time"), CeilingReached("$1")
+
+    assert heaviest([parked, waiting]).status is Status.WAITING
+    assert heaviest([parked, spent, waiting]).status is Status.BUDGET
+    assert heaviest([parked]).status is Status.PARKED
+    assert heaviest([parked, waiting]).reason == "people"
+
+
+@pytest.mark.parametrize(("times", "due"), [([None, None], None), ([5.0, None, 3.0], 3.0)])
+def test_a_run_is_due_when_the_first_of_its_branches_is(
+    times: list[float | None], due: float | None
+) -> None:
+    """Woken later, a deadline would be missed."""
+    assert heaviest([WaitingForPerson("x", time) for time in times]).due_at == due
+
+
+def test_suspensions_of_nested_task_groups_are_found() -> None:
+    """Groups inside groups are how structured code looks."""
+    inner = BaseExceptionGroup("inner", [WaitingForPerson("people", 7.0)])
+    outer = BaseExceptionGroup("outer", [inner, ParkedUntil("time", 3.0)])
+
+    found = cause_of(outer)
+
+    assert isinstance(found, WaitingForPerson)
+    assert found.due_at == 3.0
