@@ -1,0 +1,69 @@
+import pytest
+
+from signoff.store.memory import MemoryStore
+from signoff.testing.crashing_store import Countdown, CrashingStore, When
+from signoff.testing.store_suite.scribe import ANN, Scribe
+
+
+class Died(BaseException):
+    """Stands for the end of the process, which a test of its own could not survive."""
+
+
+def die() -> None:
+    raise Died
+
+
+def mortal(at: int, when: When) -> CrashingStore:
+    return CrashingStore(MemoryStore(), at=at, countdown=Countdown(at, when, die))
+
+
+@pytest.mark.parametrize(("when", "stored"), [("before", 2), ("after", 3)])
+def test_it_strikes_at_the_write_it_is_told(when: When, stored: int) -> None:
+    """Before: the write is lost. After: it is the last that counts."""
+    store = mortal(4, when)
+    run = Scribe(store)
+
+    store.beat(ANN, 1.0)
+    run.begin()
+    run.go_on()
+    with pytest.raises(Died):
+        run.go_on()
+
+    assert store.writes == 4
+    assert store.inner.row("run").head == stored
+
+
+def test_reading_is_no_write() -> None:
+    """What cannot be lost need not be struck at."""
+    store = mortal(2, "before")
+    Scribe(store).begin()
+
+    store.rows()
+    store.load("run")
+    store.items()
+
+    assert store.writes == 1
+
+
+def test_every_way_to_write_counts() -> None:
+    """A process dies between an answer and a commit, too."""
+    store = mortal(0, "before")
+    run = Scribe(store)
+    run.begin()
+
+    store.take(run.run, ANN, 0.0, lambda _owner: False)
+    store.ask_cancel(run.run, "why")
+    store.adopt(run.run, "d", "{}")
+    store.keep_late(run.run, "e", 1, "{}")
+    store.leave(ANN)
+
+    assert store.writes == 6
+
+
+def test_a_store_opened_again_counts_together_with_the_first() -> None:
+    """Threads have their own connection; the process has one life."""
+    store = mortal(2, "before")
+    Scribe(store, "one").begin()
+
+    with pytest.raises(Died):
+        Scribe(store.reopen(), "two").begin()

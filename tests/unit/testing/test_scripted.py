@@ -1,0 +1,135 @@
+import asyncio
+import re
+
+import pytest
+
+from signoff.core.effects import AgentRequest, EffectId, Reply
+from signoff.core.spend import Usage
+from signoff.errors import AgentAuth, AgentBadRequest, AgentTransient
+from signoff.runtime.ports import Call
+from signoff.testing import Delayed, FrozenClock, ScriptedAgent
+
+CALL = Call("run", EffectId("ask#1"), "key")
+
+
+async def ask(agent: ScriptedAgent, prompt: str) -> Reply:
+    return await agent.ask(AgentRequest(prompt), CALL)
+
+
+async def test_it_answers_from_a_list_in_order() -> None:
+    """The simplest script there is."""
+    agent = ScriptedAgent(["one", "two"])
+
+    assert (await ask(agent, "a")).text == "one"
+    assert agent.left == 1
+    assert (await ask(agent, "b")).text == "two"
+    assert agent.prompts == ["a", "b"]
+
+
+async def test_a_prompt_nobody_foresaw_is_refused_with_what_was_asked() -> None:
+    """An invented answer would let a test pass that proves nothing."""
+    agent = ScriptedAgent(["one"])
+    await ask(agent, "first")
+
+    with pytest.raises(AgentBadRequest, match=r"no answer to its call 2: 'second'.*\.on\("):
+        await ask(agent, "second")
+
+    assert agent.refused == ["second"]
+
+
+@pytest.mark.parametrize(
+    "match", ["draft", re.compile(r"^Write .* now$"), lambda request: len(request.prompt) == 17]
+)
+async def test_a_rule_answers_prompts_that_fit(match: object) -> None:
+    """Concurrent calls come in any order; their prompts tell them apart."""
+    agent = ScriptedAgent(["from the list"]).on(match, "from the rule")  # type: ignore[arg-type]  # each in turn
+
+    assert (await ask(agent, "Write a draft now")).text == "from the rule"
+    assert (await ask(agent, "something else entirely")).text == "from the list"
+
+
+async def test_the_first_rule_that_fits_wins_and_its_last_answer_stays() -> None:
+    """First short, then long enough, and long enough from then on."""
+    agent = ScriptedAgent().on("Write", "short", "long enough").on("", "anything")
+
+    said = [(await ask(agent, prompt)).text for prompt in ("Write", "x", "Write", "Write")]
+
+    assert said == ["short", "anything", "long enough", "long enough"]
+
+
+def test_a_rule_without_an_answer_is_a_mistake() -> None:
+    """It is found when it is written, not when it is asked."""
+    with pytest.raises(ValueError, match="at least one answer"):
+        ScriptedAgent().on("Write")
+
+
+async def test_a_dict_is_a_structured_answer() -> None:
+    """Its text is the same as JSON, as a real agent's would be."""
+    reply = await ask(ScriptedAgent([{"status": "pass"}]), "a")
+
+    assert reply.value == {"status": "pass"}
+    assert reply.text == '{"status": "pass"}'
+
+
+@pytest.mark.parametrize("error", [AgentAuth, AgentAuth("not logged in")])
+async def test_an_exception_is_raised(error: type[AgentAuth] | AgentAuth) -> None:
+    """How a workflow takes failures is most of what there is to test."""
+    with pytest.raises(AgentAuth):
+        await ask(ScriptedAgent([error]), "a")
+
+
+async def test_a_function_of_the_request_answers_and_may_take_its_time() -> None:
+    """Plain or async, and it may decide to fail."""
+
+    async def later(request: AgentRequest) -> Reply:
+        await asyncio.sleep(0)
+        return Reply(request.prompt * 2)
+
+    def fails(_request: AgentRequest) -> AgentTransient:
+        return AgentTransient("overloaded")
+
+    agent = ScriptedAgent([lambda request: request.prompt.upper(), later, fails])
+
+    assert (await ask(agent, "a")).text == "A"
+    assert (await ask(agent, "b")).text == "bb"
+    with pytest.raises(AgentTransient):
+        await ask(agent, "c")
+
+
+async def test_answers_can_be_late() -> None:
+    """On a frozen clock nobody waits for them."""
+    clock = FrozenClock()
+    agent = ScriptedAgent([Delayed(90, "late")], delay=10, clock=clock)
+
+    assert (await ask(agent, "a")).text == "late"
+    assert clock.slept == [10, 90]
+
+
+async def test_answers_cost_nothing_unless_told_otherwise() -> None:
+    """Known to be nothing, which is not the same as unknown."""
+    free, dear, unknown = (
+        ScriptedAgent(["x"]),
+        ScriptedAgent(["x"], usage=Usage(10, 20, 0.5)),
+        ScriptedAgent(["x"], usage=None),
+    )
+
+    assert (await ask(free, "a")).usage == Usage(0, 0, 0.0)
+    assert (await ask(dear, "a")).usage == Usage(10, 20, 0.5)
+    assert (await ask(unknown, "a")).usage is None
+
+
+async def test_a_whole_reply_is_given_as_it_is() -> None:
+    """Its own cost included, known or not."""
+    reply = Reply("x", session="s1")
+
+    assert await ask(ScriptedAgent([reply]), "a") is reply
+
+
+async def test_it_notes_how_many_calls_were_under_way_at_once() -> None:
+    """Limits on concurrency are tested by this."""
+    agent = ScriptedAgent(delay=1, clock=FrozenClock()).on("", "x")
+
+    await asyncio.gather(*(ask(agent, str(n)) for n in range(4)))
+
+    assert agent.most_at_once == 4
+    assert len(agent.calls) == 4
