@@ -1,0 +1,132 @@
+"""Models over HTTP inside a run: made from settings, counted, retried, parked and cancelled."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from signoff.app.agents import build_agents
+from signoff.app.settings import AgentSettings
+from signoff.core.context import StepContext
+from signoff.core.outcome import Outcome, Status
+from signoff.core.step import StepDef
+from signoff.core.workflow import Workflow
+from signoff.runtime.engine import Engine
+from signoff.runtime.surroundings import Backoff
+from signoff.store.sqlite import SqliteStore
+from signoff.testing.agent_harness import Fault, Hangs, Refuses, Says
+from tests.contract.http_harness import KEY, KEY_ENV, PASS, SCHEMA
+from tests.stubs.anthropic import AnthropicServer
+from tests.stubs.model_server import ModelServer
+from tests.stubs.ollama import OllamaServer
+from tests.stubs.openai import OpenAIServer
+
+
+async def draft_and_review(ctx: StepContext) -> tuple[Outcome, dict[str, Any]]:
+    draft = await ctx.ask("writer", "Write.", key="draft")
+    reviews = [
+        (await ctx.ask(name, draft.text, key=name, schema=SCHEMA)).value
+        for name in ("critic", "judge")
+    ]
+    return Outcome.OK, {"draft": draft.text, "reviews": reviews}
+
+
+REVIEW = Workflow("review", StepDef("work", handler=draft_and_review, next={Outcome.OK: None}))
+
+
+@dataclass(frozen=True)
+class Desk:
+    """An engine whose writer, critic and judge are three servers."""
+
+    engine: Engine
+    writer: ModelServer
+    critic: ModelServer
+    judge: ModelServer
+    files: Path
+
+
+@pytest.fixture
+async def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Desk]:
+    monkeypatch.setenv(KEY_ENV, KEY)
+    async with AsyncExitStack() as stack:
+        writer = await stack.enter_async_context(OllamaServer())
+        critic = await stack.enter_async_context(OpenAIServer())
+        judge = await stack.enter_async_context(AnthropicServer())
+        await writer.act(Says("A draft."))
+        await critic.act(Says(PASS))
+        await judge.act(Says(PASS))
+        settings = {
+            "writer": made("ollama", writer.url),
+            "critic": made("openai", f"{critic.url}/v1"),
+            "judge": made("anthropic", judge.url),
+        }
+        store = SqliteStore(tmp_path / "signoff.db")
+        stack.callback(store.close)
+        engine = Engine(store, agents=build_agents(settings), backoff=Backoff(first=0.01))
+        await stack.enter_async_context(engine)
+        yield Desk(engine, writer, critic, judge, tmp_path)
+
+
+def made(kind: str, url: str) -> AgentSettings:
+    options = {"base_url": url, "key_env": KEY_ENV, "model": "stub-small"}
+    return AgentSettings(kind, options=options)
+
+
+async def test_one_run_mixes_every_kind_and_counts_them_all(desk: Desk) -> None:
+    """Writer, critic and judge are whoever is best, or cheapest, at it."""
+    result = await desk.engine.start(REVIEW, name="run")
+
+    assert result.status is Status.COMPLETED
+    assert result.state == {"draft": "A draft.", "reviews": [{"verdict": "pass"}] * 2}
+    assert (result.spend.calls, result.spend.tokens) == (3, 57)
+    assert result.spend.usd is None
+    stored = b"".join(path.read_bytes() for path in desk.files.iterdir())
+    assert b"A draft." in stored
+    assert KEY.encode() not in stored
+
+
+async def test_a_busy_server_is_asked_again_and_the_others_are_not(desk: Desk) -> None:
+    """The draft was paid for once."""
+    await desk.critic.act(Refuses(Fault.DOWN), Refuses(Fault.BUSY), Says(PASS))
+
+    result = await desk.engine.start(REVIEW, name="run")
+
+    assert result.status is Status.COMPLETED
+    assert len(desk.critic.asked()) == 3
+    assert len(desk.writer.asked()) == 1
+
+
+async def test_a_used_up_quota_parks_the_run_until_it_returns(desk: Desk) -> None:
+    """Nothing is lost meanwhile, and nothing is asked twice afterwards."""
+    await desk.judge.act(Refuses(Fault.QUOTA, seconds=7200))
+    parked = await desk.engine.start(REVIEW, name="run")
+    await desk.judge.act(Says(PASS))
+
+    result = await desk.engine.resume("run", REVIEW)
+
+    assert parked.status is Status.PARKED
+    assert parked.due_at is not None
+    assert result.status is Status.COMPLETED
+    assert [len(server.asked()) for server in (desk.writer, desk.critic, desk.judge)] == [1, 1, 2]
+
+
+async def test_a_cancelled_run_leaves_no_call_behind(desk: Desk) -> None:
+    """The model would go on writing, and be paid for it."""
+    await desk.writer.act(Hangs("Half of"))
+    running = asyncio.create_task(desk.engine.start(REVIEW, name="run"))
+    async with asyncio.timeout(10):
+        while not (desk.writer.asked() and desk.writer.open):  # noqa: ASYNC110  # no event
+            await asyncio.sleep(0.01)
+
+    async with asyncio.timeout(30):
+        await desk.engine.cancel("run", "changed my mind")
+        result = await running
+
+    assert result.status is Status.CANCELLED
+    for _ in range(100):
+        await asyncio.sleep(0.01 if desk.writer.open else 0)
+    assert desk.writer.open == 0
