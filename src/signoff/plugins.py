@@ -28,6 +28,7 @@ NOTATIONS: Mapping[str, str] = {}
 AGENT_KINDS: Mapping[str, str] = {
     "anthropic": "signoff.agents.anthropic:AnthropicModel",
     "auto": "signoff.agents.auto:AutoAgent",
+    "check": "signoff.agents.check:CheckAgent",
     "claude": "signoff.agents.claude:ClaudeAgent",
     "codex": "signoff.agents.codex:CodexAgent",
     "command": "signoff.agents.command:CommandAgent",

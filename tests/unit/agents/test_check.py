@@ -1,0 +1,273 @@
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from signoff.agents.check import CheckAgent
+from signoff.agents.findings import MOST_FINDINGS
+from signoff.core.effects import AgentRequest
+from signoff.core.spend import Usage
+from signoff.errors import (
+    AgentBadOutput,
+    AgentBadRequest,
+    AgentTimeout,
+    ConfigError,
+)
+from signoff.testing.agent_harness import call_for
+
+TEXT = "First line.\nTeh second.\n"
+HERE = __name__
+
+
+async def check(text: str = TEXT, **options: Any) -> dict[str, Any]:
+    reply = await CheckAgent(**options).ask(AgentRequest(text), call_for())
+    assert reply.usage == Usage(0, 0, 0.0)
+    assert json.loads(reply.text) == reply.value
+    found: dict[str, Any] = reply.value
+    return found
+
+
+def program(code: str) -> list[str]:
+    return [sys.executable, "-c", code]
+
+
+def prints(text: str, code: int = 0) -> list[str]:
+    return program(f"import sys; sys.stdin.read(); print({text!r}); sys.exit({code})")
+
+
+async def test_a_program_that_succeeds_passes_the_artifact() -> None:
+    """Code computes: most rules need no model at all."""
+    found = await check(argv=program("import sys; sys.exit('Teh' not in sys.stdin.read())"))
+
+    assert found == {
+        "overall": "PASS",
+        "issues": [],
+        "approved_sections": [],
+        "summary": "no findings",
+    }
+
+
+async def test_an_exit_code_is_a_finding_with_what_was_printed_as_evidence() -> None:
+    """Test runners say no more than that, and the judge needs to know why."""
+    found = await check(argv=prints("2 tests\nfailed: test_one", 1), constraint="tests")
+
+    (issue,) = found["issues"]
+    assert found["overall"] == "FAIL"
+    assert (issue["id"], issue["rule_id"], issue["severity"]) == ("tests-001", "tests", "HIGH")
+    assert issue["finding"] == "failed: test_one"
+    assert "2 tests" in issue["evidence"]
+
+
+async def test_lines_with_a_place_are_findings() -> None:
+    """This is how linters talk."""
+    output = "<stdin>:2: Teh is no word\nother.md:7:3: warning: long line\nFound 2 problems"
+
+    found = await check(argv=prints(output, 1), constraint="spelling")
+
+    assert [(i["id"], i["severity"], i["location"], i["finding"]) for i in found["issues"]] == [
+        ("spelling-001", "HIGH", "line 2", "Teh is no word"),
+        ("spelling-002", "MEDIUM", "other.md:7", "long line"),
+    ]
+    assert [i["evidence"] for i in found["issues"]] == ["Teh second.", ""]
+
+
+async def test_the_artifact_can_be_given_as_a_file() -> None:
+    """Some programs read no standard input; the file's name means nothing to the judge."""
+    code = "import sys; print(sys.argv[1] + ':1: ' + open(sys.argv[1]).readline())"
+
+    found = await check(argv=[*program(code), "{file}"])
+
+    assert [(i["location"], i["finding"]) for i in found["issues"]] == [("line 1", "First line.")]
+
+
+@pytest.mark.parametrize(
+    ("document", "code", "overall", "findings"),
+    [
+        ([], 0, "PASS", []),
+        ([{"message": "no title", "line": 1}], 0, "FAIL", ["no title"]),
+        ({"overall": "PASS", "issues": []}, 0, "PASS", []),
+        ({"overall": "PASS", "issues": ["no title"]}, 0, "FAIL", ["no title"]),
+        ({"overall": "FAIL", "issues": [], "summary": "bad"}, 0, "FAIL", ["bad"]),
+        ({"findings": [{"finding": "a"}, {"text": "b"}]}, 1, "FAIL", ["a", "b"]),
+    ],
+)
+async def test_json_is_read_and_its_verdict_held_against_its_findings(
+    document: Any, code: int, overall: str, findings: list[str]
+) -> None:
+    """A stated pass beside findings is how a broken script lets everything through."""
+    found = await check(argv=prints(json.dumps(document), code))
+
+    assert found["overall"] == overall
+    assert [issue["finding"] for issue in found["issues"]] == findings
+
+
+async def test_json_and_a_failing_exit_code_is_no_pass() -> None:
+    """The program may have died after printing an empty list."""
+    found = await check(argv=prints("[]", 1))
+
+    assert found["overall"] == "FAIL"
+
+
+@pytest.mark.parametrize(
+    ("output", "findings"),
+    [
+        ('{"issues": [', "auto"),
+        ('{"other": 1}', "auto"),
+        ("[7]", "auto"),
+        ("[{}]", "auto"),
+        ('{"overall": "MAYBE", "issues": []}', "auto"),
+        ("all is well", "json"),
+    ],
+)
+async def test_what_cannot_be_read_is_not_a_pass(output: str, findings: str) -> None:
+    """Half a list of findings reads like a short one."""
+    with pytest.raises(AgentBadOutput):
+        await check(argv=prints(output), findings=findings)
+
+
+async def test_how_findings_are_stated_can_be_fixed() -> None:
+    """A program that prints places of what is fine would fail everything."""
+    argv = prints("a.md:1: checked")
+
+    assert (await check(argv=argv))["overall"] == "FAIL"
+    assert (await check(argv=argv, findings="exit"))["overall"] == "PASS"
+
+
+async def test_a_check_that_breaks_is_neither_pass_nor_finding() -> None:
+    """A missing linter must not be mended by rewriting the text."""
+    with pytest.raises(AgentBadRequest, match="no-such-program"):
+        await check(argv=["no-such-program"])
+    with pytest.raises(AgentBadOutput, match="exit code 2"):
+        await check(argv=prints("usage", 2), broken_codes=[2])
+    with pytest.raises(AgentBadOutput, match="exit code -9"):
+        await check(argv=program("import os; os.kill(os.getpid(), 9)"))
+    with pytest.raises(AgentTimeout):
+        await check(argv=program("import time; time.sleep(60)"), timeout=0.2)
+
+
+async def test_the_artifact_is_the_option_when_a_step_gives_one() -> None:
+    """The prompt of a critic holds much else; rules about length would count it."""
+    agent = CheckAgent(function=f"{HERE}:shouting")
+    request = AgentRequest("CRITICISE THIS", options={"artifact": "quiet", "constraint": "tone"})
+
+    reply = await agent.ask(request, call_for())
+
+    assert reply.value["overall"] == "PASS"
+
+
+async def test_it_runs_in_the_workspace(tmp_path: Path) -> None:
+    """Tests of a project are run where the project is."""
+    agent = CheckAgent(argv=program("import os; print(os.getcwd() + ':1: here')"))
+
+    reply = await agent.ask(AgentRequest("?", workspace=str(tmp_path)), call_for())
+
+    assert reply.value["issues"][0]["location"] == f"{tmp_path}:1"
+
+
+def shouting(text: str) -> list[str]:
+    return ["it shouts"] if text.isupper() else []
+
+
+def detailed(text: str) -> list[dict[str, Any]]:
+    return [{"id": "x-1", "severity": "low", "finding": "f", "suggested_fix": "g", "line": 2}]
+
+
+async def awaited(text: str) -> bool:
+    return "Teh" not in text
+
+
+def endless(text: str) -> list[str]:
+    return [f"finding {n}" for n in range(MOST_FINDINGS + 1)]
+
+
+def broken(text: str) -> list[str]:
+    raise RuntimeError("no dictionary")
+
+
+def odd(text: str) -> int:
+    return 7
+
+
+@pytest.mark.parametrize(
+    ("function", "findings"),
+    [("shouting", []), ("detailed", ["f"]), ("awaited", [f"{HERE}:awaited says no"])],
+)
+async def test_a_python_function_can_check(function: str, findings: list[str]) -> None:
+    """The shortest way to write a rule down."""
+    found = await check(function=f"{HERE}:{function}")
+
+    assert [issue["finding"] for issue in found["issues"]] == findings
+
+
+async def test_a_function_can_say_everything_a_critic_can() -> None:
+    """A check that knows the exact fix proposes it."""
+    (issue,) = (await check(function=f"{HERE}:detailed"))["issues"]
+
+    assert issue == {
+        "id": "x-1",
+        "rule_id": "check",
+        "severity": "LOW",
+        "location": "line 2",
+        "finding": "f",
+        "evidence": "",
+        "suggested_fix": "g",
+        "confidence": 1.0,
+    }
+
+
+async def test_findings_beyond_what_anybody_reads_are_counted() -> None:
+    """A judge's prompt has an end."""
+    found = await check(function=f"{HERE}:endless")
+
+    assert len(found["issues"]) == MOST_FINDINGS
+    assert str(MOST_FINDINGS + 1) in found["summary"]
+
+
+@pytest.mark.parametrize(
+    ("function", "error"),
+    [
+        ("broken", AgentBadOutput),
+        ("odd", AgentBadOutput),
+        ("absent", AgentBadRequest),
+        ("HERE", AgentBadRequest),
+    ],
+)
+async def test_a_function_that_breaks_passes_nothing(function: str, error: type[Exception]) -> None:
+    """An exception swallowed here would approve the artifact."""
+    with pytest.raises(error, match=f"{HERE}:{function}"):
+        await check(function=f"{HERE}:{function}")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"argv": ["true"], "function": "a:b"},
+        {"argv": "true"},
+        {"argv": []},
+        {"argv": ["true"], "findings": "tea leaves"},
+        {"argv": ["true"], "severity": "meh"},
+    ],
+)
+def test_options_that_make_no_sense_are_refused(options: dict[str, Any]) -> None:
+    """Settings are read long before the check is run."""
+    with pytest.raises(ConfigError):
+        CheckAgent(**options)
+
+
+@pytest.mark.parametrize(
+    ("options", "ready"),
+    [
+        ({"argv": [sys.executable]}, True),
+        ({"argv": ["no-such-program"]}, False),
+        ({"function": f"{HERE}:odd"}, True),
+        ({"function": f"{HERE}:absent"}, False),
+    ],
+)
+async def test_a_check_tells_whether_it_could_run(options: dict[str, Any], ready: bool) -> None:
+    """The doctor finds the missing linter before a run does."""
+    health = await CheckAgent(**options).health()
+
+    assert (health.ready, bool(health.remedy)) == (ready, not ready)
