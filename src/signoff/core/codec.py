@@ -24,6 +24,7 @@ Blobs = dict[str, str]
 """Texts kept apart, by digest."""
 
 _SCALARS = frozenset({str, int, float, bool, NoneType})
+_NESTS = (dict, list, tuple)
 _encoder = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 _escaping = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), allow_nan=False)
 
@@ -31,9 +32,9 @@ _escaping = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), allow_nan
 def encode(value: Any, blobs: Blobs, levels: int = STORED_DEPTH) -> str:
     """Returns the JSON text of a value; long strings are put into `blobs`."""
     try:
-        _check(value, levels)
+        like_ours = _check(value, levels)
         text = _encoder.encode(value)
-        if len(text) >= BLOB_FROM or '"$' in text:
+        if like_ours or len(text) >= BLOB_FROM:
             lifted = _lift(value, blobs)
             if lifted is not value:
                 value, text = lifted, _encoder.encode(lifted)
@@ -55,20 +56,23 @@ def decode(text: str, blob: Callable[[str], str]) -> Any:
         raise StoreDamaged(f"a stored value is not readable: {error}") from error
 
 
-def _check(value: Any, levels: int) -> None:
-    """Refuses what JSON would change without a word: keys that are not strings."""
-    if not isinstance(value, dict | list | tuple):
-        return
+def _check(value: Any, levels: int) -> bool:
+    """Refuses what JSON would change without a word, and tells whether any key looks like ours."""
+    if not isinstance(value, _NESTS):
+        return False
     if not levels:
         raise NotSerialisable(f"a value is nested more than {DEPTH} levels deep, or in itself")
+    found = False
     if isinstance(value, dict):
         for key in value:
             if type(key) is not str:
                 as_key(key)
+        found = "$blob" in value or "$is" in value
         value = value.values()
     for each in value:
-        if type(each) not in _SCALARS:
-            _check(each, levels - 1)
+        if type(each) not in _SCALARS and _check(each, levels - 1):
+            found = True
+    return found
 
 
 def _is_storable(text: str) -> bool:

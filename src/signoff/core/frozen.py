@@ -96,17 +96,23 @@ def thaw(value: Any) -> Any:
 
 
 _AS_THEY_ARE = frozenset({str, bool, NoneType, FrozenList, FrozenDict})
+_LISTS = (list, tuple)
+_NESTS = (dict, list, tuple)
 
 
 def _freeze(value: Any, levels: int) -> Any:
     kind = type(value)
     if kind in _AS_THEY_ARE or (kind is int and -_LARGE < value < _LARGE):
         return value
-    if isinstance(value, dict | list | tuple) and not levels:
+    if isinstance(value, _NESTS) and not levels:
         raise NotSerialisable(f"a value is nested more than {DEPTH} levels deep, or in itself")
     if isinstance(value, dict):
-        return FrozenDict({as_key(k): _freeze(v, levels - 1) for k, v in value.items()})
-    if isinstance(value, list | tuple):
+        frozen = {
+            k if type(k) is str else as_key(k): v if type(v) is str else _freeze(v, levels - 1)
+            for k, v in value.items()
+        }
+        return FrozenDict(frozen)
+    if isinstance(value, _LISTS):
         return FrozenList([_freeze(v, levels - 1) for v in value])
     return _scalar(value)
 

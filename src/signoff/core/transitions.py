@@ -178,7 +178,9 @@ def _worked(position: Position, fact: Returned) -> Decision:
     """Goes on to whatever is left of the visit: its conditions, its gate, or its end."""
     if position.workflow[position.step].postconditions:
         return Proceed(Stage.CHECK)
-    return _checked(position._replace(outcome=fact.outcome), Held())
+    if position.outcome is not fact.outcome:
+        position = position._replace(outcome=fact.outcome)
+    return _checked(position, _HELD)
 
 
 def _checked(position: Position, fact: Held) -> Decision:
@@ -243,6 +245,8 @@ def answers(position: Position) -> tuple[str, ...]:
         return (GO_ON, STOP)
     return (RETRY, ACCEPT, STOP) if position.outcome is not None else (RETRY, STOP)
 
+
+_HELD = Held()
 
 TABLE: Mapping[tuple[Stage, type[Fact]], Rule] = {
     (Stage.ENTER, Held): _to(Stage.WORK),
