@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar
@@ -19,7 +19,7 @@ from signoff.agents.program import inside, tell
 from signoff.agents.reading import Said
 from signoff.core.effects import AgentRequest
 from signoff.core.spend import Usage
-from signoff.errors import AgentBadOutput, AgentError
+from signoff.errors import AgentBadOutput, AgentError, ConfigError
 
 LONGEST_SCHEMA = 100_000
 """Systems refuse longer arguments; a longer schema goes into the prompt instead."""
@@ -48,14 +48,24 @@ class ClaudeAgent(HeadlessAgent):
         inside("claude_agent_sdk", "_bundled", "claude")
     )
 
-    def __init__(self, *, setting_sources: str = "user", **common: Any) -> None:
-        """Takes, beside the common options, which of its settings files the program reads.
+    def __init__(
+        self, *, setting_sources: str = "user", allow: Sequence[str] = (), **common: Any
+    ) -> None:
+        """Takes, beside the common options, which settings files it reads and what else it may do.
 
         A project's own settings are not read unless asked for: they could grant a run
-        permissions that an earlier edit of that project wrote there.
+        permissions that an earlier edit of that project wrote there. `allow` holds rules
+        such as `Bash(pytest *)`.
         """
         super().__init__(**common)
         self._sources = setting_sources
+        self._allow = tuple(allow)
+        for rule in () if isinstance(allow, str) else allow:
+            if not re.fullmatch(r"\w+\(.+\)", rule):
+                raise ConfigError(
+                    f"claude: allow has {rule!r}, which would hold everywhere; say for what, as in "
+                    "Bash(pytest *)"
+                )
 
     def arguments(self, request: AgentRequest, scratch: Path) -> list[str]:
         """Returns the arguments of one call; texts that may be long go through files."""
@@ -69,7 +79,10 @@ class ClaudeAgent(HeadlessAgent):
         if _on_command_line(request.schema):
             argv += ["--json-schema", json.dumps(request.schema)]
         tools = (*_LOOKING, *_EDITING) if request.edit else _LOOKING if request.workspace else ()
-        argv += ["--tools", ",".join(tools)]
+        more = dict.fromkeys(rule.partition("(")[0] for rule in self._allow)
+        argv += ["--tools", ",".join([*tools, *(tool for tool in more if tool not in tools)])]
+        for rule in self._allow:
+            argv += ["--allowedTools", rule]
         if request.edit:
             argv += ["--permission-mode", "acceptEdits"]
         return [*argv, "--setting-sources", self._sources, "--strict-mcp-config", *self._args]
@@ -121,6 +134,8 @@ class ClaudeReader:
         """Takes one event and returns what the model said in it."""
         match data.get("type"):
             case "result" if data.keys() & {"result", "subtype", "is_error"}:
+                self._result = data
+            case None if "result" in data and data.keys() & {"is_error", "session_id"}:
                 self._result = data
             case "assistant" if isinstance(data.get("message"), dict):
                 self._ours = True

@@ -19,7 +19,7 @@ from signoff.agents.reading import Said
 from signoff.agents.structured import instruction
 from signoff.core.effects import AgentRequest
 from signoff.core.spend import Usage
-from signoff.errors import AgentBadOutput, AgentError
+from signoff.errors import AgentBadOutput, AgentBadRequest, AgentError
 
 DEFAULT_MODEL = "gemini-2.5-pro"
 """Always named: without a name the program makes a call of its own to choose one."""
@@ -61,8 +61,19 @@ class GeminiAgent(HeadlessAgent):
         42: 400,
     }
 
+    def __init__(self, *, trust_workspace: bool = False, **common: Any) -> None:
+        """Takes, beside the common options, whether a workspace may bring settings of its own."""
+        super().__init__(**common)
+        self._trust = trust_workspace
+
     def arguments(self, request: AgentRequest, scratch: Path) -> list[str]:  # noqa: ARG002  # needs no files
         """Returns the arguments of one call; it edits only where it is allowed to."""
+        if request.workspace and not self._trust and (Path(request.workspace) / ".gemini").exists():
+            # They name programs to start, and an earlier edit may have written them.
+            raise AgentBadRequest(
+                f"{request.workspace} has gemini settings of its own (.gemini); "
+                "trust_workspace: true in the settings lets gemini follow them"
+            )
         streamed = len(self.prompt(request).encode("utf-8", "replace")) <= LONGEST_ECHO
         argv = ["--output-format", "stream-json" if streamed else "json"]
         argv += ["--model", request.model or DEFAULT_MODEL]

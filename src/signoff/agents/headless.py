@@ -38,6 +38,7 @@ from signoff.errors import (
     AgentBadRequest,
     AgentError,
     AgentRefused,
+    AgentTransient,
     ConfigError,
 )
 from signoff.runtime.ports import Call
@@ -143,10 +144,7 @@ class HeadlessAgent(ABC):
             reply = await self._attempt(job, request, call, secrets)
         except AgentError as error:
             left = await asyncio.to_thread(ws.compare, before)
-            names = [*left.inside, *(f"../{path}" for path in left.outside)]
-            if names:
-                error.args = (f"{error}; files it had changed: {', '.join(names[:10])}",)
-            raise
+            raise _with_leftovers(error, [*left.inside, *left.outside]) from error
         changes = await asyncio.to_thread(ws.compare, before)
         return self._with_changes(reply, changes, secrets)
 
@@ -213,21 +211,20 @@ class HeadlessAgent(ABC):
         try:
             ran = await run(job, call, output.add, errors.add)
             output.close()
-            reply = await self._judged(job, request, reader.said(), output, ran)
+            said = reader.said() or await self._plain(job, output, ran)
+            return await self._judged(job, request, said, output, ran, secrets)
         except AgentError as error:
             raise _hidden(error, secrets) from error.__cause__
-        return replace(reply, text=secrets.hide(reply.text))
 
     async def _judged(
         self,
         job: Job,
         request: AgentRequest,
-        said: Said | None,
+        said: Said,
         output: Transcript,
         ran: CommandResult,
+        secrets: Secrets,
     ) -> Reply:
-        if said is None:
-            said = await self._plain(job, output, ran)
         if said.fault is not None:
             raise costing(said.fault, said.usage)
         if said.denied:
@@ -245,7 +242,8 @@ class HeadlessAgent(ABC):
                 AgentBadOutput(f"the answer is longer than {MOST_CHARACTERS:,} characters"),
                 said.usage,
             )
-        text = whole_characters(said.text)
+        # Hidden before it is parsed, or the value would still hold what the text does not.
+        text = secrets.hide(whole_characters(said.text))
         return judge(
             Answer(text, said.finish, said.cut_off, said.declined, said.usage, said.session),
             request.schema,
@@ -295,7 +293,7 @@ class HeadlessAgent(ABC):
                 ),
                 reply.usage,
             )
-        noted = {f"../{path}": "changed outside the workspace\n" for path in changes.outside}
+        noted = dict.fromkeys(changes.outside, "changed outside the workspace\n")
         return replace(reply, files={**files, **noted})
 
 
@@ -315,6 +313,17 @@ def _place(request: AgentRequest, scratch: Path) -> Path:
 
 def _hidden(error: AgentError, secrets: Secrets) -> AgentError:
     error.args = tuple(secrets.hide(str(each)) for each in error.args)
+    return error
+
+
+def _with_leftovers(error: AgentError, names: Sequence[str]) -> AgentError:
+    """Names the files a failed call had changed; on top of those, nobody tries again by himself."""
+    if not names:
+        return error
+    words = f"{error}; files it had changed: {', '.join(names[:10])}"
+    if isinstance(error, AgentTransient):
+        return costing(AgentError(words), getattr(error, "usage", None))
+    error.args = (words,)
     return error
 
 

@@ -18,9 +18,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 SKIPPED = frozenset(
-    ".git .hg .svn .signoff .venv venv node_modules __pycache__ .mypy_cache .pytest_cache "
-    ".ruff_cache .tox .hypothesis .gradle .idea .next target".split()
+    ".git .hg .svn .signoff .venv node_modules __pycache__ .mypy_cache .pytest_cache .ruff_cache "
+    ".tox .hypothesis".split()
 )
+WATCHED = {".git": ("config", "hooks"), ".signoff": ("config.yaml", "constraints", "flows")}
+"""Parts of such folders that decide what runs later, and so are looked at all the same."""
 MOST_FILES = 50_000
 """A tree with more files is not looked at beyond these."""
 MOST_FILE_BYTES = 1_000_000
@@ -57,7 +59,7 @@ class Changes:
     inside: dict[str, str]
     """Diffs by path within the workspace."""
     outside: tuple[str, ...]
-    """Paths elsewhere in the project, relative to it."""
+    """Paths elsewhere in the project, as seen from the workspace."""
 
 
 @contextmanager
@@ -107,7 +109,7 @@ def _outside(before: Snapshot) -> Iterator[str]:
         path = before.project / name
         changed = now.get(name) != before.around.get(name)
         if changed and not any(path.is_relative_to(other) for other in others):
-            yield name
+            yield os.path.relpath(path, before.workspace)
 
 
 def _diff(
@@ -165,17 +167,27 @@ def _stamps(root: Path, without: Path | None = None) -> dict[str, Stamp]:
     while folders and len(found) < MOST_FILES:
         folder = folders.pop()
         for entry in _entries(folder):
-            if entry.is_dir(follow_symlinks=False):
-                if entry.name not in SKIPPED and Path(entry.path) != without:
-                    folders.append(Path(entry.path))
-                continue
-            try:
-                stat = entry.stat(follow_symlinks=False)
-            except OSError:
-                continue  # gone between listing and looking
-            name = Path(entry.path).relative_to(root).as_posix()
-            found[name] = (stat.st_size, stat.st_mtime_ns, stat.st_ino, stat.st_mode)
+            place = Path(entry.path)
+            if not entry.is_dir(follow_symlinks=False):
+                _note(found, root, place)
+            elif entry.name in SKIPPED:
+                watched = [place / name for name in WATCHED.get(entry.name, ())]
+                folders += [each for each in watched if each.is_dir()]
+                for each in watched:
+                    if each.is_file():
+                        _note(found, root, each)
+            elif place != without:
+                folders.append(place)
     return found
+
+
+def _note(found: dict[str, Stamp], root: Path, place: Path) -> None:
+    try:
+        stat = place.lstat()
+    except OSError:
+        return  # gone between listing and looking
+    name = place.relative_to(root).as_posix()
+    found[name] = (stat.st_size, stat.st_mtime_ns, stat.st_ino, stat.st_mode)
 
 
 def _entries(folder: Path) -> list[os.DirEntry[str]]:

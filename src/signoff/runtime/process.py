@@ -30,6 +30,7 @@ LINGER_SECONDS = 0.5
 
 _CHUNK = 65_536
 _LOOK_SECONDS = 0.02
+_LEFT_SECONDS = 0.25
 
 Sink = Callable[[bytes], None]
 """Takes what a program prints, piece by piece."""
@@ -113,9 +114,16 @@ async def _converse(
 
 
 async def _left(process: asyncio.subprocess.Process) -> int:
-    """Returns the exit code once the program has left; `wait()` would wait for its pipes too."""
-    while process.returncode is None:  # noqa: ASYNC110  # nothing else tells before the pipes close
-        await asyncio.sleep(_LOOK_SECONDS)
+    """Returns the exit code once the program has left, whoever still holds its pipes.
+
+    `wait()` alone would wait for the pipes as well.
+    """
+    closed = asyncio.ensure_future(process.wait())
+    try:
+        while process.returncode is None:
+            await asyncio.wait({closed}, timeout=_LEFT_SECONDS)
+    finally:
+        closed.cancel()
     return process.returncode
 
 

@@ -16,6 +16,7 @@ from signoff.errors import (
     AgentQuota,
     AgentRefused,
     AgentTransient,
+    ConfigError,
 )
 from tests.unit.agents.programs import Watcher, program
 
@@ -251,3 +252,23 @@ async def test_a_key_of_the_environment_does_not_go_to_another_server(
     ).ask(AgentRequest("Hi"), Watcher().call)
 
     assert (usual.text, elsewhere.text, named.text) == ("sk-a", "none", "sk-t")
+
+
+async def test_more_than_reading_and_writing_is_allowed_by_rule(tmp_path: Path) -> None:
+    """A coder that cannot run the tests works blind."""
+    show = "say(type='result', result=json.dumps(sys.argv[1:]))"
+
+    reply = await claude(tmp_path, show, allow=["Bash(pytest *)"]).ask(
+        AgentRequest("Hi", workspace=str(tmp_path)), Watcher().call
+    )
+
+    argv = json.loads(reply.text)
+    assert argv[argv.index("--tools") + 1] == "Read,Grep,Glob,Bash"
+    assert argv[argv.index("--allowedTools") + 1] == "Bash(pytest *)"
+
+
+@pytest.mark.parametrize("rule", ["Write", "Bash", "Edit()"])
+def test_a_rule_that_would_hold_everywhere_is_refused(rule: str) -> None:
+    """`Write` with no path writes anywhere on the disk."""
+    with pytest.raises(ConfigError, match="everywhere"):
+        ClaudeAgent(allow=[rule])

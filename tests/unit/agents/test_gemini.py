@@ -218,3 +218,17 @@ async def test_a_denied_write_is_heard_of_without_a_stream(tmp_path: Path) -> No
 
     with pytest.raises(AgentRefused, match="Path not in workspace"):
         await gemini(tmp_path, body).ask(AgentRequest("Hi"), Watcher().call)
+
+
+async def test_a_workspace_with_settings_of_its_own_has_to_be_trusted(tmp_path: Path) -> None:
+    """They name programs to start, and an earlier edit may have written them."""
+    (tmp_path / "work" / ".gemini").mkdir(parents=True)
+    request = AgentRequest("Hi", workspace=str(tmp_path / "work"))
+
+    with pytest.raises(AgentBadRequest, match="trust_workspace"):
+        await gemini(tmp_path, INIT + piece("x") + END).ask(request, Watcher().call)
+    reply = await gemini(tmp_path, INIT + piece("x") + END, trust_workspace=True).ask(
+        request, Watcher().call
+    )
+
+    assert reply.text == "x"

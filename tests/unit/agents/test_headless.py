@@ -16,6 +16,7 @@ from signoff.errors import (
     AgentError,
     AgentRefused,
     AgentTimeout,
+    AgentTransient,
     ConfigError,
 )
 from signoff.runtime.owner import birth_of
@@ -246,7 +247,12 @@ async def test_a_secret_the_program_prints_is_seen_by_nobody(
     with pytest.raises(AgentError) as raised:
         await agent(tmp_path, leak + "sys.exit(1)").ask(AgentRequest("Hi"), watcher.call)
 
-    seen = json.dumps([reply.text, str(raised.value), watcher.shown, watcher.processes])
+    value = await agent(tmp_path, "say(key=os.environ['ANTHROPIC_API_KEY'])").ask(
+        AgentRequest("Hi", schema={"type": "object"}), watcher.call
+    )
+
+    told = [reply.text, str(raised.value), watcher.shown, watcher.processes, value.to_json()]
+    seen = json.dumps(told)
     assert "zq-very" not in seen
     assert reply.text == "my key is [hidden]"
 
@@ -321,6 +327,24 @@ async def test_a_failed_edit_names_what_it_left_behind(tmp_path: Path, place: Pa
         await agent(tmp_path, half).ask(
             AgentRequest("go", workspace=str(place), edit=True), Watcher().call
         )
+
+
+async def test_a_fault_that_may_pass_is_not_tried_again_on_half_an_edit(
+    tmp_path: Path, place: Path
+) -> None:
+    """The second try would find files that nobody reviewed."""
+    busy = "sys.exit('overloaded, try again')"
+
+    with pytest.raises(AgentTransient):
+        await agent(tmp_path, busy).ask(
+            AgentRequest("go", workspace=str(place), edit=True), Watcher().call
+        )
+    with pytest.raises(AgentError, match=r"had changed: new\.txt") as raised:
+        await agent(tmp_path, f"open('new.txt', 'w').write('hi')\n{busy}").ask(
+            AgentRequest("go", workspace=str(place), edit=True), Watcher().call
+        )
+
+    assert not isinstance(raised.value, AgentTransient)
 
 
 async def test_editing_needs_a_workspace(tmp_path: Path) -> None:

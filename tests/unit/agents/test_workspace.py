@@ -104,7 +104,7 @@ def test_changes_elsewhere_in_the_project_are_found(project: Path) -> None:
     (project / "notes.txt").write_text("theirs\n")
     (project / "new.txt").touch()
 
-    assert compare(before).outside == ("new.txt", "notes.txt")
+    assert compare(before).outside == ("../new.txt", "../notes.txt")
 
 
 def test_what_tools_keep_for_themselves_is_left_out(project: Path) -> None:
@@ -119,6 +119,21 @@ def test_what_tools_keep_for_themselves_is_left_out(project: Path) -> None:
     assert (changes.inside, changes.outside) == ({}, ())
 
 
+def test_what_decides_what_runs_later_is_not_left_out(project: Path) -> None:
+    """A hook or a setting would run somebody's program long after the agent is gone."""
+    (project / "work" / ".git" / "hooks").mkdir(parents=True)
+    (project / "work" / ".git" / "index").touch()
+    before = take(project / "work")
+
+    (project / "work" / ".git" / "hooks" / "pre-commit").write_text("evil\n")
+    (project / "work" / ".git" / "index").write_text("changed")
+    (project / ".signoff" / "config.yaml").write_text("agents: {}\n")
+
+    changes = compare(before)
+    assert list(changes.inside) == [".git/hooks/pre-commit"]
+    assert changes.outside == ("../.signoff/config.yaml",)
+
+
 def test_another_calls_workspace_is_not_taken_for_elsewhere(project: Path) -> None:
     """Agents at work side by side would refuse each other's edits."""
     other = project / "other"
@@ -131,7 +146,7 @@ def test_another_calls_workspace_is_not_taken_for_elsewhere(project: Path) -> No
     assert compare(before).outside == ()
     later = take(project / "work")
     (other / "c.txt").touch()
-    assert compare(later).outside == ("other/c.txt",)
+    assert compare(later).outside == ("../other/c.txt",)
 
 
 def test_a_workspace_that_is_the_project_has_no_elsewhere(project: Path) -> None:
