@@ -143,6 +143,8 @@ def _run_resumed(state: RunState, event: ev.RunResumed) -> None:
     state.active_since = event.at
     for scope in state.effects:
         _forget_failed(state, scope, every=every)
+        if every:
+            _forget_last_command(state.effects[scope])
     state.forgiven = {scope: len(found) for scope, found in state.item_failures.items()}
 
 
@@ -298,6 +300,19 @@ def item_scope(scope: str, attempt: int) -> str:
 
 NO_ANSWER = frozenset({"AgentQuota", "AgentStopped"})
 """Errors that only say "not now": no handler has seen them, the run rested instead."""
+
+
+def _forget_last_command(known: dict[str, EffectRecord]) -> None:
+    """Drops a program that failed just before the run did: what it found wrong may be mended.
+
+    Only the last effect of its scope: on an earlier one its handler has built since.
+    """
+    last = next(reversed(known), None)
+    if last is None or known[last].kind is not Kind.COMMAND or not known[last].done:
+        return
+    reply = known[last].reply
+    if isinstance(reply, dict) and reply.get("code"):
+        del known[last]
 
 
 def _forget_failed(state: RunState, scope: str, *, every: bool) -> None:

@@ -125,6 +125,27 @@ def test_a_resume_of_a_failed_run_forgets_failed_effects_and_keeps_the_others() 
     assert state.effect("m#1[0]/c#1") is None
 
 
+def ran(identity: str, code: int) -> list[ev.Event]:
+    started = ev.EffectStarted(EffectId(identity), Kind.COMMAND, "d")
+    return [started, answered(identity, {"code": code, "stdout": "", "stderr": ""})]
+
+
+def test_a_program_that_failed_just_before_the_run_is_run_again() -> None:
+    """Somebody has mended what it complained about, and resumes to see it pass."""
+    resumed = [ev.RunStopped(Status.FAILED), ev.RunResumed()]
+
+    last = state_after(*ran("tests#1", 1), *ran("m#1[0]/tests#1", 2), *resumed)
+    passed = state_after(*ran("tests#1", 0), *resumed)
+    earlier = state_after(*ran("tests#1", 1), asked("b#1"), answered("b#1"), *resumed)
+    waiting = state_after(*ran("tests#1", 1), ev.RunStopped(Status.WAITING), ev.RunResumed())
+
+    assert last.effect("tests#1") is None
+    assert last.effect("m#1[0]/tests#1") is None
+    assert passed.effect("tests#1") is not None
+    assert earlier.effect("tests#1") is not None
+    assert waiting.effect("tests#1") is not None
+
+
 @pytest.mark.parametrize("status", [Status.WAITING, Status.PARKED, Status.INTERRUPTED])
 def test_a_failure_that_did_not_stop_the_run_is_kept(status: Status) -> None:
     """Its handler went on from it, and has to come the same way again."""
