@@ -138,3 +138,16 @@ def test_a_run_started_by_a_python_script_is_answered_and_resumed_on_the_command
     assert started.returncode == 0, started.stderr
     assert approved.returncode == 0, approved.stderr
     assert site.json("show", "one")["target"] == "signs.py:WORKFLOW"
+
+
+def test_an_answer_that_was_forgotten_is_not_made_up(site: Site) -> None:
+    """`signoff answer 1` once made "1" the answer, and there is no taking it back."""
+    site.write("ends.py", ENDS)
+    site.signoff("run", "ends.py", "-i", "way=waiting", "--name", "one")
+
+    refused = [site.signoff("answer", word) for word in ("1", "#1", "one")]
+    answered = site.signoff("answer", "Bob")
+
+    assert [done.returncode for done in refused] == [2, 2, 2]
+    assert all("say what to answer: signoff answer" in done.stderr for done in refused)
+    assert answered.returncode == 0, answered.stderr

@@ -8,7 +8,11 @@ from typing import Any
 from signoff.app.answering import form_of
 from signoff.app.project import Project
 from signoff.core.digest import SHORT
+from signoff.errors import UnknownName, UsageError
 from signoff.runtime.ports import InboxItem
+
+LONGEST_NUMBER = 18
+"""Digits; a database knows no longer numbers."""
 
 
 def open_requests(project: Project, run: str | None = None) -> list[InboxItem]:
@@ -16,6 +20,18 @@ def open_requests(project: Project, run: str | None = None) -> list[InboxItem]:
     if run is not None:
         run = project.run(run).name
     return project.store.items(run)
+
+
+def refuse_place_alone(project: Project, word: str) -> None:
+    """Raises `UsageError` when a word given as an answer names a request or a run.
+
+    Whoever types it has most likely forgotten the answer, and answers are for good.
+    """
+    if _is_request(project, word) or _is_run(project, word):
+        raise UsageError(
+            f"say what to answer: signoff answer {word.removeprefix('#')} VALUE "
+            f"(if {word!r} is the answer, say to what: signoff answer ITEM {shlex.quote(word)})"
+        )
 
 
 def request_to_json(project: Project, item: InboxItem) -> dict[str, Any]:
@@ -67,3 +83,22 @@ def answer_commands(item: InboxItem, form: dict[str, Any]) -> list[str]:
 def _choose(number: int, option: dict[str, Any]) -> str:
     text = ' --text "..."' if option.get("requires_input") else ""
     return f"signoff answer {number} {shlex.quote(str(option['label']))}{text} --resume"
+
+
+def _is_request(project: Project, word: str) -> bool:
+    number = word.removeprefix("#")
+    if not number.isdecimal() or len(number) > LONGEST_NUMBER:
+        return False
+    try:
+        project.store.item(int(number))
+    except UnknownName:
+        return False
+    return True
+
+
+def _is_run(project: Project, word: str) -> bool:
+    try:
+        project.store.row(word)
+    except UnknownName:
+        return False
+    return True

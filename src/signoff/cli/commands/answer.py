@@ -56,12 +56,15 @@ def command(
     recorded once. The run goes on with --resume, or later with `signoff resume`.
     """
     from signoff.app.answering import Given, find_item, record_answer
+    from signoff.app.inbox import refuse_place_alone
     from signoff.cli.decisions import Decided, after_decision
     from signoff.cli.driving import Manner
 
     out = output(as_json, quiet, verbose)
     where, value = _read(words, file)
     with open_here(limits=limits) as project:
+        if where is None and words and words[0] != "-":
+            refuse_place_alone(project, words[0])
         item = find_item(project, where)
         done = record_answer(project, item.id, Given(value, text, by, digest))
         manner = Manner(out, no_input, events)
