@@ -212,6 +212,9 @@ class HeadlessAgent(ABC):
             ran = await run(job, call, output.add, errors.add)
             output.close()
             said = reader.said() or await self._plain(job, output, ran)
+            if said.usage is not None and said.usage.model is None:
+                # Prices go by model, and most programs do not repeat the one they were given.
+                said = replace(said, usage=replace(said.usage, model=request.model))
             return await self._judged(job, request, said, output, ran, secrets)
         except AgentError as error:
             raise _hidden(error, secrets) from error.__cause__

@@ -16,11 +16,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from signoff.agents.strays import MARK, end_strays
 from signoff.core.effects import CommandResult
 from signoff.errors import AgentBadRequest, AgentTimeout, AgentTransient, CommandFailed
 from signoff.runtime.ports import Call
 from signoff.runtime.process import Sink, run_process
+from signoff.runtime.strays import MARK, end_strays
 
 LOOK_SECONDS = 10.0
 """How long a program may take to tell its version."""
@@ -50,7 +50,7 @@ async def run(job: Job, call: Call, out: Sink, err: Sink) -> CommandResult:
                 stdin=job.stdin,
                 env={**job.environment, MARK: mark},
                 inherit=False,
-                started=call.started,
+                started=lambda process: call.started({**process, "mark": mark}),
                 out=out,
                 err=err,
             )

@@ -22,7 +22,7 @@ from signoff.runtime.outside import Errand, Outside
 from signoff.runtime.people import People
 from signoff.runtime.performers import reply_of
 from signoff.runtime.ports import Store
-from signoff.runtime.process import end_group
+from signoff.runtime.process import end_process
 
 RERUN, DONE, FAILED = "rerun", "done", "failed"
 
@@ -39,7 +39,7 @@ class Doubt:
     async def settle(self, errand: Errand, record: EffectRecord) -> Any:
         """Returns the effect's reply, running it again if that is its rule."""
         if record.process is not None:
-            await end_group(record.process["pid"], born=record.process.get("born"))
+            await end_process(record.process)
         place = (self._outside.key(errand), record.attempt)
         late = self._store.late(self._journal.run).get(place)
         if late is not None:

@@ -45,7 +45,7 @@ from signoff.runtime.ports import (
     Store,
     StoredRun,
 )
-from signoff.runtime.process import end_group
+from signoff.runtime.process import end_process
 from signoff.runtime.result import RunResult
 from signoff.runtime.runner import Runner
 from signoff.runtime.surroundings import Backoff, Surroundings
@@ -336,7 +336,7 @@ async def _end_processes(state: RunState) -> None:
     for known in state.effects.values():
         for record in known.values():
             if record.process is not None:
-                await end_group(record.process["pid"], born=record.process.get("born"))
+                await end_process(record.process)
 
 
 def fresh_name(workflow: str) -> str:

@@ -18,6 +18,7 @@ from typing import Any
 from signoff.core.effects import CommandResult
 from signoff.errors import CommandFailed
 from signoff.runtime.owner import birth_of
+from signoff.runtime.strays import end_strays
 
 GRACE_SECONDS = 5.0
 """Time between asking a group to end and killing it."""
@@ -180,6 +181,13 @@ class _Kept:
         tail = self._tail.decode("utf-8", "replace")
         note = f"\n[... {self._dropped} bytes left out ...]\n" if self._dropped else ""
         return head + note + tail
+
+
+async def end_process(process: Mapping[str, Any]) -> None:
+    """Ends what a runner that died has left: the group on record, and whoever left that group."""
+    await end_group(process["pid"], born=process.get("born"))
+    if process.get("mark"):
+        await end_strays(process["mark"])
 
 
 async def end_group(pid: int, *, born: str | None = None) -> None:

@@ -7,8 +7,8 @@ import pytest
 
 from signoff.agents import transcript
 from signoff.agents.claude import ClaudeAgent
-from signoff.agents.strays import marked
 from signoff.core.effects import AgentRequest
+from signoff.core.spend import Usage
 from signoff.errors import (
     AgentAuth,
     AgentBadOutput,
@@ -159,6 +159,13 @@ async def test_a_cancelled_agents_children_and_daemons_are_gone(tmp_path: Path) 
 
     assert birth_of(daemon) is None
     assert birth_of(watcher.processes[0]["pid"]) is None
+
+
+async def test_what_it_cost_is_booked_under_the_model_it_was_given(tmp_path: Path) -> None:
+    """Prices go by model, and most programs do not repeat it."""
+    reply = await agent(tmp_path, DONE, model="large").ask(AgentRequest("Hi"), Watcher().call)
+
+    assert reply.usage == Usage(usd=0.5, model="large")
 
 
 async def test_a_missing_program_names_the_way_to_get_it(
@@ -368,8 +375,3 @@ def test_settings_that_make_no_sense_are_refused(options: dict[str, Any]) -> Non
     """Before the first call, which may be hours into a run."""
     with pytest.raises(ConfigError):
         ClaudeAgent(**options)
-
-
-def test_a_mark_nobody_carries_finds_nobody() -> None:
-    """A needle that matches everything would end every process of the user."""
-    assert marked("no-such-mark") == []

@@ -1,4 +1,4 @@
-"""Finds processes that left their group: daemons an agent forked and forgot.
+"""Finds processes that left their group: daemons a program forked and forgot.
 
 A call's processes carry a mark in their environment, which children inherit. Where the
 system lets us read it (Linux), those that outlived the group are found by it and ended.
@@ -12,26 +12,25 @@ import signal
 from contextlib import suppress
 from pathlib import Path
 
-from signoff.runtime.process import GRACE_SECONDS
-
 MARK = "SIGNOFF_CALL"
 """The variable that carries the mark."""
 
-_LOOK_SECONDS = 0.02
+_LOOK_SECONDS = 0.05
+_LOOKS = 100
 
 
 async def end_strays(mark: str) -> None:
     """Ends every process that carries the mark: politely, then for good."""
-    left = marked(mark)
+    left = await asyncio.to_thread(marked, mark)
     for number in (signal.SIGTERM, signal.SIGKILL):
-        for _ in range(int(GRACE_SECONDS / _LOOK_SECONDS)):
+        for _ in range(_LOOKS):
             if not left:
                 return
             for pid in left:
                 with suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, number)
             await asyncio.sleep(_LOOK_SECONDS)
-            left = marked(mark)
+            left = await asyncio.to_thread(marked, mark)
 
 
 def marked(mark: str) -> list[int]:

@@ -1,0 +1,58 @@
+import asyncio
+import sys
+
+from signoff.runtime.owner import birth_of
+from signoff.runtime.process import end_process
+from signoff.runtime.strays import MARK, end_strays, marked
+
+DAEMON = """
+import os, sys, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        print(os.getpid(), flush=True)
+        time.sleep(60)
+    os._exit(0)
+"""
+
+
+async def daemon(mark: str) -> int:
+    """Starts a program that forks a process into a session of its own, and leaves."""
+    starter = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-IS",
+        "-c",
+        DAEMON,
+        env={MARK: mark},
+        stdout=asyncio.subprocess.PIPE,
+        start_new_session=True,
+    )
+    assert starter.stdout is not None
+    pid = int(await starter.stdout.readline())
+    await end_process({"pid": starter.pid})
+    assert birth_of(pid) is not None
+    return pid
+
+
+async def test_a_daemon_is_found_by_its_mark_and_ended() -> None:
+    """It left its group and its session; nothing else tells that it is ours."""
+    pid = await daemon("test-mark-1")
+
+    await end_strays("test-mark-1")
+
+    assert birth_of(pid) is None
+
+
+async def test_what_a_dead_runner_recorded_is_enough_to_end_its_daemons() -> None:
+    """Resumed after a crash, the run would otherwise work beside the agent of its former self."""
+    pid = await daemon("test-mark-2")
+
+    await end_process({"pid": 2**22 + 1, "born": "1", "mark": "test-mark-2"})
+
+    assert birth_of(pid) is None
+
+
+def test_a_mark_nobody_carries_finds_nobody() -> None:
+    """A needle that matches everything would end every process of the user."""
+    assert marked("no-such-mark") == []
+    assert marked("") == []
