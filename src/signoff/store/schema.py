@@ -6,8 +6,10 @@ forward; a newer one is refused untouched. What was applied is in `schema_migrat
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import time
+from contextlib import closing, suppress
 from importlib import resources
 from pathlib import Path
 from typing import NamedTuple
@@ -57,7 +59,7 @@ def bring_forward(
             "upgrade signoff, or point SIGNOFF_HOME elsewhere"
         )
     if 0 < version < latest:
-        _back_up(db, path, version)
+        _back_up(db, path, latest)
     for migration in wanted:
         _apply(db, path, migration)
 
@@ -78,7 +80,8 @@ def _apply(db: sqlite3.Connection, path: Path, migration: Migration) -> None:
             db.execute(f"PRAGMA user_version = {migration.version}")
         db.execute("COMMIT")
     except BaseException:
-        db.execute("ROLLBACK")
+        if db.in_transaction:
+            db.execute("ROLLBACK")
         raise
 
 
@@ -102,14 +105,25 @@ def _version(db: sqlite3.Connection, path: Path) -> int:
     return version
 
 
-def _back_up(db: sqlite3.Connection, path: Path, version: int) -> Path:
-    stamp = time.strftime("%Y%m%d-%H%M%S")
-    target = path.with_name(f"{path.name}.v{version}-{stamp}.backup")
-    with sqlite3.connect(target) as copy:
-        db.backup(copy)
-    copy.close()
-    target.chmod(0o600)
-    return target
+def _back_up(db: sqlite3.Connection, path: Path, latest: int) -> None:
+    """Copies the file aside while nobody else can migrate it."""
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        version = _version(db, path)
+        if version < latest:
+            stamp = time.strftime("%Y%m%d-%H%M%S")
+            _copy(path, path.with_name(f"{path.name}.v{version}-{stamp}.backup"))
+    finally:
+        db.execute("ROLLBACK")
+
+
+def _copy(path: Path, target: Path) -> None:
+    # Another process may have made the same copy in this very second; it is as good as ours.
+    with suppress(FileExistsError):
+        os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        # By a connection of its own: one that is writing cannot be copied from.
+        with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(target)) as copy:
+            source.backup(copy)
 
 
 LATEST = 1

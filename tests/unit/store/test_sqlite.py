@@ -1,0 +1,255 @@
+import os
+import sqlite3
+import stat
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from signoff.errors import StoreBusy, StoreDamaged, StoreError, WriteFailed
+from signoff.store.sqlite import SqliteStore
+from signoff.testing.store_suite.scribe import Scribe, begun
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "home" / "signoff.db"
+
+
+@pytest.fixture
+def store(path: Path) -> Iterator[SqliteStore]:
+    with closing(SqliteStore(path)) as opened:
+        yield opened
+
+
+def one_line(error: BaseException, path: Path) -> bool:
+    return str(path) in str(error) and "\n" not in str(error)
+
+
+# A fresh file
+
+
+def test_a_fresh_database_is_its_owners_alone(store: SqliteStore, path: Path) -> None:
+    """Prompts and replies are nobody else's business, not even for a moment."""
+    begun(store)
+
+    modes = {p.name: stat.S_IMODE(p.stat().st_mode) for p in path.parent.iterdir()}
+
+    assert modes["signoff.db"] == 0o600
+    assert all(mode & 0o077 == 0 for mode in modes.values()), modes
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+
+
+def test_what_is_committed_survives_a_power_cut(store: SqliteStore) -> None:
+    """Anything less than these two settings would promise more than it keeps."""
+    assert store._db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    assert store._db.execute("PRAGMA synchronous").fetchone() == (2,)
+
+
+def test_an_empty_file_is_a_fresh_database(path: Path) -> None:
+    """A crash between making the file and filling it leaves one behind."""
+    path.parent.mkdir()
+    path.touch()
+
+    with closing(SqliteStore(path)) as store:
+        assert begun(store).head == 1
+
+
+def test_nothing_is_left_beside_a_database_that_was_closed(path: Path) -> None:
+    """Copying the one file copies everything."""
+    with closing(SqliteStore(path)) as store:
+        begun(store)
+
+    assert [p.name for p in path.parent.iterdir()] == ["signoff.db"]
+
+
+def test_runs_are_still_there_when_the_file_is_opened_again(path: Path) -> None:
+    """It is what a file is for."""
+    with closing(SqliteStore(path)) as store:
+        begun(store).go_on()
+
+    with closing(SqliteStore(path)) as store:
+        assert store.row("run").head == 2
+
+
+# Files that are not ours, or not whole
+
+
+def test_another_programs_database_is_refused_and_left_as_it_was(path: Path) -> None:
+    """A mistyped path must not turn somebody's browser history into ours."""
+    path.parent.mkdir()
+    with closing(sqlite3.connect(path)) as foreign:
+        foreign.execute("CREATE TABLE bookmarks (url TEXT)")
+        foreign.commit()
+    before = path.read_bytes()
+
+    with pytest.raises(StoreDamaged, match="not one of signoff's") as refused:
+        SqliteStore(path)
+
+    assert one_line(refused.value, path)
+    assert path.read_bytes() == before
+    assert [p.name for p in path.parent.iterdir()] == ["signoff.db"]
+
+
+@pytest.mark.parametrize("content", [b"not a database at all\n" * 500, b"SQLite format 3\0" * 99])
+def test_a_file_of_garbage_is_refused_in_one_line(path: Path, content: bytes) -> None:
+    """The way out is to restore a backup, or to move it away."""
+    path.parent.mkdir()
+    path.write_bytes(content)
+
+    with pytest.raises(StoreDamaged) as refused:
+        SqliteStore(path)
+
+    assert one_line(refused.value, path)
+    assert path.read_bytes() == content
+
+
+@pytest.mark.parametrize("damage", ["cut off", "overwritten"])
+def test_a_damaged_database_is_reported_in_one_line(path: Path, damage: str) -> None:
+    """Never a wrong answer, and never a traceback of SQLite's own."""
+    with closing(SqliteStore(path)) as store:
+        run = begun(store)
+        for _ in range(200):
+            run.go_on(events='["' + "x" * 3000 + '"]')
+    content = path.read_bytes()
+    half = len(content) // 2
+    path.write_bytes(content[:half] if damage == "cut off" else content[:half] + b"\xff" * half)
+
+    with pytest.raises(StoreDamaged) as reported, closing(SqliteStore(path)) as store:
+        store.load("run")
+
+    assert one_line(reported.value, path)
+
+
+def test_a_text_that_went_missing_is_reported(store: SqliteStore, path: Path) -> None:
+    """An artifact that is not there is not an empty artifact."""
+    with pytest.raises(StoreDamaged) as reported:
+        store.blob("ab" * 32)
+
+    assert one_line(reported.value, path)
+
+
+# Disks that fail
+
+
+def test_a_full_disk_says_so_and_loses_nothing(store: SqliteStore, path: Path) -> None:
+    """Free some space, resume: everything up to the last commit is there."""
+    run = begun(store)
+    pages = store._db.execute("PRAGMA page_count").fetchone()[0]
+    store._db.execute(f"PRAGMA max_page_count = {pages}")
+
+    with pytest.raises(WriteFailed, match="disk is full") as failed:
+        run.go_on(events='["' + "x" * 100_000 + '"]', step="lost")
+
+    assert one_line(failed.value, path)
+    assert store.row("run").step == "draft"
+    store._db.execute("PRAGMA max_page_count = 1000000")
+    assert run.go_on(step="again").accepted
+    assert store.row("run").step == "again"
+
+
+def test_a_database_that_may_only_be_read_says_so(store: SqliteStore, path: Path) -> None:
+    """A disk remounted after an error looks like this."""
+    run = begun(store)
+    store._db.execute("PRAGMA query_only = ON")
+
+    with pytest.raises(WriteFailed, match="cannot be written") as failed:
+        run.go_on()
+
+    assert one_line(failed.value, path)
+    assert store.row("run").head == 1
+
+
+def test_a_place_that_is_no_directory_says_so(tmp_path: Path) -> None:
+    """A file where the home should be."""
+    (tmp_path / "home").touch()
+
+    with pytest.raises(WriteFailed) as failed:
+        SqliteStore(tmp_path / "home" / "signoff.db")
+
+    assert one_line(failed.value, tmp_path)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write where others may not")
+def test_a_directory_nobody_may_write_to_says_so(path: Path) -> None:
+    """Somebody else's checkout, or a read-only image."""
+    path.parent.mkdir(mode=0o500)
+
+    with pytest.raises(WriteFailed) as failed:
+        SqliteStore(path)
+
+    assert one_line(failed.value, path)
+
+
+# Other processes
+
+
+def test_a_database_locked_for_too_long_is_busy(path: Path) -> None:
+    """Another process holds it; trying again later is all there is to do."""
+    with closing(SqliteStore(path, patience=0.05)) as store, closing(_other(path)) as other:
+        run = begun(store)
+        other.execute("BEGIN IMMEDIATE")
+
+        with pytest.raises(StoreBusy) as busy:
+            run.go_on()
+
+        assert one_line(busy.value, path)
+        other.execute("ROLLBACK")
+        assert run.go_on().accepted
+
+
+def test_whoever_does_not_want_to_wait_is_told_at_once(store: SqliteStore, path: Path) -> None:
+    """The event loop must not stand still while another process writes."""
+    run = begun(store)
+    with closing(_other(path)) as other:
+        other.execute("BEGIN IMMEDIATE")
+
+        with pytest.raises(StoreBusy):
+            store.commit([run.next()], wait=False)
+
+        other.execute("ROLLBACK")
+    (verdict,) = store.commit([run.next()], wait=False)
+    assert verdict.accepted
+
+
+def test_whoever_only_reads_waits_for_nobody(store: SqliteStore, path: Path) -> None:
+    """`signoff runs` answers while a long write is under way."""
+    begun(store)
+    with closing(_other(path)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        other.execute("UPDATE runs SET step = 'unfinished'")
+
+        assert store.row("run").step == "draft"
+
+
+def test_a_batch_that_fails_halfway_leaves_nothing(store: SqliteStore) -> None:
+    """One transaction is one transaction."""
+    one, two = begun(store, "one"), begun(store, "two")
+
+    with pytest.raises(StoreDamaged):
+        store.commit([one.next(), two.next(used=[99])])
+
+    assert store.row("one").head == 1
+    assert one.go_on().accepted
+
+
+def test_a_closed_store_is_no_longer_used(path: Path) -> None:
+    """One line, not a traceback of SQLite's own."""
+    store = SqliteStore(path)
+    store.close()
+
+    with pytest.raises(StoreError):
+        store.rows()
+
+
+def test_a_name_with_half_a_character_is_refused_instead_of_hanging(store: SqliteStore) -> None:
+    """Whatever cannot be stored has to be said, or a run waits for ever."""
+    with pytest.raises(StoreError, match="half a character"):
+        Scribe(store, "bad\ud800name").begin()
+
+    assert begun(store, "good").head == 1
+
+
+def _other(path: Path) -> sqlite3.Connection:
+    return sqlite3.connect(path, isolation_level=None, timeout=0.01)
