@@ -146,3 +146,12 @@ async def test_an_error_midway_is_a_passing_fault(harness: HttpHarness) -> None:
 
     with pytest.raises(AgentTransient, match="running the model"):
         await ask(harness.agent())
+
+
+@pytest.mark.parametrize("options", [{"num_ctx": "8k"}, {"keep_alive": [1]}, {"think": {}}])
+async def test_an_option_of_the_wrong_kind_is_refused(
+    harness: HttpHarness, options: dict[str, Any]
+) -> None:
+    """Trying again would not mend it."""
+    with pytest.raises(AgentBadRequest):
+        await ask(harness.agent(), options=options)

@@ -34,6 +34,8 @@ class AnthropicServer(ModelServer):
     def about(self, heard: Heard) -> tuple[int, Mapping[str, Any]]:
         if not heard.path.startswith("/v1/models"):
             return 404, _error("not_found_error", "Not found")
+        if "after_id=" in heard.path:
+            return 200, {"data": [], "has_more": False, "first_id": None, "last_id": None}
         day = "2026-01-01T00:00:00Z"
         models = [
             {"type": "model", "id": name, "display_name": name, "created_at": day}

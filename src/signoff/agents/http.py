@@ -249,7 +249,7 @@ def installed(extra: str) -> Iterator[None]:
         yield
     except ImportError as error:
         raise AgentBadRequest(
-            f"the {extra} client is not installed: pip install 'signoff[{extra}]'"
+            f"the {extra} client is not installed, or too old: pip install 'signoff[{extra}]'"
         ) from error
 
 

@@ -61,29 +61,16 @@ class OllamaModel(HttpModel):
         """How much each model can read at all, once it was asked."""
 
     async def _answer(self, server: Server, question: Question, call: Call) -> Answer:
-        from ollama import ResponseError
-
         client = _client(server)
         options = {"num_ctx": self._num_ctx, **question.options}
-        window = await self._window(client, server, question.model, int(options["num_ctx"]))
-        outside = {name: options.pop(name) for name in _OUTSIDE_OPTIONS & set(options)}
+        asked = tokens(options["num_ctx"])
+        if asked is None:
+            raise AgentBadRequest(f"num_ctx is {options['num_ctx']!r}; it is a number of tokens")
+        window = await self._window(client, server, question.model, asked)
         said = _Said(question.model, Collected(call.emit))
-        try:
-            chat = await client.chat(
-                question.model,
-                _messages(question),
-                format=question.schema,
-                options=options,
-                stream=True,
-                **outside,
-            )
-            async with aclosing(cast("AsyncGenerator[ChatResponse]", chat)) as parts:
-                async for part in parts:
-                    said.take(part.model_dump())
-        except ResponseError as error:
-            if said.began and error.status_code < 0:
-                raise AgentTransient(f"Ollama stopped midway: {error.error}") from None
-            raise
+        async with aclosing(await _parts(client, question, options)) as parts:
+            async for part in parts:
+                said.take(part.model_dump())
         answer = said.answer()
         _check_window(question, answer, window)
         return answer
@@ -158,11 +145,9 @@ class _Said:
         self._text = text
         self._model = model
         self._last: dict[str, Any] = {}
-        self.began = False
 
     def take(self, part: dict[str, Any]) -> None:
         """Takes the next part."""
-        self.began = True
         self._model = part.get("model") or self._model
         self._text.add((part.get("message") or {}).get("content"))
         if part.get("done"):
@@ -179,6 +164,25 @@ class _Said:
             model=self._model,
         )
         return Answer(self._text.text, finish, cut_off=finish == "length", usage=usage)
+
+
+async def _parts(
+    client: AsyncClient, question: Question, options: dict[str, Any]
+) -> AsyncGenerator[ChatResponse]:
+    outside = {name: options.pop(name) for name in _OUTSIDE_OPTIONS & set(options)}
+    try:
+        chat = await client.chat(
+            question.model,
+            _messages(question),
+            format=question.schema,
+            options=options,
+            stream=True,
+            **outside,
+        )
+    except (TypeError, ValueError) as error:
+        # The client checks the request before anything is sent.
+        raise AgentBadRequest(f"Ollama cannot be asked this: {error}") from error
+    return cast("AsyncGenerator[ChatResponse]", chat)
 
 
 def _messages(question: Question) -> list[dict[str, str]]:
