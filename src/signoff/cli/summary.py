@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from signoff.cli.output import STYLES, Output
 from signoff.cli.text import clean, moment, one_line
 from signoff.core.outcome import FINAL, Status
 from signoff.runtime.amounts import duration, spend_words
+from signoff.runtime.narration import reason_beyond
 
 SHOWN_REQUESTS = 5
 
@@ -31,6 +33,9 @@ MARKS = {
 }
 """Anything else is an end nobody wished for."""
 
+_CEILING = re.compile(r"ceiling of (?P<usd>\$)?[\d.e+-]+(?: (?P<name>calls|tokens|seconds))?")
+"""How a reason names the ceiling that was reached."""
+
 
 def report_to_json(report: RunReport) -> dict[str, Any]:
     """Returns a run as plain values, with the exit code its status stands for."""
@@ -42,8 +47,9 @@ def summarise(report: RunReport, out: Output) -> None:
     row, line = report.row, report.timeline
     mark = MARKS.get(row.status, "✗")
     words = WORDS.get(row.status, row.status.value)
-    reason = f": {one_line(row.reason)}" if row.reason and row.status in _EXPLAINED else ""
-    out.line(f"{mark} {words}  {row.name}{reason}", style=STYLES.get(row.status.value, ""))
+    why = one_line(reason_beyond(row.status, row.reason)) if row.status in _EXPLAINED else ""
+    first = f"{mark} {words}  {row.name}{why and f': {why}'}"
+    out.line(first, style=STYLES.get(row.status.value, ""))
     if not out.quiet:
         out.line(f"  {spend_words(line.spend)} · {duration(line.spend.seconds)} at work")
         for label, path in _places(report):
@@ -62,16 +68,29 @@ def what_next(report: RunReport) -> Iterator[str]:
             until = f"until {moment(row.due_at)}; then" if row.due_at is not None else "go on"
             yield f"{until}: signoff resume --due"
         case Status.BUDGET:
-            yield f"give it more: signoff resume {row.name} --limit usd=NUMBER"
-        case Status.FAILED | Status.LIMIT:
+            yield _more(report)
+        case Status.LIMIT:
+            yield f"allow more rounds in the workflow, then: signoff resume {row.name} --adopt"
+        case Status.FAILED:
             yield f"when that is mended: signoff resume {row.name}"
+            yield f"if you changed the workflow: signoff resume {row.name} --adopt"
         case Status.INTERRUPTED:
             yield f"go on: signoff resume {row.name}"
         case Status.RUNNING:
             yield f"watch it: signoff logs -f {row.name}"
 
 
-_EXPLAINED = frozenset(Status) - {Status.WAITING, Status.COMPLETED, Status.INTERRUPTED}
+_EXPLAINED = frozenset(Status) - {Status.WAITING, Status.COMPLETED}
+
+
+def _more(report: RunReport) -> str:
+    """Says how to raise the ceiling that was reached: the run's own, or the one of its step."""
+    row = report.row
+    found = _CEILING.search(row.reason)
+    name = (found["name"] if found and not found["usd"] else None) or "usd"
+    if row.reason.startswith("the step's") or name not in report.timeline.limits.to_json():
+        return f"raise the step's {name} in the workflow, then: signoff resume {row.name} --adopt"
+    return f"give it more: signoff resume {row.name} --limit {name}=NUMBER"
 
 
 def _waiting(report: RunReport) -> Iterator[str]:

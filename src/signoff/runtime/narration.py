@@ -51,6 +51,14 @@ class Narrator:
         return [Line(event.at, text, weight) for text, weight in how(scene, event)]
 
 
+def reason_beyond(status: Status, reason: str) -> str:
+    """Returns what a reason says besides the status it stands beside."""
+    said = status.value.replace("_", " ")
+    rest = reason[len(said) :]
+    repeats = reason[: len(said)].casefold() == said and not rest[:1].isalnum()
+    return rest.lstrip(" :,;") if repeats else reason
+
+
 class _Scene(NamedTuple):
     line: Timeline
     before: Visit | None
@@ -75,9 +83,9 @@ def _run_resumed(scene: _Scene, _event: ev.RunResumed) -> Told:
 
 def _run_stopped(_scene: _Scene, event: ev.RunStopped) -> Told:
     fine = event.status in (Status.COMPLETED, Status.WAITING, Status.PARKED)
-    reason = f": {event.reason}" if event.reason and event.status is not Status.WAITING else ""
+    reason = "" if event.status is Status.WAITING else reason_beyond(event.status, event.reason)
     yield (
-        f"{event.status.value.replace('_', ' ')}{reason}",
+        f"{event.status.value.replace('_', ' ')}{reason and f': {reason}'}",
         Weight.NEWS if fine else Weight.TROUBLE,
     )
 

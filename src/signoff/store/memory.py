@@ -199,7 +199,11 @@ class MemoryStore:
                 other, until = holder
                 lives = alive(other)
                 if until > now if lives is None else lives:
-                    raise RunBusy(f"run {row.name!r} is being driven by process {other.pid}")
+                    raise RunBusy(
+                        f"run {row.name!r} is being driven by process {other.pid} on "
+                        f"{other.host.split('/')[0]}; wait for it, or stop it: "
+                        f"signoff cancel {row.name}"
+                    )
             self._owners[owner.id] = (owner, now + LEASE_SECONDS)
             self._replace(run, owner=owner.id, fence=row.fence + 1, cancel=None)
             return row.fence + 1

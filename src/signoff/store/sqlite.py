@@ -149,8 +149,8 @@ class SqliteStore:
         lives = alive(other)
         if until > now if lives is None else lives:
             raise RunBusy(
-                f"run {row.name!r} is being driven by process {other.pid} on {other.host}; "
-                f"wait for it, or stop it: signoff cancel {row.name}"
+                f"run {row.name!r} is being driven by process {other.pid} on "
+                f"{other.host.split('/')[0]}; wait for it, or stop it: signoff cancel {row.name}"
             )
 
     def beat(self, owner: Owner, until: float) -> None:

@@ -6,24 +6,32 @@ from signoff.app.show import RunReport
 from signoff.cli.output import Output
 from signoff.cli.summary import report_to_json, summarise, what_next
 from signoff.core.outcome import Status
+from signoff.core.spend import Limits
 from signoff.runtime.ports import RunId, RunRow
 from signoff.runtime.timeline import Timeline
 
 
-def report(status: Status, *, reason: str = "", due_at: float | None = None) -> RunReport:
+def report(
+    status: Status,
+    *,
+    reason: str = "",
+    due_at: float | None = None,
+    limits: Limits | None = None,
+) -> RunReport:
     row = RunRow(
         RunId(1), "one", "review", "flow.py", "d", status, "draft", 1, reason, due_at, 0, 0, 1, 1,
         None, None,
     )  # fmt: skip
-    return RunReport(row, Timeline(), (), (), (), Path("nowhere"))
+    line = Timeline(limits=limits or Limits())
+    return RunReport(row, line, (), (), (), Path("nowhere"))
 
 
 @pytest.mark.parametrize(
     ("status", "command"),
     [
         (Status.FAILED, "signoff resume one"),
-        (Status.LIMIT, "signoff resume one"),
-        (Status.BUDGET, "signoff resume one --limit usd=NUMBER"),
+        (Status.FAILED, "signoff resume one --adopt"),
+        (Status.LIMIT, "signoff resume one --adopt"),
         (Status.INTERRUPTED, "signoff resume one"),
         (Status.PARKED, "signoff resume --due"),
         (Status.RUNNING, "signoff logs -f one"),
@@ -32,6 +40,32 @@ def report(status: Status, *, reason: str = "", due_at: float | None = None) -> 
 def test_a_run_that_can_go_on_says_how(status: Status, command: str) -> None:
     """A person should never have to look up the next command."""
     assert any(command in text for text in what_next(report(status, due_at=5.0)))
+
+
+@pytest.mark.parametrize(
+    ("reason", "command"),
+    [
+        ("the run's ceiling of $1.5 is reached", "signoff resume one --limit usd=NUMBER"),
+        ("the run's ceiling of 3 calls is reached", "signoff resume one --limit calls=NUMBER"),
+        ("the run's ceiling of 20 tokens is reached", "signoff resume one --limit tokens=NUMBER"),
+        ("the ceiling of 1.5 seconds is reached", "signoff resume one --limit seconds=NUMBER"),
+        ("the step's ceiling of 3 calls is reached", "signoff resume one --adopt"),
+    ],
+)
+def test_the_ceiling_that_was_reached_is_the_one_to_raise(reason: str, command: str) -> None:
+    """Raising another one changes nothing."""
+    limits = Limits(usd=1.5, calls=9, tokens=20, seconds=1.5)
+    (hint,) = what_next(report(Status.BUDGET, reason=reason, limits=limits))
+
+    assert hint.endswith(command)
+
+
+def test_a_ceiling_the_run_does_not_have_is_its_steps() -> None:
+    """`--limit` does not reach a ceiling that stands in the workflow."""
+    reason = "the ceiling of 2 seconds is reached"
+    (hint,) = what_next(report(Status.BUDGET, reason=reason, limits=Limits(usd=1)))
+
+    assert hint == "raise the step's seconds in the workflow, then: signoff resume one --adopt"
 
 
 @pytest.mark.parametrize("status", [Status.COMPLETED, Status.REJECTED, Status.CANCELLED])
@@ -47,6 +81,22 @@ def test_the_reason_of_a_bad_end_stands_in_the_first_line(
     summarise(report(Status.FAILED, reason="no\nluck"), Output())
 
     assert capsys.readouterr().out.splitlines()[0] == "✗ failed  one: no luck"
+
+
+@pytest.mark.parametrize(
+    ("reason", "line"),
+    [
+        ("interrupted", "● interrupted  one"),
+        ("its process is gone", "● interrupted  one: its process is gone"),
+    ],
+)
+def test_an_interrupted_run_says_why_unless_that_is_the_same_word(
+    capsys: pytest.CaptureFixture[str], reason: str, line: str
+) -> None:
+    """A process that died is another matter than a person who pressed ctrl-c."""
+    summarise(report(Status.INTERRUPTED, reason=reason), Output())
+
+    assert capsys.readouterr().out.splitlines()[0] == line
 
 
 def test_a_waiting_run_shows_what_is_asked_and_every_command_that_answers(

@@ -1,3 +1,5 @@
+import pytest
+
 from signoff.core import events as ev
 from signoff.core.effects import EffectId, Kind
 from signoff.core.outcome import Outcome, Status
@@ -97,3 +99,21 @@ def test_every_kind_of_event_has_been_thought_of() -> None:
     from signoff.runtime.narration import _WORDS
 
     assert set(ev.KINDS) - set(_WORDS) == silent
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "line"),
+    [
+        (Status.INTERRUPTED, "interrupted", "interrupted"),
+        (Status.CANCELLED, "Cancelled by a person", "cancelled: by a person"),
+        (Status.LIMIT, "iteration limit: draft twice", "iteration limit: draft twice"),
+        (Status.FAILED, "failed", "failed"),
+        (Status.FAILED, "failedFlag is missing", "failed: failedFlag is missing"),
+        (Status.BUDGET, "no money left", "budget: no money left"),
+    ],
+)
+def test_the_end_of_a_run_says_nothing_twice(status: Status, reason: str, line: str) -> None:
+    """`interrupted: interrupted` reads like a mistake of the program."""
+    (told_end,) = told(ev.RunStopped(status, reason, at=1))
+
+    assert told_end == line

@@ -19,8 +19,9 @@ Examples:
 @click.command(epilog=_EPILOG)
 @click.argument("target", shell_complete=complete_target)
 @click.option(
-    "--format", "form", type=click.Choice(["text", "mermaid"]), default="text", show_default=True
-)
+    "--format", "form", type=click.Choice(["text", "mermaid"]), default="text", show_default=True,
+    help="How to draw it: for a terminal, or for a page that draws Mermaid.",
+)  # fmt: skip
 @json_option
 @debug_option
 def command(target: str, form: str, as_json: bool) -> None:

@@ -26,6 +26,7 @@ Examples:
 def command(status: tuple[str, ...], limit: int, as_json: bool) -> None:
     """List runs, newest first."""
     from signoff.app.runs import list_runs, run_to_json
+    from signoff.runtime.narration import reason_beyond
 
     out = output(as_json)
     with open_here() as project:
@@ -45,7 +46,7 @@ def command(status: tuple[str, ...], limit: int, as_json: bool) -> None:
             row.step or "-",
             row.iteration,
             ago(row.updated_at, now),
-            row.reason,
+            reason_beyond(row.status, row.reason),
         )
         for row in rows
     ]

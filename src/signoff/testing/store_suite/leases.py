@@ -48,6 +48,15 @@ class LeasePromises(Opening):
         store.leave(ANN)
         assert store.owner("ann") is None
 
+    def test_a_run_that_is_driven_names_the_machine_and_the_way_out(self, store: Store) -> None:
+        """What tells one boot from the next is no use to a person."""
+        elsewhere = Owner("ann", "desk/1234abcd/pid:[4026]", 101, "birth-1")
+        store.beat(elsewhere, NOW + 9)
+        run = begun(store)
+
+        with pytest.raises(RunBusy, match=r"process 101 on desk; .*signoff cancel run"):
+            store.take(run.run, BOB, NOW, _lives)
+
     def test_a_run_whose_owner_lives_is_refused(self, store: Store) -> None:
         """Two runners on one run would pay for everything twice."""
         store.beat(ANN, NOW - 999)
