@@ -12,7 +12,8 @@ PURE_STDLIB = frozenset(
     """
     __future__ abc ast base64 binascii bisect builtins cmath collections copy dataclasses datetime
     decimal difflib enum fractions functools graphlib hashlib heapq html inspect itertools json
-    keyword linecache math numbers operator re reprlib statistics string struct textwrap types typing
+    keyword linecache math numbers operator
+    re reprlib statistics string struct textwrap types typing
     unicodedata
     """.split()
 )

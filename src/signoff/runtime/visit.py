@@ -225,6 +225,9 @@ class Visit:
 
 
 def _place(scope: str, key: str) -> str:
-    if not key or "[" in key or "]" in key:
-        raise UsageError(f"an effect's key must be a non-empty text without brackets, not {key!r}")
+    if not key or key.startswith("!") or "[" in key or "]" in key:
+        raise UsageError(
+            f"an effect's key must be a text without brackets that does not begin with '!', "
+            f"not {key!r}"
+        )
     return f"{scope}/{key}" if scope else key
