@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar
 
+from signoff.agents.answer import whole_characters
 from signoff.agents.complaints import complaint
 from signoff.agents.headless import HeadlessAgent
 from signoff.agents.program import inside, tell
@@ -74,7 +75,7 @@ class ClaudeAgent(HeadlessAgent):
             argv += ["--model", request.model]
         if request.system:
             place = scratch / "system.txt"
-            place.write_text(request.system, encoding="utf-8", errors="replace")
+            place.write_text(whole_characters(request.system), encoding="utf-8")
             argv += ["--append-system-prompt-file", str(place)]
         if _on_command_line(request.schema):
             argv += ["--json-schema", json.dumps(request.schema)]

@@ -18,13 +18,17 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
+from signoff.agents.answer import whole_characters
 from signoff.agents.base import Health
 from signoff.agents.headless import HeadlessAgent
+from signoff.agents.http_errors import without_secrets
 from signoff.agents.program import Job, find
 from signoff.agents.reading import Said
+from signoff.agents.resets import reset_in
 from signoff.agents.structured import instruction
 from signoff.agents.transcript import Transcript
 from signoff.core.effects import AgentRequest, CommandResult
@@ -144,8 +148,11 @@ class CommandAgent(HeadlessAgent):
         family = self._codes.get(ran.code)
         if family is None:
             return await super()._failed(job, output, ran)
-        words = (ran.stderr.strip() or output.text.strip())[-300:]
-        return _FAMILIES[family](f"{self.name} (exit code {ran.code}): {words}")
+        words = without_secrets((ran.stderr.strip() or output.text.strip())[-300:])
+        message = f"{self.name} (exit code {ran.code}): {words}"
+        if family == "quota":
+            return AgentQuota(message, until=reset_in(words, datetime.now(UTC)))
+        return _FAMILIES[family](message)
 
     def _text(self, request: AgentRequest) -> str:
         prompt = super().prompt(request)
@@ -271,4 +278,4 @@ def _whole(value: float | None) -> int | None:
 
 
 def _write(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8", errors="replace")
+    path.write_text(whole_characters(text), encoding="utf-8")

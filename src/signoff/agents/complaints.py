@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 
-from signoff.agents.http_errors import refused, without_secrets
+from signoff.agents.http_errors import SHORT_WAIT, back_at, refused, without_secrets
 from signoff.agents.resets import reset_in
 from signoff.errors import AgentAuth, AgentBadRequest, AgentError, AgentQuota, AgentTransient
 
@@ -72,10 +72,12 @@ def complaint(
 ) -> AgentError:
     """Returns the error a program's words mean; `remedy` is what helps when it wants a login."""
     now = now or datetime.now(UTC)
-    until = until or reset_in(said, now)
+    until = until or reset_in(said, now) or back_at({}, said, now)
     said = without_secrets(said) or "it did not say why"
     status = status or status_in(said)
     if _USED_UP.search(said):
+        if until is not None and until - now < SHORT_WAIT:
+            return AgentTransient(f"{who}: {said}")
         return AgentQuota(f"{who}: {said}", until=until)
     if status is not None:
         wait = {} if until is None else {"retry-after": f"{max((until - now).total_seconds(), 0)}"}

@@ -174,7 +174,9 @@ class HeadlessAgent(ABC):
         place = _place(request, scratch)
         environment = self._environment({"TMPDIR": str(scratch), **self.variables()})
         argv = [program, *self.arguments(request, scratch)]
-        job = Job(argv, str(place), environment, self._timeout, self.prompt(request))
+        job = Job(
+            argv, str(place), environment, self._timeout, whole_characters(self.prompt(request))
+        )
         return job, Secrets.of(environment)
 
     def _environment(self, fixed: Mapping[str, str]) -> dict[str, str]:
@@ -235,7 +237,7 @@ class HeadlessAgent(ABC):
         if ran.code not in self.fine:
             raise costing(await self._failed(job, output, ran), said.usage)
         if not said.complete:
-            raise costing(AgentBadOutput(f"{self.name} broke off before its result"), said.usage)
+            raise costing(AgentTransient(f"{self.name} broke off before its result"), said.usage)
         if output.damaged:
             raise costing(
                 AgentBadOutput(f"{self.name} printed bytes that are not UTF-8"), said.usage
@@ -263,6 +265,8 @@ class HeadlessAgent(ABC):
 
     async def _failed(self, job: Job, output: Transcript, ran: CommandResult) -> AgentError:
         words = _last_words(ran.stderr) or _last_words(output.text)
+        if ran.code < 0:
+            return AgentTransient(f"{self.name} was ended by signal {-ran.code}: {words:.200}")
         if MISUSED.search(ran.stderr):
             _, version = await tell([job.argv[0], "--version"], job.environment)
             return AgentBadRequest(

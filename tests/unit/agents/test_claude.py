@@ -203,7 +203,7 @@ async def test_output_that_breaks_off_before_the_result_is_none(tmp_path: Path) 
     """Ended from outside, the program prints no result at all."""
     agent = claude(tmp_path, "say(type='system', subtype='init', session_id='s')")
 
-    with pytest.raises(AgentBadOutput, match="before its result"):
+    with pytest.raises(AgentTransient, match="before its result"):
         await agent.ask(AgentRequest("Hi"), Watcher().call)
 
 

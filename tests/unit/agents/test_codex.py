@@ -155,7 +155,7 @@ async def test_a_server_that_cannot_be_reached_is_not_waited_for(tmp_path: Path)
 
 async def test_a_turn_that_never_completes_is_no_answer(tmp_path: Path) -> None:
     """Its last message may be a plan."""
-    with pytest.raises(AgentBadOutput, match="before its result"):
+    with pytest.raises(AgentTransient, match="before its result"):
         await codex(tmp_path, STARTED + message("I will look.")).ask(
             AgentRequest("Hi"), Watcher().call
         )

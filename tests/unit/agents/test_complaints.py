@@ -31,6 +31,13 @@ def test_a_limit_that_is_used_up_parks_the_run() -> None:
     assert error.until == datetime.fromtimestamp(1900000000, UTC)
 
 
+def test_a_quota_that_returns_within_the_minute_is_waited_out() -> None:
+    """Some vendors call their limit per minute a quota."""
+    said = "You exceeded your current quota. Please retry in 34.07s."
+
+    assert type(complaint("gemini", said, remedy="", now=NOW)) is AgentTransient
+
+
 def test_what_nobody_recognises_is_neither_retried_nor_waited_for() -> None:
     """It may have cost money, and may cost it again."""
     assert type(complaint("gemini", "segmentation fault", remedy="")) is AgentError

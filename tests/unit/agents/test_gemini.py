@@ -9,7 +9,6 @@ from signoff.core.effects import AgentRequest
 from signoff.core.spend import Usage
 from signoff.errors import (
     AgentAuth,
-    AgentBadOutput,
     AgentBadRequest,
     AgentError,
     AgentQuota,
@@ -185,7 +184,7 @@ async def test_a_write_it_was_denied_is_a_refusal(tmp_path: Path, why: str) -> N
 
 async def test_a_stream_without_an_end_is_no_answer(tmp_path: Path) -> None:
     """What came so far may be half of it."""
-    with pytest.raises(AgentBadOutput, match="before its result"):
+    with pytest.raises(AgentTransient, match="before its result"):
         await gemini(tmp_path, INIT + piece("Hel")).ask(AgentRequest("Hi"), Watcher().call)
 
 
