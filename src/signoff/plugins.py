@@ -28,6 +28,7 @@ NOTATIONS: Mapping[str, str] = {}
 AGENT_KINDS: Mapping[str, str] = {
     "anthropic": "signoff.agents.anthropic:AnthropicModel",
     "auto": "signoff.agents.auto:AutoAgent",
+    "cassette": "signoff.testing.cassette:CassetteAgent",
     "check": "signoff.agents.check:CheckAgent",
     "claude": "signoff.agents.claude:ClaudeAgent",
     "codex": "signoff.agents.codex:CodexAgent",
@@ -36,6 +37,7 @@ AGENT_KINDS: Mapping[str, str] = {
     "manual": "signoff.agents.manual:ManualAgent",
     "ollama": "signoff.agents.ollama:OllamaModel",
     "openai": "signoff.agents.openai:OpenAIModel",
+    "scripted": "signoff.testing.script:FileScript",
 }
 """Agents that can be named under `agents:` in the settings, by kind."""
 

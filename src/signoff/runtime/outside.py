@@ -199,7 +199,8 @@ class Outside:
         def started(process: dict[str, Any]) -> None:
             self._journal.record(ev.EffectRunning(errand.id, process))
 
-        return Call(name, errand.id, self.key(errand), attempt, emit, started)
+        asked = errand.effect.payload.get("agent", "")
+        return Call(name, errand.id, self.key(errand), attempt, emit, started, step, asked)
 
     def failed(self, errand: Errand, attempt: int, error: SignoffError) -> BaseException:
         """Records a failure and returns what the handler is to see of it."""

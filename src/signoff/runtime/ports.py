@@ -50,6 +50,10 @@ class Call:
     """Takes streamed output for whoever watches."""
     started: Callable[[dict[str, Any]], None] = lambda _process: None
     """Takes the process that answers, so it can be ended if we die first."""
+    step: str = ""
+    """The step that asks."""
+    agent: str = ""
+    """Who is asked, by the name the step used."""
 
 
 class Agent(Protocol):

@@ -14,12 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from signoff.testing.agent_suite import AgentSuite as AgentSuite
+    from signoff.testing.bench import Bench as Bench
+    from signoff.testing.cassette import CassetteAgent as CassetteAgent
     from signoff.testing.crash import Survival as Survival
     from signoff.testing.crash import crash as crash
     from signoff.testing.crash import crash_everywhere as crash_everywhere
     from signoff.testing.crashing_store import CrashingStore as CrashingStore
     from signoff.testing.effect_log import EffectLog as EffectLog
     from signoff.testing.frozen_clock import FrozenClock as FrozenClock
+    from signoff.testing.script import FileScript as FileScript
     from signoff.testing.scripted import Delayed as Delayed
     from signoff.testing.scripted import ScriptedAgent as ScriptedAgent
     from signoff.testing.store_suite import StoreSuite as StoreSuite
@@ -28,7 +31,10 @@ if TYPE_CHECKING:
 _HOMES = {
     # doubles
     "frozen_clock": ("FrozenClock",),
+    "script": ("FileScript",),
     "scripted": ("Delayed", "ScriptedAgent"),
+    "cassette": ("CassetteAgent",),
+    "bench": ("Bench",),
     "wrapped_store": ("WrappedStore",),
     # suites
     "agent_suite": ("AgentSuite",),

@@ -1,0 +1,73 @@
+"""A project for one test: nothing of the machine's settings, and everything in one folder."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from signoff.app.answering import Given, find_item, record_answer
+from signoff.app.home import Home, init_home
+from signoff.app.project import Project, open_project
+from signoff.core.spend import Limits
+from signoff.core.workflow import Workflow
+from signoff.runtime.ports import Agent, InboxItem
+from signoff.runtime.result import RunResult
+
+
+class Bench:
+    """Drives runs step by step, as a user and the people asked would."""
+
+    def __init__(self, folder: Path) -> None:
+        """Takes a folder to make the project in."""
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder = folder
+        self.agents: dict[str, Agent] = {}
+        """Who answers, by name; stronger than the settings in `home.config`."""
+        self._environment = {"XDG_CONFIG_HOME": str(folder / "nobody")}
+        self.home: Home = init_home(folder, self._environment).home
+
+    def run(
+        self,
+        workflow: Workflow,
+        params: Mapping[str, Any] | None = None,
+        *,
+        limits: Limits | None = None,
+        **agents: Agent,
+    ) -> RunResult:
+        """Starts the run `test` and drives it to its end or its next wait."""
+        self.agents.update(agents)
+        return asyncio.run(self._start(workflow, params, limits))
+
+    def resume(self, workflow: Workflow, *, switch: Mapping[str, str] | None = None) -> RunResult:
+        """Drives the run on, as another process would."""
+        return asyncio.run(self._resume(workflow, switch))
+
+    def answer(self, value: Any, *, text: str = "", number: int | None = None) -> InboxItem:
+        """Answers the only open request, or the one of that number."""
+        with self.project() as project:
+            item = find_item(project) if number is None else project.store.item(number)
+            return record_answer(project, item.id, Given(value, text, by="test"))
+
+    @property
+    def inbox(self) -> list[InboxItem]:
+        """What the run waits for."""
+        with self.project() as project:
+            return project.store.items()
+
+    def project(self) -> Project:
+        """Opens the project; use it as a context."""
+        return open_project(self.folder, self._environment, agents=self.agents)
+
+    async def _start(
+        self, workflow: Workflow, params: Mapping[str, Any] | None, limits: Limits | None
+    ) -> RunResult:
+        with self.project() as project:
+            async with project.engine() as engine:
+                return await engine.start(workflow, params, name="test", limits=limits)
+
+    async def _resume(self, workflow: Workflow, switch: Mapping[str, str] | None) -> RunResult:
+        with self.project() as project:
+            async with project.engine() as engine:
+                return await engine.resume("test", workflow, switch=switch)

@@ -1,0 +1,223 @@
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from signoff.core.effects import AgentRequest, EffectId, Reply
+from signoff.core.spend import Usage
+from signoff.errors import AgentBadRequest, AgentQuota, AgentTransient, ConfigError
+from signoff.runtime.faults import usage_of
+from signoff.runtime.ports import Call
+from signoff.testing import CassetteAgent, ScriptedAgent
+from signoff.testing.cassette import Mode
+from signoff.testing.tape import Recording, Tape, _document
+
+CALL = Call("run", EffectId("ask#1"), "key", step="draft")
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "cassettes" / "one.yaml"
+
+
+def box(file: Path, *answers: Any, mode: Mode = "auto", name: str = "claude") -> CassetteAgent:
+    return CassetteAgent(file=file, agent=ScriptedAgent(answers), mode=mode, name=name)
+
+
+async def ask(agent: CassetteAgent, prompt: str = "Write.", **request: Any) -> Reply:
+    return await agent.ask(AgentRequest(prompt, **request), CALL)
+
+
+async def test_what_was_recorded_is_replayed_without_the_agent(file: Path) -> None:
+    """Tests of a workflow must not need a network, a key or money."""
+    reply = Reply("Two\nlines.", {"a": 1}, Usage(1, 2, 0.5, "m"), "session", "stop", agent="b")
+
+    recorded = await ask(box(file, reply))
+    replayed = await ask(box(file, mode="replay"))
+
+    assert recorded == replayed == reply
+
+
+async def test_a_tape_reads_like_a_conversation(file: Path) -> None:
+    """People review it like any other file of the project."""
+    await ask(box(file, "Two\nlines."), "Write\nthis.")
+
+    text = _read(file)
+
+    assert "prompt: |-\n    Write\n    this." in text
+    assert "text: |-\n    Two\n    lines." in text
+
+
+async def test_equal_questions_are_answered_in_the_order_they_were(file: Path) -> None:
+    """A loop asks the same twice and goes on because the answer is another."""
+    first = box(file, "bad", "good")
+    for _ in range(2):
+        await ask(first)
+
+    again = box(file, mode="replay")
+    said = [(await ask(again)).text for _ in range(2)]
+
+    assert said == ["bad", "good"]
+    with pytest.raises(AgentBadRequest, match="holds 2 answers"):
+        await ask(again)
+
+
+async def test_equal_questions_of_different_steps_keep_their_own_answers(file: Path) -> None:
+    """Fan-outs ask in whatever order they come to it."""
+    calls = [Call("run", EffectId(f"critics[{n}]/ask#1"), "key") for n in range(2)]
+    first = box(file, "from 0", "from 1")
+    for call in calls:
+        await first.ask(AgentRequest("?"), call)
+
+    again = box(file, mode="replay")
+    said = [(await again.ask(AgentRequest("?"), call)).text for call in reversed(calls)]
+
+    assert said == ["from 1", "from 0"]
+
+
+async def test_a_changed_question_is_shown_beside_the_recorded_one(file: Path) -> None:
+    """`no match` alone sends people through two prompts word by word."""
+    await ask(box(file, "x", "y"), "Write a slogan.\nBe brief.\nThanks.", model="small")
+
+    with pytest.raises(AgentBadRequest) as raised:
+        await ask(box(file, mode="replay"), "Write a slogan.\nBe long.\nThanks.", model="small")
+
+    said = str(raised.value).splitlines()
+    assert "-  Be brief." in said
+    assert "+  Be long." in said
+    assert not any(line.startswith(("-", "+")) and "small" in line for line in said)
+
+
+async def test_an_agent_that_was_never_recorded_says_so(file: Path) -> None:
+    """The tape of another agent is no help."""
+    await ask(box(file, "x", name="codex"))
+
+    with pytest.raises(AgentBadRequest, match="nothing is recorded"):
+        await ask(box(file, mode="replay"))
+
+
+async def test_only_what_is_missing_is_asked_for(file: Path) -> None:
+    """Adding a step to a workflow must not cost all the others again."""
+    await ask(box(file, "one"), "First.")
+
+    agent = box(file, "two")
+    said = [(await ask(agent, prompt)).text for prompt in ("First.", "Second.")]
+
+    assert said == ["one", "two"]
+    assert len(Tape(file).read()) == 2
+
+
+async def test_recording_anew_replaces_only_the_agents_own(file: Path) -> None:
+    """Several agents share a tape."""
+    await ask(box(file, "old"))
+    await ask(box(file, "kept", name="codex"))
+
+    await ask(box(file, "new", mode="record"))
+
+    said = [(each.agent, (each.reply or {})["text"]) for each in Tape(file).read()]
+    assert said == [("codex", "kept"), ("claude", "new")]
+
+
+async def test_faults_are_recorded_too(file: Path) -> None:
+    """A bad day that was met once can be met in every test."""
+    error = AgentTransient("busy")
+    error.usage = Usage(3, 4)  # type: ignore[attr-defined]  # as agents do
+    first = box(file, error, AgentQuota("used up"))
+    for _ in range(2):
+        with pytest.raises((AgentTransient, AgentQuota)):
+            await ask(first)
+
+    again = box(file, mode="replay")
+    with pytest.raises(AgentTransient, match="busy") as raised:
+        await ask(again)
+    with pytest.raises(AgentQuota, match="used up"):
+        await ask(again)
+
+    assert usage_of(raised.value) == Usage(3, 4)
+
+
+class Editor:
+    """Changes files as a coding agent would."""
+
+    async def ask(self, request: AgentRequest, call: Call) -> Reply:
+        folder = Path(request.workspace or "")
+        (folder / "new.md").write_text("new\n")
+        (folder / "data.bin").write_bytes(b"\xff\x00")
+        (folder / "old.md").unlink()
+        return Reply("Done.", files={"new.md": "+new\n"})
+
+
+async def test_what_was_changed_on_disk_is_changed_again(tmp_path: Path, file: Path) -> None:
+    """The step after an edit looks at the files, not at the answer."""
+    places = [tmp_path / name for name in ("here", "there")]
+    for place in places:
+        place.mkdir()
+        (place / "old.md").write_text("old\n")
+    requests: list[dict[str, Any]] = [
+        {"prompt": f"Edit {p}/old.md", "workspace": str(p), "edit": True} for p in places
+    ]
+
+    recorded = await ask(CassetteAgent(file=file, agent=Editor(), name="claude"), **requests[0])
+    replayed = await ask(box(file, mode="replay"), **requests[1])
+
+    assert recorded == replayed
+    assert (places[1] / "new.md").read_text() == "new\n"
+    assert (places[1] / "data.bin").read_bytes() == b"\xff\x00"
+    assert not (places[1] / "old.md").exists()
+
+
+async def test_a_damaged_tape_is_never_replayed(file: Path) -> None:
+    """Half an answer would be taken for a whole one."""
+    await ask(box(file, "one"))
+    _append(file, "---\nagent: [")
+
+    agent = box(file, mode="replay")
+
+    with pytest.raises(AgentBadRequest, match="damaged"):
+        await ask(agent)
+    assert not (await agent.health()).ready
+
+
+def test_options_that_make_no_sense_are_refused(file: Path) -> None:
+    """A mode that is misspelt could ask a real agent in every test."""
+    with pytest.raises(ConfigError, match="rewind"):
+        box(file, mode="rewind")  # type: ignore[arg-type]  # that is the point
+    with pytest.raises(ConfigError, match="nobody"):
+        CassetteAgent(file=file, agent="nobody", agents={})
+
+
+@given(text=st.text(), key=st.text(min_size=1), other=st.text())
+def test_every_character_survives_the_tape(text: str, key: str, other: str) -> None:
+    """An answer that comes back changed is another answer."""
+    from ruamel.yaml import YAML
+
+    recording = Recording("a", {"prompt": text}, reply={"text": other, "value": {key: text}})
+
+    (read,) = YAML(typ="safe", pure=True).load_all(_document(recording))
+
+    assert read == recording.to_json()
+
+
+async def test_several_can_be_asked_at_once(file: Path) -> None:
+    """Critics work side by side, recorded or not."""
+    prompts = [f"Question {n}?" for n in range(8)]
+    agent = CassetteAgent(
+        file=file, agent=ScriptedAgent().on(lambda _: True, lambda r: r.prompt), name="claude"
+    )
+
+    recorded = await asyncio.gather(*(ask(agent, prompt) for prompt in prompts))
+    again = box(file, mode="replay")
+    replayed = await asyncio.gather(*(ask(again, prompt) for prompt in prompts))
+
+    assert [reply.text for reply in recorded] == [reply.text for reply in replayed] == prompts
+
+
+def _read(file: Path) -> str:
+    return file.read_text("utf-8")
+
+
+def _append(file: Path, text: str) -> None:
+    file.write_text(_read(file) + text, "utf-8")
