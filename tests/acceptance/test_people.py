@@ -151,3 +151,27 @@ def test_an_answer_that_was_forgotten_is_not_made_up(site: Site) -> None:
     assert [done.returncode for done in refused] == [2, 2, 2]
     assert all("say what to answer: signoff answer" in done.stderr for done in refused)
     assert answered.returncode == 0, answered.stderr
+
+
+def test_a_request_that_was_answered_shows_the_answer_and_no_commands(waiting: Site) -> None:
+    """Somebody looks up who let this through."""
+    waiting.signoff("approve", "--by", "ann", "--why", "reads well", "--resume")
+
+    shown = waiting.signoff("inbox", "1").stdout
+
+    assert "approved by ann, " in shown
+    assert ": reads well" in shown
+    assert "signoff approve" not in shown
+
+
+def test_a_long_inbox_is_cut_and_says_so(waiting: Site) -> None:
+    """A thousand questions would scroll the first ones away; programs get them all."""
+    for name in ("two", "three"):
+        waiting.signoff("run", "signs.py", "--name", name)
+
+    shown = waiting.signoff("inbox", "-n", "1").stdout
+
+    assert "#1  approval  one" in shown
+    assert "#2" not in shown
+    assert shown.splitlines()[-1] == "and 2 more: signoff inbox -n -1"
+    assert len(waiting.json("inbox")) == 3

@@ -98,6 +98,7 @@ def current_user() -> str:
 
 def _decide(project: Project, number: int, given: Given, *, yes: bool) -> InboxItem:
     item = project.store.item(number)
+    _check_open(item)
     verb = "approve" if yes else "reject"
     match item.kind:
         case "approval":
@@ -137,7 +138,9 @@ def _check_open(item: InboxItem) -> None:
     if item.state == "open":
         return
     by = f" by {item.answered_by}" if item.answered_by else ""
-    raise InvalidAnswer(f"request #{item.id} is no longer open: {item.state}{by}")
+    # Whether the run has read an answer yet makes no difference to a person.
+    state = "answered" if item.state == "used" else item.state
+    raise InvalidAnswer(f"request #{item.id} is no longer open: {state}{by}")
 
 
 def _check_digest(item: InboxItem, digest: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from typing import Any
 
@@ -9,17 +10,19 @@ from signoff.app.answering import form_of
 from signoff.app.project import Project
 from signoff.core.digest import SHORT
 from signoff.errors import UnknownName, UsageError
-from signoff.runtime.ports import InboxItem
+from signoff.runtime.ports import InboxItem, InboxLine
 
 LONGEST_NUMBER = 18
 """Digits; a database knows no longer numbers."""
 
 
-def open_requests(project: Project, run: str | None = None) -> list[InboxItem]:
-    """Returns what waits for an answer, oldest first; of one run, or of all."""
-    if run is not None:
-        run = project.run(run).name
-    return project.store.items(run)
+def open_requests(project: Project, run: str | None = None) -> list[InboxLine]:
+    """Returns what waits for an answer, oldest first; of one run, or of all.
+
+    Forms, which can be long, are left out: `request_to_json` reads the one it shows.
+    """
+    name = project.run(run).name if run is not None else None
+    return [line for line in project.store.waiting() if name in (None, line.run)]
 
 
 def refuse_place_alone(project: Project, word: str) -> None:
@@ -53,7 +56,21 @@ def request_to_json(project: Project, item: InboxItem) -> dict[str, Any]:
         "deadline": item.deadline,
         "default": form.get("default"),
         "state": item.state,
+        "answer": answer_to_json(item),
         "commands": answer_commands(item, form),
+    }
+
+
+def answer_to_json(item: InboxItem) -> dict[str, Any] | None:
+    """Returns what was answered, by whom and when; None while nothing was."""
+    if item.answer is None:
+        return None
+    given = json.loads(item.answer)
+    return {
+        "value": given.get("value"),
+        "text": given.get("text") or "",
+        "by": item.answered_by,
+        "at": item.answered_at,
     }
 
 
@@ -64,7 +81,12 @@ def options_of(form: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def answer_commands(item: InboxItem, form: dict[str, Any]) -> list[str]:
-    """Returns the exact commands that answer a request and let its run go on, one per way."""
+    """Returns the exact commands that answer a request and let its run go on, one per way.
+
+    A request that is no longer open has none.
+    """
+    if item.state != "open":
+        return []
     match item.kind:
         case "approval":
             bound = f"{item.id} --digest {item.digest[:SHORT]}"

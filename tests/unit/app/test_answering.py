@@ -1,4 +1,5 @@
 import json
+from collections.abc import Callable
 
 import pytest
 
@@ -267,3 +268,31 @@ async def test_a_number_nobody_gave_out_is_refused_with_the_open_ones(project: P
 
     with pytest.raises(UnknownName, match="#1"):
         find_item(project, "#99")
+
+
+@pytest.mark.parametrize("decide", [approve, reject])
+async def test_a_question_that_was_answered_cannot_be_decided_either(
+    project: Project, decide: Callable[[Project, int, Given], InboxItem]
+) -> None:
+    """The hint to answer it would send a person to do what somebody has done."""
+    (item,) = await waiting_for(project, Question("Name?"))
+    record_answer(project, item.id, Given("Bob", by="ann"))
+
+    with pytest.raises(InvalidAnswer, match="no longer open: answered by ann"):
+        decide(project, item.id, Given(None))
+
+
+async def test_an_answer_the_run_has_read_is_still_called_an_answer(project: Project) -> None:
+    """Whoever comes too late knows nothing of how answers are used."""
+
+    async def ask(ctx: StepContext) -> tuple[Outcome, dict[str, object]]:
+        return Outcome.OK, {"name": (await ctx.wait(Question("Name?"))).value}
+
+    flow = Workflow("asks", StepDef("only", handler=ask, next={Outcome.OK: None}))
+    async with project.engine() as engine:
+        (item,) = (await engine.start(flow, name="one")).inbox
+        record_answer(project, item.id, Given("Bob", by="ann"))
+        await engine.resume("one", flow)
+
+    with pytest.raises(InvalidAnswer, match="no longer open: answered by ann"):
+        record_answer(project, item.id, Given("Rob"))

@@ -1,9 +1,11 @@
 import pytest
 
 from signoff import Outcome, Question, StepContext, StepDef, Workflow
-from signoff.app.inbox import refuse_place_alone
+from signoff.app.answering import Given, record_answer
+from signoff.app.inbox import open_requests, refuse_place_alone, request_to_json
 from signoff.app.project import Project
 from signoff.errors import UsageError
+from signoff.testing import FrozenClock
 
 
 async def ask(ctx: StepContext) -> tuple[Outcome, dict[str, object]]:
@@ -37,3 +39,31 @@ async def test_any_other_word_is_an_answer(project: Project, word: str) -> None:
     await begin(project)
 
     refuse_place_alone(project, word)
+
+
+async def test_a_request_says_what_was_answered_by_whom_and_when(
+    project: Project, clock: FrozenClock
+) -> None:
+    """Commands to answer it would only be refused."""
+    await begin(project)
+    record_answer(project, 1, Given("Bob", "of course", by="ann"))
+
+    request = request_to_json(project, project.store.item(1))
+
+    assert request["answer"] == {
+        "value": "Bob",
+        "text": "of course",
+        "by": "ann",
+        "at": clock.now(),
+    }
+    assert request["commands"] == []
+
+
+async def test_what_waits_is_listed_oldest_first_of_all_runs_or_of_one(project: Project) -> None:
+    """A team has many runs, and a person cares for one."""
+    for name in ("one", "two", "three"):
+        await begin(project, name)
+    record_answer(project, 1, Given("Bob"))
+
+    assert [line.run for line in open_requests(project)] == ["two", "three"]
+    assert [line.id for line in open_requests(project, "three")] == [3]

@@ -12,6 +12,9 @@ from signoff.cli.options import complete_run, debug_option, json_option, open_he
 if TYPE_CHECKING:
     from signoff.cli.output import Output
 
+SHOWN = 50
+"""Requests a person is shown unless they want more."""
+
 _EPILOG = """\b
 Examples:
   signoff inbox                everything that waits for a person
@@ -22,24 +25,37 @@ Examples:
 
 @click.command(epilog=_EPILOG)
 @click.argument("where", required=False, metavar="[ITEM|RUN]", shell_complete=complete_run)
+@click.option(
+    "-n", "--limit", type=int, metavar="NUMBER",
+    help=f"How many at most; -1 for all. {SHOWN} if not given, all with --json.",
+)  # fmt: skip
 @json_option
 @debug_option
-def command(where: str | None, as_json: bool) -> None:
+def command(where: str | None, limit: int | None, as_json: bool) -> None:
     """List what waits for a person, oldest first, with the command that answers it."""
     from signoff.app.answering import find_item
     from signoff.app.inbox import open_requests, request_to_json
 
     out = output(as_json)
     with open_here() as project:
-        one = where is not None and where.removeprefix("#").isdecimal()
-        items = [find_item(project, where)] if one else open_requests(project, where)
-        requests = [request_to_json(project, item) for item in items]
+        if where is not None and where.removeprefix("#").isdecimal():
+            one = request_to_json(project, find_item(project, where))
+            out.json(one) if as_json else _show(one, out, whole=True)
+            return
+        waiting = open_requests(project, where)
+        most = limit if limit is not None else -1 if as_json else SHOWN
+        shown = waiting if most < 0 else waiting[:most]
+        requests = [request_to_json(project, project.store.item(line.id)) for line in shown]
     if as_json:
-        out.json(requests[0] if one else requests)
-    elif not requests:
+        out.json(requests)
+        return
+    if not waiting:
         out.line("nothing waits for you")
-    for request in () if as_json else requests:
-        _show(request, out, whole=one)
+    for request in requests:
+        _show(request, out, whole=False)
+    if len(waiting) > len(requests):
+        of_run = f" {where}" if where is not None else ""
+        out.line(f"and {len(waiting) - len(requests)} more: signoff inbox{of_run} -n -1")
 
 
 def _show(request: dict[str, Any], out: Output, *, whole: bool) -> None:
@@ -54,11 +70,28 @@ def _show(request: dict[str, Any], out: Output, *, whole: bool) -> None:
     out.line(f"    {prompt if whole else one_line(prompt, 200)}")
     if whole:
         _show_content(request, out)
-    if request["deadline"] is not None:
+    if request["state"] != "open":
+        out.line(f"    {_ended(request)}", style="green")
+    elif request["deadline"] is not None:
         taken = f", then {request['default']!r} is taken"
         out.line(f"    until {moment(request['deadline'])}{taken}")
     for command in request["commands"]:
         out.line(f"    {command}")
+
+
+def _ended(request: dict[str, Any]) -> str:
+    """Says what became of a request that nobody can answer any more."""
+    from signoff.cli.text import moment, one_line
+
+    answer = request["answer"]
+    if answer is None:
+        return "withdrawn: its run no longer needs an answer"
+    value = answer["value"]
+    what = f"answered {one_line(value, 200)!r}"
+    if isinstance(value, bool):
+        what = "approved" if value else "rejected"
+    text = f": {one_line(answer['text'], 200)}" if answer["text"] else ""
+    return f"{what} by {answer['by']}, {moment(answer['at'])}{text}"
 
 
 def _show_content(request: dict[str, Any], out: Output) -> None:
