@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from signoff.testing.bench import Bench as Bench
     from signoff.testing.cassette import CassetteAgent as CassetteAgent
     from signoff.testing.crash import Survival as Survival
-    from signoff.testing.crash import crash as crash
+    from signoff.testing.crash import crash_at as crash_at
     from signoff.testing.crash import crash_everywhere as crash_everywhere
     from signoff.testing.crashing_store import CrashingStore as CrashingStore
     from signoff.testing.effect_log import EffectLog as EffectLog
@@ -40,7 +40,7 @@ _HOMES = {
     "agent_suite": ("AgentSuite",),
     "store_suite": ("StoreSuite",),
     # crashes
-    "crash": ("Survival", "crash", "crash_everywhere"),
+    "crash": ("Survival", "crash_at", "crash_everywhere"),
     "crashing_store": ("CrashingStore",),
     "effect_log": ("EffectLog",),
 }

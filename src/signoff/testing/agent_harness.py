@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, TypeAlias
 
 import pytest
 
@@ -52,7 +52,7 @@ class Hangs:
 
 @dataclass(frozen=True)
 class Gone:
-    """Nobody is there to be asked."""
+    """Nobody is there to be asked: no server listens, or the program reaches none."""
 
 
 class Fault(StrEnum):
@@ -91,8 +91,6 @@ class Harness(ABC):
 
     secret: str
     """The key the agent holds, if any; it must show up nowhere."""
-    cannot: ClassVar[frozenset[type[Behaviour]]] = frozenset()
-    """Behaviours this kind of agent can never meet."""
 
     @abstractmethod
     def agent(self, *, timeout: float | None = None) -> Agent:
@@ -118,14 +116,6 @@ class Harnessed:
     def harness(self) -> Harness:
         """Returns the kind under test; the author of an agent provides it."""
         raise NotImplementedError("give your class a fixture `harness` (see AgentSuite)")
-
-
-async def acting(harness: Harness, *behaviours: Behaviour) -> None:
-    """Sets the scene, or skips a test whose scene cannot happen."""
-    for behaviour in behaviours:
-        if type(behaviour) in harness.cannot:
-            pytest.skip(f"{type(harness).__name__}: {type(behaviour).__name__} cannot happen to it")
-    await harness.act(*behaviours)
 
 
 async def ask(agent: Agent, prompt: str = "Say something.", **request: Any) -> Reply:

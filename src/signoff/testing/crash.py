@@ -58,13 +58,13 @@ def crash_everywhere(
     """Kills the story at its first write, then at its second, until it ends without dying."""
     for at in range(1, MOST_PROCESSES):
         place = directory / f"{when}-{at}"
-        survival = crash(story, place, at=at, when=when, again=again, timeout=timeout)
+        survival = crash_at(story, place, at=at, when=when, again=again, timeout=timeout)
         yield survival
         if not survival.deaths:
             return
 
 
-def crash(
+def crash_at(
     story: Story,
     directory: Path,
     *,

@@ -11,12 +11,12 @@ makes the agent and plays the model behind it (a server, a program) the way a te
                 yield MyHarness(server)
 
 The tests are coroutines: pytest-asyncio runs them. A kind without a clock or a key of its
-own derives from the parts that concern it.
+own, or that is never told why its model stopped, derives from the parts that concern it.
 """
 
 from __future__ import annotations
 
-from signoff.testing.agent_suite.answers import AnswerPromises
+from signoff.testing.agent_suite.answers import AnswerPromises, CutOffPromises
 from signoff.testing.agent_suite.bounds import CancelPromises, ClockPromises
 from signoff.testing.agent_suite.faults import FaultPromises
 from signoff.testing.agent_suite.secrecy import SecrecyPromises
@@ -25,6 +25,7 @@ from signoff.testing.agent_suite.texts import TextPromises
 
 class AgentSuite(
     AnswerPromises,
+    CutOffPromises,
     TextPromises,
     FaultPromises,
     CancelPromises,

@@ -9,7 +9,7 @@ import pytest
 
 from signoff.errors import AgentBadOutput
 from signoff.runtime.faults import usage_of
-from signoff.testing.agent_harness import CutOff, Harness, Harnessed, Says, acting, ask
+from signoff.testing.agent_harness import CutOff, Harness, Harnessed, Says, ask
 
 SCHEMA = {
     "type": "object",
@@ -27,7 +27,7 @@ class AnswerPromises(Harnessed):
 
     async def test_an_answer_comes_back_word_for_word(self, harness: Harness) -> None:
         """The reply is what later steps, people and the journal see."""
-        await acting(harness, Says("Two lines,\nand a third:\n  indented."))
+        await harness.act(Says("Two lines,\nand a third:\n  indented."))
 
         reply = await ask(harness.agent(), "Say something.")
 
@@ -36,7 +36,7 @@ class AnswerPromises(Harnessed):
 
     async def test_the_system_prompt_reaches_the_model(self, harness: Harness) -> None:
         """A critic that never hears what it is to look for approves everything."""
-        await acting(harness, Says("Aye."))
+        await harness.act(Says("Aye."))
 
         await ask(harness.agent(), "Say something.", system="You are a pirate.")
 
@@ -47,7 +47,7 @@ class AnswerPromises(Harnessed):
         self, harness: Harness
     ) -> None:
         """Whoever asks for a cheap model must not be billed for a dear one."""
-        await acting(harness, Says("Yes."))
+        await harness.act(Says("Yes."))
 
         await ask(harness.agent(), model="another-model")
 
@@ -60,7 +60,7 @@ class AnswerPromises(Harnessed):
         self, harness: Harness, schema: dict[str, object], text: str
     ) -> None:
         """Handlers work with values; prose would have to be parsed by each of them."""
-        await acting(harness, Says(text))
+        await harness.act(Says(text))
 
         reply = await ask(harness.agent(), schema=schema)
 
@@ -75,7 +75,7 @@ class AnswerPromises(Harnessed):
         self, harness: Harness, text: str
     ) -> None:
         """A verdict nobody can read is not a pass."""
-        await acting(harness, Says(text))
+        await harness.act(Says(text))
 
         with pytest.raises(AgentBadOutput):
             await ask(harness.agent(), schema=SCHEMA)
@@ -83,24 +83,14 @@ class AnswerPromises(Harnessed):
     @pytest.mark.parametrize("text", ["", " \n\t\n"], ids=["nothing", "blanks"])
     async def test_an_empty_answer_is_refused(self, harness: Harness, text: str) -> None:
         """An empty draft must not become the artifact."""
-        await acting(harness, Says(text))
+        await harness.act(Says(text))
 
         with pytest.raises(AgentBadOutput):
             await ask(harness.agent())
 
-    @pytest.mark.parametrize("schema", [None, SCHEMA], ids=["text", "schema"])
-    async def test_an_answer_that_was_cut_off_is_refused(
-        self, harness: Harness, schema: dict[str, object] | None
-    ) -> None:
-        """Half a critique reads like a clean pass, even when what is there parses."""
-        await acting(harness, CutOff(PASS))
-
-        with pytest.raises(AgentBadOutput):
-            await ask(harness.agent(), schema=schema)
-
     async def test_what_a_call_took_is_reported(self, harness: Harness) -> None:
         """Budgets are kept by these numbers."""
-        await acting(harness, Says("Yes."))
+        await harness.act(Says("Yes."))
 
         usage = (await ask(harness.agent())).usage
 
@@ -109,7 +99,7 @@ class AnswerPromises(Harnessed):
 
     async def test_what_a_call_took_is_unknown_when_nobody_says(self, harness: Harness) -> None:
         """A zero would be believed, and a budget overrun without anybody noticing."""
-        await acting(harness, Says("Yes.", usage=None))
+        await harness.act(Says("Yes.", usage=None))
 
         usage = (await ask(harness.agent())).usage
 
@@ -117,7 +107,7 @@ class AnswerPromises(Harnessed):
 
     async def test_a_refused_answer_is_paid_for_all_the_same(self, harness: Harness) -> None:
         """A model that never gets its form right would otherwise cost nothing on paper."""
-        await acting(harness, Says("no form at all"))
+        await harness.act(Says("no form at all"))
 
         with pytest.raises(AgentBadOutput) as refused:
             await ask(harness.agent(), schema=SCHEMA)
@@ -128,10 +118,25 @@ class AnswerPromises(Harnessed):
 
     async def test_several_can_be_asked_at_once(self, harness: Harness) -> None:
         """Critics work side by side."""
-        await acting(harness, Says("Yes."))
+        await harness.act(Says("Yes."))
         agent = harness.agent()
 
         replies = await asyncio.gather(*(ask(agent, f"Question {n}?") for n in range(8)))
 
         assert [reply.text for reply in replies] == ["Yes."] * 8
         assert {asked.prompt for asked in harness.asked()} == {f"Question {n}?" for n in range(8)}
+
+
+@pytest.mark.asyncio
+class CutOffPromises(Harnessed):
+    """Answers that were stopped; for agents whose model's server says so."""
+
+    @pytest.mark.parametrize("schema", [None, SCHEMA], ids=["text", "schema"])
+    async def test_an_answer_that_was_cut_off_is_refused(
+        self, harness: Harness, schema: dict[str, object] | None
+    ) -> None:
+        """Half a critique reads like a clean pass, even when what is there parses."""
+        await harness.act(CutOff(PASS))
+
+        with pytest.raises(AgentBadOutput):
+            await ask(harness.agent(), schema=schema)

@@ -8,7 +8,7 @@ from contextlib import suppress
 import pytest
 
 from signoff.errors import AgentTimeout
-from signoff.testing.agent_harness import Hangs, Harness, Harnessed, acting, ask
+from signoff.testing.agent_harness import Hangs, Harness, Harnessed, ask
 
 TIMEOUT_SECONDS = 1.0
 SLACK_SECONDS = 9.0
@@ -22,7 +22,7 @@ class ClockPromises(Harnessed):
     @pytest.mark.parametrize("after", ["", "Half of an ans"], ids=["at once", "midway"])
     async def test_a_model_that_goes_silent_is_given_up(self, harness: Harness, after: str) -> None:
         """One lost connection would hold a run for ever."""
-        await acting(harness, Hangs(after))
+        await harness.act(Hangs(after))
         began = asyncio.get_running_loop().time()
 
         with pytest.raises(AgentTimeout):
@@ -41,7 +41,7 @@ class CancelPromises(Harnessed):
         self, harness: Harness, after: str
     ) -> None:
         """What goes on behind a cancelled run costs money and changes files."""
-        await acting(harness, Hangs(after))
+        await harness.act(Hangs(after))
         asking = asyncio.create_task(ask(harness.agent()))
         await until_asked(harness)
 

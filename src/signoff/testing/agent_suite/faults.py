@@ -16,7 +16,6 @@ from signoff.testing.agent_harness import (
     Harnessed,
     Refuses,
     Says,
-    acting,
     ask,
 )
 
@@ -41,7 +40,7 @@ class FaultPromises(Harnessed):
         self, harness: Harness, behaviour: Behaviour, error: type[AgentError]
     ) -> None:
         """Waiting does not help a wrong key, and a person does not help a busy server."""
-        await acting(harness, behaviour)
+        await harness.act(behaviour)
 
         with pytest.raises(AgentError) as raised:
             await ask(harness.agent())
@@ -51,7 +50,7 @@ class FaultPromises(Harnessed):
 
     async def test_a_quota_that_returns_says_when(self, harness: Harness) -> None:
         """The run is parked until then; without the time it would be woken in vain."""
-        await acting(harness, Refuses(Fault.QUOTA, seconds=7200))
+        await harness.act(Refuses(Fault.QUOTA, seconds=7200))
 
         with pytest.raises(AgentQuota) as raised:
             await ask(harness.agent())
@@ -62,7 +61,7 @@ class FaultPromises(Harnessed):
 
     async def test_a_quota_without_a_time_has_none(self, harness: Harness) -> None:
         """An invented time would park a run for nothing."""
-        await acting(harness, Refuses(Fault.QUOTA))
+        await harness.act(Refuses(Fault.QUOTA))
 
         with pytest.raises(AgentQuota) as raised:
             await ask(harness.agent())
@@ -71,7 +70,7 @@ class FaultPromises(Harnessed):
 
     async def test_a_fault_leaves_the_agent_usable(self, harness: Harness) -> None:
         """The engine asks the same agent again."""
-        await acting(harness, Refuses(Fault.DOWN), Says("Here I am."))
+        await harness.act(Refuses(Fault.DOWN), Says("Here I am."))
         agent = harness.agent()
 
         with pytest.raises(AgentTransient):
@@ -82,7 +81,7 @@ class FaultPromises(Harnessed):
 
     async def test_a_fault_is_met_once(self, harness: Harness) -> None:
         """The engine counts and records attempts; hidden ones would be neither."""
-        await acting(harness, Refuses(Fault.DOWN))
+        await harness.act(Refuses(Fault.DOWN))
 
         with pytest.raises(AgentTransient):
             await ask(harness.agent())

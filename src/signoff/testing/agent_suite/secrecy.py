@@ -16,7 +16,6 @@ from signoff.testing.agent_harness import (
     Harnessed,
     Refuses,
     Says,
-    acting,
     call_for,
 )
 
@@ -31,7 +30,7 @@ class SecrecyPromises(Harnessed):
     ) -> None:
         """Errors go into the journal, logs and bug reports."""
         caplog.set_level(logging.DEBUG)
-        await acting(harness, Refuses(fault))
+        await harness.act(Refuses(fault))
         seen: list[str] = []
 
         with pytest.raises(AgentError) as raised:
@@ -47,7 +46,7 @@ class SecrecyPromises(Harnessed):
     ) -> None:
         """Replies are stored for good, and shown."""
         caplog.set_level(logging.DEBUG)
-        await acting(harness, Says("Yes."))
+        await harness.act(Says("Yes."))
         seen: list[str] = []
         agent = harness.agent()
 

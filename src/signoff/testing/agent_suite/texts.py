@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from signoff.testing.agent_harness import Harness, Harnessed, Says, acting, ask
+from signoff.testing.agent_harness import Harness, Harnessed, Says, ask
 
 FOREIGN = {
     "astral": "emoji \U0001f9d1\u200d\U0001f680 and \U0001d54f",
@@ -24,7 +24,7 @@ class TextPromises(Harnessed):
     @pytest.mark.parametrize("text", FOREIGN.values(), ids=FOREIGN.keys())
     async def test_every_character_survives_both_ways(self, harness: Harness, text: str) -> None:
         """Artifacts are written in every language, and in code."""
-        await acting(harness, Says(f"<{text}>"))
+        await harness.act(Says(f"<{text}>"))
 
         reply = await ask(harness.agent(), f"<{text}>")
 
@@ -34,9 +34,9 @@ class TextPromises(Harnessed):
     @pytest.mark.parametrize("text", HALVES)
     async def test_half_a_character_stops_nobody(self, harness: Harness, text: str) -> None:
         """It may be replaced, but a run must not end because of it."""
-        await acting(harness, Says("Yes."))
+        await harness.act(Says("Yes."))
 
-        reply = await ask(harness.agent(), text, system=text)
+        reply = await ask(harness.agent(), text)
 
         assert reply.text == "Yes."
         assert len(harness.asked()[-1].prompt) == len(text)
@@ -44,7 +44,7 @@ class TextPromises(Harnessed):
     async def test_a_prompt_of_a_megabyte_arrives_whole(self, harness: Harness) -> None:
         """A silently shortened prompt is answered with confidence all the same."""
         prompt = "".join(f"line {number}\n" for number in range(100_000))
-        await acting(harness, Says("Yes."))
+        await harness.act(Says("Yes."))
 
         reply = await ask(harness.agent(), prompt)
 

@@ -1,0 +1,148 @@
+"""A run with everything that can be cut in two: fan-out, retries, programs, a person, a loop.
+
+It is told by one process after another. Nothing of it lives in memory: what the agent says
+depends on its prompt alone, so that every process hears the same.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+from signoff.core.context import StepContext
+from signoff.core.delta import Append
+from signoff.core.effects import AgentRequest
+from signoff.core.outcome import Outcome, Status
+from signoff.core.requests import Question
+from signoff.core.step import Condition, Edge, Gate, GateOption, StepDef
+from signoff.core.workflow import Workflow
+from signoff.errors import StepFailed, UnknownName
+from signoff.runtime.engine import Engine
+from signoff.runtime.ports import InboxItem, Store
+from signoff.runtime.result import RunResult
+from signoff.testing import EffectLog, ScriptedAgent
+
+NAME = "report"
+OK, ITERATE = Outcome.OK, Outcome.ITERATE
+Work = tuple[Outcome, dict[str, Any]]
+
+TOPICS = ["cats", "dogs", "fish", "owls"]
+NOTE = "import sys; open(sys.argv[1], 'a').write(sys.argv[2] + '\\n')"
+
+
+async def research(ctx: StepContext) -> Work:
+    """Fans out; one item falls short at first, one asks a person."""
+    facts = await ctx.map(TOPICS, _fact, key="topics", retries=1)
+    return OK, {"facts": facts, "picked": ctx.random().choice(["a", "b"]) in "ab"}
+
+
+async def _fact(ctx: StepContext, topic: str) -> str:
+    reply = await ctx.ask("claude", f"A fact about {topic}. {ctx.feedback or ''}")
+    if len(reply.text) < 5:
+        raise StepFailed("too short")
+    if topic != "fish":
+        return reply.text
+    answer = await ctx.wait(Question("Which fish?"))
+    polished = await ctx.ask("claude", f"Polish {answer.value}", key="polish")
+    return polished.text
+
+
+async def draft(ctx: StepContext) -> Work:
+    """Falls short once per round, by its postcondition."""
+    reply = await ctx.ask("claude", f"Draft {ctx.visit} of {ctx.attempt}. {ctx.feedback or ''}")
+    return OK, {"draft": reply.text, "log": Append([f"draft {ctx.visit}"])}
+
+
+async def test(ctx: StepContext, log: str) -> Work:
+    """Runs two programs; one may be run again, about the other a person is asked."""
+    place = f"{ctx.run}/{ctx.step_id}/{ctx.visit}/{ctx.attempt}"
+    note = [sys.executable, "-IS", "-c", NOTE, log]
+    await ctx.command([*note, f"{place}/lint#1"], key="lint", on_crash="rerun")
+    ran = await ctx.command([*note, f"{place}/deploy#1"], key="deploy")
+    return (OK if ctx.visit == 2 else ITERATE), {"code": ran.code}
+
+
+def publish(ctx: StepContext) -> Work:
+    """Ends at a gate."""
+    return OK, {"final": f"{ctx.step_state['draft']} on {len(ctx.step_state['facts'])} facts"}
+
+
+def _long_enough(ctx: StepContext) -> bool:
+    return len(ctx.result["draft"]) > 5
+
+
+WORKFLOW = Workflow(
+    "report",
+    StepDef("research", handler=research, next={OK: "draft"}),
+    StepDef(
+        "draft",
+        handler=draft,
+        next={OK: "test"},
+        postconditions=[Condition("length", _long_enough, "the draft is too short")],
+    ),
+    StepDef(
+        "test",
+        handler=test,
+        next={OK: "publish", ITERATE: Edge("draft", bound=3, starts_iteration=True)},
+    ),
+    StepDef(
+        "publish",
+        handler=publish,
+        gate=Gate("Publish?", [GateOption("yes", None)], ["final"]),
+    ),
+)
+
+EXPECTED = {
+    "facts": ["cats purr", "dogs bark loudly", "polished salmon", "owls hoot"],
+    "picked": True,
+    "draft": "long draft 2",
+    "log": ["draft 1", "draft 2"],
+    "code": 0,
+    "final": "long draft 2 on 4 facts",
+    "_gate": {"step": "publish", "option": "yes", "input": ""},
+}
+"""How the run ends, however often it is cut off."""
+
+
+async def tell(store: Store, log: EffectLog) -> None:
+    """Starts the run or takes it up, answers what is asked, and stops when it has ended."""
+    agents = {"claude": log.watch(ScriptedAgent().on("", _answer))}
+    async with Engine(store, agents=agents) as engine:
+        result = await _begun(engine, store, log)
+        while result.status is Status.WAITING:
+            for item in result.inbox:
+                _reply(store, item)
+            result = await engine.resume(NAME, WORKFLOW)
+    assert result.status is Status.COMPLETED, result
+
+
+async def _begun(engine: Engine, store: Store, log: EffectLog) -> RunResult:
+    try:
+        store.row(NAME)
+    except UnknownName:
+        return await engine.start(WORKFLOW, {"log": str(log.path)}, name=NAME)
+    return await engine.resume(NAME, WORKFLOW)
+
+
+def _answer(request: AgentRequest) -> str:
+    said = {
+        "about cats": "cats purr",
+        "about dogs. too short": "dogs bark loudly",
+        "about dogs": "dogs",
+        "about fish": "fish swim",
+        "about owls": "owls hoot",
+        "Polish salmon": "polished salmon",
+        "Draft 1 of 1": "1",
+        "Draft 1 of 2": "long draft 1",
+        "Draft 2 of 1": "2",
+        "Draft 2 of 2": "long draft 2",
+    }
+    return next(text for part, text in said.items() if part in request.prompt)
+
+
+def _reply(store: Store, item: InboxItem) -> None:
+    said = {"Which fish?": "salmon", "Publish?": "yes"}
+    # Whatever else is asked is about a program in doubt; nothing is lost by running it again.
+    answer = json.dumps({"value": said.get(item.prompt, "rerun"), "text": ""})
+    store.answer(item.id, answer, "ann", 0.0, item.digest)
