@@ -96,8 +96,10 @@ class AutoAgent:
         """Tells whom it would take."""
         try:
             choice = await self.choose()
-        except AgentError as error:
-            return Health(ready=False, detail="no agent is ready", remedy=str(error))
+        except AgentError:
+            names = ", ".join(each.name for each in self.candidates())
+            remedy = f"make one of these ready: {names}"
+            return Health(ready=False, detail="no agent is ready", remedy=remedy)
         return Health(ready=True, detail=str(choice).removeprefix("auto: "))
 
     async def models(self) -> list[str]:

@@ -5,31 +5,32 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
-import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from signoff.agents.auto import PASSED_OVER
+from signoff.agents.base import Health
+from signoff.app.agent_health import look_at_agents
 from signoff.app.config import unknown_variables
 from signoff.app.home import Home, find_home
+from signoff.app.loading import make_importable
 from signoff.app.project import database_path, open_store
-from signoff.app.settings import Settings, load_settings
+from signoff.app.settings import AgentSettings, Settings, load_settings
 from signoff.errors import ConfigError, SignoffError, StoreBusy, StoreDamaged, StoreTooNew
-
-PATIENCE_SECONDS = 5.0
-"""How long a program may take to tell its version."""
 
 FREE_BYTES = 500_000_000
 """Free space below which a long run is at risk."""
 
-AGENT_PROGRAMS: Mapping[str, str] = {
-    "claude": "install Claude Code to use it",
-    "codex": "install the Codex CLI to use it",
-    "gemini": "install the Gemini CLI to use it",
-    "ollama": "install Ollama to run models on this machine",
-}
 API_KEYS = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY")
+
+NO_AGENT = (
+    "a chat window in your browser: ask the agent `manual`, and paste prompts and answers",
+    "an account with a vendor: install claude, codex or gemini and log in (signoff doctor -v)",
+    "neither: pip install 'signoff[local]' && signoff models pull smollm2-135m  (a small model)",
+)
+"""What somebody without any agent can do, from nothing to install to something to install."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,10 @@ class Check:
     """What to do; empty when it is ready."""
     needed: bool = True
     """Whether the engine cannot run without it."""
+    wanted: bool = True
+    """Whether somebody's settings name it, or every project has it."""
+    agent: bool = False
+    """Whether it could do the work of a model."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +55,8 @@ class Examined:
     """Everything that was looked at."""
 
     checks: tuple[Check, ...]
+    advice: tuple[str, ...] = ()
+    """What to do first, for somebody who has no agent at all."""
 
     @property
     def can_run(self) -> bool:
@@ -57,34 +64,18 @@ class Examined:
         return all(check.ready for check in self.checks if check.needed)
 
 
-Ask = Callable[[str], str | None]
-"""Returns what a program says its version is, or None when it does not answer."""
+Look = Callable[[Mapping[str, AgentSettings]], Mapping[str, Health]]
+"""Tells how each agent is: those the settings name, and those that need no settings."""
 
 
-def examine(cwd: Path, environment: Mapping[str, str], ask: Ask | None = None) -> Examined:
+def examine(cwd: Path, environment: Mapping[str, str], look: Look | None = None) -> Examined:
     """Looks at everything a run needs; changes nothing."""
-    return Examined(tuple(_checks(cwd, environment, ask or ask_version)))
+    checks = tuple(_checks(cwd, environment, look or look_at_agents))
+    ready = {check.name for check in checks if check.agent and check.ready}
+    return Examined(checks, advice=() if ready else NO_AGENT)
 
 
-def ask_version(program: str) -> str | None:
-    """Asks a program for its version, for a few seconds at most."""
-    try:
-        answer = subprocess.run(
-            [program, "--version"],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=PATIENCE_SECONDS,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    said = (answer.stdout or answer.stderr).strip().splitlines()
-    return said[0][:80] if answer.returncode == 0 and said else None
-
-
-def _checks(cwd: Path, environment: Mapping[str, str], ask: Ask) -> Iterator[Check]:
+def _checks(cwd: Path, environment: Mapping[str, str], look: Look) -> Iterator[Check]:
     yield _python()
     try:
         home = find_home(cwd, environment)
@@ -101,7 +92,10 @@ def _checks(cwd: Path, environment: Mapping[str, str], ask: Ask) -> Iterator[Che
     else:
         yield Check("settings", ready=True, detail="read without problems")
     yield from _project(home, settings)
-    yield from (_program(name, remedy, environment, ask) for name, remedy in AGENT_PROGRAMS.items())
+    configured = settings.agents if settings is not None else {}
+    if home is not None:
+        make_importable([home.root])
+    yield from _agents(configured, look(configured))
     yield _keys(environment)
     yield from _variables(environment)
 
@@ -189,20 +183,21 @@ def _integrity(path: Path) -> tuple[int, str]:
         database.close()
 
 
-def _program(name: str, remedy: str, environment: Mapping[str, str], ask: Ask) -> Check:
-    found = shutil.which(name, path=environment.get("PATH"))
-    if found is None:
-        return Check(name, ready=False, detail="not on PATH", remedy=remedy, needed=False)
-    version = ask(found)
-    if version is None:
-        return Check(
+def _agents(
+    configured: Mapping[str, AgentSettings], found: Mapping[str, Health]
+) -> Iterator[Check]:
+    for name, health in found.items():
+        kind = configured[name].kind if name in configured else name
+        remedy = health.remedy or "see docs/agents.md for what it needs"
+        yield Check(
             name,
-            ready=False,
-            detail=f"{found} does not answer",
-            remedy=f"see what it says: {name} --version",
+            health.ready,
+            health.detail,
+            "" if health.ready else remedy,
             needed=False,
+            wanted=name in configured,
+            agent=kind not in PASSED_OVER,
         )
-    return Check(name, ready=True, detail=f"{found}, {version}", needed=False)
 
 
 def _keys(environment: Mapping[str, str]) -> Check:

@@ -1,9 +1,12 @@
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
+from signoff.agents.base import Health
 from signoff.app.doctor import Check, examine
 from signoff.app.home import init_home
+from signoff.app.settings import AgentSettings
 from signoff.store.sqlite import SqliteStore
 
 SECRET = "sk-do-not-print-me"
@@ -11,39 +14,48 @@ SECRET = "sk-do-not-print-me"
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
-    """A machine with a `claude` that answers, a `codex` that does not, and nothing else."""
-    programs = tmp_path / "bin"
-    programs.mkdir()
-    for name in ("claude", "codex"):
-        (programs / name).touch(mode=0o755)
+    return {"XDG_CONFIG_HOME": str(tmp_path / "user"), "ANTHROPIC_API_KEY": SECRET}
+
+
+def look(settings: Mapping[str, AgentSettings]) -> dict[str, Health]:
+    """A machine with a `claude` that answers, and nothing else."""
+    named = {name: Health(True, "as configured") for name in settings}
     return {
-        "PATH": str(programs),
-        "XDG_CONFIG_HOME": str(tmp_path / "user"),
-        "ANTHROPIC_API_KEY": SECRET,
+        **named,
+        "claude": Health(True, "2.1.0 at /bin/claude"),
+        "codex": Health(False, "not installed", "install it"),
+        "manual": Health(True, "a person"),
     }
 
 
-def ask(program: str) -> str | None:
-    return "2.1.0 (Claude Code)" if program.endswith("claude") else None
+def nobody(settings: Mapping[str, AgentSettings]) -> dict[str, Health]:
+    return {"claude": Health(False, "not installed"), "manual": Health(True, "a person")}
 
 
 def looked_at(folder: Path, environment: dict[str, str]) -> dict[str, Check]:
-    return {check.name: check for check in examine(folder, environment, ask).checks}
+    return {check.name: check for check in examine(folder, environment, look).checks}
 
 
-def test_agents_are_found_and_asked_whether_they_answer(
-    tmp_path: Path, environment: dict[str, str]
-) -> None:
-    """A program on the PATH that hangs or crashes is not ready."""
-    init_home(tmp_path, {})
+def test_agents_say_themselves_how_they_are(tmp_path: Path, environment: dict[str, str]) -> None:
+    """Each kind knows best what it needs: a program, a login, a key, a server."""
+    home = init_home(tmp_path, {}).home
+    home.config.write_text("agents:\n  mine: {kind: manual}\n")
 
     checks = looked_at(tmp_path, environment)
 
-    assert checks["claude"].ready
-    assert "2.1.0" in checks["claude"].detail
-    assert not checks["codex"].ready
-    assert "codex --version" in checks["codex"].remedy
-    assert checks["gemini"].detail == "not on PATH"
+    assert (checks["claude"].ready, checks["claude"].detail) == (True, "2.1.0 at /bin/claude")
+    assert (checks["codex"].ready, checks["codex"].remedy) == (False, "install it")
+    assert [name for name in ("mine", "codex") if checks[name].wanted] == ["mine"]
+
+
+def test_somebody_without_any_agent_is_told_what_to_do_in_three_lines(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    """A newcomer's first minute decides; the person at the keyboard is no agent they have."""
+    init_home(tmp_path, {})
+
+    assert len(examine(tmp_path, environment, nobody).advice) == 3
+    assert examine(tmp_path, environment, look).advice == ()
 
 
 def test_missing_agents_do_not_keep_the_engine_from_running(
@@ -52,7 +64,7 @@ def test_missing_agents_do_not_keep_the_engine_from_running(
     """Workflows of commands and people need none."""
     init_home(tmp_path, {})
 
-    assert examine(tmp_path, environment | {"PATH": ""}, ask).can_run
+    assert examine(tmp_path, environment, nobody).can_run
 
 
 def test_keys_are_named_and_never_shown(tmp_path: Path, environment: dict[str, str]) -> None:
@@ -95,7 +107,7 @@ def test_a_damaged_database_keeps_the_engine_from_running(
     home = init_home(tmp_path, {}).home
     (home.path / "signoff.db").write_bytes(content)
 
-    found = examine(tmp_path, environment, ask)
+    found = examine(tmp_path, environment, look)
 
     assert not found.can_run
 
@@ -104,7 +116,7 @@ def test_looking_changes_nothing(tmp_path: Path, environment: dict[str, str]) ->
     """People run it where they do not want a project."""
     before = sorted(tmp_path.rglob("*"))
 
-    examine(tmp_path, environment, ask)
+    examine(tmp_path, environment, look)
 
     assert sorted(tmp_path.rglob("*")) == before
 
@@ -116,7 +128,7 @@ def test_settings_with_mistakes_keep_the_engine_from_running(
     home = init_home(tmp_path, {}).home
     home.config.write_text("limts: {}\nrolls: {}\n")
 
-    found = examine(tmp_path, environment, ask)
+    found = examine(tmp_path, environment, look)
 
     assert not found.can_run
     settings = next(check for check in found.checks if check.name == "settings")

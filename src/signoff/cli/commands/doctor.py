@@ -13,22 +13,24 @@ from signoff.cli.options import debug_option, json_option, output
 _EPILOG = """\b
 Examples:
   signoff doctor
+  signoff doctor -v
   signoff doctor --json
 """
 
 
 @click.command(epilog=_EPILOG)
+@click.option("-v", "--verbose", is_flag=True, help="Also tell about agents nobody named.")
 @json_option
 @debug_option
-def command(as_json: bool) -> int:
+def command(verbose: bool, as_json: bool) -> int:
     """Say what is ready here, and what to do about what is not.
 
-    Looks at Python, the database, the disk, permissions, agents on the PATH and API keys
-    (by name only). Exits with 0 when the engine can run, else with 1.
+    Looks at Python, the database, the disk, permissions, agents and API keys (by name
+    only). Nothing is asked of a model. Exits with 0 when the engine can run, else with 1.
     """
     from signoff.app.doctor import examine
 
-    out = output(as_json)
+    out = output(as_json, verbose=verbose)
     found = examine(Path.cwd(), os.environ)
     code = exits.OK if found.can_run else exits.ERROR
     if as_json:
@@ -42,14 +44,24 @@ def command(as_json: bool) -> int:
             }
             for c in found.checks
         ]
-        out.json({"can_run": found.can_run, "checks": checks})
+        out.json({"can_run": found.can_run, "checks": checks, "advice": list(found.advice)})
         return code
+    left_out = [c.name for c in found.checks if not (c.ready or c.wanted or verbose)]
     for check in found.checks:
+        if check.name in left_out:
+            continue
         mark = "ok" if check.ready else ("FAIL" if check.needed else "--")
         style = "" if check.ready else ("red" if check.needed else "yellow")
         out.line(f"{mark:<4}  {check.name:<12} {check.detail}", style=style)
         if not check.ready and check.remedy:
             out.line(f"{'':<19}to do: {check.remedy}")
+    if left_out:
+        out.line(f"{'--':<4}  {'other agents':<12} not here: {', '.join(left_out)} (why: -v)")
     out.line()
+    if found.advice:
+        out.line("no agent is ready; any of these will do:", style="yellow")
+        for number, line in enumerate(found.advice, 1):
+            out.line(f"  {number}. {line}")
+        out.line()
     out.line("ready to run" if found.can_run else "not ready: mend what is marked FAIL")
     return code
