@@ -34,6 +34,7 @@ AGENT_KINDS: Mapping[str, str] = {
     "codex": "signoff.agents.codex:CodexAgent",
     "command": "signoff.agents.command:CommandAgent",
     "gemini": "signoff.agents.gemini:GeminiAgent",
+    "local": "signoff.agents.local:LocalModel",
     "manual": "signoff.agents.manual:ManualAgent",
     "ollama": "signoff.agents.ollama:OllamaModel",
     "openai": "signoff.agents.openai:OpenAIModel",

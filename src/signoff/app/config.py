@@ -13,7 +13,7 @@ from signoff.app.settings import ENVIRONMENT, Settings, user_file
 
 _SECRET = re.compile(r"(key|token|secrets?|password|credentials?)$", re.IGNORECASE)
 """Not `tokens`: that is a number people need to see."""
-_OTHERS = frozenset({"SIGNOFF_HOME", "SIGNOFF_CONFIG"})
+_OTHERS = frozenset({"SIGNOFF_HOME", "SIGNOFF_CONFIG", "SIGNOFF_MODELS"})
 
 
 @dataclass(frozen=True)

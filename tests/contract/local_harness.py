@@ -1,0 +1,69 @@
+"""Ties the local model to a stand-in for the library that runs it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from signoff.agents.local import LocalModel
+from signoff.runtime.owner import birth_of
+from signoff.runtime.ports import Agent
+from signoff.testing.agent_harness import Asked, Behaviour, BreaksOff, CutOff, Hangs, Harness, Says
+
+RUNNER = Path(__file__).parents[1] / "stubs" / "runner"
+"""Where the stand-in is; a process that has it on its path runs scripts for weights."""
+
+
+class LocalHarness(Harness):
+    def __init__(self, folder: Path) -> None:
+        self.script = folder / "script.gguf"
+        self._log = folder / "script.log"
+
+    def agent(self, *, timeout: float | None = None, **options: Any) -> Agent:
+        if timeout is not None:
+            options["timeout"] = timeout
+        return LocalModel(model=str(self.script), **options)
+
+    async def act(self, *behaviours: Behaviour) -> None:
+        self.play(*(_way(behaviour) for behaviour in behaviours))
+
+    def play(self, *ways: dict[str, Any]) -> None:
+        self._log.unlink(missing_ok=True)
+        self.script.write_text(json.dumps(ways))
+
+    def asked(self) -> list[Asked]:
+        return [_asked(body) for body in self.bodies()]
+
+    def bodies(self) -> list[dict[str, Any]]:
+        return [entry["asked"] for entry in self.entries() if "asked" in entry]
+
+    def children(self) -> set[int]:
+        return {entry["pid"] for entry in self.entries() if "pid" in entry}
+
+    async def under_way(self) -> int:
+        begun = [entry["pid"] for entry in self.entries() if "pid" in entry]
+        done = [entry["done"] for entry in self.entries() if "done" in entry]
+        return len([pid for pid in begun if birth_of(pid) is not None]) - len(done)
+
+    def entries(self) -> list[dict[str, Any]]:
+        if not self._log.exists():
+            return []
+        return [json.loads(line) for line in self._log.read_text().splitlines()]
+
+
+def _way(behaviour: Behaviour) -> dict[str, Any]:
+    match behaviour:
+        case Says(text, usage) | CutOff(text, usage):
+            finish = "length" if isinstance(behaviour, CutOff) else "stop"
+            counted = [usage.tokens_in, usage.tokens_out] if usage else None
+            return {"text": text, "finish": finish, "usage": counted}
+        case Hangs(after):
+            return {"text": after, "hangs": True}
+        case BreaksOff(text):
+            return {"text": text, "dies": 9}
+        case _:
+            raise NotImplementedError(f"{behaviour} cannot happen to a local model")
+
+
+def _asked(body: dict[str, Any]) -> Asked:
+    texts = {message["role"]: message["content"] for message in body["messages"]}
+    return Asked(texts["user"], texts.get("system"), None)

