@@ -1,4 +1,6 @@
 import asyncio
+import os
+import signal
 import sys
 import time
 
@@ -6,7 +8,7 @@ import pytest
 
 from signoff.errors import CommandFailed
 from signoff.runtime.owner import birth_of
-from signoff.runtime.process import run_process
+from signoff.runtime.process import GRACE_SECONDS, run_process
 
 
 def python(code: str) -> list[str]:
@@ -65,15 +67,31 @@ async def test_children_that_hold_the_pipes_open_do_not_keep_the_caller_waiting(
     assert time.monotonic() - began < 20
 
 
+UNBURIED = """
+import os, time
+leader = os.getpid()
+if os.fork() == 0:
+    os.setpgid(0, 0)
+    child = os.fork()
+    if child == 0:
+        os.setpgid(0, leader)
+        print(os.getppid(), flush=True)
+    time.sleep(60)
+time.sleep(60)
+"""
+
+
 async def test_a_child_that_nobody_buries_does_not_hold_up_the_end() -> None:
     """In a container without an init process, every cancelled call would take ten seconds."""
-    fork = "import os,time\npid = os.fork()\nif pid: print(pid, flush=True)\ntime.sleep(60)"
     heard: asyncio.Queue[bytes] = asyncio.Queue()
-    running = asyncio.create_task(run_process(python(fork), out=heard.put_nowait))
-    child = int(await heard.get())
+    running = asyncio.create_task(run_process(python(UNBURIED), out=heard.put_nowait))
+    careless_parent = int(await heard.get())
+    began = time.monotonic()
 
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
 
-    assert birth_of(child) is None
+    took = time.monotonic() - began
+    os.kill(careless_parent, signal.SIGKILL)
+    assert took < GRACE_SECONDS
