@@ -132,6 +132,7 @@ def test_several_problems_are_reported_together(ends: Site) -> None:
 
     assert done.returncode == 2
     assert len(done.stdout.splitlines()) >= 3
+    assert all(line.startswith("bad.py:2: ") for line in done.stdout.splitlines())
     assert ends.signoff("validate", "ends.py").returncode == 0
 
 

@@ -6,15 +6,12 @@ import hashlib
 import importlib
 import importlib.util
 import sys
-import traceback
 from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
 
+from signoff.app.places import located, place_of
 from signoff.errors import InvalidWorkflow, Problem, SignoffError
-
-_OURS = str(Path(__file__).parents[1])
-_IMPORTLIB = str(Path(importlib.__file__).parent)
 
 
 def make_importable(folders: Iterable[Path]) -> None:
@@ -28,6 +25,8 @@ def import_named(name: str) -> ModuleType:
     """Imports `package.module`; `ModuleNotFoundError` only when it is not there itself."""
     try:
         return importlib.import_module(name)
+    except InvalidWorkflow as error:
+        raise located(error) from error
     except SignoffError:
         raise
     except ModuleNotFoundError as error:
@@ -70,6 +69,9 @@ def _import_loose(path: Path) -> ModuleType:
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
+    except InvalidWorkflow as error:
+        del sys.modules[name]
+        raise located(error) from error
     except SignoffError:
         del sys.modules[name]
         raise
@@ -81,13 +83,4 @@ def _import_loose(path: Path) -> ModuleType:
 
 def _broken(name: str, error: BaseException) -> InvalidWorkflow:
     what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    return InvalidWorkflow(name, [Problem(_place(error) or name, what.splitlines()[0])])
-
-
-def _place(error: BaseException) -> str:
-    """Names the line of the user's own code where it happened."""
-    if isinstance(error, SyntaxError) and error.filename:
-        return f"{error.filename}:{error.lineno}"
-    frames = traceback.extract_tb(error.__traceback__)
-    own = [f for f in frames if not f.filename.startswith(("<", _OURS, _IMPORTLIB))]
-    return f"{own[-1].filename}:{own[-1].lineno}" if own else ""
+    return InvalidWorkflow(name, [Problem(place_of(error) or name, what.splitlines()[0])])

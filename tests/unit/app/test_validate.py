@@ -24,6 +24,40 @@ def test_every_problem_of_a_definition_is_reported(project: Project) -> None:
     assert len(checked.problems) >= 3
 
 
+def test_each_problem_of_a_file_names_the_line_of_its_step(project: Project) -> None:
+    """A workflow of forty steps is long, and editors jump to `file:line`."""
+    file = project.home.root / "places.py"
+    file.write_text(
+        "import signoff\n"
+        "from signoff import Outcome, StepDef, Workflow\n"
+        "WORKFLOW = Workflow(\n"
+        "    'bad',\n"
+        "    StepDef('a', next={Outcome.OK: 'z'}),\n"
+        "    signoff.StepDef(\n"
+        "        'b',\n"
+        "    ),\n"
+        ")\n"
+    )
+
+    (checked,) = validate(["places.py"], project.cwd, isolated(project))
+
+    lines = {p.where.removeprefix(f"{file}:") for p in checked.problems}
+    assert lines == {"5: step 'a'", "3: workflow", "6: step 'b'"}
+
+
+def test_a_step_whose_line_cannot_be_known_names_the_workflows(project: Project) -> None:
+    """Steps can be made in a loop; a wrong line would be worse than a rough one."""
+    (project.home.root / "looped.py").write_text(
+        "from signoff import Outcome, StepDef, Workflow\n"
+        "steps = [StepDef(f'step-{n}', next={Outcome.OK: 'z'}) for n in range(2)]\n"
+        "WORKFLOW = Workflow('bad', *steps)\n"
+    )
+
+    (checked,) = validate(["looped.py"], project.cwd, isolated(project))
+
+    assert {p.where.partition("looped.py:")[2][:2] for p in checked.problems} == {"3:"}
+
+
 def test_several_targets_are_checked_each_for_itself(project: Project) -> None:
     """A pipeline checks everything and shows all that is wrong."""
     (project.home.root / "good.py").write_text(GOOD)

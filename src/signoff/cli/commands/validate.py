@@ -46,7 +46,8 @@ def command(targets: tuple[str, ...], as_json: bool) -> int:
         if each.valid:
             out.line(f"ok  {each.workflow}  ({each.target})")
         for problem in each.problems:
-            out.line(str(problem), style="red")
+            # As seen from here, which is shorter and what editors and terminals can open.
+            out.line(str(problem).replace(f"{Path.cwd()}{os.sep}", ""), style="red")
     if not checked:
         out.line("settings are fine; there are no workflows to be found by name")
     return exits.OK if valid else exits.USAGE
