@@ -6,7 +6,7 @@ import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from signoff.agents.headless import HeadlessAgent
 from signoff.runtime.owner import birth_of
@@ -64,13 +64,7 @@ class ProgramHarness(Harness):
         return [json.loads(place.read_text()) for place in places]
 
 
-class NeverCutOff(ProgramHarness):
-    """Plays codex and gemini, which do not report that an answer was cut off."""
-
-    cannot: ClassVar = frozenset({CutOff})
-
-
-class CommandHarness(NeverCutOff):
+class CommandHarness(ProgramHarness):
     """Plays a program described in the settings."""
 
     def made(self, **options: Any) -> HeadlessAgent:

@@ -7,13 +7,18 @@ from signoff.agents.codex import CodexAgent
 from signoff.agents.command import CommandAgent
 from signoff.agents.gemini import GeminiAgent
 from signoff.testing import AgentSuite
-from tests.contract.program_harness import (
-    KEY,
-    KEY_ENV,
-    CommandHarness,
-    NeverCutOff,
-    ProgramHarness,
-)
+from signoff.testing.agent_suite.answers import AnswerPromises
+from signoff.testing.agent_suite.bounds import CancelPromises, ClockPromises
+from signoff.testing.agent_suite.faults import FaultPromises
+from signoff.testing.agent_suite.secrecy import SecrecyPromises
+from signoff.testing.agent_suite.texts import TextPromises
+from tests.contract.program_harness import KEY, KEY_ENV, CommandHarness, ProgramHarness
+
+
+class NeverCutOff(
+    AnswerPromises, TextPromises, FaultPromises, CancelPromises, ClockPromises, SecrecyPromises
+):
+    """The suite for programs that do not report that an answer was cut off."""
 
 
 @pytest.fixture(autouse=True)
@@ -27,19 +32,19 @@ class TestClaude(AgentSuite):
         return ProgramHarness(tmp_path, "claude", ClaudeAgent)
 
 
-class TestCodex(AgentSuite):
+class TestCodex(NeverCutOff):
     @pytest.fixture
     def harness(self, tmp_path: Path) -> ProgramHarness:
-        return NeverCutOff(tmp_path, "codex", CodexAgent)
+        return ProgramHarness(tmp_path, "codex", CodexAgent)
 
 
-class TestGemini(AgentSuite):
+class TestGemini(NeverCutOff):
     @pytest.fixture
     def harness(self, tmp_path: Path) -> ProgramHarness:
-        return NeverCutOff(tmp_path, "gemini", GeminiAgent)
+        return ProgramHarness(tmp_path, "gemini", GeminiAgent)
 
 
-class TestCommand(AgentSuite):
+class TestCommand(NeverCutOff):
     @pytest.fixture
     def harness(self, tmp_path: Path) -> ProgramHarness:
         return CommandHarness(tmp_path, "command", CommandAgent)

@@ -25,7 +25,7 @@ from signoff.testing.agent_harness import (
     Refuses,
     Says,
 )
-from signoff.testing.agent_suite.answers import AnswerPromises
+from signoff.testing.agent_suite.answers import AnswerPromises, CutOffPromises
 from signoff.testing.agent_suite.bounds import CancelPromises
 from signoff.testing.agent_suite.faults import FaultPromises
 from signoff.testing.agent_suite.texts import TextPromises
@@ -66,7 +66,9 @@ class ScriptedHarness(Harness):
         return sum(agent.under_way for agent in self._agents)
 
 
-class TestScriptedAgent(AnswerPromises, TextPromises, FaultPromises, CancelPromises):
+class TestScriptedAgent(
+    AnswerPromises, CutOffPromises, TextPromises, FaultPromises, CancelPromises
+):
     @pytest.fixture
     def harness(self) -> ScriptedHarness:
         return ScriptedHarness()
