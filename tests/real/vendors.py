@@ -55,7 +55,7 @@ class Vendor:
             base_url=url + self.api,
             api_key_env=KEY_NAME,
             env={"HOME": str(home)},
-            **{"timeout": 60, "retries": 0, **options},
+            **{"timeout": 60, "vendor_retries": 0, **options},
         )
 
 

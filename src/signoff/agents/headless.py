@@ -84,7 +84,7 @@ class HeadlessAgent(ABC):
         args: Sequence[str] = (),
         base_url: str | None = None,
         api_key_env: str | None = None,
-        retries: int = RETRIES,
+        vendor_retries: int = RETRIES,
         outside: Literal["refuse", "note"] = "refuse",
     ) -> None:
         """Takes the options of the settings file; nothing is looked for before the first use."""
@@ -102,7 +102,7 @@ class HeadlessAgent(ABC):
         self._args = tuple(str(each) for each in args)
         self._base_url = base_url
         self._key = api_key_env
-        self._retries = retries
+        self._retries = vendor_retries
         self._outside = outside
 
     @abstractmethod

@@ -1,0 +1,121 @@
+"""Programs as agents inside a run: what the journal keeps, and what a cancelled run leaves."""
+
+import asyncio
+import os
+import signal
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from signoff.app.agents import build_agents
+from signoff.app.settings import AgentSettings
+from signoff.core.context import StepContext
+from signoff.core.outcome import Outcome, Status
+from signoff.core.step import StepDef
+from signoff.core.workflow import Workflow
+from signoff.runtime.engine import Engine
+from signoff.runtime.owner import birth_of
+from signoff.store.sqlite import SqliteStore
+from tests.unit.agents.programs import program
+
+KEY = "zq-Secret-0123456789abcdef"
+
+LEAK = """
+print(os.environ["ANTHROPIC_API_KEY"], file=sys.stderr)
+say(type="assistant", message={"content": [{"text": os.environ["ANTHROPIC_API_KEY"]}]})
+say(type="result", result="The key is " + os.environ["ANTHROPIC_API_KEY"], total_cost_usd=0.25)
+"""
+FAMILY = """
+import pathlib
+if os.fork() == 0:
+    os.setsid()
+pathlib.Path(FOLDER, str(os.getpid())).touch()
+time.sleep(60)
+"""
+
+
+async def one_question(ctx: StepContext) -> tuple[Outcome, dict[str, Any]]:
+    reply = await ctx.ask("claude", "Say something.")
+    return Outcome.OK, {"said": reply.text}
+
+
+ASK = Workflow("ask", StepDef("ask", handler=one_question, next={Outcome.OK: None}))
+
+
+def engine(folder: Path, body: str) -> Engine:
+    settings = AgentSettings("claude", options={"path": program(folder / "bin", "claude", body)})
+    store = SqliteStore(folder / "signoff.db")
+    return Engine(store, agents=build_agents({"claude": settings}))
+
+
+async def test_a_key_the_program_prints_is_not_in_the_database(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Databases are backed up, copied and attached to bug reports."""
+    monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
+
+    async with engine(tmp_path, LEAK) as driving:
+        result = await driving.start(ASK, name="run")
+
+    assert result.state["said"] == "The key is [hidden]"
+    assert result.spend.usd == 0.25
+    files = await asyncio.to_thread(lambda: sorted(tmp_path.glob("signoff.db*")))
+    kept = b"".join(place.read_bytes() for place in files)
+    assert b"The key is [hidden]" in kept
+    assert KEY.encode() not in kept
+
+
+async def test_a_cancelled_run_leaves_no_process_of_its_agent(tmp_path: Path) -> None:
+    """`cancel` that returns while the agent goes on editing has lied."""
+    (tmp_path / "pids").mkdir()
+    body = FAMILY.replace("FOLDER", repr(str(tmp_path / "pids")))
+
+    async with engine(tmp_path, body) as driving:
+        running = asyncio.create_task(driving.start(ASK, name="run"))
+        pids = await two_processes(tmp_path / "pids")
+        status = await driving.cancel("run", "enough")
+        await asyncio.wait({running})
+
+    assert status is Status.CANCELLED
+    assert [birth_of(pid) for pid in pids] == [None, None]
+
+
+@pytest.mark.slow
+async def test_a_resumed_run_ends_what_its_dead_runner_left_behind(tmp_path: Path) -> None:
+    """Two agents would otherwise work on the same files, and both be paid."""
+    (tmp_path / "pids").mkdir()
+    body = FAMILY.replace("FOLDER", repr(str(tmp_path / "pids")))
+    driver = textwrap.dedent(
+        f"""
+        import asyncio
+        from pathlib import Path
+        from tests.contract.test_programs_in_runs import ASK, engine
+        async def main():
+            async with engine(Path({str(tmp_path)!r}), {body!r}) as driving:
+                await driving.start(ASK, name="run")
+        asyncio.run(main())
+        """
+    )
+    runner = await asyncio.create_subprocess_exec(sys.executable, "-c", driver)
+    pids = await two_processes(tmp_path / "pids")
+
+    os.kill(runner.pid, signal.SIGKILL)
+    await runner.wait()
+    alive = [birth_of(pid) is not None for pid in pids]
+    async with engine(tmp_path, "say(type='result', result='Again.')") as driving:
+        result = await driving.resume("run", ASK)
+
+    assert alive == [True, True]
+    assert result.state["said"] == "Again."
+    assert [birth_of(pid) for pid in pids] == [None, None]
+
+
+async def two_processes(folder: Path) -> list[int]:
+    """Waits until the program and its daemon run, and returns their numbers."""
+    async with asyncio.timeout(20):
+        while len(found := os.listdir(folder)) < 2:  # noqa: PTH208, ASYNC110  # two files, no event
+            await asyncio.sleep(0.02)
+    return [int(name) for name in found]
