@@ -46,7 +46,7 @@ class ProgramHarness(Harness):
         return self.made(**({} if timeout is None else {"timeout": timeout}))
 
     def made(self, **options: Any) -> HeadlessAgent:
-        return self._make(path=str(self.program), api_key_env=KEY_ENV, **options)
+        return self._make(path=str(self.program), key_env=KEY_ENV, **options)
 
     async def act(self, *behaviours: Behaviour) -> None:
         written = json.dumps([_plain(behaviour) for behaviour in behaviours])

@@ -53,7 +53,7 @@ class Vendor:
             path=str(self.program),
             model=self.model,
             base_url=url + self.api,
-            api_key_env=KEY_NAME,
+            key_env=KEY_NAME,
             env={"HOME": str(home)},
             **{"timeout": 60, "vendor_retries": 0, **options},
         )

@@ -79,7 +79,7 @@ class CommandAgent(HeadlessAgent):
         **common: Any,
     ) -> None:
         """Takes how the program is called, where its answer is and what its exit codes mean."""
-        for option in {"path", "args", "api_key_env", "base_url", "vendor_retries"} & common.keys():
+        for option in {"path", "args", "key_env", "base_url", "vendor_retries"} & common.keys():
             raise ConfigError(
                 f"a command has no option {option!r}; say it in argv, env or pass_env"
             )

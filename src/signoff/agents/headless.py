@@ -83,7 +83,7 @@ class HeadlessAgent(ABC):
         pass_env: Sequence[str] = (),
         args: Sequence[str] = (),
         base_url: str | None = None,
-        api_key_env: str | None = None,
+        key_env: str | None = None,
         vendor_retries: int = RETRIES,
         outside: Literal["refuse", "note"] = "refuse",
     ) -> None:
@@ -101,7 +101,7 @@ class HeadlessAgent(ABC):
         self._pass = tuple(pass_env)
         self._args = tuple(str(each) for each in args)
         self._base_url = base_url
-        self._key = api_key_env
+        self._key = key_env
         self._retries = vendor_retries
         self._outside = outside
 
@@ -182,7 +182,7 @@ class HeadlessAgent(ABC):
     def _environment(self, fixed: Mapping[str, str]) -> dict[str, str]:
         """Gives the vendor's keys along, but not to a server the settings name.
 
-        Such a server gets a key only when `api_key_env` names the variable that holds it.
+        Such a server gets a key only when `key_env` names the variable that holds it.
         """
         elsewhere = self._base_url is not None or self.address in self._env
         if self._base_url is not None and self.address:
@@ -194,7 +194,7 @@ class HeadlessAgent(ABC):
             if not key:
                 raise AgentAuth(
                     f"{self.name}: the variable {self._key} holds no key; set it, or name another "
-                    "with api_key_env: in the settings"
+                    "with key_env: in the settings"
                 )
             chosen = {self.keys[0]: key}
         return surroundings(names, {**fixed, **chosen, **self._env})

@@ -247,9 +247,9 @@ async def test_a_key_of_the_environment_does_not_go_to_another_server(
     elsewhere = await claude(tmp_path, show, base_url="http://127.0.0.1:9").ask(
         AgentRequest("Hi"), Watcher().call
     )
-    named = await claude(
-        tmp_path, show, base_url="http://127.0.0.1:9", api_key_env="OTHER_KEY"
-    ).ask(AgentRequest("Hi"), Watcher().call)
+    named = await claude(tmp_path, show, base_url="http://127.0.0.1:9", key_env="OTHER_KEY").ask(
+        AgentRequest("Hi"), Watcher().call
+    )
 
     assert (usual.text, elsewhere.text, named.text) == ("sk-a", "none", "sk-t")
 

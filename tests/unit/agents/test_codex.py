@@ -196,7 +196,7 @@ async def test_a_key_never_stands_in_an_argument(
     show = STARTED + "text = json.dumps([sys.argv, os.environ['CODEX_API_KEY'][:7]])\n"
     show += "say(type='item.completed', item={'type': 'agent_message', 'text': text})\n" + ENDED
 
-    reply = await codex(tmp_path, show, base_url="http://127.0.0.1:9/v1", api_key_env="MY_KEY").ask(
+    reply = await codex(tmp_path, show, base_url="http://127.0.0.1:9/v1", key_env="MY_KEY").ask(
         AgentRequest("Hi"), Watcher().call
     )
 

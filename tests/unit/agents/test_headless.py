@@ -237,7 +237,7 @@ async def test_a_program_that_is_there_and_logged_in_is_ready(tmp_path: Path) ->
 async def test_a_variable_that_should_hold_the_key_and_does_not_is_named(tmp_path: Path) -> None:
     """The vendor would only say that something was unauthorized."""
     with pytest.raises(AgentAuth, match="NOT_SET_ANYWHERE"):
-        await agent(tmp_path, "print('x')", api_key_env="NOT_SET_ANYWHERE").ask(
+        await agent(tmp_path, "print('x')", key_env="NOT_SET_ANYWHERE").ask(
             AgentRequest("Hi"), Watcher().call
         )
 
