@@ -1,4 +1,5 @@
 import json
+import shutil
 import subprocess
 import sys
 
@@ -175,3 +176,20 @@ def test_a_long_inbox_is_cut_and_says_so(waiting: Site) -> None:
     assert "#2" not in shown
     assert shown.splitlines()[-1] == "and 2 more: signoff inbox -n -1"
     assert len(waiting.json("inbox")) == 3
+
+
+def test_the_files_of_a_run_follow_its_answers_and_come_back_when_lost(waiting: Site) -> None:
+    """Who works with files sees what is asked, and what was made, without another resume."""
+    folder = waiting.folder / ".signoff" / "runs" / "one"
+
+    waiting.signoff("approve")
+    asked = (folder / "hitl" / "questions.json").exists()
+    waiting.signoff("resume")
+    back = []
+    for command in ("show", "logs", "resume"):
+        shutil.rmtree(folder)
+        waiting.signoff(command, "one")
+        back.append((folder / "final" / "published.md").read_text())
+
+    assert not asked
+    assert back == ["the draft\n"] * 3

@@ -8,7 +8,7 @@ from signoff.app.answering import Given, current_user, record_answer
 from signoff.app.project import Project
 from signoff.errors import InvalidAnswer, StaleApproval
 from signoff.runtime.ports import InboxItem
-from signoff.store.rundir import FileAnswer, RunDirectory
+from signoff.store.rundir import FileAnswer
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Taken:
 
 def take_file_answers(project: Project, run: str) -> Taken:
     """Records every usable answer and archives its file, so that it is used once."""
-    directory = RunDirectory(project.home.runs, project.store)
+    directory = project.directory()
     read = directory.take_answers(run)
     warnings = list(read.warnings)
     answered = []

@@ -22,6 +22,7 @@ from signoff.runtime.ports import Agent, Clock, Observer, RunRow, Store
 if TYPE_CHECKING:
     from signoff.app.targets import Target
     from signoff.runtime.engine import Engine
+    from signoff.store.rundir import RunDirectory
 
 
 @dataclass
@@ -103,6 +104,12 @@ class Project:
         if not latest:
             raise UsageError("there are no runs yet; start one: signoff run TARGET")
         return latest[0]
+
+    def directory(self) -> RunDirectory:
+        """Returns what shows runs as readable files."""
+        from signoff.store.rundir import RunDirectory
+
+        return RunDirectory(self.home.runs, self.store)
 
     def folder(self, run: str) -> Path:
         """Returns where a run's readable files stand."""

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from signoff.app.file_answers import take_file_answers
 from signoff.app.project import Project
-from signoff.core.outcome import Status
+from signoff.app.run_files import Warn, catch_up
+from signoff.core.outcome import FINAL, Status
 from signoff.core.spend import Limits
 from signoff.core.workflow import Workflow
 from signoff.errors import SignoffError
 from signoff.runtime.ports import Observer, RunRow
 from signoff.runtime.result import RunResult
-
-Warn = Callable[[str], None]
-"""Takes what a person should know."""
 
 DUE = (Status.PARKED, Status.WAITING)
 """A waiting run is due when a deadline has passed: its default answer is taken."""
@@ -47,6 +45,9 @@ async def resume(
     `switch` names agents that others stand in for from here on.
     """
     row = project.run(name)
+    if row.status in FINAL:
+        # Nothing will happen any more, so no engine writes what may be missing.
+        catch_up(project, row.name, warn)
     workflow = _ready(project, row, target, warn)
     async with project.engine(observers) as engine:
         return await engine.resume(row.name, workflow, limits=limits, adopt=adopt, switch=switch)

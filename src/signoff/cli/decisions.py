@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from signoff.app.history import timeline_of
 from signoff.app.project import Project
 from signoff.app.resume import resume
+from signoff.app.run_files import catch_up
 from signoff.app.settings import given_limits
 from signoff.cli import exits
 from signoff.cli.driving import Manner, drive
@@ -40,6 +41,7 @@ def after_decision(project: Project, manner: Manner, decided: Decided, *, go_on:
             workflow=project.find_again(row).workflow,
             known={row.name: timeline_of(project, row)},
         )
+    catch_up(project, item.run, out.warn)
     left = len(project.store.items(item.run))
     if out.as_json:
         out.json(

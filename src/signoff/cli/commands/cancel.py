@@ -27,11 +27,13 @@ def command(run: str | None, why: str, as_json: bool) -> int:
     nothing of the run is under way any more.
     """
     from signoff.app.cancel import cancel
+    from signoff.app.run_files import catch_up
     from signoff.core.outcome import Status
 
     out = output(as_json)
     with open_here() as project:
         name, status = asyncio.run(cancel(project, run, why))
+        catch_up(project, name, out.warn)
     if as_json:
         out.json({"run": name, "status": status.value})
     else:

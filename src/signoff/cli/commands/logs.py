@@ -28,11 +28,14 @@ def command(run: str | None, follow: bool, verbose: bool, as_json: bool) -> None
     With --json, one array of events; with -f as well, one event per line.
     """
     from signoff.app import logs as use_case
+    from signoff.app.run_files import catch_up
     from signoff.core.events import to_json
     from signoff.runtime.narration import Weight
 
     out = output(as_json, verbose=verbose)
     with open_here() as project:
+        run = project.run(run).name
+        catch_up(project, run, out.warn)
         if follow:
             entries = use_case.follow(project, run, time.sleep, whole=as_json)
         else:

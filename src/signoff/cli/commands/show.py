@@ -30,12 +30,15 @@ more. A cost that some call did not report is null, never 0.
 @debug_option
 def command(run: str | None, as_json: bool) -> None:
     """Tell everything about RUN; the latest one, if none is named."""
+    from signoff.app.run_files import catch_up
     from signoff.app.show import show
     from signoff.cli.summary import report_to_json, summarise
 
     out = output(as_json)
     with open_here() as project:
-        report = show(project, run)
+        name = project.run(run).name
+        catch_up(project, name, out.warn)
+        report = show(project, name)
         if as_json:
             out.json(report_to_json(report))
             return
