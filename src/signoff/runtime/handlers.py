@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from signoff.core.context import StepContext
@@ -14,6 +14,7 @@ from signoff.core.step import Condition, Dispatch, StepDef
 from signoff.core.transitions import Broken, Held
 from signoff.core.workflow import Workflow, checked_result
 from signoff.runtime.dispatch import dispatch
+from signoff.runtime.from_thread import FromThread
 from signoff.runtime.suspension import cause_of
 
 Work = tuple[Outcome, dict[str, Any]]
@@ -62,6 +63,8 @@ async def work(callee: Callee, ctx: StepContext) -> Work:
     named = {n: ctx.workflow_params[n] for n in callee.names if n in ctx.workflow_params}
     if callee.plain and callee.step.timeout is not None:
         # Only in a thread can an ordinary function be left behind when its time is up.
+        if ctx.port is not None:
+            ctx = replace(ctx, port=FromThread(ctx.port, asyncio.get_running_loop()))
         returned = await asyncio.to_thread(callee.call, ctx, **named)
     else:
         returned = callee.call(ctx, **named)

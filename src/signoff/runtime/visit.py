@@ -80,6 +80,8 @@ class Visit:
         record = self._state.effect(identity)
         if record is not None:
             return float(record.reply)
+        if self._closed:
+            raise Suspension("this attempt is over")
         moment = self._around.clock.now()
         self._journal.record(ev.EffectFinished(identity, reply=moment))
         return moment

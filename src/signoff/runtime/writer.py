@@ -42,9 +42,9 @@ class GroupWriter:
         """Notes that a journal has something to commit."""
         self._dirty[journal] = None
         if not self._scheduled and self._thread is None:
+            asyncio.get_running_loop().call_soon(self._turn)
             self._scheduled = True
             self._turns = 0
-            asyncio.get_running_loop().call_soon(self._turn)
 
     def settled(self) -> asyncio.Future[None]:
         """Returns a future that is done after the next commit.

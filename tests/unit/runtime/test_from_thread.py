@@ -1,0 +1,107 @@
+import asyncio
+import threading
+from typing import Any
+
+from signoff.core import events as ev
+from signoff.core.context import StepContext
+from signoff.core.outcome import Outcome
+from signoff.core.requests import Question
+from signoff.core.step import StepDef
+from signoff.core.workflow import Workflow
+from signoff.runtime.ports import Notice, Progress
+from tests.unit.runtime.bench import Bench, one_step
+
+OK = Outcome.OK
+Work = tuple[Outcome, dict[str, Any]]
+
+
+async def test_a_handler_in_a_thread_gets_time_and_chance_like_any_other(bench: Bench) -> None:
+    """A time-out on a plain step puts it into a thread; nothing else may change."""
+    threads: list[threading.Thread] = []
+
+    def work(ctx: StepContext) -> Work:
+        threads.append(threading.current_thread())
+        return OK, {"at": ctx.now().timestamp(), "chance": ctx.random().random()}
+
+    async with asyncio.timeout(5):
+        result = await bench.start(one_step(work, timeout=60))
+
+    assert result.ok
+    assert result.state["at"] == bench.clock.now()
+    assert 0 <= result.state["chance"] < 1
+    assert threads[0] is not threading.main_thread()
+
+
+async def test_the_time_a_thread_was_told_is_recorded(bench: Bench) -> None:
+    """It has to be the same when the handler runs again."""
+
+    def work(ctx: StepContext) -> Work:
+        first = ctx.now()
+        if not broken:
+            return OK, {"at": first.timestamp()}
+        broken.clear()
+        raise ValueError("a bug")
+
+    broken = ["yes"]
+    workflow = one_step(work, timeout=60)
+    began = bench.clock.now()
+
+    await bench.start(workflow)
+    bench.clock.advance(1000)
+    result = await bench.resume(workflow)
+
+    assert result.state == {"at": began}
+
+
+async def test_progress_from_a_thread_is_told_on_the_loop() -> None:
+    """Observers need not be safe for threads."""
+    told: list[tuple[Notice, threading.Thread]] = []
+
+    class Watcher:
+        def notice(self, notice: Notice) -> None:
+            told.append((notice, threading.current_thread()))
+
+    def work(ctx: StepContext) -> Work:
+        ctx.progress("half way")
+        return OK, {}
+
+    bench = Bench(observers=[Watcher()])
+    await bench.start(one_step(work, timeout=60))
+    await bench.close()
+
+    assert [type(notice) for notice, _ in told].count(Progress) == 1
+    assert {thread for _, thread in told} == {threading.main_thread()}
+
+
+async def test_a_handler_left_behind_adds_nothing_to_what_comes_after_it(bench: Bench) -> None:
+    """Its attempt is over; what it learns now belongs to nobody."""
+    go_on, ended = threading.Event(), threading.Event()
+
+    def slow(ctx: StepContext) -> Work:
+        if ctx.attempt == 1:
+            go_on.wait(5)
+            try:
+                ctx.now()
+            finally:
+                ended.set()
+        return OK, {}
+
+    async def after(ctx: StepContext) -> Work:
+        go_on.set()
+        await asyncio.to_thread(ended.wait, 5)
+        await ctx.wait(Question("Good?"))
+        return OK, {}
+
+    workflow = Workflow(
+        "flow",
+        StepDef("slow", handler=slow, next={OK: "after"}, timeout=0.02),
+        StepDef("after", handler=after, next={OK: None}),
+    )
+
+    await bench.start(workflow)
+    bench.answer("yes")
+    result = await bench.resume(workflow)
+
+    assert result.ok
+    assert ended.is_set()
+    assert [e.id for e in bench.events(ev.EffectFinished)] == ["wait#1"]
