@@ -1,0 +1,150 @@
+"""Agents by settings alone, on the real command line."""
+
+import pytest
+
+from tests.acceptance.conftest import Site
+
+FLOW = """
+from signoff import Outcome, StepDef, Workflow
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"overall": {"enum": ["PASS", "FAIL"]}},
+    "required": ["overall"],
+}
+
+
+async def draft(ctx):
+    return Outcome.OK, {"text": (await ctx.ask("writer", "Write.")).text}
+
+
+async def review(ctx):
+    verdict = await ctx.ask("critic", "Review.", schema=SCHEMA, artifact=ctx.step_state["text"])
+    await ctx.write("final/verdict.txt", verdict.value["overall"])
+    return Outcome.OK, {}
+
+
+WORKFLOW = Workflow(
+    "review",
+    StepDef("draft", handler=draft, next={Outcome.OK: "review"}),
+    StepDef("review", handler=review, next={Outcome.OK: None}),
+)
+"""
+
+SETTINGS = """
+agents:
+  writer: {kind: scripted, file: script.yaml}
+  critic: {kind: check, argv: [grep, -q, draft], constraint: words}
+"""
+
+
+@pytest.fixture
+def site(site: Site) -> Site:
+    site.write("flow.py", FLOW)
+    site.signoff("init")
+    return site
+
+
+def verdict(site: Site) -> str:
+    return (site.folder / ".signoff/runs/one/final/verdict.txt").read_text()
+
+
+def test_a_whole_review_needs_neither_a_model_nor_python(site: Site) -> None:
+    """The first thing somebody tries, and what runs in a pipeline without keys."""
+    site.write(".signoff/config.yaml", SETTINGS)
+    site.write("script.yaml", "rules:\n- {step: draft, agent: writer, text: A draft.}\n")
+
+    done = site.signoff("run", "flow.py", "--name", "one")
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert verdict(site) == "PASS"
+
+
+def test_a_run_whose_agent_fails_goes_on_by_hand(site: Site) -> None:
+    """The quota is used up, the deadline is not: a chat window will do."""
+    site.write(".signoff/config.yaml", SETTINGS)
+    site.write("script.yaml", "rules:\n- fault: {quota: in 5 h}\n")
+
+    parked = site.signoff("run", "flow.py", "--name", "one")
+    waiting = site.signoff("resume", "one", "--agent", "writer=manual", "--agent", "critic=manual")
+    site.signoff("answer", "one", "By hand.", "--resume")
+    refused = site.signoff("answer", "one", "It passes.")
+    done = site.signoff("answer", "one", '{"overall": "FAIL"}', "--resume")
+
+    assert (parked.returncode, waiting.returncode) == (75, 10), waiting.stderr
+    assert refused.returncode == 2
+    assert "JSON" in refused.stderr
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert verdict(site) == "FAIL"
+
+
+def test_a_prompt_for_a_person_tells_the_form_of_the_answer(site: Site) -> None:
+    """Whoever pastes it into a chat window pastes the schema with it."""
+    site.write(".signoff/config.yaml", "roles: {writer: manual, critic: manual}\n")
+
+    site.signoff("run", "flow.py", "--name", "one")
+    site.signoff("answer", "one", "A draft.", "--resume")
+
+    prompt = (site.folder / ".signoff/runs/one/hitl/2-prompt.md").read_text()
+    assert prompt.startswith("Review.")
+    assert '"overall"' in prompt
+
+
+def test_an_answer_file_that_does_not_fit_stays_and_is_told_about(site: Site) -> None:
+    """Somebody's work must not vanish because a brace is missing."""
+    site.write(".signoff/config.yaml", "roles: {writer: manual, critic: manual}\n")
+    site.signoff("run", "flow.py", "--name", "one")
+    site.signoff("answer", "one", "A draft.", "--resume")
+    file = site.write(".signoff/runs/one/hitl/2-response.md", '{"overall": "MAYBE"}')
+
+    refused = site.signoff("resume", "one")
+    kept = file.exists()
+    file.write_text('```json\n{"overall": "PASS"}\n```\n')
+    done = site.signoff("resume", "one")
+
+    assert (refused.returncode, kept) == (10, True)
+    assert "MAYBE" in refused.stderr
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert verdict(site) == "PASS"
+
+
+def test_an_agent_nobody_knows_is_answered_with_the_right_names(site: Site) -> None:
+    """Typing errors happen when something else is on fire."""
+    site.write(".signoff/config.yaml", SETTINGS)
+    site.write("script.yaml", "rules:\n- fault: quota\n")
+    site.signoff("run", "flow.py", "--name", "one")
+
+    done = site.signoff("resume", "one", "--agent", "writer=manuel")
+
+    assert done.returncode == 2
+    assert "no agent called 'manuel'; there is: writer, critic, claude" in done.stderr
+
+
+def test_a_newcomer_is_told_what_to_do_in_three_lines(site: Site) -> None:
+    """On a machine with none of the agents, the doctor is the first page of the manual."""
+    done = site.signoff("doctor", PATH="/nowhere")
+
+    _, _, advice = done.stdout.partition("no agent is ready; any of these will do:\n")
+    assert done.returncode == 0, done.stdout
+    assert [line.strip()[:2] for line in advice.splitlines()[:3]] == ["1.", "2.", "3."]
+
+
+def test_recorded_answers_replay_without_the_agent(site: Site) -> None:
+    """A demonstration that works on a train."""
+    site.write("script.yaml", "rules:\n- {text: A draft., times: 1}\n")
+    for mode, name in (("record", "one"), ("replay", "two")):
+        site.write(
+            ".signoff/config.yaml",
+            f"""
+agents:
+  real: {{kind: scripted, file: script.yaml}}
+  writer: {{kind: cassette, agent: real, file: tape.yaml, mode: {mode}}}
+  critic: {{kind: check, argv: [grep, -q, draft]}}
+""",
+        )
+        done = site.signoff("run", "flow.py", "--name", name)
+        site.write("script.yaml", "rules: []\n")
+
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    assert "A draft." in (site.folder / "tape.yaml").read_text()
