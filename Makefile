@@ -13,6 +13,10 @@ AGENTS := .agents-env
 AGENT_PINS := $(shell grep -E '^(claude-agent-sdk|openai-codex-cli-bin)==' constraints/dev.txt)
 GEMINI_PIN := @google/gemini-cli@0.61.0
 
+# What runs local models, for tests/real too: 100 MB, so only those tests look into its folder.
+MODEL_ENV := .model-env
+MODEL_PIN := $(shell grep '^xllamacpp==' constraints/dev.txt)
+
 VENV := .venv
 BIN := $(VENV)/bin
 FAST := tests/unit tests/property tests/architecture
@@ -33,10 +37,11 @@ STAMP := $(VENV)/.ready-$(shell pwd | cksum | cut -d ' ' -f 1)
 
 AGENTS_STAMP := $(AGENTS)/.ready-$(shell echo '$(AGENT_PINS)' | cksum | cut -d ' ' -f 1)
 GEMINI_STAMP := $(AGENTS)/gemini/.ready-$(notdir $(GEMINI_PIN))
+MODEL_STAMP := $(MODEL_ENV)/.ready-$(MODEL_PIN)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test check fast lint types imports format bench bench-peers agents pins clean
+.PHONY: help setup demo test check fast lint types imports format bench bench-peers agents model pins clean
 
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -63,7 +68,11 @@ format: setup ## format, and repair what the linter can repair
 	@$(BIN)/ruff format
 	@$(BIN)/ruff check --fix
 
-agents: $(AGENTS_STAMP) $(GEMINI_STAMP) ## fetch the real claude, codex and gemini, for tests/real
+agents: $(AGENTS_STAMP) $(GEMINI_STAMP) model ## fetch the real claude, codex, gemini and model, for tests/real
+
+# The weights (98 MB) go where users have theirs, and are checked each time.
+model: $(MODEL_STAMP) | $(STAMP)
+	@PYTHONPATH=$(MODEL_ENV) $(BIN)/signoff models pull >/dev/null
 
 pins: $(LOCAL_UV) ## recompile constraints/ (make pins UPGRADE=1 moves to the newest versions)
 	@mkdir -p constraints
@@ -71,7 +80,7 @@ pins: $(LOCAL_UV) ## recompile constraints/ (make pins UPGRADE=1 moves to the ne
 	@$(COMPILE) -c constraints/dev.txt -o constraints/runtime.txt pyproject.toml
 
 clean: ## remove the environment, caches and builds
-	rm -rf $(VENV) $(AGENTS) .uv dist $(CACHES)
+	rm -rf $(VENV) $(AGENTS) $(MODEL_ENV) .uv dist $(CACHES)
 
 setup: $(STAMP) ## make the environment (the others do this by themselves)
 
@@ -118,6 +127,12 @@ $(GEMINI_STAMP): | $(AGENTS_STAMP)
 	@echo "fetching the real gemini program into $(AGENTS) (about 100 MB)"
 	@npm install --silent --no-audit --no-fund --ignore-scripts --fetch-retries 1 \
 		--prefix $(AGENTS)/gemini $(GEMINI_PIN)
+	@touch $@
+
+$(MODEL_STAMP): | $(STAMP) $(LOCAL_UV)
+	@echo "fetching what runs local models into $(MODEL_ENV) (about 35 MB)"
+	@rm -rf $(MODEL_ENV)
+	@$(UV) pip install --quiet --python $(VENV) --no-deps --target $(MODEL_ENV) $(MODEL_PIN)
 	@touch $@
 
 .uv/bin/uv:

@@ -1,4 +1,5 @@
 import asyncio
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,16 @@ from signoff.runtime.faults import usage_of
 from signoff.runtime.owner import birth_of
 from signoff.testing.agent_harness import BreaksOff, Hangs, Harness, Says, ask, call_for
 from signoff.testing.agent_suite.answers import SCHEMA, AnswerPromises, CutOffPromises
-from signoff.testing.agent_suite.bounds import CancelPromises, ClockPromises, until_asked
+from signoff.testing.agent_suite.bounds import CancelPromises, ClockPromises, settled, until_asked
 from signoff.testing.agent_suite.texts import TextPromises
 from tests.contract.local_harness import RUNNER, LocalHarness
+
+ASKER = """
+import asyncio, sys
+from signoff.agents.local import LocalModel
+from signoff.testing.agent_harness import ask
+asyncio.run(ask(LocalModel(model=sys.argv[1])))
+"""
 
 
 @pytest.fixture
@@ -148,6 +156,20 @@ async def test_an_agent_serves_one_event_loop_after_the_other(harness: LocalHarn
 
     assert replies == ["Yes.", "Yes."]
     assert len(harness.children()) == 1
+
+
+async def test_the_model_does_not_outlive_whoever_asked(harness: LocalHarness) -> None:
+    """A run that is killed cannot clean up; a hundred megabytes must not stay behind it."""
+    await harness.act(Hangs("Half"))
+    asker = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", ASKER, str(harness.script), env={"PYTHONPATH": str(RUNNER)}
+    )
+    await until_asked(harness)
+
+    asker.kill()
+    await asker.wait()
+
+    assert await settled(harness) == 0
 
 
 async def test_a_model_that_crashes_is_a_passing_fault(harness: LocalHarness) -> None:

@@ -103,7 +103,10 @@ class Desk:
         """Returns the child that has this loaded; there is one at a time, for memory's sake."""
         if self._child is None or self._child.load != load or not self._child.alive:
             self.close()
-            self._child = Child(load)
+            try:
+                self._child = Child(load)
+            except OSError as error:
+                raise AgentTransient(f"the local model cannot be started: {error}") from error
         return self._child
 
     def close(self) -> None:

@@ -1,0 +1,218 @@
+"""The small model itself: its pinned weights, and the library that runs it."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from signoff.agents.local import LocalModel
+from signoff.agents.local_process import desk
+from signoff.agents.weights import SMOLLM2, State, model_cache
+from signoff.app.agents import build_agents
+from signoff.app.settings import AgentSettings
+from signoff.core.context import StepContext
+from signoff.core.effects import AgentRequest, EffectId
+from signoff.core.outcome import Outcome, Status
+from signoff.core.step import StepDef
+from signoff.core.workflow import Workflow
+from signoff.errors import AgentBadOutput, AgentBadRequest
+from signoff.runtime.engine import Engine
+from signoff.runtime.faults import usage_of
+from signoff.runtime.owner import birth_of
+from signoff.runtime.ports import Call
+from signoff.store.sqlite import SqliteStore
+from signoff.testing.agent_harness import ask
+
+pytestmark = [pytest.mark.real, pytest.mark.slow]
+
+RUNNER = Path(__file__).parents[2] / ".model-env"
+"""Where `make model` puts what runs the model; it is too large for the environment of the tests."""
+
+SENTENCE = "Write one sentence about tea."
+FRUITS = {
+    "type": "object",
+    "properties": {
+        "fruits": {"type": "array", "items": {"type": "string", "maxLength": 20}, "maxItems": 3},
+        "kind": {"enum": ["sweet", "sour"]},
+    },
+    "required": ["fruits", "kind"],
+    "additionalProperties": False,
+}
+
+
+@pytest.fixture(autouse=True)
+def model(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Makes the runner findable, where it is; says so where anything is missing."""
+    monkeypatch.setattr(sys, "path", [*sys.path, str(RUNNER)])
+    weights = model_cache(os.environ).state(SMOLLM2)
+    if find_spec("xllamacpp") is None or weights is not State.READY:
+        missing = "the real local model is not here; run: make model"
+        if request.config.getoption("--real"):
+            pytest.fail(missing)
+        pytest.skip(missing)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def ended() -> Iterator[None]:
+    """Ends the model's process when all have asked; loading it each time would take longer."""
+    yield
+    desk().close()
+
+
+def test_the_weights_are_the_pinned_ones() -> None:
+    """What the other tests show would be shown of something else."""
+    assert model_cache(os.environ).is_whole(SMOLLM2)
+
+
+async def test_it_is_ready_and_says_how_small_it_is() -> None:
+    """`signoff doctor` and `auto` go by this."""
+    health = await LocalModel().health()
+
+    assert health.ready
+    assert "small" in health.detail
+
+
+async def test_it_answers_in_words_that_stream_in() -> None:
+    """The first command a newcomer runs, on a machine with no account anywhere."""
+    pieces: list[str] = []
+
+    reply = await LocalModel().ask(AgentRequest(SENTENCE), call(emit=pieces.append))
+
+    assert "tea" in reply.text.lower()
+    assert (reply.finish, "".join(pieces)) == ("stop", reply.text)
+    assert len(pieces) > 5
+    usage = reply.usage
+    assert usage is not None
+    assert (usage.usd, usage.model) == (0.0, "smollm2-135m")
+    assert (usage.tokens_in or 0) > 5
+    assert (usage.tokens_out or 0) > 5
+
+
+async def test_it_hears_the_system_prompt() -> None:
+    """The model's own template puts another one there when none is given."""
+    long = await ask(LocalModel(), SENTENCE, system="You answer in French. " * 20)
+    short = await ask(LocalModel(), SENTENCE)
+
+    assert long.usage is not None
+    assert short.usage is not None
+    assert (long.usage.tokens_in or 0) > (short.usage.tokens_in or 0) + 50
+
+
+async def test_it_keeps_to_a_schema() -> None:
+    """The grammar holds it to the form, so even a model this small fills a form."""
+    reply = await ask(LocalModel(), "Name three fruits.", schema=FRUITS)
+
+    assert set(reply.value) == {"fruits", "kind"}
+    assert reply.value["kind"] in {"sweet", "sour"}
+
+
+async def test_equal_questions_get_equal_answers() -> None:
+    """Whatever was asked in between, and in whichever process."""
+    agent = LocalModel(temperature=0.8)
+    first = await ask(agent, SENTENCE)
+    await ask(agent, "Write one sentence about rain.")
+    again = await ask(agent, SENTENCE)
+    desk().close()
+    in_another_process = await ask(agent, SENTENCE)
+
+    other = await ask(agent, SENTENCE, options={"seed": 8})
+
+    assert first.text == again.text == in_another_process.text
+    assert other.text != first.text
+
+
+async def test_it_stops_reading_a_long_prompt_when_cancelled() -> None:
+    """Native code cannot be interrupted, so its process is gone before the run says so."""
+    begun: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+    asking = asyncio.create_task(
+        LocalModel().ask(
+            AgentRequest("word " * 3500), call(started=lambda told: begun.set_result(told["pid"]))
+        )
+    )
+    pid = await begun
+    await asyncio.sleep(1.0)  # it has the weights in memory by now, and is at work
+
+    asking.cancel()
+    await asyncio.wait({asking})
+
+    assert asking.cancelled()
+    assert birth_of(pid) is None
+    assert (await ask(LocalModel(), SENTENCE)).text
+
+
+async def test_an_answer_cut_off_by_its_limit_is_refused() -> None:
+    """Half a sentence must not become the artifact; what it took is counted all the same."""
+    with pytest.raises(AgentBadOutput, match="cut off") as raised:
+        await ask(LocalModel(max_tokens=5), "Tell me a long story.")
+
+    usage = usage_of(raised.value)
+    assert usage is not None
+    assert (usage.tokens_out, usage.usd) == (5, 0.0)
+
+
+async def test_a_prompt_that_does_not_fit_is_refused() -> None:
+    """Cut silently, it would be answered with confidence."""
+    with pytest.raises(AgentBadRequest, match="at most 512"):
+        await ask(LocalModel(context=512), "word " * 1000)
+
+
+async def test_a_schema_no_grammar_can_be_made_of_is_refused() -> None:
+    """The library says what it cannot do; trying again would not help."""
+    with pytest.raises(AgentBadRequest, match="cannot be asked this"):
+        await ask(LocalModel(), SENTENCE, schema={"$ref": "elsewhere.json"})
+
+
+@pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="shows no sockets of a process")
+async def test_nobody_else_on_the_machine_can_ask_it() -> None:
+    """The library serves HTTP without being asked to; prompts of others have no business here."""
+    pids: list[int] = []
+
+    await LocalModel().ask(
+        AgentRequest(SENTENCE), call(started=lambda told: pids.append(told["pid"]))
+    )
+
+    assert await asyncio.to_thread(ports_of, pids[0]) == set()
+
+
+async def test_it_writes_and_fills_a_form_in_a_run(tmp_path: Path) -> None:
+    """Made from the settings, journalled, counted and free."""
+    agents = build_agents({"writer": AgentSettings("local", options={"max_tokens": 200})})
+    store = SqliteStore(tmp_path / "signoff.db")
+
+    async with Engine(store, agents=agents) as engine:
+        result = await engine.start(TEA, name="tea")
+
+    assert result.status is Status.COMPLETED
+    assert "tea" in result.state["draft"].lower()
+    assert set(result.state["form"]) == {"fruits", "kind"}
+    assert (result.spend.calls, result.spend.usd) == (2, 0.0)
+
+
+async def write(ctx: StepContext) -> tuple[Outcome, dict[str, Any]]:
+    draft = await ctx.ask("writer", SENTENCE, key="draft")
+    form = await ctx.ask("writer", "Name three fruits.", key="form", schema=FRUITS)
+    return Outcome.OK, {"draft": draft.text, "form": form.value}
+
+
+TEA = Workflow("tea", StepDef("write", handler=write, next={Outcome.OK: None}))
+
+
+def call(**heard: Any) -> Call:
+    return Call("run", EffectId("ask#1"), "key", **heard)
+
+
+def ports_of(pid: int) -> set[str]:
+    """Returns the addresses at which a process listens for connections."""
+    links = [str(path.readlink()) for path in Path(f"/proc/{pid}/fd").iterdir()]
+    sockets = {link.removeprefix("socket:[").rstrip("]") for link in links if "socket" in link}
+    lines = [
+        line.split()
+        for table in ("tcp", "tcp6")
+        for line in Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]
+    ]
+    return {fields[1] for fields in lines if fields[3] == "0A" and fields[9] in sockets}
