@@ -1,16 +1,16 @@
 """Keeps a run under its ceilings on calls, tokens and money, fan-outs included.
 
 Every call is reserved before it starts. Calls are exact. For tokens and money the
-reservation is what finished calls of this run cost on average; while nothing is known,
-calls with such a ceiling go one at a time, so the first bill is seen before the second
-call is made.
+reservation is what the dearest call so far cost, and no more calls are under way at once
+than have been paid for: the first goes alone, and a fan-out doubles as its bills come in.
+So a ceiling is overshot by about one call, however cheap the first one was.
 """
 
 from __future__ import annotations
 
 import asyncio
 
-from signoff.core.spend import Limits, Spend, reached
+from signoff.core.spend import Limits, Spend, Usage, reached
 from signoff.runtime.suspension import CeilingReached
 
 
@@ -19,6 +19,11 @@ class Ceilings:
 
     def __init__(self) -> None:
         self._under_way = 0
+        self._seen = 0
+        """Calls whose bill this process has seen."""
+        self._usd = 0.0
+        """What the dearest of them cost."""
+        self._tokens = 0
         self._changed = asyncio.Event()
 
     async def fit(self, scopes: list[tuple[str, Limits, Spend]]) -> None:
@@ -34,6 +39,13 @@ class Ceilings:
             self._changed.clear()
             await self._changed.wait()
 
+    def learn(self, usage: Usage | None) -> None:
+        """Takes note of what one ended call cost; an unknown price teaches nothing."""
+        self._seen += 1
+        if usage is not None:
+            self._usd = max(self._usd, usage.usd or 0.0)
+            self._tokens = max(self._tokens, usage.tokens or 0)
+
     def enter(self) -> None:
         """Reserves a call."""
         self._under_way += 1
@@ -44,12 +56,16 @@ class Ceilings:
         self._changed.set()
 
     def _fits(self, limits: Limits, spend: Spend) -> bool:
-        """Tells whether what is under way and one more, at the usual price, stay below."""
+        """Tells whether what is under way and one more, at the dearest price, stay below."""
         more = self._under_way + 1
-        finished = spend.calls - self._under_way
-        for ceiling, spent in ((limits.usd, spend.known_usd), (limits.tokens, spend.known_tokens)):
+        finished = max(1, spend.calls - self._under_way)
+        for ceiling, spent, dearest in (
+            (limits.usd, spend.known_usd, self._usd),
+            (limits.tokens, spend.known_tokens, self._tokens),
+        ):
             if ceiling is None:
                 continue
-            if finished <= 0 or spent + more * spent / finished > ceiling:
+            # The average stands in for what earlier processes saw and this one did not.
+            if more > self._seen or spent + more * max(dearest, spent / finished) > ceiling:
                 return False
         return True

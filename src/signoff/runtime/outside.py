@@ -221,6 +221,7 @@ class Outside:
             return
         model = (usage.model if usage else None) or effect.payload.get("model") or ""
         agent = by or effect.payload["agent"]
+        self._ceilings.learn(usage)
         self._journal.spent(self._journal.state.step or "", agent, model, usage)
 
     def key(self, errand: Errand) -> str:

@@ -80,14 +80,56 @@ async def test_a_price_that_does_not_divide_the_ceiling_is_overshot_by_one_call_
     assert 10.0 <= result.spend.known_usd <= 13.0
 
 
-async def test_below_its_ceiling_a_fan_out_still_runs_at_once(bench: Bench) -> None:
+PRICES = {
+    "a cheap first one": [0.01] + [1.0] * 49,
+    "dearer and dearer": [0.1 * n for n in range(1, 51)],
+    "cheaper and cheaper": [0.1 * n for n in range(50, 0, -1)],
+    "now and then a dear one": [2.0 if n % 7 == 6 else 0.1 for n in range(50)],
+}
+
+
+@pytest.mark.parametrize("prices", PRICES.values(), ids=PRICES.keys())
+async def test_a_ceiling_on_money_holds_when_no_two_calls_cost_the_same(
+    bench: Bench, prices: list[float]
+) -> None:
+    """The first bill says little about the next forty-nine."""
+    bills = iter(prices)
+
+    async def answer(_request: AgentRequest) -> Reply:
+        bill = next(bills)
+        for _ in range(3):
+            await asyncio.sleep(0)
+        return cost(usd=bill)
+
+    bench.agent.on("", answer)
+
+    result = await limited(bench, fan(), usd=5.0)
+
+    made = prices[: result.spend.calls]
+    assert result.status is Status.BUDGET
+    assert 5.0 <= result.spend.known_usd <= 5.0 + max(made)
+
+
+async def test_below_its_ceiling_a_fan_out_soon_runs_at_once(bench: Bench) -> None:
     """A ceiling that is far away must not make everything serial."""
     bench.agent.on("", _slowly(cost(usd=0.01)))
 
     result = await limited(bench, fan(), usd=100.0)
 
     assert result.ok
-    assert bench.agent.most_at_once > 20
+    assert bench.agent.most_at_once > 10
+
+
+async def test_prices_seen_before_a_wait_are_not_forgotten_after_it(bench: Bench) -> None:
+    """A new process goes by what the run's calls have cost on average."""
+    bench.agent.on("", _slowly(cost(usd=1.0)))
+    workflow = fan(40)
+    await limited(bench, workflow, usd=4.0)
+
+    result = await bench.resume(workflow, limits=Limits(usd=8.0))
+
+    assert result.status is Status.BUDGET
+    assert result.spend.known_usd == 8.0
 
 
 async def test_a_ceiling_counts_what_failed_tries_cost(bench: Bench) -> None:
