@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from signoff._version import __version__
 
 if TYPE_CHECKING:
+    from signoff.api import answer as answer
     from signoff.api import resume as resume
     from signoff.api import resume_async as resume_async
     from signoff.api import run as run
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     # running
-    "signoff.api": ("resume", "resume_async", "run", "run_async"),
+    "signoff.api": ("answer", "resume", "resume_async", "run", "run_async"),
     "signoff.runtime.result": ("RunResult",),
     # the graph
     "signoff.core.workflow": ("StepOutput", "Workflow"),

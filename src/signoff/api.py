@@ -1,8 +1,9 @@
 """Running workflows from Python.
 
 `run` and `resume` block until the run rests; `run_async` and `resume_async` are for
-programs with an event loop. Without a store, runs live in the project's own database,
-so they can be listed, answered and resumed on the command line as well.
+programs with an event loop; `answer` is quick and for both. Without a store, runs live
+in the project's own database, so they can be listed, answered and resumed on the command
+line as well.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from signoff.core.spend import Limits
 from signoff.core.workflow import Workflow
 from signoff.errors import UsageError
-from signoff.runtime.ports import Agent, Observer, Store
+from signoff.runtime.ports import Agent, InboxItem, Observer, Store
 from signoff.runtime.result import RunResult
 
 if TYPE_CHECKING:
@@ -138,6 +139,31 @@ async def resume_async(
             return await engine.resume(name, workflow, limits=ceilings, adopt=adopt)
 
 
+def answer(
+    where: InboxItem | int | str,
+    value: Any,
+    *,
+    text: str = "",
+    by: str = "",
+    store: Store | None = None,
+    home: str | Path | None = None,
+) -> InboxItem:
+    """Records what a person answers; the run goes on with `resume`.
+
+    `where` is a request of `RunResult.inbox`, its number, or the name of a run that waits
+    for one answer. `value` is a text, an option, or True or False for an approval; `text` is
+    why. Without `by`, whoever is logged in has answered. `store` and `home` are as in `run`.
+    """
+    if store is not None:
+        return _answer(_around(store), where, value, text, by)
+    with _project(home, None, create=False) as project:
+        from signoff.app.run_files import catch_up
+
+        done = _answer(project, where, value, text, by)
+        catch_up(project, done.run)
+        return done
+
+
 def place_of(workflow: Workflow, root: Path) -> str:
     """Returns where a workflow stands, so that the command line finds it again; empty if unknown.
 
@@ -165,8 +191,31 @@ def _module_place(module: ModuleType, name: str, root: Path) -> str:
     return f"{path.relative_to(root.resolve()).as_posix() if inside else path}:{name}"
 
 
+def _answer(
+    project: Project, where: InboxItem | int | str, value: Any, text: str, by: str
+) -> InboxItem:
+    from signoff.app.answering import Given, find_item, record_answer
+
+    if isinstance(where, InboxItem):
+        # It was looked at, so the answer is bound to what it showed.
+        return record_answer(project, where.id, Given(value, text, by, where.digest))
+    return record_answer(project, find_item(project, str(where)).id, Given(value, text, by))
+
+
+def _around(store: Store) -> Project:
+    """Returns a project with nothing but a store; there are no files to compare or to write."""
+    from signoff.app.home import Home
+    from signoff.app.project import Project
+    from signoff.app.settings import Settings
+
+    nowhere = Path(os.devnull)
+    return Project(Home(nowhere), Settings(), store, nowhere)
+
+
 @contextmanager
-def _project(home: str | Path | None, agents: Mapping[str, Agent] | None) -> Iterator[Project]:
+def _project(
+    home: str | Path | None, agents: Mapping[str, Agent] | None, *, create: bool = True
+) -> Iterator[Project]:
     from signoff.app.home import FOLDER, VARIABLE, init_home
     from signoff.app.project import open_project
 
@@ -175,8 +224,9 @@ def _project(home: str | Path | None, agents: Mapping[str, Agent] | None) -> Ite
     if home is not None:
         folder = Path(home).expanduser().absolute()
         environment[VARIABLE] = str(folder if folder.name == FOLDER else folder / FOLDER)
-        init_home(cwd, environment)
-    with open_project(cwd, environment, create=True, agents=agents) as project:
+        if create:
+            init_home(cwd, environment)
+    with open_project(cwd, environment, create=create, agents=agents) as project:
         yield project
 
 

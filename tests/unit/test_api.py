@@ -8,9 +8,9 @@ from signoff import Outcome, Question, Status, StepContext, StepDef, Workflow
 from signoff.api import place_of
 from signoff.app.answering import Given, record_answer
 from signoff.app.project import open_project
-from signoff.errors import UsageError
-from signoff.store.memory import MemoryStore
-from signoff.testing import ScriptedAgent
+from signoff.errors import InvalidAnswer, StaleApproval, UnknownName, UsageError
+from signoff.runtime.ports import InboxItem
+from signoff.testing import MemoryStore, ScriptedAgent
 
 
 async def write(ctx: StepContext) -> tuple[Outcome, dict[str, object]]:
@@ -69,6 +69,56 @@ async def test_a_run_goes_on_after_an_answer() -> None:
     result = await signoff.resume_async("one", ASKS, store=store)
 
     assert result.state == {"name": "Bob"}
+
+
+@pytest.mark.parametrize("place", ["request", "number", "run"])
+def test_a_request_is_answered_in_one_call(place: str) -> None:
+    """A program, or a test, should not have to know how answers are stored."""
+    store = MemoryStore()
+    (request,) = signoff.run(ASKS, store=store, name="one").inbox
+    places: dict[str, InboxItem | int | str]
+    places = {"request": request, "number": request.id, "run": "one"}
+
+    done = signoff.answer(places[place], "Bob", text="of course", by="ann", store=store)
+
+    assert (done.state, done.answered_by) == ("answered", "ann")
+    assert signoff.resume("one", ASKS, store=store).state == {"name": "Bob"}
+
+
+def test_an_answer_is_checked_like_any_other() -> None:
+    """From Python it is as easy to say the wrong thing as on the command line."""
+    store = MemoryStore()
+    (request,) = signoff.run(ASKS, store=store, name="one").inbox
+
+    with pytest.raises(InvalidAnswer, match="must not be empty"):
+        signoff.answer("one", "", store=store)
+    with pytest.raises(StaleApproval):
+        signoff.answer(request._replace(digest="0" * 64), "Bob", store=store)
+    with pytest.raises(UnknownName):
+        signoff.answer(99, "Bob", store=store)
+
+
+def test_an_answer_reaches_the_projects_database_and_files(folder: Path) -> None:
+    """Whoever looks at the files, or types `signoff inbox`, sees that it is done."""
+    signoff.run(ASKS, name="one")
+    questions = folder / ".signoff" / "runs" / "one" / "hitl" / "questions.json"
+    assert questions.is_file()
+
+    signoff.answer("one", "Bob")
+
+    assert not questions.exists()
+    assert signoff.resume("one", ASKS).state == {"name": "Bob"}
+
+
+def test_answering_makes_no_home(folder: Path) -> None:
+    """There is nothing to answer where nothing ever ran."""
+    with pytest.raises(UsageError):
+        signoff.answer("one", "Bob", home=folder / "elsewhere")
+    with pytest.raises(UsageError):
+        signoff.answer("one", "Bob")
+
+    assert not (folder / "elsewhere").exists()
+    assert not (folder / ".signoff").exists()
 
 
 def test_without_a_store_the_run_lives_in_the_projects_home(folder: Path) -> None:

@@ -13,6 +13,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from signoff.runtime.engine import Engine as Engine
+    from signoff.store.memory import MemoryStore as MemoryStore
     from signoff.testing.agent_suite import AgentSuite as AgentSuite
     from signoff.testing.bench import Bench as Bench
     from signoff.testing.cassette import CassetteAgent as CassetteAgent
@@ -36,6 +38,9 @@ _HOMES = {
     "cassette": ("CassetteAgent",),
     "bench": ("Bench",),
     "wrapped_store": ("WrappedStore",),
+    # what they are used with
+    "signoff.runtime.engine": ("Engine",),
+    "signoff.store.memory": ("MemoryStore",),
     # suites
     "agent_suite": ("AgentSuite",),
     "store_suite": ("StoreSuite",),
@@ -56,7 +61,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'signoff.testing' has no attribute {name!r}")
     if name.endswith("Suite"):
         _explain_failures(home)
-    value = getattr(import_module(f"{__name__}.{home}"), name)
+    value = getattr(import_module(home if "." in home else f"{__name__}.{home}"), name)
     globals()[name] = value
     return value
 

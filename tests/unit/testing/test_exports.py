@@ -15,6 +15,7 @@ def test_doubles_need_no_pytest() -> None:
     script = (
         "import sys, signoff.testing as t\n"
         "t.ScriptedAgent, t.FrozenClock, t.WrappedStore, t.CrashingStore, t.crash_everywhere\n"
+        "t.Engine, t.MemoryStore\n"
         "print('pytest' in sys.modules)"
     )
 
