@@ -41,7 +41,7 @@ MODEL_STAMP := $(MODEL_ENV)/.ready-$(MODEL_PIN)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test check fast lint types imports format bench bench-peers agents model pins clean
+.PHONY: help setup demo test check fast lint types imports docs format bench bench-peers agents model pins clean
 
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -63,6 +63,9 @@ bench: setup ## measure this engine against the raw SQLite floor
 
 bench-peers: setup ## the same work side by side with other engines
 	@$(BIN)/python -m benchmarks.peers
+
+docs: setup ## write the parts of the pages that the program itself knows best
+	@$(BIN)/python docs/generate.py
 
 format: setup ## format, and repair what the linter can repair
 	@$(BIN)/ruff format

@@ -26,7 +26,7 @@ def main(arguments: list[str]) -> int:
     after = filled_in(before)
     if arguments == ["--check"]:
         if after != before:
-            print(f"{PAGE.name} is behind: run python docs/generate.py", file=sys.stderr)
+            print(f"{PAGE.name} is behind: run make docs", file=sys.stderr)
         return int(after != before)
     PAGE.write_text(after, "utf-8")
     return 0

@@ -61,6 +61,13 @@ def test_the_command_reference_is_up_to_date() -> None:
     assert written.returncode == 0, written.stderr
 
 
+def test_make_docs_writes_the_command_reference() -> None:
+    """It is what the complaint about an old page tells people to run."""
+    planned = subprocess.run(["make", "-n", "docs"], cwd=ROOT, capture_output=True, text=True)
+
+    assert "python docs/generate.py\n" in planned.stdout
+
+
 def test_every_command_setting_variable_and_exit_code_has_its_place() -> None:
     """The page says it lists all of them."""
     page = (ROOT / "docs" / "commands.md").read_text("utf-8")

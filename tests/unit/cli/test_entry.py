@@ -39,6 +39,19 @@ def test_version_and_help_are_answered_without_importing_anything_heavy(program:
     assert "signoff" in done.stdout
 
 
+def test_every_option_says_what_it_does() -> None:
+    """A bare name leaves people to try it out."""
+    silent = [
+        f"{name} {option.opts[-1]}"
+        for name, command in commands()
+        for each in (command, *getattr(command, "commands", {}).values())
+        for option in each.params
+        if isinstance(option, click.Option) and not option.help
+    ]
+
+    assert silent == []
+
+
 def test_every_command_is_listed_once_in_the_help() -> None:
     """A command that help does not list does not exist for most people."""
     listed = [name for names in _SECTIONS.values() for name in names]
@@ -99,3 +112,36 @@ def test_an_unexpected_failure_is_one_line_unless_debugging(
     assert len(capsys.readouterr().err.splitlines()) == 1
     assert main(["no_such_module", "--debug"]) == 1
     assert "Traceback" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("error", [GeneratorExit, BaseException], ids=["generator", "any"])
+def test_what_no_program_expects_is_one_line_too(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    error: type[BaseException],
+) -> None:
+    """Libraries raise things that are no `Exception`; a traceback is still not for users."""
+
+    def broken() -> None:
+        raise error
+
+    monkeypatch.setattr(signoff, "get_command", lambda *_: click.Command("runs", callback=broken))
+
+    assert main(["runs"]) == 1
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_ctrl_c_before_anything_has_begun_is_no_traceback(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Most of a quick command's time is imports."""
+
+    class Impatient:
+        def find_spec(self, name: str, *_: object) -> None:
+            if name == "signoff.cli.entry":
+                raise KeyboardInterrupt
+
+    monkeypatch.delitem(sys.modules, "signoff.cli.entry")
+    monkeypatch.setattr(sys, "meta_path", [Impatient(), *sys.meta_path])
+
+    assert main(["runs"]) == 130
