@@ -131,19 +131,20 @@ def run_command(arguments: Sequence[str]) -> int:
         sys.stdout.flush()
     except click.exceptions.Exit as ended:
         return ended.exit_code
-    except click.Abort:
+    except (click.Abort, KeyboardInterrupt):
         return exits.INTERRUPTED
     except click.ClickException as error:
         return _complain(_worded(error), exits.USAGE, debug, error)
     except SignoffError as error:
         return _complain(str(error), exits.code_of_error(error), debug, error)
-    except KeyboardInterrupt:
-        return exits.INTERRUPTED
     except BrokenPipeError:
         # Whoever read our output (`| head`) has seen enough; Python must not complain either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return exits.OK
-    except Exception as error:  # noqa: BLE001  # the last line of defence: a traceback on request
+    except SystemExit:
+        # Shell completion ends like this.
+        raise
+    except BaseException as error:  # noqa: BLE001  # the last line of defence: a traceback on request
         message = f"{type(error).__name__}: {error}; this is a bug (--debug shows where)"
         return _complain(message, exits.ERROR, debug, error)
     return result if isinstance(result, int) else exits.OK

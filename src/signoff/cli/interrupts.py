@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from signoff.cli import exits
 from signoff.cli.views import View
+from signoff.errors import HandlerFailed
 
 T = TypeVar("T")
 
@@ -30,7 +31,15 @@ class Interrupted(Exception):  # noqa: N818  # an expected end, not a fault
 
 def run_interruptibly(work: Coroutine[Any, Any, T], view: View) -> T:
     """Runs a coroutine to its end; raises `Interrupted` when it was stopped cleanly."""
-    return asyncio.run(_guarded(work, view))
+    try:
+        return asyncio.run(_guarded(work, view))
+    except SystemExit as error:
+        # Raised in a task of a handler's own, it ends the loop past everybody; its code, often
+        # 0, says nothing about the run.
+        raise HandlerFailed(
+            "the workflow ended the program with sys.exit(); let its handlers return or raise "
+            "instead, then resume the run"
+        ) from error
 
 
 async def _guarded(work: Coroutine[Any, Any, T], view: View) -> T:
