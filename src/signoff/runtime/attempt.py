@@ -23,7 +23,7 @@ from signoff.core.step import StepDef
 from signoff.core.transitions import Chosen, Fact, FellShort, Held, Raised, Returned
 from signoff.errors import SignoffError, StoreError
 from signoff.runtime.fanout import FELL_SHORT
-from signoff.runtime.handlers import Callee, Work, check, work
+from signoff.runtime.handlers import Callee, Work, check, passes_through, words_of, work
 from signoff.runtime.journal import RunJournal
 from signoff.runtime.people import People
 from signoff.runtime.suspension import CeilingReached
@@ -87,6 +87,7 @@ class Attempt:
             await self._journal.durable()
         try:
             outcome, update = await self._work_in_time()
+            self.visit.insist("")
             self.delta = diff(self._state.state, update)
         except FELL_SHORT as error:
             return FellShort(await self._after_failure(str(error)))
@@ -95,7 +96,9 @@ class Attempt:
             return FellShort(await self._after_failure(str(error)))
         except StoreError:
             raise
-        except Exception as error:  # noqa: BLE001  # whatever a handler raises becomes a fact
+        except BaseException as error:  # whatever a handler raises becomes a fact
+            if passes_through(error):
+                raise
             return Raised(await self._after_failure(_said(self.step.id, error)))
         self.outcome, self._update = outcome, update
         await self.visit.drain()
@@ -202,7 +205,7 @@ def _room(ceiling: float | None, spent: float) -> tuple[float, float]:
     return (_UNBOUNDED, _UNBOUNDED) if ceiling is None else (ceiling - spent, ceiling)
 
 
-def _said(step: str, error: Exception) -> str:
+def _said(step: str, error: BaseException) -> str:
     if isinstance(error, SignoffError):
         return str(error)
-    return f"the handler of step {step!r} raised {type(error).__name__}: {error}"
+    return f"the handler of step {step!r} raised {type(error).__name__}: {words_of(error)}"

@@ -26,7 +26,7 @@ from signoff.errors import (
     StepFailed,
     StoreError,
 )
-from signoff.runtime.handlers import awaited
+from signoff.runtime.handlers import awaited, passes_through, words_of
 from signoff.runtime.journal import RunJournal
 from signoff.runtime.suspension import Suspension, WaitingForPerson, heaviest
 
@@ -121,10 +121,14 @@ class FanOut:
                 feedback=earlier[-1] if earlier else self._ctx.feedback,
             )
             try:
-                return self._finished(scope, await awaited(self._fan.handler(ctx, item)))
+                result = await awaited(self._fan.handler(ctx, item))
+                self._visit.insist(ctx.scope)
+                return self._finished(scope, result)
             except StoreError:
                 raise
-            except Exception as error:  # noqa: BLE001  # an item's failure must not reach its siblings
+            except BaseException as error:  # an item's failure must not reach its siblings
+                if passes_through(error):
+                    raise
                 fresh = isinstance(error, FELL_SHORT)
                 self._journal.record(ev.ItemFailed(scope, _said(error), fresh))
                 used = len(state.item_failures.get(scope, ())) - state.forgiven.get(scope, 0)
@@ -142,6 +146,6 @@ class FanOut:
         return thaw(freeze(result))
 
 
-def _said(error: Exception) -> str:
-    text = str(error) or type(error).__name__
+def _said(error: BaseException) -> str:
+    text = words_of(error) or type(error).__name__
     return text if isinstance(error, SignoffError) else f"{type(error).__name__}: {text}"

@@ -15,7 +15,7 @@ from signoff.core.transitions import Broken, Held
 from signoff.core.workflow import Workflow, checked_result
 from signoff.runtime.dispatch import dispatch
 from signoff.runtime.from_thread import FromThread
-from signoff.runtime.suspension import cause_of
+from signoff.runtime.suspension import Suspension, cause_of
 
 Work = tuple[Outcome, dict[str, Any]]
 
@@ -81,6 +81,26 @@ async def awaited(returned: Any) -> Any:
         raise cause_of(group) from group
 
 
+def passes_through(error: BaseException) -> bool:
+    """Tells whether what a handler let out is for the engine or the program around it.
+
+    Anything else is the handler's own failure: `sys.exit()` in one must not end the program
+    as if all were well, nor a task it cancelled itself look like a run that was stopped.
+    """
+    if isinstance(error, asyncio.CancelledError):
+        task = asyncio.current_task()
+        return task is None or task.cancelling() > 0
+    return isinstance(error, Suspension | KeyboardInterrupt | GeneratorExit)
+
+
+def words_of(error: BaseException) -> str:
+    """Returns what an error says; an author's own kind may fail even at that."""
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001  # the failure to tell must not hide what failed
+        return "(it cannot be put into words)"
+
+
 async def check(conditions: Sequence[Condition], ctx: StepContext, when: str) -> Held | Broken:
     """Evaluates conditions; one that raises is broken, never passed."""
     found = []
@@ -98,6 +118,9 @@ async def _problem(condition: Condition, ctx: StepContext) -> str:
         holds = condition.check(ctx)
         if inspect.isawaitable(holds):
             holds = await holds
-    except Exception as error:  # noqa: BLE001  # a check that cannot be made has not been passed
-        return f"{condition.error} ({condition.name} raised {type(error).__name__}: {error})"
+    except BaseException as error:  # a check that cannot be made has not been passed
+        if passes_through(error):
+            raise
+        raised = f"{type(error).__name__}: {words_of(error)}"
+        return f"{condition.error} ({condition.name} raised {raised})"
     return "" if holds is True else condition.error

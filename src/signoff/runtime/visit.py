@@ -31,7 +31,7 @@ from signoff.runtime.people import People
 from signoff.runtime.performers import reply_of
 from signoff.runtime.ports import Progress
 from signoff.runtime.surroundings import Surroundings
-from signoff.runtime.suspension import ParkedUntil, Suspension
+from signoff.runtime.suspension import ParkedUntil, Suspension, heaviest
 
 
 class Visit:
@@ -55,6 +55,8 @@ class Visit:
         self._busy: set[str] = set()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._closed = False
+        self._suspended: dict[str, list[Suspension]] = {}
+        """Why a handler or an item of a fan-out could not go on, by its scope."""
 
     # What a context asks for
 
@@ -63,6 +65,9 @@ class Visit:
         place = self._occupied(ctx, effect.key)
         try:
             return await self._known_or_new(ctx, self._identify(place), effect)
+        except Suspension as suspension:
+            self._note(ctx, suspension)
+            raise
         finally:
             self._busy.discard(place)
 
@@ -71,6 +76,9 @@ class Visit:
         place = self._occupied(ctx, fan.key)
         try:
             return await FanOut(self, self._journal, ctx, fan, self._identify(place)).run()
+        except Suspension as suspension:
+            self._note(ctx, suspension)
+            raise
         finally:
             self._busy.discard(place)
 
@@ -96,7 +104,9 @@ class Visit:
         if record is None:
             self._journal.record(ev.EffectStarted(identity, Kind.PARK, shown, {"until": until}))
         if self._around.clock.now() < until:
-            raise ParkedUntil("parked by its step", until)
+            suspension = ParkedUntil("parked by its step", until)
+            self._note(ctx, suspension)
+            raise suspension
         self._journal.record(ev.EffectFinished(identity))
 
     def random(self, ctx: StepContext) -> Chance:
@@ -110,6 +120,16 @@ class Visit:
         self._around.tell(Progress(self._journal.name, ctx.step_id, ctx.scope, message))
 
     # What the runner asks for
+
+    def insist(self, scope: str) -> None:
+        """Suspends a handler that returned although something it asked for is missing.
+
+        A bare `except:` or `gather(..., return_exceptions=True)` around a wait would else let
+        a run go on without the person it waits for.
+        """
+        found = self._suspended.get(scope)
+        if found:
+            raise heaviest(found)
 
     def close(self) -> None:
         """Lets nothing new go outside: the run is about to rest."""
@@ -130,6 +150,9 @@ class Visit:
         await self.drain()
 
     # How an effect is found or performed
+
+    def _note(self, ctx: StepContext, suspension: Suspension) -> None:
+        self._suspended.setdefault(ctx.scope, []).append(suspension)
 
     def recorded(self, identity: EffectId, shown: str, step: str, key: str) -> EffectRecord | None:
         """Returns what is known of an effect; raises if it was something else before."""

@@ -1,5 +1,6 @@
 import asyncio
 import itertools
+import sys
 from typing import Any
 
 import pytest
@@ -210,6 +211,38 @@ async def test_a_bug_in_one_item_is_that_items_failure(bench: Bench) -> None:
     assert result.status is Status.FAILED
     assert "KeyError: 'dogs'" in result.reason
     assert len(bench.events(ev.ItemFinished)) == 2
+
+
+async def test_an_item_that_would_end_the_program_only_fails(bench: Bench) -> None:
+    """`sys.exit()` in one item must neither end the run nor lose its siblings' work."""
+
+    async def item(_ctx: StepContext, topic: str) -> str:
+        if topic == "dogs":
+            sys.exit(0)
+        return topic
+
+    result = await bench.start(fan(item))
+
+    assert result.status is Status.FAILED
+    assert "SystemExit: 0" in result.reason
+    assert len(bench.events(ev.ItemFinished)) == 2
+
+
+async def test_an_item_that_swallows_its_wait_still_waits(bench: Bench) -> None:
+    """A bare `except:` must not record an item as finished without its answer."""
+
+    async def item(ctx: StepContext, topic: str) -> str:
+        try:
+            return str((await ctx.wait(Question(f"{topic}?"))).value)
+        except BaseException:  # noqa: BLE001  # the mistake this is about
+            return "nobody asked"
+
+    workflow = fan(item, ["cats"])
+    result = await bench.start(workflow)
+
+    assert result.status is Status.WAITING
+    bench.answer("yes")
+    assert (await bench.resume(workflow)).state == {"texts": ["yes"]}
 
 
 async def test_a_result_that_cannot_be_stored_says_what_to_return(bench: Bench) -> None:

@@ -1,11 +1,12 @@
+import asyncio
 import functools
 from typing import Any
 
 import pytest
 
 from signoff.core.context import StepContext
-from signoff.core.outcome import Outcome
-from signoff.core.step import StepDef
+from signoff.core.outcome import Outcome, Status
+from signoff.core.step import Condition, StepDef
 from signoff.core.workflow import Workflow
 from signoff.runtime.handlers import awaited, callees
 from signoff.runtime.suspension import WaitingForPerson
@@ -115,6 +116,56 @@ async def test_several_errors_stay_together() -> None:
         await awaited(_raises(group))
 
     assert raised.value is group
+
+
+class Odd(BaseException):
+    """What a library may raise to get past `except Exception`."""
+
+
+class SpeechlessError(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (SystemExit(0), "SystemExit: 0"),
+        (Odd("past everybody"), "Odd: past everybody"),
+        (asyncio.CancelledError("a task of its own"), "CancelledError: a task of its own"),
+        (SpeechlessError(), "SpeechlessError: (it cannot be put into words)"),
+    ],
+    ids=["exit", "odd", "cancelled", "speechless"],
+)
+async def test_whatever_a_handler_raises_is_its_failure(
+    bench: Bench, error: BaseException, said: str
+) -> None:
+    """`sys.exit(0)` in a handler would end the program with 0: `signoff run && deploy` deploys."""
+
+    async def handler(_ctx: StepContext) -> Work:
+        raise error
+
+    def as_function(_ctx: StepContext) -> Work:
+        raise error
+
+    result = await bench.start(one_step(handler))
+    other = await bench.engine.start(one_step(as_function))
+
+    assert (result.status, other.status) == (Status.FAILED, Status.FAILED)
+    assert result.reason == other.reason == f"the handler of step 'work' raised {said}"
+
+
+async def test_a_condition_that_would_end_the_program_is_not_met(bench: Bench) -> None:
+    """A check that cannot be made has not been passed, and ends nothing."""
+
+    def leave(_ctx: StepContext) -> bool:
+        raise SystemExit(0)
+
+    condition = Condition("leave", leave, "cannot tell")
+    result = await bench.start(one_step(plain, preconditions=[condition]))
+
+    assert result.status is not Status.COMPLETED
+    assert "cannot tell (leave raised SystemExit: 0)" in str(bench.events())
 
 
 async def _raises(error: BaseException) -> None:

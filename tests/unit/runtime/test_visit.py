@@ -1,4 +1,5 @@
 import asyncio
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -376,3 +377,40 @@ async def test_progress_reaches_whoever_watches_and_is_not_recorded() -> None:
     )
     assert len(bench.events()) == 3
     await bench.close()
+
+
+# Handlers that do not let themselves be suspended
+
+
+async def test_a_wait_that_is_swallowed_is_waited_for_all_the_same(bench: Bench) -> None:
+    """`gather(..., return_exceptions=True)` would let a run go on without its approval."""
+
+    async def handler(ctx: StepContext) -> Work:
+        waits = [ctx.wait(Question(f"{key}?"), key=key) for key in ("one", "two")]
+        found = await asyncio.gather(*waits, return_exceptions=True)
+        return OK, {"said": [getattr(each, "value", "nobody") for each in found]}
+
+    workflow = one_step(handler)
+    result = await bench.start(workflow)
+
+    assert result.status is Status.WAITING
+    assert len(result.inbox) == 2
+    for item in result.inbox:
+        bench.answer("yes", number=item.id)
+    assert (await bench.resume(workflow)).state == {"said": ["yes", "yes"]}
+
+
+async def test_a_swallowed_park_is_kept(bench: Bench) -> None:
+    """A bare `except:` around a pause must not shorten it."""
+
+    async def handler(ctx: StepContext) -> Work:
+        with suppress(BaseException):
+            await ctx.park(timedelta(hours=1))
+        return OK, {}
+
+    workflow = one_step(handler)
+    result = await bench.start(workflow)
+
+    assert result.status is Status.PARKED
+    bench.clock.advance(3600)
+    assert (await bench.resume(workflow)).status is Status.COMPLETED
