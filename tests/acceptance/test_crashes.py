@@ -30,6 +30,25 @@ def test_a_run_that_was_killed_goes_on_without_repeating_what_was_done(holding: 
     assert (holding.folder / "calls.txt").read_text() == "first\n"
 
 
+def test_a_run_whose_process_died_says_so_everywhere(holding: Site) -> None:
+    """It would be called running for ever, and nobody would think of resuming it."""
+    process = holding.start("run", "holds.py", "--name", "one")
+    holding.wait_for("pid")
+    process.kill()
+    process.wait()
+
+    shown = holding.signoff("show").stdout
+    report = holding.json("show")
+    listed = holding.signoff("runs", "--status", "interrupted").stdout
+    followed = holding.signoff("logs", "-f", "one")
+
+    assert shown.splitlines()[0] == "● interrupted  one: its process is gone"
+    assert "go on: signoff resume one" in shown
+    assert (report["status"], report["exit_code"]) == ("interrupted", 130)
+    assert "its process is gone" in listed
+    assert followed.returncode == 0, followed.stderr
+
+
 def test_ctrl_c_stops_the_run_cleanly_and_it_can_be_resumed(holding: Site) -> None:
     """Nothing of it may be left running, and the next command is printed."""
     process = holding.start("run", "holds.py", "--name", "one")

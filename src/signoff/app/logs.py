@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from signoff.app.history import events_of
 from signoff.app.project import Project
+from signoff.app.runs import as_it_stands
 from signoff.core import events as ev
 from signoff.core.outcome import Status
 from signoff.runtime.narration import Line, Narrator
@@ -43,7 +44,7 @@ def follow(
     seq = 0
     while True:
         # Read before the journal: what is committed in between is seen by the next look.
-        resting = project.store.row(run).status is not Status.RUNNING
+        resting = as_it_stands(project, project.store.row(run)).status is not Status.RUNNING
         for entry in _entries(project, run, narrator, seq, whole):
             seq = entry.seq
             yield entry
