@@ -28,6 +28,6 @@ def test_an_example_does_what_its_readme_says(example: Path, tmp_path: Path) -> 
 
 def test_every_example_is_explained() -> None:
     """A folder without a README would be no test, and no example either."""
-    folders = [p.name for p in (ROOT / "examples").iterdir() if any(p.glob("*.py"))]
+    folders = [p.name for p in (ROOT / "examples").iterdir() if any(p.rglob("*.py"))]
 
     assert sorted(folders) == [example.name for example in EXAMPLES]

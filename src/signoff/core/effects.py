@@ -72,9 +72,9 @@ class AgentRequest:
     """Settings only one kind of agent understands."""
 
     def to_json(self) -> dict[str, Any]:
-        """Returns only what is set; this is an ask's payload and identity."""
+        """Returns only what is set, and the prompt; this is an ask's payload and identity."""
         values = {name: getattr(self, name) for name in _REQUEST_FIELDS}
-        return {name: value for name, value in values.items() if value}
+        return {name: value for name, value in values.items() if value or name == "prompt"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ def test_an_effect_knows_the_item_it_belongs_to(identity: str, scope: str) -> No
 def test_a_request_holds_only_what_was_asked() -> None:
     """A setting added later must not change what an old request was."""
     assert AgentRequest("hi").to_json() == {"prompt": "hi"}
+    assert AgentRequest("").to_json() == {"prompt": ""}
     assert AgentRequest("hi", model="m", edit=True, options={"t": 1}).to_json() == {
         "prompt": "hi",
         "model": "m",
