@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -79,10 +80,12 @@ def _jsonl(path: Path | None) -> JsonlObserver | None:
 
 def finish(report: RunReport, out: Output) -> int:
     """Says how a run came to rest and returns the code for it."""
-    if out.as_json:
-        out.json(report_to_json(report))
-    else:
-        summarise(report, out)
+    # Whether anybody still reads (`| head`) makes no difference to how the run ended.
+    with suppress(BrokenPipeError):
+        if out.as_json:
+            out.json(report_to_json(report))
+        else:
+            summarise(report, out)
     code = exits.exit_code(report.row.status)
     # A run that is still said to be running was stopped before it could say so itself.
     return code if code is not None else exits.INTERRUPTED

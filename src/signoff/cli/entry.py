@@ -122,13 +122,11 @@ def signoff() -> None:
 def run_command(arguments: Sequence[str]) -> int:
     """Runs one command line; every expected failure is one line on stderr."""
     debug = "--debug" in arguments
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):
-            # A terminal of an old code page shows a question mark instead of ending the run.
-            stream.reconfigure(errors="replace")
+    _prepare_streams()
     try:
         result = signoff.main(list(arguments), prog_name="signoff", standalone_mode=False)
-        sys.stdout.flush()
+        code = result if isinstance(result, int) else exits.OK
+        return _flushed(code)
     except click.exceptions.Exit as ended:
         return ended.exit_code
     except (click.Abort, KeyboardInterrupt):
@@ -137,17 +135,47 @@ def run_command(arguments: Sequence[str]) -> int:
         return _complain(_worded(error), exits.USAGE, debug, error)
     except SignoffError as error:
         return _complain(str(error), exits.code_of_error(error), debug, error)
-    except BrokenPipeError:
-        # Whoever read our output (`| head`) has seen enough; Python must not complain either.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return exits.OK
+    except OSError as error:
+        return _complain(_blamed(error), exits.ERROR, debug, error)
     except SystemExit:
         # Shell completion ends like this.
         raise
     except BaseException as error:  # noqa: BLE001  # the last line of defence: a traceback on request
         message = f"{type(error).__name__}: {error}; this is a bug (--debug shows where)"
         return _complain(message, exits.ERROR, debug, error)
-    return result if isinstance(result, int) else exits.OK
+
+
+def _prepare_streams() -> None:
+    # Closed ones (`<&-`) are None, and their numbers would go to the next file we open.
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            # A terminal of an old code page shows a question mark instead of ending the run.
+            stream.reconfigure(errors="replace")
+
+
+def _flushed(code: int) -> int:
+    """Returns the code once everything is out, or nobody reads it any more (`| head`)."""
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        # Python must not complain once more, when it flushes at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):
+            raise
+    return code
+
+
+def _blamed(error: OSError) -> str:
+    """Says what the system would not do; where we stand is the first thing to look at."""
+    try:
+        os.getcwd()  # noqa: PTH109  # pathlib is not needed for anything else
+    except OSError:
+        return "the current directory no longer exists; change to another one"
+    place = f"{error.filename}: " if error.filename else ""
+    return f"{place}{error.strerror or error}"
 
 
 def _worded(error: click.ClickException) -> str:

@@ -1,5 +1,8 @@
+import os
 import subprocess
 import sys
+from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -145,3 +148,86 @@ def test_ctrl_c_before_anything_has_begun_is_no_traceback(
     monkeypatch.setattr(sys, "meta_path", [Impatient(), *sys.meta_path])
 
     assert main(["runs"]) == 130
+
+
+IN_A_FOLDER_THAT_IS_GONE = """
+import os, sys
+from signoff.cli import main
+os.rmdir(os.getcwd())
+sys.exit(main(["runs"]))
+"""
+
+
+def test_a_folder_that_is_gone_is_named_as_the_reason(tmp_path: Path) -> None:
+    """`No such file or directory; this is a bug` sends people looking in the wrong place."""
+    done = run_python(IN_A_FOLDER_THAT_IS_GONE, cwd=tmp_path)
+
+    assert done.returncode == 1
+    assert done.stderr == (
+        "signoff: the current directory no longer exists; change to another one\n"
+    )
+
+
+CLOSED = """
+import os, sys
+from signoff.cli import main
+sys.stdin = sys.stdout = None
+os.close(0)
+os.close(1)
+code = main(["runs"])
+sys.exit(code if sys.stdin is not None and not sys.stdin.isatty() else "no stdin")
+"""
+
+
+def test_closed_streams_disturb_nobody(tmp_path: Path) -> None:
+    """Services are started with stdin and stdout closed."""
+    (tmp_path / ".signoff").mkdir()
+
+    done = run_python(CLOSED, cwd=tmp_path)
+
+    assert (done.returncode, "bug" in done.stderr) == (0, False)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+def test_output_that_fits_nowhere_is_said_in_one_line(tmp_path: Path) -> None:
+    """A full disk behind `> file` is no bug of ours, and no success either."""
+    (tmp_path / ".signoff").mkdir()
+
+    with Path("/dev/full").open("w") as full:
+        done = run_python(
+            "import sys; from signoff.cli import main; sys.exit(main(['runs']))",
+            cwd=tmp_path,
+            stdout=full,
+        )
+
+    assert done.returncode == 1
+    assert done.stderr == "signoff: No space left on device\n"
+
+
+NOBODY_READS = """
+import os, sys
+from signoff.cli.entry import _flushed
+reader, writer = os.pipe()
+os.dup2(writer, 1)
+os.close(reader)
+print("lost")
+sys.exit(_flushed(10))
+"""
+
+
+def test_a_reader_that_has_seen_enough_changes_no_exit_code(tmp_path: Path) -> None:
+    """`signoff run | head` must not end with 0 while the run waits."""
+    done = run_python(NOBODY_READS, cwd=tmp_path)
+
+    assert (done.returncode, done.stderr) == (10, "")
+
+
+def run_python(program: str, **settings: Any) -> subprocess.CompletedProcess[str]:
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **settings}
+    return subprocess.run(
+        [sys.executable, "-c", program], text=True, timeout=60, env=buffered(), **streams
+    )
+
+
+def buffered() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
