@@ -17,6 +17,7 @@ from signoff.agents.openai import OpenAIModel
 from signoff.core.effects import AgentRequest
 from signoff.errors import AgentAuth, AgentBadRequest, AgentTransient
 from signoff.testing.agent_harness import Fault, Gone, Refuses, Says, ask, call_for
+from signoff.testing.agent_suite.bounds import settled
 from tests.contract.http_harness import KEY, KEY_ENV, HttpHarness
 from tests.stubs.anthropic import AnthropicServer
 from tests.stubs.model_server import ModelServer
@@ -118,6 +119,14 @@ async def test_a_key_that_cannot_be_one_is_not_repeated(
         await ask(harness.agent())
 
     assert "hunter2" not in str(raised.value)
+
+
+async def test_no_connection_is_kept_once_there_is_an_answer(harness: HttpHarness) -> None:
+    """Nobody closes an agent, and a loop that ends with open connections complains of each."""
+    await ask(harness.agent())
+    await harness.made().models()
+
+    assert await settled(harness) == 0
 
 
 async def test_what_streams_in_is_shown_as_it_comes(harness: HttpHarness) -> None:

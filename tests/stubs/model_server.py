@@ -129,8 +129,11 @@ class ModelServer(ABC):
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.open += 1
         try:
-            await self._respond(await _read(reader), reader, writer)
+            heard = await _read(reader)
+            await self._respond(heard, reader, writer)
             await writer.drain()
+            if heard.headers.get("connection") != "close":
+                await reader.read()  # a client that keeps connections is kept waiting
         except (ConnectionError, asyncio.IncompleteReadError):
             pass  # the client has left, which is what some tests are about
         finally:
@@ -221,7 +224,7 @@ def _send_lines(writer: asyncio.StreamWriter, status: int, headers: Mapping[str,
     known = {each.value: each.phrase for each in HTTPStatus}
     lines = [f"HTTP/1.1 {status} {known.get(status, 'Overloaded')}"]
     lines += [f"{name}: {value}" for name, value in headers.items()]
-    writer.write("\r\n".join([*lines, "connection: close", "", ""]).encode("latin-1"))
+    writer.write("\r\n".join([*lines, "", ""]).encode("latin-1"))
 
 
 def _send_chunk(writer: asyncio.StreamWriter, text: str) -> None:
