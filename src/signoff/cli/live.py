@@ -86,17 +86,22 @@ class LiveView:
         self._stopping = False
         self._keyboard = Keyboard()
         self._spinner = Spinner("dots", style="cyan")
+        # Redrawn by a thread of our own: the library's may draw while a line is printed, which
+        # leaves pieces of the picture on the screen.
         self._live = Live(
-            get_renderable=self.picture,
-            console=self._console,
-            refresh_per_second=PICTURES_PER_SECOND,
-            transient=True,
+            get_renderable=self.picture, console=self._console, auto_refresh=False, transient=True
+        )
+        self._drawing = threading.Lock()
+        self._ended = threading.Event()
+        self._redrawing = threading.Thread(
+            target=self._redraw, name="signoff-live-view", daemon=True
         )
 
     def __enter__(self) -> Self:
         """Begins to draw."""
         self._keyboard.hush()
         self._live.start(refresh=True)
+        self._redrawing.start()
         return self
 
     def __exit__(
@@ -106,6 +111,8 @@ class LiveView:
         trace: TracebackType | None,
     ) -> None:
         """Takes the moving part away; the lines of finished steps stay."""
+        self._ended.set()
+        self._redrawing.join()
         self.flush()
         self._live.stop()
         self._keyboard.restore()
@@ -141,8 +148,12 @@ class LiveView:
         with self._lock:
             lines, self._pending = self._pending, []
             self._flushed = self._clock.monotonic()
-        if lines:
+        if not lines:
+            return
+        with self._drawing:
             self._console.print(Group(*lines))
+            # The picture of before has some of these lines too.
+            self._live.refresh()
 
     def stopping(self) -> None:
         """Says that the run is being stopped."""
@@ -159,6 +170,11 @@ class LiveView:
                 *self._next(),
                 self._foot(now),
             )
+
+    def _redraw(self) -> None:
+        while not self._ended.wait(1 / PICTURES_PER_SECOND):
+            with self._drawing:
+                self._live.refresh()
 
     def _follow(self, run: str, event: ev.Event) -> None:
         told = self._narrator.tell(event)

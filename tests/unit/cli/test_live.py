@@ -1,4 +1,5 @@
 import io
+import re
 from typing import Any
 
 import pytest
@@ -209,3 +210,46 @@ def test_stopping_is_said_at_once() -> None:
     stage.view.stopping()
 
     assert "stopping; ctrl-c again quits at once" in stage.picture()[-1]
+
+
+class Screen(io.StringIO):
+    """A terminal that obeys the few codes a live picture is drawn with."""
+
+    _CODES = re.compile(
+        r"\x1b\[(?P<number>\d*)(?P<code>[A-Za-z])|\x1b\[\?25[hl]|\r|\n|[^\x1b\r\n]+"
+    )
+
+    def lines(self) -> list[str]:
+        """Returns what is to be seen in the end."""
+        rows, row = [""], 0
+        for found in self._CODES.finditer(self.getvalue()):
+            match found["code"], found[0]:
+                case "A", _:
+                    row -= int(found["number"] or 1)
+                case "K", _:
+                    rows[row] = ""
+                case None, "\n":
+                    row += 1
+                    rows += [""] * (row + 1 - len(rows))
+                case None, "\r":
+                    pass
+                case None, text if not text.startswith("\x1b"):
+                    rows[row] += text
+        return [line.rstrip() for line in rows]
+
+
+def test_lines_that_stay_are_never_mixed_with_the_picture() -> None:
+    """Drawn by two threads at once, a picture stays on the screen and a line is lost."""
+    screen = Screen()
+    console = Console(file=screen, width=80, force_terminal=True, color_system=None)
+    visits = range(2, 402)
+
+    with LiveView(FLOW, console=console) as view:
+        view.notice(Recorded("one", [started()]))
+        for _ in visits:
+            view.notice(Recorded("one", [ev.StepFinished(Outcome.OK, "draft/ok", "draft")]))
+            view.flush()
+
+    shown = [line.split()[:4] for line in screen.lines() if line]
+    assert shown[:2] == [["one", "review"], ["✓", "draft", "ok", "0.0s"]]
+    assert shown[2:] == [["✓", "draft", "visit", str(n)] for n in visits[:-1]]
