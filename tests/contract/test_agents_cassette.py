@@ -1,0 +1,89 @@
+"""An agent on tape keeps every promise of the agent it stands around, recorded and replayed."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from signoff.core.effects import AgentRequest, Reply
+from signoff.errors import AgentError
+from signoff.runtime.ports import Agent, Call
+from signoff.testing import CassetteAgent
+from signoff.testing.agent_harness import Hangs
+from signoff.testing.agent_suite.answers import AnswerPromises
+from signoff.testing.agent_suite.bounds import CancelPromises
+from signoff.testing.agent_suite.faults import FaultPromises
+from signoff.testing.agent_suite.texts import TextPromises
+from tests.contract.test_agents_scripted import ScriptedHarness
+
+
+class RecordingHarness(ScriptedHarness):
+    """Asks through a cassette that records."""
+
+    def __init__(self, file: Path) -> None:
+        super().__init__()
+        self._file = file
+
+    def agent(self, *, timeout: float | None = None) -> Agent:
+        inner = super().agent(timeout=timeout)
+        return CassetteAgent(file=self._file, agent=inner, mode="record", name="model")
+
+
+class ReplayingHarness(ScriptedHarness):
+    """Records every call first, and answers from the tape."""
+
+    cannot = frozenset({Hangs})
+
+    def __init__(self, file: Path) -> None:
+        super().__init__()
+        self._file = file
+
+    def agent(self, *, timeout: float | None = None) -> Agent:
+        return Replaying(super().agent(timeout=timeout), self._file)
+
+
+class Replaying:
+    def __init__(self, inner: Agent, file: Path) -> None:
+        self._inner = inner
+        self._file = file
+        self._calls = 0
+
+    async def ask(self, request: AgentRequest, call: Call) -> Reply:
+        self._calls += 1
+        file = self._file.with_name(f"{self._calls}.yaml")
+        recorded = CassetteAgent(file=file, agent=self._inner, mode="record", name="model")
+        outcome = await _outcome(recorded, request, call)
+        replayed = CassetteAgent(file=file, agent=Nobody(), mode="replay", name="model")
+        again = await _outcome(replayed, request, call)
+        assert _told(again) == _told(outcome)
+        if isinstance(again, AgentError):
+            raise again
+        return again
+
+
+async def _outcome(agent: Agent, request: AgentRequest, call: Call) -> Reply | AgentError:
+    try:
+        return await agent.ask(request, call)
+    except AgentError as error:
+        return error
+
+
+def _told(outcome: Reply | AgentError) -> Any:
+    return (type(outcome), str(outcome)) if isinstance(outcome, AgentError) else outcome
+
+
+class Nobody:
+    async def ask(self, request: AgentRequest, call: Call) -> Reply:
+        raise AssertionError("a replay asks nobody")
+
+
+class TestRecording(AnswerPromises, TextPromises, FaultPromises, CancelPromises):
+    @pytest.fixture
+    def harness(self, tmp_path: Path) -> RecordingHarness:
+        return RecordingHarness(tmp_path / "tape.yaml")
+
+
+class TestReplaying(AnswerPromises, TextPromises, FaultPromises):
+    @pytest.fixture
+    def harness(self, tmp_path: Path) -> ReplayingHarness:
+        return ReplayingHarness(tmp_path / "tape.yaml")
