@@ -19,7 +19,7 @@ from signoff.app.inbox import options_of
 from signoff.app.project import Project
 from signoff.cli.clipboard import copy
 from signoff.cli.terminal import forget_typed
-from signoff.cli.text import clean
+from signoff.cli.text import clean, wrapped
 from signoff.core.digest import SHORT
 from signoff.errors import InvalidAnswer, StaleApproval
 from signoff.runtime.ports import InboxItem
@@ -133,7 +133,7 @@ _KINDS = {"approval": _approval, "choice": _choice, "question": _question, "resp
 def _show_prompt(item: InboxItem) -> None:
     lines = clean(item.prompt).splitlines()
     for line in lines[:SHOWN_LINES]:
-        _say(line)
+        _say(wrapped(line))
     if len(lines) > SHOWN_LINES:
         _say(f"… {len(lines) - SHOWN_LINES} more lines: signoff inbox {item.id}", style="dim")
 

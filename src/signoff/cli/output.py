@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from signoff.cli.text import clean, one_line, terminal_width
+from signoff.cli.text import clean, one_line, terminal_width, wrapped
 
 LAST_WIDTH = 8
 """What is left of a table's last column, at least."""
@@ -61,6 +61,10 @@ class Output:
             _styled(text, style)
         else:
             print(clean(text))
+
+    def prose(self, text: str, style: str = "", hang: str = "") -> None:
+        """Prints a result to be read, not copied: on a terminal, lines break between words."""
+        self.line(wrapped(clean(text), hang) if self.pretty else text, style)
 
     def note(self, text: str) -> None:
         """Says something beside the result, unless it was asked to be quiet."""

@@ -49,13 +49,17 @@ def summarise(report: RunReport, out: Output) -> None:
     words = WORDS.get(row.status, row.status.value)
     why = one_line(reason_beyond(row.status, row.reason)) if row.status in _EXPLAINED else ""
     first = f"{mark} {words}  {row.name}{why and f': {why}'}"
-    out.line(first, style=STYLES.get(row.status.value, ""))
+    out.prose(first, style=STYLES.get(row.status.value, ""), hang="  ")
     if not out.quiet:
         out.line(f"  {spend_words(line.spend)} · {duration(line.spend.seconds)} at work")
         for label, path in _places(report):
             out.line(f"  {label}: {_near(path)}")
     for text in what_next(report):
-        out.line(f"  {text}" if text else "")
+        # Commands are left whole: people copy them.
+        if text.startswith("#"):
+            out.prose(f"  {text}", hang="     ")
+        else:
+            out.line(f"  {text}" if text else "")
 
 
 def what_next(report: RunReport) -> Iterator[str]:
@@ -70,7 +74,7 @@ def what_next(report: RunReport) -> Iterator[str]:
         case Status.BUDGET:
             yield _more(report)
         case Status.LIMIT:
-            yield f"allow more rounds in the workflow, then: signoff resume {row.name} --adopt"
+            yield f"allow more rounds, then: signoff resume {row.name} --adopt"
         case Status.FAILED:
             yield f"when that is mended: signoff resume {row.name}"
             yield f"if you changed the workflow: signoff resume {row.name} --adopt"
@@ -89,7 +93,7 @@ def _more(report: RunReport) -> str:
     found = _CEILING.search(row.reason)
     name = (found["name"] if found and not found["usd"] else None) or "usd"
     if row.reason.startswith("the step's") or name not in report.timeline.limits.to_json():
-        return f"raise the step's {name} in the workflow, then: signoff resume {row.name} --adopt"
+        return f"raise the step's {name}, then: signoff resume {row.name} --adopt"
     return f"give it more: signoff resume {row.name} --limit {name}=NUMBER"
 
 

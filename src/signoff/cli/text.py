@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import textwrap
 import time
 
 # Everything a terminal obeys instead of showing: escape sequences could rewrite what a
@@ -12,6 +13,9 @@ _CONTROL = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|"
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]"
 )
+
+NARROWEST = 20
+"""Columns; in fewer, nothing can be read anyway."""
 
 
 def clean(text: object) -> str:
@@ -23,6 +27,21 @@ def one_line(text: object, width: int = 0) -> str:
     """Returns a text on one line, cut to a width when one is given."""
     flat = " ".join(clean(text).split())
     return flat if not width or len(flat) <= width else f"{flat[: max(1, width - 1)]}…"
+
+
+def wrapped(text: str, hang: str = "") -> str:
+    """Returns a text in lines that fit the terminal, broken between words.
+
+    Lines that follow a broken one begin with `hang`.
+    """
+    width = max(NARROWEST, terminal_width())
+    lines = []
+    for line in text.splitlines():
+        fits = textwrap.wrap(
+            line, width, subsequent_indent=hang, break_long_words=False, break_on_hyphens=False
+        )
+        lines += fits or [""]
+    return "\n".join(lines)
 
 
 def ago(then: float, now: float) -> str:

@@ -65,7 +65,7 @@ def test_a_ceiling_the_run_does_not_have_is_its_steps() -> None:
     reason = "the ceiling of 2 seconds is reached"
     (hint,) = what_next(report(Status.BUDGET, reason=reason, limits=Limits(usd=1)))
 
-    assert hint == "raise the step's seconds in the workflow, then: signoff resume one --adopt"
+    assert hint == "raise the step's seconds, then: signoff resume one --adopt"
 
 
 @pytest.mark.parametrize("status", [Status.COMPLETED, Status.REJECTED, Status.CANCELLED])

@@ -1,6 +1,6 @@
 import pytest
 
-from signoff.cli.text import ago, clean, one_line
+from signoff.cli.text import ago, clean, one_line, wrapped
 
 
 @pytest.mark.parametrize(
@@ -33,3 +33,26 @@ def test_a_line_is_cut_to_its_width() -> None:
 def test_the_past_is_told_roughly(seconds: float, words: str) -> None:
     """What matters is whether it was just now or last week."""
     assert ago(1000.0, 1000.0 + seconds) == words
+
+
+def test_prose_breaks_between_words_and_keeps_its_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A terminal breaks in the middle of a word, right where a person is to decide."""
+    monkeypatch.setenv("COLUMNS", "24")
+
+    shown = wrapped("  #7 Is this well-written text good?\n\n  - indented", hang="     ")
+
+    assert shown.splitlines() == [
+        "  #7 Is this",
+        "     well-written text",
+        "     good?",
+        "",
+        "  - indented",
+    ]
+
+
+def test_a_word_that_fits_nowhere_stays_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Addresses are there to be copied."""
+    monkeypatch.setenv("COLUMNS", "5")
+    address = "https://example.org/" + "x" * 30
+
+    assert wrapped(f"see {address}") == f"see\n{address}"

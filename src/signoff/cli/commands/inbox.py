@@ -67,7 +67,8 @@ def _show(request: dict[str, Any], out: Output, *, whole: bool) -> None:
         style="yellow",
     )
     prompt = clean(request["prompt"])
-    out.line(f"    {prompt if whole else one_line(prompt, 200)}")
+    for line in prompt.splitlines() if whole else [one_line(prompt, 200)]:
+        out.prose(f"    {line}", hang="    ")
     if whole:
         _show_content(request, out)
     if request["state"] != "open":
