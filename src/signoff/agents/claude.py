@@ -86,6 +86,9 @@ class ClaudeAgent(HeadlessAgent):
             argv += ["--allowedTools", rule]
         if request.edit:
             argv += ["--permission-mode", "acceptEdits"]
+        if request.workspace is None:
+            # It keeps a record per folder, and this folder is gone in a moment.
+            argv += ["--no-session-persistence"]
         return [*argv, "--setting-sources", self._sources, "--strict-mcp-config", *self._args]
 
     def prompt(self, request: AgentRequest) -> str:

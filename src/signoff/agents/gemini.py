@@ -66,9 +66,10 @@ class GeminiAgent(HeadlessAgent):
         super().__init__(**common)
         self._trust = trust_workspace
 
-    def arguments(self, request: AgentRequest, scratch: Path) -> list[str]:  # noqa: ARG002  # needs no files
+    def arguments(self, request: AgentRequest, scratch: Path) -> list[str]:
         """Returns the arguments of one call; it edits only where it is allowed to."""
-        if request.workspace and not self._trust and (Path(request.workspace) / ".gemini").exists():
+        place = Path(request.workspace or scratch).expanduser()
+        if not self._trust and (place / ".gemini").exists():
             # They name programs to start, and an earlier edit may have written them.
             raise AgentBadRequest(
                 f"{request.workspace} has gemini settings of its own (.gemini); "

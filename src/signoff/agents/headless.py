@@ -92,8 +92,12 @@ class HeadlessAgent(ABC):
             raise ConfigError(f"{self.name}: timeout is a number of seconds above 0")
         if outside not in ("refuse", "note"):
             raise ConfigError(f"{self.name}: outside is refuse or note")
-        if isinstance(args, str) or isinstance(pass_env, str):
+        if not isinstance(args, list | tuple) or not isinstance(pass_env, list | tuple):
             raise ConfigError(f"{self.name}: args and pass_env are lists")
+        if env is not None and not isinstance(env, Mapping):
+            raise ConfigError(f"{self.name}: env holds variables by name")
+        if isinstance(vendor_retries, bool) or not isinstance(vendor_retries, int):
+            raise ConfigError(f"{self.name}: vendor_retries is a whole number")
         self._path = path
         self._model = model
         self._timeout = float(timeout)
@@ -144,7 +148,8 @@ class HeadlessAgent(ABC):
             reply = await self._attempt(job, request, call, secrets)
         except AgentError as error:
             left = await asyncio.to_thread(ws.compare, before)
-            raise _with_leftovers(error, [*left.inside, *left.outside]) from error
+            told = _with_leftovers(error, [*left.inside, *left.outside])
+            raise told from (error.__cause__ if told is error else error)
         changes = await asyncio.to_thread(ws.compare, before)
         return self._with_changes(reply, changes, secrets)
 

@@ -67,18 +67,21 @@ async def run(job: Job, call: Call, out: Sink, err: Sink) -> CommandResult:
 
 
 def find(name: str, path: str | None, bundled: Callable[[], Path | None], remedy: str) -> str:
-    """Returns where a program is: as set, on PATH, or inside the package that brings it."""
+    """Returns where a program is: as set, on PATH, or inside the package that brings it.
+
+    The answer holds in every folder, since the program is started in another one.
+    """
     if path is not None:
         place = shutil.which(str(Path(path).expanduser()))
         if place is None:
             raise AgentBadRequest(
                 f"there is no program at {path} (path: in the settings of {name})"
             )
-        return place
+        return str(Path(place).absolute())
     found = shutil.which(name) or bundled()
     if found is None:
         raise AgentBadRequest(f"{name} is not installed: {remedy}")
-    return str(found)
+    return str(Path(found).absolute())
 
 
 def inside(package: str, *places: str) -> Callable[[], Path | None]:

@@ -109,20 +109,19 @@ def _object(line: str) -> dict[str, Any] | None:
 
 
 class Lines:
-    """A stream of text cut into lines as it comes; the end of it is kept."""
+    """A stream of text cut into lines as it comes."""
 
-    KEPT = 20_000
+    LONGEST = 20_000
+    """Bytes of a line without an end that are kept."""
 
     def __init__(self, line: Callable[[str], None]) -> None:
+        """Takes who hears the lines."""
         self._line = line
         self._rest = b""
-        self.tail = ""
-        """The last part of everything heard."""
 
     def add(self, chunk: bytes) -> None:
         """Takes the next piece."""
-        self.tail = (self.tail + chunk.decode("utf-8", "replace"))[-self.KEPT :]
         *lines, rest = (self._rest + chunk).split(b"\n")
-        self._rest = rest[-self.KEPT :]
+        self._rest = rest[-self.LONGEST :]
         for line in lines:
             self._line(line.decode("utf-8", "replace"))

@@ -369,7 +369,16 @@ async def test_a_workspace_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{"timeout": 0}, {"timeout": "soon"}, {"outside": "maybe"}, {"args": "--fast"}]
+    "options",
+    [
+        {"timeout": 0},
+        {"timeout": "soon"},
+        {"outside": "maybe"},
+        {"args": "--fast"},
+        {"pass_env": "HOME"},
+        {"env": ["HOME"]},
+        {"vendor_retries": "few"},
+    ],
 )
 def test_settings_that_make_no_sense_are_refused(options: dict[str, Any]) -> None:
     """Before the first call, which may be hours into a run."""

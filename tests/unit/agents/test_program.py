@@ -50,6 +50,18 @@ def test_a_program_on_the_path_comes_before_one_in_a_package(
     assert find("tool", None, lambda: Path("other"), "") == place
 
 
+def test_a_place_given_from_here_holds_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The program is started in its workspace, where `./tool` is something else."""
+    place = program(tmp_path, "tool", "")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", ".")
+
+    assert find("tool", "./tool", lambda: None, "") == place
+    assert find("tool", None, lambda: None, "") == place
+
+
 async def test_a_file_that_is_no_program_is_refused_plainly(tmp_path: Path) -> None:
     """The system's own message names neither file nor remedy."""
     place = tmp_path / "tool"
