@@ -201,3 +201,14 @@ def test_names_in_a_list_stay_whole_on_a_narrow_terminal(signs: Site) -> None:
     (line,) = [line for line in screen.text.splitlines() if name in line]
     assert len(line.rstrip()) <= 80
     assert "failed" in line
+
+
+def test_a_reason_in_a_list_can_be_read_before_a_column_nobody_needs(signs: Site) -> None:
+    """Why a run failed matters more than how often it went round."""
+    signs.signoff("run", "ends.py", "-i", "way=failed", "--name", "a-name-of-usual-length")
+
+    with terminal(signs, "runs", width=80) as screen:
+        screen.exit_code()
+
+    (line,) = [line for line in screen.text.splitlines() if "failed" in line]
+    assert "the handler of step" in line

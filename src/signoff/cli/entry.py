@@ -55,9 +55,9 @@ First steps:
 
 \b
 Exit codes:
-  0 completed   1 error   2 usage   10 waiting for a person   11 iteration limit
-  12 budget   13 not converging   14 rejected   15 cancelled   75 parked
-  130 interrupted
+  0 completed   1 error   2 usage   10 waiting for a person
+  11 iteration limit   12 budget   13 not converging   14 rejected
+  15 cancelled   75 parked   130 interrupted
 
 \b
 Completion in your shell (put the line into its start-up file):

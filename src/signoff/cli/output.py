@@ -17,6 +17,8 @@ from signoff.cli.text import clean, one_line, terminal_width, wrapped
 
 LAST_WIDTH = 8
 """What is left of a table's last column, at least."""
+READABLE_WIDTH = 24
+"""What is left of it while there are columns to spare: reasons stand there."""
 
 STYLES: Mapping[str, str] = {
     "running": "cyan",
@@ -117,7 +119,7 @@ def _fitting(
 ) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
     """Leaves spare columns out until the rest fits, the last one cut."""
     for name in spare:
-        if _least_width(columns, rows) <= terminal_width():
+        if _least_width(columns, rows, READABLE_WIDTH) <= terminal_width():
             break
         gone = columns.index(name)
         columns = [*columns[:gone], *columns[gone + 1 :]]
@@ -125,8 +127,9 @@ def _fitting(
     return columns, rows
 
 
-def _least_width(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
-    return sum(_widths(columns, rows)[:-1]) + 2 * len(columns) + LAST_WIDTH
+def _least_width(columns: Sequence[str], rows: Sequence[Sequence[str]], last: int) -> int:
+    *whole, wished = _widths(columns, rows)
+    return sum(whole) + 2 * len(columns) + min(last, wished)
 
 
 def _widths(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
@@ -142,7 +145,7 @@ def _rich_table(
     from rich.table import Table
     from rich.text import Text
 
-    if _least_width(columns, rows) > terminal_width():
+    if _least_width(columns, rows, LAST_WIDTH) > terminal_width():
         # Names are there to be copied: rather a line that wraps than a name cut short.
         _plain_table(columns, rows)
         return

@@ -55,6 +55,18 @@ def test_every_option_says_what_it_does() -> None:
     assert silent == []
 
 
+@pytest.mark.parametrize("arguments", [[], *([name] for name in COMMANDS)], ids=str)
+def test_help_fits_an_ordinary_terminal(
+    arguments: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lines that are wider break in the middle of a word."""
+    monkeypatch.setenv("COLUMNS", "80")
+
+    main([*arguments, "--help"])
+
+    assert [line for line in capsys.readouterr().out.splitlines() if len(line) > 80] == []
+
+
 def test_every_command_is_listed_once_in_the_help() -> None:
     """A command that help does not list does not exist for most people."""
     listed = [name for names in _SECTIONS.values() for name in names]

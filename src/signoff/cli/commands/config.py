@@ -16,7 +16,6 @@ Examples:
   signoff config path
   SIGNOFF_LIMITS_USD=2 signoff config show --json
 
-\b
 Weakest to strongest: built-in, the user's file, the project's file, the environment
 (SIGNOFF_DATABASE, SIGNOFF_LOG_LEVEL, SIGNOFF_WORKFLOWS, SIGNOFF_LIMITS_USD, ..._TOKENS,
 ..._CALLS, ..._SECONDS), the command line.

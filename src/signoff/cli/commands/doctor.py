@@ -17,6 +17,9 @@ Examples:
   signoff doctor --json
 """
 
+_BESIDE = " " * 19
+"""Where what is said of a check begins."""
+
 
 @click.command(epilog=_EPILOG)
 @click.option("-v", "--verbose", is_flag=True, help="Also tell about agents nobody named.")
@@ -52,16 +55,17 @@ def command(verbose: bool, as_json: bool) -> int:
             continue
         mark = "ok" if check.ready else ("FAIL" if check.needed else "--")
         style = "" if check.ready else ("red" if check.needed else "yellow")
-        out.line(f"{mark:<4}  {check.name:<12} {check.detail}", style=style)
+        out.prose(f"{mark:<4}  {check.name:<12} {check.detail}", style, _BESIDE)
         if not check.ready and check.remedy:
-            out.line(f"{'':<19}to do: {check.remedy}")
+            out.prose(f"{_BESIDE}to do: {check.remedy}", hang=_BESIDE)
     if left_out:
-        out.line(f"{'--':<4}  {'other agents':<12} not here: {', '.join(left_out)} (why: -v)")
+        others = f"not here: {', '.join(left_out)} (why: -v)"
+        out.prose(f"{'--':<4}  {'other agents':<12} {others}", hang=_BESIDE)
     out.line()
     if found.advice:
         out.line("no agent is ready; any of these will do:", style="yellow")
         for number, line in enumerate(found.advice, 1):
-            out.line(f"  {number}. {line}")
+            out.prose(f"  {number}. {line}", hang="     ")
         out.line()
     out.line("ready to run" if found.can_run else "not ready: mend what is marked FAIL")
     return code

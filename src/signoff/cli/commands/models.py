@@ -20,7 +20,6 @@ Examples:
   signoff models pull
   signoff models rm smollm2-135m
 
-\b
 Weights are kept in ~/.cache/signoff/models (XDG_CACHE_HOME), or where SIGNOFF_MODELS says,
 and shared by all your projects. What runs them: pip install 'signoff[local]'
 """

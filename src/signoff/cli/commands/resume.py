@@ -27,7 +27,7 @@ _EPILOG = """\b
 Examples:
   signoff resume                     the latest run
   signoff resume first-try --limit usd=10
-  signoff resume first-try --adopt   with a workflow that was changed meanwhile
+  signoff resume first-try --adopt   with a workflow changed meanwhile
   signoff resume first-try --agent writer=manual --agent critic=codex
   signoff resume --due               everything that was parked and is now due
 """

@@ -28,7 +28,6 @@ Examples:
   signoff run package.module:NAME --name first-try --limit usd=5
   signoff run review --json --no-input && deploy
 
-\b
 A waiting run asks on the terminal; without one it exits with 10 and prints the command
 that answers. `run` always starts a new run: to go on with one, use `signoff resume`.
 """

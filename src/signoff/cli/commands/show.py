@@ -18,7 +18,6 @@ Examples:
   signoff show first-try
   signoff show first-try --json | jq .spend
 
-\b
 With --json: run, workflow, status, step, iteration, exit_code, inbox, spend, steps and
 more. A cost that some call did not report is null, never 0.
 """

@@ -14,7 +14,7 @@ _EPILOG = """\b
 Examples:
   signoff validate flow.py
   signoff validate package.module:NAME other.py
-  signoff validate             settings, and all workflows that can be run by name
+  signoff validate     settings, and all workflows that can be run by name
 """
 
 
