@@ -67,6 +67,10 @@ class AutoAgent:
         self, *, agents: Mapping[str, Candidate], among: Sequence[str] | None = None
     ) -> None:
         """Takes all agents by name; `among` names those to choose from, best first."""
+        unknown = [name for name in among or () if name not in agents]
+        if unknown:
+            listed = ", ".join(agents)
+            raise ConfigError(f"among: there is no agent {unknown[0]!r} (agents: {listed})")
         self._agents = agents
         self._among = among
         self._choice: Choice | None = None
@@ -115,10 +119,6 @@ class AutoAgent:
     def candidates(self) -> list[Candidate]:
         """Returns who may be taken, best first."""
         if self._among is not None:
-            unknown = [name for name in self._among if name not in self._agents]
-            if unknown:
-                listed = ", ".join(self._agents)
-                raise ConfigError(f"among: there is no agent {unknown[0]!r} (agents: {listed})")
             return [self._agents[name] for name in self._among]
         return list(self._by_default())
 

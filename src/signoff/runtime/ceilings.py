@@ -11,7 +11,31 @@ from __future__ import annotations
 import asyncio
 
 from signoff.core.spend import Limits, Spend, Usage, reached
+from signoff.core.step import Dispatch
+from signoff.core.workflow import Workflow
+from signoff.errors import NotAllowed
+from signoff.runtime.performers import Performers
 from signoff.runtime.suspension import CeilingReached
+
+
+async def check_price(performers: Performers, limits: Limits, agent: str, model: str = "") -> None:
+    """Refuses a ceiling on money that a call could overrun without anybody noticing."""
+    if limits.usd is None or limits.calls is not None or limits.tokens is not None:
+        return
+    if not await performers.knows_price(agent, model or None):
+        raise NotAllowed(
+            f"nobody knows what a call of {agent!r} costs, so the limit of ${limits.usd:g} cannot "
+            "be kept; limit the calls or tokens too (--limit calls=NUMBER), or give the agent a "
+            "`price:` in the settings"
+        )
+
+
+async def check_prices(performers: Performers, workflow: Workflow, limits: Limits) -> None:
+    """Refuses such a ceiling before anything is spent, where it is known who will be asked."""
+    for step in workflow.steps.values():
+        if isinstance(step.handler, Dispatch):
+            role = str(step.handler.agent)
+            await check_price(performers, limits, workflow.roles.get(role, role))
 
 
 class Ceilings:

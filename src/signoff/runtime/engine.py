@@ -27,6 +27,7 @@ from signoff.core.spend import Limits
 from signoff.core.workflow import Workflow
 from signoff.errors import DefinitionChanged, InvalidAnswer, RunBusy, UsageError
 from signoff.runtime.agent_limits import AgentGate, AgentLimits
+from signoff.runtime.ceilings import check_prices
 from signoff.runtime.clock import SystemClock
 from signoff.runtime.journal import RunJournal
 from signoff.runtime.owner import Heartbeat, lives, this_process
@@ -124,6 +125,7 @@ class Engine:
         """Starts a run and drives it to its end or its next wait."""
         values = workflow.bind(params or {})
         given = (limits or Limits()).over(workflow.limits).over(self._limits)
+        await check_prices(self._around.performers, workflow, given)
         self._heartbeat.start()
         new = NewRun(
             name=checked_name(name) if name is not None else fresh_name(workflow.name),

@@ -26,12 +26,11 @@ from signoff.errors import (
     AgentStopped,
     AgentTransient,
     Fenced,
-    NotAllowed,
     SignoffError,
     StoreError,
 )
 from signoff.runtime.agent_limits import AgentGate
-from signoff.runtime.ceilings import Ceilings
+from signoff.runtime.ceilings import Ceilings, check_price
 from signoff.runtime.faults import EFFECT_ERRORS, fault_to_json, usage_of
 from signoff.runtime.journal import RunJournal
 from signoff.runtime.performers import reply_of
@@ -121,24 +120,16 @@ class Outside:
     async def _begin(self, errand: Errand, attempt: int, lost: Usage | None) -> None:
         state = self._journal.state
         if errand.effect.kind is Kind.ASK:
-            await self._check_price(errand)
+            asked = errand.effect.payload
+            for limits in (state.limits, errand.limits):
+                await check_price(
+                    self._around.performers, limits, asked["agent"], asked.get("model", "")
+                )
             await self._ceilings.fit(
                 [("run", state.limits, state.spend), ("step", errand.limits, state.visit_spend)]
             )
         self._start(errand, attempt, lost)
         self._reserve(errand)
-
-    async def _check_price(self, errand: Errand) -> None:
-        """Refuses a call that could overrun a ceiling on money without anybody noticing."""
-        for limits in (self._journal.state.limits, errand.limits):
-            if limits.usd is None or limits.calls is not None or limits.tokens is not None:
-                continue
-            if not await self._around.performers.knows_price(errand.effect):
-                raise NotAllowed(
-                    f"nobody knows what a call of {errand.effect.payload['agent']!r} costs, so "
-                    f"the limit of ${limits.usd:g} cannot be kept; limit the calls or tokens too "
-                    "(--limit calls=NUMBER), or give the agent a `price:` in the settings"
-                )
 
     def _reserve(self, errand: Errand) -> None:
         # Only calls cost anything; a program under way must not hold one back.

@@ -61,11 +61,11 @@ class Performers:
         """Tells whether an agent's answers come from a person, through the inbox."""
         return bool(getattr(self._agent(name), "by_person", False))
 
-    async def knows_price(self, effect: Effect) -> bool:
+    async def knows_price(self, agent: str, model: str | None) -> bool:
         """Tells whether a call's cost will be known; an agent that does not say is believed."""
-        known = getattr(self._agent(effect.payload["agent"]), "knows_price", None)
+        known = getattr(self._agents.get(self.played_by(agent)), "knows_price", None)
         try:
-            return known is None or bool(await known(effect.payload.get("model")))
+            return known is None or bool(await known(model))
         except AgentError:
             # It cannot be asked at all, which the call itself tells better.
             return True

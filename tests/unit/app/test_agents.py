@@ -9,9 +9,9 @@ from signoff.core.context import StepContext
 from signoff.core.effects import EffectId
 from signoff.core.outcome import Outcome, Status
 from signoff.core.spend import Limits, Usage
-from signoff.core.step import StepDef
+from signoff.core.step import Dispatch, StepDef
 from signoff.core.workflow import Workflow
-from signoff.errors import AgentBadRequest, AgentTransient
+from signoff.errors import AgentBadRequest, AgentTransient, NotAllowed
 from signoff.runtime.agent_limits import AgentLimits
 from signoff.runtime.engine import Engine
 from signoff.runtime.ports import Call
@@ -204,6 +204,18 @@ async def test_a_limit_in_dollars_needs_a_price_or_another_limit(
     if status is Status.FAILED:
         assert "limit of $5 cannot be kept" in result.reason
         assert result.spend.calls == 0
+
+
+async def test_a_limit_that_cannot_be_kept_is_refused_before_the_run_where_that_is_known() -> None:
+    """A workflow that hands a step over says beforehand whom it will ask."""
+    step = StepDef("write", handler=Dispatch("writer", free_form=True), next={Outcome.OK: None})
+    store = MemoryStore()
+
+    async with Engine(store, agents=build_agents({"writer": mine(Model)})) as engine:
+        with pytest.raises(NotAllowed, match="limit of"):
+            await engine.start(Workflow("hands_over", step), limits=Limits(usd=5))
+
+    assert store.rows() == []
 
 
 async def test_the_price_list_does_not_hold_for_another_address() -> None:
