@@ -6,8 +6,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from signoff.agents.answer import Answer, Collected, tokens
-from signoff.agents.http import HttpModel, Question, Server
+from signoff.agents.http import HttpModel, Question
 from signoff.agents.http_errors import refused, unreachable, without_secrets
+from signoff.agents.server import Server
 from signoff.agents.structured import instruction
 from signoff.core.spend import Usage
 from signoff.errors import AgentError, AgentTransient, ConfigError
@@ -185,7 +186,8 @@ def _client(server: Server) -> AsyncAnthropic:
     import anthropic
 
     # Releases differ in which of the two headers carries the key.
-    own = frozenset({"authorization", "x-api-key", "anthropic-version", "anthropic-beta"})
+    key = {"authorization", "x-api-key"}
+    own = {"anthropic-version", "anthropic-beta"}
     return anthropic.AsyncAnthropic(
         api_key=server.key or "none",
         base_url=server.address,
@@ -197,6 +199,6 @@ def _client(server: Server) -> AsyncAnthropic:
             # A redirect could take the prompt, and the key, to somebody else.
             follow_redirects=False,
             **server.way,
-            event_hooks={"request": [server.guard(own)]},
+            event_hooks={"request": [server.guard(carries_key=key, own=own)]},
         ),
     )

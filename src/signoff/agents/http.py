@@ -1,4 +1,4 @@
-"""What models over HTTP share: where they are, whose key they see, how long they may take.
+"""What models over HTTP share: how a question is put, bounded, sorted when refused, judged.
 
 A kind says how a question becomes a call of its official client and what its errors mean.
 The client is imported when it is first used, and shared by equal servers. Retries are the
@@ -8,20 +8,18 @@ engine's, so the clients' own are off; connections are not kept, so nothing is l
 from __future__ import annotations
 
 import asyncio
-import ipaddress
-import os
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, ClassVar
-from urllib.parse import urlsplit
 
 from signoff.agents.answer import Answer, judge, whole_characters
 from signoff.agents.base import Health
 from signoff.agents.http_errors import unreachable, without_secrets
+from signoff.agents.server import Server, checked_address, key_from
 from signoff.core.effects import AgentRequest, Reply
 from signoff.errors import (
     AgentAuth,
@@ -35,47 +33,6 @@ from signoff.runtime.ports import Call
 
 LOOK_SECONDS = 5.0
 """How long a look at a server's health or its models may take."""
-
-_PLAIN_HEADERS = frozenset(
-    "accept accept-encoding connection content-length content-type host idempotency-key "
-    "transfer-encoding user-agent".split()
-)
-
-
-@dataclass(frozen=True)
-class Server:
-    """One server as its client sees it; equal ones share a client."""
-
-    address: str
-    key: str | None = field(repr=False)
-    vendors: bool
-    """Whether this is the vendor's own address, which may see the vendor's own variables."""
-    timeout: float
-    connect_timeout: float
-
-    @property
-    def way(self) -> dict[str, Any]:
-        """How the HTTP library gets there: past the proxies, when it runs on this machine."""
-        host = urlsplit(self.address).hostname or ""
-        if not _is_here(host):
-            return {}
-        place = f"[{host}]" if ":" in host else host
-        # Some clients ask the environment themselves; a mount is stronger than what they find.
-        return {"trust_env": False, "mounts": {f"all://{place}": None}}
-
-    def guard(self, own: frozenset[str]) -> Callable[[Any], Awaitable[None]]:
-        """Returns a hook that keeps what clients read in the environment from other addresses.
-
-        Clients add keys, organisations and custom headers they find there, whoever is asked.
-        """
-        allowed = _PLAIN_HEADERS | own if self.key else _PLAIN_HEADERS
-
-        async def strip(request: Any) -> None:
-            if not self.vendors:
-                for name in [name for name in request.headers if name.lower() not in allowed]:
-                    del request.headers[name]
-
-        return strip
 
 
 @dataclass(frozen=True)
@@ -251,38 +208,6 @@ def installed(extra: str) -> Iterator[None]:
         raise AgentBadRequest(
             f"the {extra} client is not installed, or too old: pip install 'signoff[{extra}]'"
         ) from error
-
-
-def key_from(variable: str | None) -> str | None:
-    """Returns the key a variable holds; raises `AgentAuth` when it holds none."""
-    if variable is None:
-        return None
-    key = os.environ.get(variable, "").strip()
-    if not key:
-        raise AgentAuth(f"there is no key in {variable}; set it and resume")
-    if not (key.isascii() and key.isprintable()) or " " in key:
-        raise AgentAuth(f"{variable} holds something that cannot be a key")
-    return key
-
-
-def checked_address(text: str) -> str:
-    """Returns an address without a slash at its end; raises `ConfigError` when it is none."""
-    parts = urlsplit(text)
-    if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise ConfigError(f"base_url {text!r} is no address; it looks like http://localhost:8080")
-    if parts.username or parts.password:
-        raise ConfigError(
-            "base_url holds a name or password; put the key in an environment variable "
-            "and name it with key_env"
-        )
-    return text.rstrip("/")
-
-
-def _is_here(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def positive(name: str, seconds: float) -> float:

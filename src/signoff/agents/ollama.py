@@ -16,8 +16,9 @@ from urllib.parse import urlsplit
 
 from signoff.agents.answer import Answer, Collected, costing, tokens
 from signoff.agents.base import Health
-from signoff.agents.http import HttpModel, Question, Server, checked_address
+from signoff.agents.http import HttpModel, Question
 from signoff.agents.http_errors import refused, without_secrets
+from signoff.agents.server import Server, checked_address
 from signoff.agents.structured import instruction
 from signoff.core.spend import Usage
 from signoff.errors import AgentBadRequest, AgentError, AgentTransient, ConfigError
@@ -239,5 +240,5 @@ def _client(server: Server) -> AsyncClient:
         timeout=httpx.Timeout(server.timeout, connect=server.connect_timeout, pool=None),
         follow_redirects=False,
         **server.way,
-        event_hooks={"request": [server.guard(frozenset({"authorization"}))]},
+        event_hooks={"request": [server.guard(carries_key={"authorization"})]},
     )

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from signoff.agents.answer import Answer, Collected, tokens
-from signoff.agents.http import HttpModel, Question, Server
+from signoff.agents.http import HttpModel, Question
 from signoff.agents.http_errors import refused, unreachable, without_secrets
+from signoff.agents.server import Server
 from signoff.agents.structured import instruction
 from signoff.core.spend import Usage
 from signoff.errors import AgentError, AgentTransient, ConfigError
@@ -173,7 +174,7 @@ def _client(server: Server) -> AsyncOpenAI:
             # A redirect could take the prompt to somebody else.
             follow_redirects=False,
             **server.way,
-            event_hooks={"request": [server.guard(frozenset({"authorization"}))]},
+            event_hooks={"request": [server.guard(carries_key={"authorization"})]},
         ),
     )
 

@@ -3,9 +3,10 @@ from typing import Any
 import pytest
 
 from signoff.agents.anthropic import AnthropicModel
-from signoff.agents.http import HttpModel, Server, checked_address, key_from, positive
+from signoff.agents.http import HttpModel, positive
 from signoff.agents.ollama import OllamaModel, address_from
 from signoff.agents.openai import OpenAIModel
+from signoff.agents.server import Server, checked_address, key_from
 from signoff.errors import AgentAuth, ConfigError
 
 
@@ -14,7 +15,16 @@ def server(address: str = "http://localhost:1", key: str | None = None) -> Serve
 
 
 @pytest.mark.parametrize(
-    "text", ["", "localhost:8080", "ftp://host", "http://", "file:///etc/passwd", "https:///v1"]
+    "text",
+    [
+        "",
+        "localhost:8080",
+        "ftp://host",
+        "http://",
+        "file:///etc/passwd",
+        "http://[::1",
+        "http://host:x",
+    ],
 )
 def test_what_is_no_address_is_refused_when_the_agent_is_made(text: str) -> None:
     """A typing error is the settings' fault, and is said before the run starts."""
@@ -22,10 +32,11 @@ def test_what_is_no_address_is_refused_when_the_agent_is_made(text: str) -> None
         checked_address(text)
 
 
-def test_a_password_in_an_address_is_refused_without_repeating_it() -> None:
+@pytest.mark.parametrize("text", ["https://me:hunter2@host/v1", "me:hunter2@host"])
+def test_a_password_in_an_address_is_refused_without_repeating_it(text: str) -> None:
     """Addresses are shown in messages and logs."""
     with pytest.raises(ConfigError) as raised:
-        checked_address("https://me:hunter2@host/v1")
+        checked_address(text)
 
     assert "hunter2" not in str(raised.value)
     assert "key_env" in str(raised.value)
