@@ -677,15 +677,42 @@ async def test_rounds_are_counted_and_bounded(bench: Bench) -> None:
 # Coming to rest
 
 
-async def test_a_wait_left_open_by_a_finished_step_is_withdrawn(bench: Bench) -> None:
+async def test_a_step_that_returns_without_the_answer_it_asked_for_waits_for_it(
+    bench: Bench,
+) -> None:
+    """However it came past its own question, nobody has answered it."""
+
+    async def work(ctx: StepContext) -> Work:
+        asked = asyncio.ensure_future(ctx.wait(Question("Any wishes?")))
+        await asyncio.wait([asked])
+        answered = asked.exception() is None
+        return OK, {"said": asked.result().value if answered else "nothing"}
+
+    workflow = one_step(work)
+
+    waiting = await bench.start(workflow)
+    bench.answer("more jokes")
+    result = await bench.resume(workflow)
+
+    assert waiting.status is Status.WAITING
+    assert result.state == {"said": "more jokes"}
+
+
+async def test_a_wait_left_open_by_a_step_that_failed_is_withdrawn(bench: Bench) -> None:
     """Nobody should answer a question that no longer matters."""
 
     async def work(ctx: StepContext) -> Work:
         asked = asyncio.ensure_future(ctx.wait(Question("Any wishes?")))
         await asyncio.wait([asked])
-        return OK, {"waited": asked.exception() is not None}
+        raise RuntimeError(f"no network, and no answer: {asked.exception()}")
 
-    result = await bench.start(one_step(work))
+    result = await bench.start(
+        Workflow(
+            "flow",
+            StepDef("work", handler=work, next={OK: None}, on_error="repair"),
+            StepDef("repair", next={OK: None}),
+        )
+    )
 
     assert result.ok
     assert bench.store.items("run") == []
