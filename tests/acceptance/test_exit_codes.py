@@ -49,6 +49,7 @@ def test_a_run_that_reaches_its_ceiling_exits_with_12_and_can_be_given_more(ends
     more = ends.signoff("resume", "--limit", "calls=1")
 
     assert [stopped.returncode, again.returncode, more.returncode] == [12, 12, 0]
+    assert "--limit calls=NUMBER" in stopped.stdout
     assert ends.json("show")["spend"]["usd"] is None
 
 
@@ -158,3 +159,23 @@ def test_a_changed_workflow_is_not_silently_gone_on_with(ends: Site) -> None:
     assert refused.returncode == 1
     assert "--adopt" in refused.stderr
     assert adopted.returncode == 10
+
+
+@pytest.mark.parametrize(
+    ("way", "wrong", "right"),
+    [
+        ("failed", 'raise RuntimeError("out of luck")', "return Outcome.OK, {}"),
+        ("iteration_limit", 'Edge("only", bound=2)', "None"),
+    ],
+)
+def test_a_run_whose_workflow_was_mended_goes_on_by_the_command_it_printed(
+    ends: Site, way: str, wrong: str, right: str
+) -> None:
+    """The hint once led to a refusal, just when somebody had done what it said."""
+    stopped = ends.signoff("run", "ends.py", "-i", f"way={way}", "--name", "one")
+    ends.write("ends.py", ENDS.replace(wrong, right))
+    (hint,) = [line for line in stopped.stdout.splitlines() if line.endswith("--adopt")]
+
+    resumed = ends.signoff(*hint.partition("signoff ")[2].split())
+
+    assert resumed.returncode == 0, resumed.stderr

@@ -17,7 +17,7 @@ from signoff.cli.text import clean, one_line, terminal_width, wrapped
 
 LAST_WIDTH = 8
 """What is left of a table's last column, at least."""
-READABLE_WIDTH = 24
+READABLE_WIDTH = 20
 """What is left of it while there are columns to spare: reasons stand there."""
 
 STYLES: Mapping[str, str] = {
