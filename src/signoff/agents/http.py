@@ -72,7 +72,9 @@ class HttpModel(ABC):
         options: Mapping[str, Any] | None = None,
     ) -> None:
         self._model = model
-        self._base_url = None if base_url is None else checked_address(base_url)
+        given = None if base_url is None else checked_address(base_url)
+        vendors = self.vendor_key_env is not None and given == self.vendor_address
+        self._base_url = None if vendors else given
         self._key_env = key_env
         self._timeout = positive("timeout", timeout)
         self._connect_timeout = positive("connect_timeout", connect_timeout)

@@ -8,6 +8,7 @@ from signoff.agents.ollama import OllamaModel, address_from
 from signoff.agents.openai import OpenAIModel
 from signoff.agents.server import Server, checked_address, key_from
 from signoff.errors import AgentAuth, ConfigError
+from signoff.testing.agent_harness import ask
 
 
 def server(address: str = "http://localhost:1", key: str | None = None) -> Server:
@@ -124,3 +125,31 @@ def test_a_wrong_option_is_named_when_the_agent_is_made(
     """Half-way through a run is the wrong time to learn of it."""
     with pytest.raises(ConfigError, match=option):
         kind(**{option: value})
+
+
+@pytest.mark.parametrize(
+    ("kind", "address", "variable"),
+    [
+        (OpenAIModel, None, "OPENAI_API_KEY"),
+        (OpenAIModel, "https://api.openai.com/v1/", "OPENAI_API_KEY"),
+        (AnthropicModel, None, "ANTHROPIC_API_KEY"),
+        (AnthropicModel, "https://api.anthropic.com", "ANTHROPIC_API_KEY"),
+    ],
+)
+async def test_the_vendors_own_address_is_asked_with_the_vendors_own_key(
+    kind: type[HttpModel], address: str | None, variable: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Written out or not, it is the same address; without the key nothing is sent there."""
+    monkeypatch.delenv(variable, raising=False)
+
+    with pytest.raises(AgentAuth, match=variable):
+        await ask(kind(model="some", base_url=address))
+
+
+def test_the_settings_outweigh_ollamas_own_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever writes an address down means it, even the usual one."""
+    monkeypatch.setenv("OLLAMA_HOST", "example.com")
+
+    agent = OllamaModel(base_url=OllamaModel.vendor_address)
+
+    assert agent._server().address == OllamaModel.vendor_address
