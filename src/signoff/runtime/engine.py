@@ -181,6 +181,9 @@ class Engine:
                 "bring that step back, or start a new run"
             )
         journal = self._take(row)
+        if journal.state.status in FINAL:
+            # Somebody else brought it to its end between our look at it and our taking it.
+            return self._result(name, journal.state)
         await _end_processes(journal.state)
         if changed:
             self._store.adopt(journal.run, workflow.digest, workflow.described)
@@ -205,6 +208,9 @@ class Engine:
             except RunBusy:
                 await self._ask_to_cancel(row, why, until)
                 continue
+            if journal.state.status in FINAL:
+                # It ended between our look at it and our taking it.
+                return journal.state.status
             await _end_processes(journal.state)
             journal.withdraw_items()
             journal.record(ev.RunStopped(Status.CANCELLED, why))

@@ -361,6 +361,53 @@ async def test_a_dead_owners_run_is_cancelled_here(bench: Bench, other: Engine) 
     assert await other.cancel("run", "gave up") is Status.CANCELLED
 
 
+class LooksTooEarly(WrappedStore):
+    """Shows a run as it was just before somebody else brought it to its end."""
+
+    def __init__(self, inner: Store, before: RunRow) -> None:
+        super().__init__(inner)
+        self._before: RunRow | None = before
+
+    def row(self, name: str) -> RunRow:
+        before, self._before = self._before, None
+        return before or self.inner.row(name)
+
+
+async def waits_then_asks(ctx: StepContext) -> Work:
+    await ctx.wait(Question("Good?"))
+    return await ask(ctx)
+
+
+async def test_a_run_that_ends_while_it_is_taken_up_is_not_worked_again(bench: Bench) -> None:
+    """Two people resume at once: the second would pay for the last step once more."""
+    workflow = one_step(waits_then_asks)
+    bench.agent.on("Write.", "a text")
+    await bench.start(workflow)
+    before = bench.store.row("run")
+    bench.answer("yes")
+    first = await bench.resume(workflow)
+
+    await bench.restart(LooksTooEarly(bench.store, before))
+    second = await bench.engine.resume("run", workflow)
+
+    assert (second.status, second.state) == (Status.COMPLETED, first.state)
+    assert len(bench.agent.prompts) == len(bench.events(ev.RunResumed)) == 1
+
+
+async def test_a_run_that_ends_while_it_is_cancelled_stays_as_it_ended(bench: Bench) -> None:
+    """What was completed, and may be out in the world, must not be called cancelled."""
+    workflow = one_step(wait)
+    await bench.start(workflow)
+    before = bench.store.row("run")
+    bench.answer("yes")
+    await bench.resume(workflow)
+
+    await bench.restart(LooksTooEarly(bench.store, before))
+
+    assert await bench.engine.cancel("run", "too late") is Status.COMPLETED
+    assert bench.store.row("run").status is Status.COMPLETED
+
+
 class ComesToRest(WrappedStore):
     """The owner lets the run wait at the very moment somebody asks it to cancel."""
 
