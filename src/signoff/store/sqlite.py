@@ -288,5 +288,11 @@ _AT_STATUS = RunRow._fields.index("status")
 
 
 def _run_row(values: tuple[Any, ...]) -> RunRow:
-    status = _STATUS[values[_AT_STATUS]]
+    try:
+        status = _STATUS[values[_AT_STATUS]]
+    except KeyError:
+        raise StoreDamaged(
+            f"a run has the status {values[_AT_STATUS]!r}, which this signoff does not know; "
+            "restore a backup, or upgrade signoff"
+        ) from None
     return RunRow._make((*values[:_AT_STATUS], status, *values[_AT_STATUS + 1 :]))

@@ -122,6 +122,17 @@ def test_a_damaged_database_is_reported_in_one_line(path: Path, damage: str) -> 
     assert one_line(reported.value, path)
 
 
+def test_a_status_nobody_knows_is_reported(store: SqliteStore, path: Path) -> None:
+    """Edited by hand, or restored from elsewhere: a remedy, not a bug of ours."""
+    begun(store)
+    with closing(sqlite3.connect(path)) as other:
+        other.execute("UPDATE runs SET status = 'weird'")
+        other.commit()
+
+    with pytest.raises(StoreDamaged, match="'weird'"):
+        store.rows()
+
+
 def test_a_text_that_went_missing_is_reported(store: SqliteStore, path: Path) -> None:
     """An artifact that is not there is not an empty artifact."""
     with pytest.raises(StoreDamaged) as reported:
