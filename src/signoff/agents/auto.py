@@ -75,12 +75,13 @@ class AutoAgent:
         self._among = among
         self._choice: Choice | None = None
         self._choosing: asyncio.Lock | None = None
+        self._said = False
 
     async def ask(self, request: AgentRequest, call: Call) -> Reply:
         """Chooses once, says whom, and passes the request on."""
-        first = self._choice is None
         choice = await self.choose()
-        if first:
+        if not self._said:
+            self._said = True
             call.emit(f"{choice}\n")
         if request.model is None and choice.model is not None:
             request = replace(request, model=choice.model)

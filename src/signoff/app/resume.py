@@ -49,8 +49,9 @@ async def resume(
         # Nothing will happen any more, so no engine writes what may be missing.
         catch_up(project, row.name, warn)
     workflow = _ready(project, row, target, warn)
+    wide = _also_by_role(project, row, switch or {}, warn)
     async with project.engine(observers) as engine:
-        return await engine.resume(row.name, workflow, limits=limits, adopt=adopt, switch=switch)
+        return await engine.resume(row.name, workflow, limits=limits, adopt=adopt, switch=wide)
 
 
 def due_runs(project: Project) -> list[RunRow]:
@@ -77,6 +78,25 @@ async def resume_due(
                 return Resumed(row.name, None, error)
 
         return list(await asyncio.gather(*(one(row) for row in due_runs(project))))
+
+
+def _also_by_role(
+    project: Project, row: RunRow, switch: Mapping[str, str], warn: Warn
+) -> dict[str, str]:
+    """Returns the switches, with those for every role that a switched agent stands for."""
+    from signoff.app.agents import known_agents
+
+    roles = project.settings.roles
+    known = {*known_agents(project.settings.agents), *project.agents, *roles}
+    wide: dict[str, str] = {}
+    for agent, to in switch.items():
+        if agent not in known and repr(agent) not in row.reason:
+            warn(
+                f"no agent or role is called {agent!r}; only steps that ask this name are switched"
+            )
+        wide.update({role: to for role, played in roles.items() if played == agent})
+        wide[agent] = to
+    return wide
 
 
 def _ready(project: Project, row: RunRow, target: str | None, warn: Warn) -> Workflow:

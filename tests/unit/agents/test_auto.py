@@ -1,3 +1,5 @@
+import asyncio
+
 import pytest
 
 from signoff.agents.auto import AutoAgent, Candidate
@@ -56,6 +58,17 @@ async def test_the_first_that_is_ready_is_asked_and_said() -> None:
     assert who == "codex"
     assert seen == ["auto: codex (version 1); before it: claude: not installed\n"]
     assert again == ("codex", [])
+
+
+async def test_everybody_is_looked_at_once_and_the_choice_is_said_once() -> None:
+    """Critics ask side by side, and programs take a second or more to say how they are."""
+    claude = ready()
+    agent = auto(Candidate("claude", claude, "claude"))
+
+    said = await asyncio.gather(*(asked(agent) for _ in range(4)))
+
+    assert claude.looks == 1
+    assert [len(seen) for _, seen in said].count(1) == 1
 
 
 async def test_what_the_settings_name_comes_before_what_happens_to_be_there() -> None:

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -7,8 +8,8 @@ from signoff.app.project import Project
 from signoff.app.resume import due_runs, resume, resume_due
 from signoff.app.start import start
 from signoff.core.outcome import Status
-from signoff.errors import UsageError
-from signoff.testing import FrozenClock
+from signoff.errors import AgentAuth, UsageError
+from signoff.testing import FrozenClock, ScriptedAgent
 
 FLOW = """
 from datetime import timedelta
@@ -138,3 +139,28 @@ async def test_an_agent_can_be_switched_in_a_run_that_waits(project: Project) ->
 
     assert (started.status, waiting.status) == (Status.FAILED, Status.WAITING)
     assert result.state == {"line": "by hand"}
+
+
+async def test_switching_an_agent_switches_the_roles_it_stands_for(project: Project) -> None:
+    """People know who is out of quota, not under which names the steps ask for it."""
+    (project.home.root / "writes.py").write_text(WRITES)
+    project.settings = replace(project.settings, roles={"writer": "claude"})
+    project.agents = {"claude": ScriptedAgent([AgentAuth("not logged in")])}
+    await start(project, project.find("writes.py"), {}, name="one")
+
+    waiting = await resume(project, "one", switch={"claude": "manual"})
+
+    assert waiting.status is Status.WAITING
+
+
+async def test_a_switch_for_nobody_is_told_about(project: Project) -> None:
+    """A typing error would leave the run as it was, without a word."""
+    (project.home.root / "writes.py").write_text(WRITES)
+    warnings: list[str] = []
+    await start(project, project.find("writes.py"), {}, name="one")
+
+    for agent in ("writer", "wrtier"):
+        await resume(project, "one", switch={agent: "manual"}, warn=warnings.append)
+
+    assert [warning for warning in warnings if "'wrtier'" in warning] == warnings
+    assert len(warnings) == 1
