@@ -29,10 +29,12 @@ version: 1
 #   seconds: 3600
 
 # Who answers prompts. `kind` is a kind signoff knows, or your own `package.module:factory`.
+# claude, codex, gemini, ollama, openai, anthropic, local, manual and auto need no settings.
 # agents:
 #   claude:
 #     concurrency: 4
 #     rate: 10/min
+#     fallback: codex
 #   mine:
 #     kind: my_package.agents:build
 
