@@ -68,5 +68,7 @@ def _explained(path: Path, error: sqlite3.DatabaseError) -> StoreError:
     if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
         return WriteFailed(f"{path} cannot be written ({error}); check its permissions")
     if code == sqlite3.SQLITE_IOERR:
-        return WriteFailed(f"the disk failed under {path} ({error})")
+        return WriteFailed(
+            f"the disk failed under {path} ({error}); check that it has room and is sound"
+        )
     return StoreError(f"{path}: {error}")

@@ -8,6 +8,7 @@ which SQLite reads as an empty log, and is brought back to its start when it is 
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 from contextlib import suppress
@@ -36,7 +37,9 @@ def lay_out_log(database: Path) -> None:
 def _write_zeros(path: Path) -> None:
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
-        os.write(handle, bytes(LOG_BYTES))
+        if os.write(handle, bytes(LOG_BYTES)) < LOG_BYTES:
+            # On a disk that is nearly full, what is left belongs to the runs.
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         os.fsync(handle)
     finally:
         os.close(handle)

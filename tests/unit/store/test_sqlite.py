@@ -1,6 +1,8 @@
 import os
 import sqlite3
 import stat
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -71,6 +73,27 @@ def test_runs_are_still_there_when_the_file_is_opened_again(path: Path) -> None:
 
     with closing(SqliteStore(path)) as store:
         assert store.row("run").head == 2
+
+
+CRAMPED = """
+import resource, sys
+from pathlib import Path
+from signoff.store.sqlite import SqliteStore
+path = Path(sys.argv[1])
+resource.setrlimit(resource.RLIMIT_FSIZE, (500_000, 500_000))
+store = SqliteStore(path)
+print(sum(file.stat().st_size for file in path.parent.glob("*-wal*")))
+"""
+
+
+def test_the_last_room_on_a_disk_is_left_to_the_runs(path: Path) -> None:
+    """Laying out the log would fill the disk, and then not even `show` could open the store."""
+    pytest.importorskip("resource")
+
+    done = subprocess.run([sys.executable, "-c", CRAMPED, path], capture_output=True, text=True)
+
+    assert done.stderr == ""
+    assert int(done.stdout) < 500_000
 
 
 # Files that are not ours, or not whole
