@@ -11,7 +11,7 @@ from signoff.cli.text import ago, clean, one_line, wrapped
         ("\x1b]0;new title\x07text", "text"),
         ("over\rwritten\x08", "overwritten"),
         ("dos\r\nlines", "dos\nlines"),
-        ("a\u202eb\u2066c", "abc"),
+        ("a\u202eb\u2066c\u061cd", "abcd"),
         ("\x9b31mx", "31mx"),
         ("Grüße, 世界 ✓", "Grüße, 世界 ✓"),
     ],
