@@ -96,9 +96,13 @@ def resume(
     agents: Mapping[str, Agent] | None = None,
     limits: LimitsLike | None = None,
     adopt: bool = False,
+    switch: Mapping[str, str] | None = None,
     observers: Sequence[Observer] = (),
 ) -> RunResult:
-    """Drives a run on from where it stopped; one that has ended says how."""
+    """Drives a run on from where it stopped; one that has ended says how.
+
+    `switch` names agents that others stand in for from here on: `{"writer": "manual"}`.
+    """
     work = resume_async(
         name,
         workflow,
@@ -107,6 +111,7 @@ def resume(
         agents=agents,
         limits=limits,
         adopt=adopt,
+        switch=switch,
         observers=observers,
     )
     return _at_the_edge(work, "resume")
@@ -121,6 +126,7 @@ async def resume_async(
     agents: Mapping[str, Agent] | None = None,
     limits: LimitsLike | None = None,
     adopt: bool = False,
+    switch: Mapping[str, str] | None = None,
     observers: Sequence[Observer] = (),
 ) -> RunResult:
     """Drives a run on from where it stopped, inside a running event loop."""
@@ -130,13 +136,13 @@ async def resume_async(
 
         watching = [*_log(), *observers]
         async with Engine(store, agents=agents or {}, observers=watching) as engine:
-            return await engine.resume(name, workflow, limits=ceilings, adopt=adopt)
+            return await engine.resume(name, workflow, limits=ceilings, adopt=adopt, switch=switch)
     with _project(home, agents) as project:
         from signoff.app.file_answers import take_file_answers
 
         take_file_answers(project, project.run(name).name)
         async with project.engine([*_log(), *observers]) as engine:
-            return await engine.resume(name, workflow, limits=ceilings, adopt=adopt)
+            return await engine.resume(name, workflow, limits=ceilings, adopt=adopt, switch=switch)
 
 
 def answer(

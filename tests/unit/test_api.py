@@ -8,7 +8,7 @@ from signoff import Outcome, Question, Status, StepContext, StepDef, Workflow
 from signoff.api import place_of
 from signoff.app.answering import Given, record_answer
 from signoff.app.project import open_project
-from signoff.errors import InvalidAnswer, StaleApproval, UnknownName, UsageError
+from signoff.errors import AgentQuota, InvalidAnswer, StaleApproval, UnknownName, UsageError
 from signoff.runtime.ports import InboxItem
 from signoff.testing import MemoryStore, ScriptedAgent
 
@@ -186,3 +186,14 @@ def test_a_workflow_made_on_the_fly_has_no_place() -> None:
     local = Workflow("x", StepDef("only", handler=write, next={Outcome.OK: None}))
 
     assert place_of(local, Path.cwd()) == ""
+
+
+def test_an_agent_can_be_switched_when_a_run_is_resumed() -> None:
+    """A program that notices a quota need not wait for it."""
+    agents = {"writer": ScriptedAgent([AgentQuota()]), "other": ScriptedAgent(["By another."])}
+    store = MemoryStore()
+    signoff.run(WRITES, name="one", store=store, agents=agents)
+
+    result = signoff.resume("one", WRITES, store=store, agents=agents, switch={"writer": "other"})
+
+    assert result.state == {"text": "By another."}

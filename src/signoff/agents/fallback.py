@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TypeVar
 
+from signoff.agents.answer import costing
 from signoff.agents.base import Health, health_of, models_of
 from signoff.core.effects import AgentRequest, Reply
 from signoff.core.spend import Usage
@@ -45,8 +46,7 @@ class WithFallback:
         except AgentQuota as error:
             raise _sooner(reason, error) from error
         except AgentError as error:
-            error.usage = _sum(usage_of(reason), usage_of(error))  # type: ignore[attr-defined]  # read by runtime.faults.usage_of
-            raise
+            raise costing(error, _sum(usage_of(reason), usage_of(error))) from error.__cause__
         return replace(reply, usage=_sum(usage_of(reason), reply.usage))
 
     async def knows_price(self, model: str | None) -> bool:

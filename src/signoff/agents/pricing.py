@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
+from signoff.agents.answer import costing
 from signoff.agents.base import Health, health_of, models_of
 from signoff.core.effects import AgentRequest, Reply
 from signoff.core.spend import Usage
@@ -112,7 +113,7 @@ class Priced:
         except AgentError as error:
             usage = getattr(error, "usage", None)
             if isinstance(usage, Usage):
-                error.usage = self._with_price(usage, request)  # type: ignore[attr-defined]  # read by runtime.faults.usage_of
+                costing(error, self._with_price(usage, request))
             raise
         return replace(reply, usage=self._with_price(reply.usage, request))
 

@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
+from signoff.agents.answer import costing
 from signoff.agents.base import Health, health_of
 from signoff.core.effects import AgentRequest, Reply
 from signoff.core.spend import Usage
@@ -58,8 +59,8 @@ class CassetteAgent:
         self._mode = mode
         self._tape = Tape(Path(file))
         self._left: dict[str, list[Recording]] | None = None
-        self._counts: dict[str, int] = {}
-        """How often each request was recorded."""
+        self._own: list[Recording] = []
+        """Everything that was on the tape of this agent."""
 
     async def ask(self, request: AgentRequest, call: Call) -> Reply:
         """Answers from the tape, or asks the agent and records what came of it."""
@@ -91,10 +92,9 @@ class CassetteAgent:
         if self._mode == "record":
             self._tape.forget(self._name)
         self._left = defaultdict(list)
-        for each in self._tape.read():
-            if each.agent == self._name:
-                self._left[each.key].append(each)
-                self._counts[each.key] = self._counts.get(each.key, 0) + 1
+        self._own = [each for each in self._tape.read() if each.agent == self._name]
+        for each in self._own:
+            self._left[each.key].append(each)
         return self._left
 
     def _take(
@@ -111,6 +111,11 @@ class CassetteAgent:
         return chosen
 
     async def _record(self, request: AgentRequest, call: Call) -> Reply:
+        try:
+            # Found out before the agent is asked: its answer would be paid for and lost.
+            self._tape.make_room()
+        except OSError as error:
+            raise AgentBadRequest(f"{self._tape.file} cannot be written: {error}") from error
         changed = await asyncio.to_thread(edits.watch, request)
         recording = Recording(self._name, asked(request), _place(call))
         try:
@@ -129,16 +134,15 @@ class CassetteAgent:
     def _not_recorded(self, request: AgentRequest) -> str:
         wanted = asked(request)
         key = Recording(self._name, wanted).key
-        times = self._counts.get(key)
+        times = [each.key for each in self._own].count(key)
         if times:
             return (
                 f"{self._tape.file} holds {times} answers of {self._name!r} to this request, and "
                 f"it is asked once more: {request.prompt!r:.200}"
             )
-        own = [each for each in self._tape.read() if each.agent == self._name]
         return (
             f"{self._tape.file} holds no answer of {self._name!r} to this request; record it "
-            f"(mode: record or auto), or see what changed:\n{difference(wanted, own)}"
+            f"(mode: record or auto), or see what changed:\n{difference(wanted, self._own)}"
         )
 
 
@@ -153,8 +157,8 @@ async def _played(recording: Recording, request: AgentRequest, call: Call) -> Re
 
 def _fault(recorded: Mapping[str, Any]) -> SignoffError:
     error = fault_from_json(dict(recorded))
-    if "usage" in recorded:
-        error.usage = Usage(**recorded["usage"])  # type: ignore[attr-defined]  # read by runtime.faults.usage_of
+    if "usage" in recorded and isinstance(error, AgentError):
+        return costing(error, Usage(**recorded["usage"]))
     return error
 
 

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from signoff.agents.answer import Answer as Whole
-from signoff.agents.answer import judge
+from signoff.agents.answer import costing, judge
 from signoff.core.effects import AgentRequest, Reply
 from signoff.core.spend import Usage
 from signoff.errors import (
@@ -83,7 +83,8 @@ class Rule:
         fault = self.says.get("fault")
         name, until = fault_of(fault)
         if name in FAULTS:
-            raise self._costing(with_time(FAULTS[name](), until))
+            error = with_time(FAULTS[name](), until)
+            raise costing(error, self._usage()) if "usage" in self.says else error
         if name == "hang":
             return _for_ever()
         text = _text(self.says)
@@ -98,11 +99,6 @@ class Rule:
         if wants is None and "json" in self.says and self.says.get("fault") is None:
             wants = {}
         return replace(judge(Whole(text, usage=self._usage()), wants), files=files)
-
-    def _costing(self, error: AgentError) -> AgentError:
-        if "usage" in self.says:
-            error.usage = self._usage()  # type: ignore[attr-defined]  # read by runtime.faults.usage_of
-        return error
 
     def _usage(self) -> Usage | None:
         if "usage" not in self.says:

@@ -23,6 +23,9 @@ from signoff.errors import ConfigError
 WORKSPACE = "{workspace}"
 """Stands for the workspace's own path, which is another one on every machine."""
 
+MOST_LINES = 60
+"""Of a difference; whoever needs more looks at the file."""
+
 _UNREADABLE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 """Characters that JSON takes as they are and YAML does not."""
 
@@ -97,9 +100,14 @@ class Tape:
                 f"the cassette {self.file} is damaged ({said:.200}); mend it, or record it anew"
             ) from error
 
+    def make_room(self) -> None:
+        """Makes the file where it is missing; raises `OSError` when it cannot be written."""
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        with self.file.open("a", encoding="utf-8"):
+            pass
+
     def add(self, recording: Recording) -> None:
         """Writes one more recording at the end."""
-        self.file.parent.mkdir(parents=True, exist_ok=True)
         with self.file.open("a", encoding="utf-8") as out:
             out.write(_document(recording))
 
@@ -115,13 +123,16 @@ def difference(request: Mapping[str, Any], recordings: Iterable[Recording]) -> s
     wanted = _lines(request)
     closest = max(
         (each.request for each in recordings),
-        key=lambda other: difflib.SequenceMatcher(None, _lines(other), wanted).ratio(),
+        # The exact ratio takes minutes for long prompts.
+        key=lambda other: difflib.SequenceMatcher(None, _lines(other), wanted).quick_ratio(),
         default=None,
     )
     if closest is None:
         return "nothing is recorded for this agent"
-    lines = difflib.unified_diff(_lines(closest), wanted, "recorded", "asked", n=2, lineterm="")
-    return "\n".join(lines)
+    found = difflib.unified_diff(_lines(closest), wanted, "recorded", "asked", n=2, lineterm="")
+    lines = [f"{line:.500}" for line in found]
+    more = [f"... and {len(lines) - MOST_LINES} lines more"] if len(lines) > MOST_LINES else []
+    return "\n".join([*lines[:MOST_LINES], *more])
 
 
 def short(key: str) -> str:

@@ -221,3 +221,21 @@ def _read(file: Path) -> str:
 
 def _append(file: Path, text: str) -> None:
     file.write_text(_read(file) + text, "utf-8")
+
+
+async def test_a_tape_that_cannot_be_written_is_found_out_before_the_agent_is_asked(
+    tmp_path: Path,
+) -> None:
+    """An answer that was paid for must not be lost over a full disk or a wrong path."""
+    agent = ScriptedAgent(["dear"])
+
+    with pytest.raises(AgentBadRequest, match="cannot be written"):
+        await ask(CassetteAgent(file=_nowhere(tmp_path), agent=agent, name="claude"))
+
+    assert agent.requests == []
+
+
+def _nowhere(tmp_path: Path) -> Path:
+    link = tmp_path / "tape.yaml"
+    link.symlink_to(tmp_path / "gone" / "tape.yaml")
+    return link
