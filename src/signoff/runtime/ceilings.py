@@ -35,7 +35,8 @@ async def check_prices(performers: Performers, workflow: Workflow, limits: Limit
     for step in workflow.steps.values():
         if isinstance(step.handler, Dispatch):
             role = str(step.handler.agent)
-            await check_price(performers, limits, workflow.roles.get(role, role))
+            agent = role if performers.knows(role) else workflow.roles.get(role, role)
+            await check_price(performers, limits, agent)
 
 
 class Ceilings:

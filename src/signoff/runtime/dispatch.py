@@ -9,7 +9,6 @@ from typing import Any
 from signoff.core.context import StepContext
 from signoff.core.outcome import Outcome
 from signoff.core.step import Dispatch, StepDef
-from signoff.core.workflow import Workflow
 from signoff.errors import AgentBadOutput
 
 VERDICT_SCHEMA: dict[str, Any] = {
@@ -24,15 +23,14 @@ VERDICT_SCHEMA: dict[str, Any] = {
 
 
 def dispatch(
-    workflow: Workflow, step: StepDef, how: Dispatch
+    step: StepDef, how: Dispatch
 ) -> Callable[[StepContext], Awaitable[tuple[Outcome, dict[str, Any]]]]:
     """Returns a handler that asks the sub-agent and maps its verdict to an outcome."""
 
     async def handler(ctx: StepContext) -> tuple[Outcome, dict[str, Any]]:
         role = str(how.agent)
-        agent = workflow.roles.get(role, role)
         schema = None if how.free_form else VERDICT_SCHEMA
-        reply = await ctx.ask(agent, _prompt(step, how, ctx), key="dispatch", schema=schema)
+        reply = await ctx.ask(role, _prompt(step, how, ctx), key="dispatch", schema=schema)
         if how.free_form:
             return Outcome.OK, {step.id: reply.text}
         verdict = _verdict(step.id, reply.value, reply.text)

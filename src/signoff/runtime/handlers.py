@@ -42,7 +42,7 @@ def _callee(workflow: Workflow, step: StepDef) -> Callee:
     if handler is None:
         return Callee(step, _nothing_to_do, (), plain=False)
     if isinstance(handler, Dispatch):
-        return Callee(step, dispatch(workflow, step, handler), (), plain=False)
+        return Callee(step, dispatch(step, handler), (), plain=False)
     names = tuple(workflow.params[step.id])
     return Callee(step, handler, names, plain=not _is_async(handler))
 

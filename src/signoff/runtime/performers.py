@@ -53,6 +53,10 @@ class Performers:
         """Returns the name of the agent behind a name that may be a role."""
         return name if name in self._agents else self._roles.get(name, name)
 
+    def knows(self, name: str) -> bool:
+        """Tells whether a name is an agent's, or a role somebody plays."""
+        return self.played_by(name) in self._agents
+
     def check_agent(self, name: str) -> None:
         """Raises `UnknownName` when there is no such agent or role."""
         self._agent(name)

@@ -121,7 +121,14 @@ class Runner:
 
     def _new_attempt(self) -> Attempt:
         callee = self._callees[self._workflow[self._state.step or ""].id]
-        visit = Visit(self._around, self._journal, self._outside, self._people, callee.step.limits)
+        visit = Visit(
+            self._around,
+            self._journal,
+            self._outside,
+            self._people,
+            callee.step.limits,
+            self._workflow.roles,
+        )
         return Attempt(callee, self._journal, self._people, visit)
 
     # Doing what was decided

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -44,6 +44,7 @@ class Visit:
         outside: Outside,
         people: People,
         limits: Limits,
+        roles: Mapping[str, str],
     ) -> None:
         self._around = around
         self._journal = journal
@@ -51,6 +52,8 @@ class Visit:
         self._outside = outside
         self.people = people
         self._limits = limits
+        self._roles = roles
+        """Which agent plays a role, where the settings do not say."""
         self._ordinals: dict[str, int] = {}
         self._busy: set[str] = set()
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -209,6 +212,8 @@ class Visit:
         """Returns the effect for whoever stands in; what it is known by stays the same."""
         agent = effect.payload.get("agent", "")
         to = self._state.stand_ins.get(agent, agent)
+        if not self._around.performers.knows(to):
+            to = self._roles.get(to, to)
         return effect if to == agent else replace(effect, payload={**effect.payload, "agent": to})
 
     def _by_person(self, errand: Errand, record: EffectRecord | None) -> Any:

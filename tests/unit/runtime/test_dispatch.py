@@ -5,6 +5,7 @@ import pytest
 from signoff.core.outcome import Outcome, Status
 from signoff.core.step import AgentRole, Dispatch, StepDef
 from signoff.core.workflow import Workflow
+from signoff.testing import ScriptedAgent
 from tests.unit.runtime.bench import Bench
 
 OK, FAIL = Outcome.OK, Outcome.FAIL
@@ -91,3 +92,16 @@ async def test_a_role_nobody_plays_is_named(bench: Bench) -> None:
 
     assert result.status is Status.FAILED
     assert "no agent called 'architect'" in result.reason
+
+
+async def test_the_settings_decide_who_plays_a_role() -> None:
+    """The author's choice is a default; the person who runs it has the agents."""
+    bench = Bench(roles={"quality-reviewer": "codex"})
+    other = ScriptedAgent([{"status": "fail", "notes": "by codex"}])
+    await bench.restart(agents={"claude": bench.agent, "codex": other})
+
+    result = await bench.start(flow(REVIEW))
+
+    assert result.state["check"]["notes"] == "by codex"
+    assert bench.agent.prompts == []
+    await bench.close()
