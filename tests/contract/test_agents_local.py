@@ -1,4 +1,5 @@
 import asyncio
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,7 +8,7 @@ from typing import Any
 import pytest
 
 from signoff.agents.local import SEED, TEMPERATURE, LocalModel
-from signoff.agents.local_process import desk
+from signoff.agents.local_process import Load, Question, desk
 from signoff.core.effects import AgentRequest
 from signoff.errors import AgentBadRequest, AgentTimeout, AgentTransient
 from signoff.runtime.faults import usage_of
@@ -129,6 +130,31 @@ async def test_the_next_question_after_a_cancelled_one_is_answered(harness: Loca
     assert len(harness.children()) == 2
 
 
+async def test_ending_an_answered_question_leaves_the_model_alone(harness: LocalHarness) -> None:
+    """A run cancelled at the last moment must not kill the answer of the next one in line."""
+    await harness.act(Says("Yes."))
+    load = Load(str(harness.script), 512, 1)
+    body = {"messages": [{"role": "user", "content": "Say something."}]}
+    turn, answered = desk().submit(Question(load, body, lambda _: None, lambda _: None))
+    await asyncio.wrap_future(answered)
+
+    turn.end()
+
+    (pid,) = harness.children()
+    assert birth_of(pid) is not None
+
+
+async def test_a_larger_window_is_loaded_when_it_is_asked_for(harness: LocalHarness) -> None:
+    """Two agents of one model may be set up differently; one at a time is in memory."""
+    await harness.act(Says("Yes."))
+
+    await ask(harness.agent(context=512))
+    await ask(harness.agent(context=1024))
+
+    assert [entry["context"] for entry in harness.entries() if "asked" in entry] == [512, 1024]
+    assert [birth_of(pid) is not None for pid in harness.children()].count(True) == 1
+
+
 async def test_the_process_with_the_model_is_told_to_the_engine(harness: LocalHarness) -> None:
     """Should the run's process be killed, a later one ends it by this number."""
     await harness.act(Says("Yes."))
@@ -162,7 +188,11 @@ async def test_the_model_does_not_outlive_whoever_asked(harness: LocalHarness) -
     """A run that is killed cannot clean up; a hundred megabytes must not stay behind it."""
     await harness.act(Hangs("Half"))
     asker = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", ASKER, str(harness.script), env={"PYTHONPATH": str(RUNNER)}
+        sys.executable,
+        "-c",
+        ASKER,
+        str(harness.script),
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([*sys.path, str(RUNNER)])},
     )
     await until_asked(harness)
 
@@ -192,7 +222,7 @@ async def test_a_model_that_breaks_off_is_no_answer(harness: LocalHarness) -> No
 
 
 async def test_weights_that_cannot_be_loaded_are_named(harness: LocalHarness) -> None:
-    """The library's own words say nothing; its last line of complaint does."""
+    """What the library raises says nothing; its first complaint does."""
     harness.script.write_text("no weights")
 
     with pytest.raises(AgentBadRequest, match=r"script\.gguf cannot be loaded .*not a model file"):

@@ -63,7 +63,12 @@ async def _bring(cache: ModelCache, weights: Weights, progress: Progress, way: W
     # Nobody else is at it, so folders of this name were left by somebody who was killed.
     for left in cache.folder.glob(f"{_SCRATCH}*"):
         shutil.rmtree(left, ignore_errors=True)
-    with tempfile.TemporaryDirectory(prefix=_SCRATCH, dir=cache.folder) as folder:
+    with tempfile.TemporaryDirectory(
+        # A thread may still be unpacking when we are cancelled; the next fetch clears up after it.
+        prefix=_SCRATCH,
+        dir=cache.folder,
+        ignore_cleanup_errors=True,
+    ) as folder:
         scratch = Path(folder)
         await _download(way(weights, scratch), weights, scratch, progress)
         model = await asyncio.to_thread(_unpacked, weights, scratch)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -28,7 +29,9 @@ from signoff.runtime.owner import birth_of
 _PASSED_ON = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
 """All a model needs to know of its surroundings; keys are not among it."""
 
-_LAST_WORDS = 2000
+_MOST_WORDS = 20_000
+_ERROR = re.compile(r"[\d.]+ E (.+)")
+"""How the library logs: a time, a letter for the weight, who says it, and what."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +132,9 @@ class Child:
 
     def __init__(self, load: Load) -> None:
         self.load = load
-        self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  # closed by `close`
+        self._errors: IO[bytes] = tempfile.TemporaryFile("a+b")  # noqa: SIM115  # closed by `close`
+        self._heard = 0
+        """How much of its errors belongs to questions that were answered."""
         self._place = tempfile.mkdtemp(prefix="signoff-")
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", "signoff.agents.local_child"],
@@ -160,6 +165,7 @@ class Child:
             if "chunk" in message:
                 take(message["chunk"])
             elif "end" in message:
+                self._heard = os.fstat(self._errors.fileno()).st_size
                 return
             else:
                 raise self._fault(message)
@@ -194,23 +200,24 @@ class Child:
     def _fault(self, message: dict[str, Any]) -> AgentError:
         if message.get("while") == "loading":
             return AgentBadRequest(
-                f"{self.load.path} cannot be loaded ({self._last_words() or message['raised']})"
+                f"{self.load.path} cannot be loaded ({self._complaint() or message['raised']})"
             )
         return AgentBadRequest(f"the local model cannot be asked this: {message['raised']:.300}")
 
     def _death(self) -> AgentError:
         code = self._process.wait()
         how = f"by signal {-code}" if code < 0 else f"with code {code}"
-        words = self._last_words()
+        words = self._complaint()
         return AgentTransient(
             f"the local model's process ended {how}{f': {words}' if words else ''}"
         )
 
-    def _last_words(self) -> str:
-        self._errors.seek(0, os.SEEK_END)
-        self._errors.seek(max(0, self._errors.tell() - _LAST_WORDS))
-        lines = self._errors.read().decode("utf-8", "replace").strip().splitlines()
-        return lines[-1][-300:] if lines else ""
+    def _complaint(self) -> str:
+        """Returns the line of its errors that says what was wrong: the first of the library's."""
+        text = os.pread(self._errors.fileno(), _MOST_WORDS, self._heard).decode("utf-8", "replace")
+        lines = [line.strip() for line in text.splitlines() if line.strip()]
+        errors = [match[1] for line in lines if (match := _ERROR.match(line))]
+        return (errors[:1] or lines[-1:] or [""])[0][:300]
 
 
 def _surroundings() -> dict[str, str]:

@@ -27,9 +27,9 @@ class Server:
     def __init__(self, params: CommonParams) -> None:
         self._params = params
         self._script = Path(params.model.path)
-        print("a library may print what it likes")
+        print("a library may print what it likes", flush=True)
         if self._script.read_text().startswith("no weights"):
-            os.write(2, b"first line\nnot a model file\n")
+            os.write(2, b"a note\n0.01 E reader: not a model file\n0.02 E srv: exiting\n")
             raise RuntimeError("Failed to init server, please check the input params.")
 
     def handle_chat_completions(self, body: dict[str, Any], take: Callable[[Chunk], Any]) -> None:
