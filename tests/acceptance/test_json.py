@@ -96,3 +96,29 @@ def test_settings_say_where_they_come_from(waiting: Site) -> None:
 
     assert shown["limits.calls"]["origin"].endswith("config.yaml:3")
     assert shown["limits.usd"] == {"value": 2.0, "origin": "environment SIGNOFF_LIMITS_USD"}
+
+
+TALKS = """
+from signoff import Outcome, StepDef, Workflow
+
+print("imported")
+
+
+def work(ctx):
+    print("at work")
+    return Outcome.OK, {}
+
+
+WORKFLOW = Workflow("talks", StepDef("only", handler=work, next={Outcome.OK: None}))
+"""
+
+
+def test_a_workflow_that_prints_does_not_spoil_the_document(site: Site) -> None:
+    """Scripts read stdout as JSON; a stray `print` in a handler must not break them."""
+    site.write("talks.py", TALKS)
+
+    done = site.signoff("run", "talks.py", "--json")
+
+    assert json.loads(done.stdout)["status"] == "completed"
+    assert "imported" in done.stderr
+    assert "at work" in done.stderr

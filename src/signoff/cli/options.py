@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -90,7 +92,12 @@ def limit_settings(limits: Mapping[str, str]) -> dict[str, str]:
 
 def output(as_json: bool = False, quiet: bool = False, verbose: bool = False) -> Output:
     """Returns where results go."""
-    return Output(as_json, quiet, verbose)
+    if not as_json:
+        return Output(quiet=quiet, verbose=verbose)
+    results = sys.stdout
+    # A workflow may print as it is imported or worked; that must not get into the document.
+    click.get_current_context().with_resource(redirect_stdout(sys.stderr))
+    return Output(as_json, quiet, verbose, results)
 
 
 def complete_run(

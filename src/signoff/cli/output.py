@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TextIO
 
 from signoff.cli.text import clean, one_line, terminal_width, wrapped
 
@@ -43,6 +43,8 @@ class Output:
     as_json: bool = False
     quiet: bool = False
     verbose: bool = False
+    results: TextIO | None = None
+    """Where JSON goes, when stdout itself is kept clear of whatever else prints."""
 
     @property
     def pretty(self) -> bool:
@@ -51,11 +53,12 @@ class Output:
 
     def json(self, value: Any) -> None:
         """Prints the one JSON document."""
-        print(json.dumps(value, indent=2, ensure_ascii=False, default=str))
+        print(json.dumps(value, indent=2, ensure_ascii=False, default=str), file=self.results)
 
     def json_line(self, value: Any) -> None:
         """Prints one of many JSON objects, each on its own line."""
-        print(json.dumps(value, ensure_ascii=False, default=str), flush=True)
+        text = json.dumps(value, ensure_ascii=False, default=str)
+        print(text, file=self.results, flush=True)
 
     def line(self, text: str = "", style: str = "") -> None:
         """Prints a result; `style` counts on a terminal only."""
