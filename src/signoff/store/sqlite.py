@@ -42,6 +42,8 @@ from signoff.store import queries as q
 from signoff.store.commits import apply, whole
 from signoff.store.connection import connect, translated
 
+_NUMBERS = 1 << 63
+
 PATIENCE_SECONDS = 60.0
 """How long a write waits for other processes before it gives up."""
 
@@ -270,7 +272,9 @@ class SqliteStore:
         return _run_row(found)
 
     def _item(self, db: sqlite3.Connection, number: int) -> InboxItem:
-        found = db.execute(q.ITEMS.format(where="inbox.id = ?"), (number,)).fetchone()
+        # No request has a number beyond what SQLite can count; it would not even look for one.
+        asked = number if 0 < number < _NUMBERS else 0
+        found = db.execute(q.ITEMS.format(where="inbox.id = ?"), (asked,)).fetchone()
         if found is None:
             live = db.execute(q.ITEMS.format(where="state = 'open'")).fetchmany(12)
             raise UnknownName("request", f"#{number}", [f"#{r[0]}" for r in live])

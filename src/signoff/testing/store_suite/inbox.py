@@ -110,6 +110,8 @@ class InboxPromises(Opening):
             store.item(item.id + 1)
         with pytest.raises(UnknownName, match=f"#{item.id}"):
             store.answer(item.id + 1, "{}", "ann", 5.0, "shown")
+        with pytest.raises(UnknownName, match=f"#{item.id}"):
+            store.item(10**20)
 
     def test_an_answer_does_not_get_in_the_runners_way(self, store: Store) -> None:
         """An answer that took a place in the journal would fence the runner that asked."""
