@@ -234,6 +234,9 @@ def _usage(stats: Any) -> Usage | None:
     read = sum(_count(each, "prompt", "input_tokens") for _, each in counted)
     written = sum(_count(each, "candidates", "output_tokens") for _, each in counted)
     thought = sum(_count(each, "thoughts", "thoughts_tokens") for _, each in counted)
+    if not read:
+        # Every prompt has tokens: none counted means nobody did, and that is not nothing.
+        return None
     return Usage(read, written + thought, model=counted[0][0])
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from signoff.agents.gemini import GeminiAgent
+from signoff.agents.gemini import GeminiAgent, _usage
 from signoff.core.effects import AgentRequest
 from signoff.core.spend import Usage
 from signoff.errors import (
@@ -231,3 +231,12 @@ async def test_a_workspace_with_settings_of_its_own_has_to_be_trusted(tmp_path: 
     )
 
     assert reply.text == "x"
+
+
+def test_counts_nobody_made_are_unknown_not_zero() -> None:
+    """A call that reports nothing must not make a run's total look known."""
+    assert _usage({"models": {"m": {"api": {"totalRequests": 1}}}}) is None
+    assert _usage({"models": {}}) is None
+    assert _usage({"models": {"m": {"tokens": {"prompt": 3, "candidates": 2}}}}) == Usage(
+        3, 2, model="m"
+    )
