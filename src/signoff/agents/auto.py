@@ -138,11 +138,22 @@ class AutoAgent:
             if health.ready:
                 return Choice(candidate, health, tuple(passed), model)
             passed.append((candidate.name, health))
-        told = "; ".join(f"{name}: {health.remedy or health.detail}" for name, health in passed)
         raise AgentAuth(
-            f"no agent is ready ({told or 'none is known'}); see: signoff doctor; "
-            "or answer yourself: signoff resume --agent auto=manual"
+            f"no agent is ready ({_needs(passed)}); answer yourself: "
+            "signoff resume RUN --agent auto=manual"
         )
+
+
+def _needs(passed: Sequence[tuple[str, Health]]) -> str:
+    """Returns what would help: of one agent its remedy, of several where to read theirs."""
+    match passed:
+        case []:
+            return "none is known"
+        case [(name, health)]:
+            return f"{name}: {health.remedy or health.detail}"
+        case _:
+            names = ", ".join(name for name, _ in passed)
+            return f"{names}: what each needs is told by signoff doctor -v"
 
 
 async def look(agent: object) -> Health:

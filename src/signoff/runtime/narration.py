@@ -148,7 +148,8 @@ def _effect_finished(scene: _Scene, event: ev.EffectFinished) -> Told:
     weight = Weight.DETAIL if scene.ended.fan else Weight.NEWS
     match scene.ended.kind:
         case Kind.ASK:
-            yield f"{where}: {who} answered in {took}{_usage(event.usage)}", weight
+            by = _answerer(event.reply, who)
+            yield f"{where}: {by} answered in {took}{_usage(event.usage)}", weight
         case Kind.COMMAND:
             code = event.reply.get("code") if isinstance(event.reply, dict) else None
             yield f"{where}: {who} exited with {code} in {took}", weight
@@ -156,6 +157,12 @@ def _effect_finished(scene: _Scene, event: ev.EffectFinished) -> Told:
             yield f"{where}: wrote {who}", weight
         case Kind.WAIT:
             yield f"{where}: {_answered(event.reply)}", Weight.NEWS
+
+
+def _answerer(reply: object, asked: str) -> str:
+    """Names who answered, where that was somebody else than was asked."""
+    by = reply.get("agent") if isinstance(reply, dict) else None
+    return asked if by is None or asked.split(" ")[0] == by else f"{by} (for {asked})"
 
 
 def _item_finished(scene: _Scene, event: ev.ItemFinished) -> Told:

@@ -118,10 +118,8 @@ async def test_a_server_without_a_chosen_model_is_asked_for_one_it_has() -> None
         (Candidate("ollama", ready(), "ollama"), "ollama pull"),
     ],
 )
-async def test_when_nobody_is_ready_everybodys_remedy_is_told(
-    candidate: Candidate, remedy: str
-) -> None:
-    """One of them is the way on, and manual always is."""
+async def test_when_nobody_is_ready_the_remedy_is_told(candidate: Candidate, remedy: str) -> None:
+    """It is the way on, and manual always is."""
     agent = auto(candidate)
 
     with pytest.raises(AgentAuth, match=remedy) as raised:
@@ -129,3 +127,13 @@ async def test_when_nobody_is_ready_everybodys_remedy_is_told(
 
     assert "auto=manual" in str(raised.value)
     assert not (await agent.health()).ready
+
+
+async def test_when_several_are_not_ready_the_doctor_is_named() -> None:
+    """Everybody's remedies on one line are read by nobody."""
+    agent = auto(
+        *(Candidate(name, absent(), name) for name in ("claude", "codex")),
+    )
+
+    with pytest.raises(AgentAuth, match=r"claude, codex: .* signoff doctor -v"):
+        await asked(agent)

@@ -43,6 +43,18 @@ def test_a_short_run_is_told_from_beginning_to_end() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("by", "who"), [("codex", "codex (for claude (large))"), ("claude", "claude (large)")]
+)
+def test_whoever_stood_in_is_named(by: str, who: str) -> None:
+    """A fallback that answers unseen is noticed only on its bill."""
+    reply = {"text": "t", "agent": by}
+
+    *_, line = told(STARTED, ask(1), ev.EffectFinished(EffectId("ask#1"), reply, at=3))
+
+    assert line == f"draft: {who} answered in 2.0s"
+
+
 def test_prompts_and_parameters_are_not_repeated() -> None:
     """Logs travel further than prompts may."""
     assert "secret" not in " ".join(told(STARTED, ask(1)))
