@@ -169,6 +169,7 @@ class Runner:
         self._withdraw()
         opened = ev.AttemptOpened if decision.by_person else ev.AttemptFailed
         self._journal.record(opened(decision.feedback))
+        self._attempt.visit.end()
         self._attempt = self._new_attempt()
         return Stage.WORK
 
@@ -192,6 +193,7 @@ class Runner:
                 move.feedback,
             )
         )
+        self._attempt.visit.end()
         self._attempt = self._new_attempt()
         return Stage.ENTER
 
@@ -234,6 +236,7 @@ class Runner:
     # Coming to rest
 
     def _come_to_rest(self, status: Status, reason: str, due_at: float | None = None) -> None:
+        self._attempt.visit.end()
         if status in FINAL:
             self._withdraw()
         self._journal.record(ev.RunStopped(status, reason, due_at))

@@ -58,6 +58,8 @@ class Visit:
         self._busy: set[str] = set()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._closed = False
+        self._over = False
+        self._loop = asyncio.get_running_loop()
         self._suspended: dict[str, list[Suspension]] = {}
         """Why a handler or an item of a fan-out could not go on, by its scope."""
 
@@ -99,6 +101,7 @@ class Visit:
 
     async def park(self, ctx: StepContext, until: float, key: str) -> None:
         """Suspends the run until a time."""
+        self._check_open(ctx)
         identity = self._identify(_place(ctx.scope, key))
         shown = digest(until)
         record = self.recorded(identity, shown, ctx.step_id, key)
@@ -138,6 +141,10 @@ class Visit:
         """Lets nothing new go outside: the run is about to rest."""
         self._closed = True
 
+    def end(self) -> None:
+        """Lets nothing be asked for any more: what a handler left running comes too late."""
+        self._closed = self._over = True
+
     async def drain(self) -> None:
         """Waits until every effect under way has ended and is recorded."""
         while self._tasks:
@@ -170,6 +177,7 @@ class Visit:
 
     def _occupied(self, ctx: StepContext, key: str) -> str:
         """Returns where an effect stands, and keeps any other from standing there meanwhile."""
+        self._check_open(ctx)
         place = _place(ctx.scope, key)
         if place in self._busy:
             raise DuplicateKey(
@@ -178,6 +186,18 @@ class Visit:
             )
         self._busy.add(place)
         return place
+
+    def _check_open(self, ctx: StepContext) -> None:
+        if self._over:
+            raise UsageError(
+                f"something was asked for in the name of step {ctx.step_id!r} of run {ctx.run!r} "
+                "after its handler had ended; await it in the handler"
+            )
+        if asyncio.get_running_loop() is not self._loop:
+            raise UsageError(
+                f"step {ctx.step_id!r} asked for something from another thread; effects belong "
+                "on the event loop of their run: await them in the handler"
+            )
 
     def _identify(self, place: str) -> EffectId:
         ordinal = self._ordinals.get(place, 0) + 1

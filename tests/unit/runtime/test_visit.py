@@ -9,7 +9,7 @@ from signoff.core import events as ev
 from signoff.core.context import StepContext
 from signoff.core.outcome import Outcome, Status
 from signoff.core.requests import Question
-from signoff.errors import AgentError, StepFailed
+from signoff.errors import AgentError, StepFailed, UsageError
 from signoff.runtime.ports import Notice, Progress
 from tests.unit.runtime.bench import Bench, one_step, only
 
@@ -414,3 +414,43 @@ async def test_a_swallowed_park_is_kept(bench: Bench) -> None:
     assert result.status is Status.PARKED
     bench.clock.advance(3600)
     assert (await bench.resume(workflow)).status is Status.COMPLETED
+
+
+async def test_what_is_asked_for_after_the_end_is_refused(bench: Bench) -> None:
+    """A task left behind would go on spending, and write into the journal of an ended run."""
+    left: list[StepContext] = []
+
+    async def handler(ctx: StepContext) -> Work:
+        left.append(ctx)
+        return OK, {}
+
+    await bench.start(one_step(handler))
+    recorded = len(bench.events())
+
+    for late in (
+        left[0].ask("claude", "Write."),
+        left[0].wait(Question("Good?")),
+        left[0].map([1], lambda _ctx, item: item),
+        left[0].park(datetime(2100, 1, 1, tzinfo=UTC)),
+    ):
+        with pytest.raises(UsageError, match="after its handler had ended"):
+            await late
+    await bench.restart()
+    assert bench.agent.prompts == []
+    assert len(bench.events()) == recorded
+
+
+async def test_an_effect_on_another_loop_is_refused(bench: Bench) -> None:
+    """`asyncio.run` in a thread would wait for ever: nothing there hears of the reply."""
+
+    async def handler(ctx: StepContext) -> Work:
+        async def elsewhere() -> None:
+            await ctx.ask("claude", "Write.")
+
+        await asyncio.to_thread(asyncio.run, elsewhere())
+        return OK, {}
+
+    result = await bench.start(one_step(handler))
+
+    assert result.status is Status.FAILED
+    assert "from another thread" in result.reason
