@@ -9,8 +9,7 @@ from signoff.core.effects import AgentRequest, Reply
 from signoff.errors import AgentError
 from signoff.runtime.ports import Agent, Call
 from signoff.testing import CassetteAgent
-from signoff.testing.agent_harness import Hangs
-from signoff.testing.agent_suite.answers import AnswerPromises
+from signoff.testing.agent_suite.answers import AnswerPromises, CutOffPromises
 from signoff.testing.agent_suite.bounds import CancelPromises
 from signoff.testing.agent_suite.faults import FaultPromises
 from signoff.testing.agent_suite.texts import TextPromises
@@ -31,8 +30,6 @@ class RecordingHarness(ScriptedHarness):
 
 class ReplayingHarness(ScriptedHarness):
     """Records every call first, and answers from the tape."""
-
-    cannot = frozenset({Hangs})
 
     def __init__(self, file: Path) -> None:
         super().__init__()
@@ -77,13 +74,13 @@ class Nobody:
         raise AssertionError("a replay asks nobody")
 
 
-class TestRecording(AnswerPromises, TextPromises, FaultPromises, CancelPromises):
+class TestRecording(AnswerPromises, CutOffPromises, TextPromises, FaultPromises, CancelPromises):
     @pytest.fixture
     def harness(self, tmp_path: Path) -> RecordingHarness:
         return RecordingHarness(tmp_path / "tape.yaml")
 
 
-class TestReplaying(AnswerPromises, TextPromises, FaultPromises):
+class TestReplaying(AnswerPromises, CutOffPromises, TextPromises, FaultPromises):
     @pytest.fixture
     def harness(self, tmp_path: Path) -> ReplayingHarness:
         return ReplayingHarness(tmp_path / "tape.yaml")

@@ -21,6 +21,7 @@ from signoff.errors import AgentBadRequest, AgentError, AgentStopped, ConfigErro
 from signoff.runtime.faults import fault_from_json, fault_to_json, usage_of
 from signoff.runtime.ports import Agent, Call
 from signoff.testing import edits
+from signoff.testing.script_rules import Rule
 from signoff.testing.tape import Recording, Tape, asked, difference
 
 Mode = Literal["record", "replay", "auto"]
@@ -107,7 +108,9 @@ class CassetteAgent:
         if not same:
             return None
         chosen = next((each for each in same if each.place == _place(call)), same[0])
-        same.remove(chosen)
+        place = same.index(chosen)
+        # A fault that was written in comes first, and the answer is still to come.
+        same[place : place + 1] = [] if chosen.fault is None else [replace(chosen, fault=None)]
         return chosen
 
     async def _record(self, request: AgentRequest, call: Call) -> Reply:
@@ -147,12 +150,20 @@ class CassetteAgent:
 
 
 async def _played(recording: Recording, request: AgentRequest, call: Call) -> Reply:
+    if recording.fault is not None:
+        return await _faulty(recording, request)
     if recording.error is not None:
         raise _fault(recording.error)
     reply = Reply.from_json(dict(recording.reply or {"text": ""}))
     await asyncio.to_thread(edits.apply, recording.files, request)
     call.emit(reply.text)
     return reply
+
+
+async def _faulty(recording: Recording, request: AgentRequest) -> Reply:
+    text = (recording.reply or {}).get("text", "")
+    said = Rule({}, {"fault": recording.fault, "text": text}).said(request)
+    return said if isinstance(said, Reply) else await said
 
 
 def _fault(recorded: Mapping[str, Any]) -> SignoffError:

@@ -22,8 +22,8 @@ from typing import Any
 from signoff.agents.base import Health
 from signoff.core.effects import AgentRequest
 from signoff.core.spend import Usage
-from signoff.errors import AgentBadRequest, AgentQuota, ConfigError
-from signoff.testing.script_rules import FAULTS, PLAYED, Rule, fault_of, key_of, with_time
+from signoff.errors import AgentBadRequest, ConfigError
+from signoff.testing.script_rules import Rule, fault_problems, key_of
 from signoff.testing.scripted import Answer, ScriptedAgent
 
 MATCHES = frozenset("contains regex agent model step key".split())
@@ -120,7 +120,7 @@ def _problems(raw: Any) -> list[str]:
         found.append(f"times is {times!r}; it is a whole number from 1")
     if "regex" in raw:
         found += _regex_problems(str(raw["regex"]))
-    return [*found, *_fault_problems(raw.get("fault")), *_usage_problems(raw.get("usage"))]
+    return [*found, *fault_problems(raw.get("fault")), *_usage_problems(raw.get("usage"))]
 
 
 def _regex_problems(pattern: str) -> list[str]:
@@ -128,19 +128,6 @@ def _regex_problems(pattern: str) -> list[str]:
         re.compile(pattern)
     except re.error as error:
         return [f"regex {pattern!r} is wrong: {error}"]
-    return []
-
-
-def _fault_problems(fault: Any) -> list[str]:
-    if fault is None:
-        return []
-    name, until = fault_of(fault)
-    if name not in FAULTS and name not in PLAYED:
-        return [f"fault {name!r} is none of: {', '.join(sorted({*FAULTS, *PLAYED}))}"]
-    try:
-        with_time(AgentQuota(), until)
-    except ValueError:
-        return [f"quota until {until!r} is no time, such as 2030-01-01T00:00:00Z or `in 5 min`"]
     return []
 
 

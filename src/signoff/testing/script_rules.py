@@ -75,11 +75,12 @@ class Rule:
 
     def answer(self) -> Answer:
         """Returns what to say, the delay included."""
-        said: Answer = self._said
+        said: Answer = self.said
         delay = self.says.get("delay")
         return Delayed(float(delay), said) if delay else said
 
-    def _said(self, request: AgentRequest) -> Reply | Awaitable[Reply]:
+    def said(self, request: AgentRequest) -> Reply | Awaitable[Reply]:
+        """Answers at once, or plays the fault."""
         fault = self.says.get("fault")
         name, until = fault_of(fault)
         if name in FAULTS:
@@ -113,6 +114,20 @@ def fault_of(fault: Any) -> tuple[str, Any]:
         ((name, until),) = fault.items()
         return str(name), until
     return ("" if fault is None else str(fault)), None
+
+
+def fault_problems(fault: Any) -> list[str]:
+    """Returns what is wrong with a fault as a person wrote it."""
+    if fault is None:
+        return []
+    name, until = fault_of(fault)
+    if name not in FAULTS and name not in PLAYED:
+        return [f"fault {name!r} is none of: {', '.join(sorted({*FAULTS, *PLAYED}))}"]
+    try:
+        with_time(AgentQuota(), until)
+    except ValueError:
+        return [f"quota until {until!r} is no time, such as 2030-01-01T00:00:00Z or `in 5 min`"]
+    return []
 
 
 def with_time(error: AgentError, until: Any) -> AgentError:

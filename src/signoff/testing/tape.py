@@ -19,6 +19,7 @@ from signoff.agents.answer import whole_characters
 from signoff.core.digest import SHORT, digest
 from signoff.core.effects import AgentRequest
 from signoff.errors import ConfigError
+from signoff.testing.script_rules import fault_problems
 
 WORKSPACE = "{workspace}"
 """Stands for the workspace's own path, which is another one on every machine."""
@@ -43,6 +44,8 @@ class Recording:
     error: Mapping[str, Any] | None = None
     files: Mapping[str, Any] = field(default_factory=dict)
     """Contents of the files that were changed; null for one that was deleted."""
+    fault: Any = None
+    """What a person wrote in: played once, before the answer; as in a script."""
 
     @property
     def key(self) -> str:
@@ -58,6 +61,7 @@ class Recording:
             "reply": self.reply,
             "error": self.error,
             "files": dict(self.files),
+            "fault": self.fault,
         }
         return {name: value for name, value in parts.items() if value}
 
@@ -93,12 +97,16 @@ class Tape:
             raise ConfigError(f"the cassette {self.file} cannot be read: {error}") from error
         try:
             documents = list(YAML(typ="safe", pure=True).load_all(text))
-            return [Recording(**each) for each in documents if each]
+            recordings = [Recording(**each) for each in documents if each]
         except (YAMLError, TypeError) as error:
             said = " ".join(str(error).split())
             raise ConfigError(
                 f"the cassette {self.file} is damaged ({said:.200}); mend it, or record it anew"
             ) from error
+        problems = [problem for each in recordings for problem in fault_problems(each.fault)]
+        if problems:
+            raise ConfigError(f"the cassette {self.file} is wrong: {'; '.join(problems)}")
+        return recordings
 
     def make_room(self) -> None:
         """Makes the file where it is missing; raises `OSError` when it cannot be written."""

@@ -8,7 +8,15 @@ from hypothesis import strategies as st
 
 from signoff.core.effects import AgentRequest, EffectId, Reply
 from signoff.core.spend import Usage
-from signoff.errors import AgentBadRequest, AgentQuota, AgentTransient, ConfigError
+from signoff.errors import (
+    AgentBadOutput,
+    AgentBadRequest,
+    AgentError,
+    AgentQuota,
+    AgentRefused,
+    AgentTransient,
+    ConfigError,
+)
 from signoff.runtime.faults import usage_of
 from signoff.runtime.ports import Call
 from signoff.testing import CassetteAgent, ScriptedAgent
@@ -137,6 +145,53 @@ async def test_faults_are_recorded_too(file: Path) -> None:
         await ask(again)
 
     assert usage_of(raised.value) == Usage(3, 4)
+
+
+@pytest.mark.parametrize(
+    ("fault", "error"),
+    [
+        ("429", AgentTransient),
+        ("crash", AgentTransient),
+        ("half_json", AgentBadOutput),
+        ("refused_edit", AgentRefused),
+        ("{quota: in 5 min}", AgentQuota),
+    ],
+)
+async def test_a_fault_can_be_written_into_a_tape(
+    file: Path, fault: str, error: type[AgentError]
+) -> None:
+    """What a workflow does on a bad day is tried with the real answers of a good one."""
+    schema = {"type": "object"}
+    await ask(box(file, {"verdict": "pass"}), schema=schema)
+    _append(file, f"fault: {fault}\n")
+
+    again = box(file, mode="replay")
+    with pytest.raises(error):
+        await ask(again, schema=schema)
+    reply = await ask(again, schema=schema)
+
+    assert reply.value == {"verdict": "pass"}
+
+
+async def test_a_recorded_agent_can_be_made_to_hang(file: Path) -> None:
+    """Only the engine's clock ends it."""
+    await ask(box(file, "Yes."))
+    _append(file, "fault: hang\n")
+
+    asking = asyncio.create_task(ask(box(file, mode="replay")))
+    await asyncio.wait({asking}, timeout=0.05)
+
+    assert not asking.done()
+    asking.cancel()
+
+
+async def test_a_fault_nobody_knows_is_refused(file: Path) -> None:
+    """A misspelt fault that never happens proves nothing."""
+    await ask(box(file, "Yes."))
+    _append(file, "fault: 418\n")
+
+    with pytest.raises(AgentBadRequest, match="418"):
+        await ask(box(file, mode="replay"))
 
 
 class Editor:
