@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from signoff.agents.base import Health, health_of, models_of
 from signoff.core.effects import AgentRequest, Reply
-from signoff.errors import AgentAuth, AgentError, ConfigError
+from signoff.errors import AgentAuth, AgentBadRequest, AgentError, ConfigError
 from signoff.runtime.ports import Agent, Call
 
 LOOK_SECONDS = 5.0
@@ -163,8 +163,10 @@ async def look(agent: object) -> Health:
             return await health_of(agent)
     except TimeoutError:
         return Health(False, f"did not answer within {LOOK_SECONDS:g} seconds", "look at it again")
+    except AgentBadRequest as error:
+        return Health(False, str(error), "mend its settings")
     except AgentError as error:
-        return Health(False, str(error), str(error))
+        return Health(False, str(error), "see what it says, and look again")
     except Exception as error:  # noqa: BLE001  # whatever another package's agent does
         return Health(False, f"{type(error).__name__}: {error}", "mend or remove this agent")
 
