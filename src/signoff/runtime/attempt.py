@@ -21,7 +21,7 @@ from signoff.core.outcome import Outcome
 from signoff.core.requests import Choice, Option
 from signoff.core.step import StepDef
 from signoff.core.transitions import Chosen, Fact, FellShort, Held, Raised, Returned
-from signoff.errors import SignoffError, StoreError
+from signoff.errors import SignoffError
 from signoff.runtime.fanout import FELL_SHORT
 from signoff.runtime.handlers import Callee, Work, check, passes_through, words_of, work
 from signoff.runtime.journal import RunJournal
@@ -94,8 +94,6 @@ class Attempt:
         except OutOfTime as error:
             await self.visit.abort()
             return FellShort(await self._after_failure(str(error)))
-        except StoreError:
-            raise
         except BaseException as error:  # whatever a handler raises becomes a fact
             if passes_through(error):
                 raise

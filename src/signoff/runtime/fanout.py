@@ -24,7 +24,6 @@ from signoff.errors import (
     NotSerialisable,
     SignoffError,
     StepFailed,
-    StoreError,
 )
 from signoff.runtime.handlers import awaited, passes_through, words_of
 from signoff.runtime.journal import RunJournal
@@ -124,8 +123,6 @@ class FanOut:
                 result = await awaited(self._fan.handler(ctx, item))
                 self._visit.insist(ctx.scope)
                 return self._finished(scope, result)
-            except StoreError:
-                raise
             except BaseException as error:  # an item's failure must not reach its siblings
                 if passes_through(error):
                     raise

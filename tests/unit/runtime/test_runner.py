@@ -12,7 +12,7 @@ from signoff.core.requests import Question
 from signoff.core.spend import Limits
 from signoff.core.step import Condition, Edge, Gate, GateOption, StepDef
 from signoff.core.workflow import Workflow
-from signoff.errors import AgentBadOutput, StepFailed
+from signoff.errors import AgentBadOutput, StepFailed, WriteFailed
 from tests.unit.runtime.bench import Bench, chain, one_step, only
 
 OK = Outcome.OK
@@ -864,3 +864,25 @@ async def _soon(text: str) -> str:
 
 async def _awaited(effect: Any) -> Any:
     return await effect
+
+
+class FullDisk:
+    """A place for files that takes none."""
+
+    def write(self, run: str, path: str, text: str) -> None:
+        raise WriteFailed(f"{path} cannot be written")
+
+
+async def test_a_file_that_cannot_be_written_fails_the_run_and_can_be_tried_again() -> None:
+    """Only a journal that cannot be written leaves the engine without a word to say."""
+    bench = Bench(files=FullDisk())
+
+    async def work(ctx: StepContext) -> Work:
+        await ctx.write("final/a.md", "text")
+        return OK, {}
+
+    result = await bench.start(one_step(work))
+
+    assert (result.status, bench.store.row("run").owner) == (Status.FAILED, None)
+    assert "cannot be written" in result.reason
+    await bench.close()
