@@ -1,0 +1,49 @@
+"""A person answers for an agent at the terminal, with a chat window beside it."""
+
+import os
+import sys
+
+import pytest
+
+from tests.acceptance.conftest import Site
+from tests.acceptance.test_terminal import terminal
+
+FLOW = """
+from signoff import Outcome, StepDef, Workflow
+
+SCHEMA = {"type": "object", "required": ["slogan"]}
+
+
+async def write(ctx):
+    reply = await ctx.ask("manual", "Write a slogan.", schema=SCHEMA)
+    await ctx.write("final/slogan.txt", reply.value["slogan"])
+    return Outcome.OK, {}
+
+
+WORKFLOW = Workflow("slogan", StepDef("write", handler=write, next={Outcome.OK: None}))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="the clipboard of a Mac is asked differently")
+def test_a_prompt_is_copied_and_its_answer_held_to_the_schema(site: Site) -> None:
+    """Copy, paste into the chat, paste back: nothing in between may be typed by hand."""
+    site.write("flow.py", FLOW)
+    clipboard = site.write("bin/xclip", f"#!/bin/sh\ncat > {site.folder}/copied\n")
+    clipboard.chmod(0o755)
+    here = {"DISPLAY": ":0", "PATH": f"{clipboard.parent}:{os.defpath}"}
+
+    with terminal(site, "run", "flow.py", "--name", "one", width=200, environment=here) as screen:
+        screen.read_until("copied, and in ")
+        screen.read_until("for later")
+        screen.type("Good beans.\n.\n")
+        screen.read_until("the answer is not JSON")
+        screen.read_until("for later")
+        screen.type('{"slogan": "Good beans."}\n.\n')
+        code = screen.exit_code()
+
+    assert code == 0, screen.text
+    copied = (site.folder / "copied").read_text()
+    assert copied.startswith("Write a slogan.")
+    assert '"slogan"' in copied
+    runs = site.folder / ".signoff" / "runs" / "one"
+    assert (runs / "final" / "slogan.txt").read_text() == "Good beans."
