@@ -17,7 +17,7 @@ from signoff.agents.answer import costing
 from signoff.agents.base import Health, health_of
 from signoff.core.effects import AgentRequest, Reply
 from signoff.core.spend import Usage
-from signoff.errors import AgentBadRequest, AgentError, AgentStopped, ConfigError, SignoffError
+from signoff.errors import AgentBadRequest, AgentError, ConfigError, SignoffError
 from signoff.runtime.faults import fault_from_json, fault_to_json, usage_of
 from signoff.runtime.ports import Agent, Call
 from signoff.testing import edits
@@ -123,8 +123,6 @@ class CassetteAgent:
         recording = Recording(self._name, asked(request), _place(call))
         try:
             reply = await self._agent.ask(request, call)
-        except AgentStopped:
-            raise
         except AgentError as error:
             usage = usage_of(error)
             said = {**fault_to_json(error), **({"usage": usage.to_json()} if usage else {})}

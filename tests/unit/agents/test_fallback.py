@@ -55,6 +55,16 @@ async def test_passing_faults_use_up_the_agents_own_attempts_first() -> None:
     assert reply.agent == "codex"
 
 
+async def test_whoever_stands_in_begins_with_its_own_first_attempt() -> None:
+    """It would otherwise pass the request on to its own fallback without having tried."""
+    other = ScriptedAgent(["Yes."])
+    agent = WithFallback(ScriptedAgent(), other, name="codex", attempts=3)
+
+    await ask(agent, attempt=4)
+
+    assert [call.attempt for call in other.calls] == [1]
+
+
 async def test_an_answer_that_does_not_fit_is_the_agents_own_affair() -> None:
     """A bad answer has its own feedback; another agent would hide it."""
     with pytest.raises(AgentBadOutput):
