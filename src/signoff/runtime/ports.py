@@ -178,7 +178,6 @@ class InboxLine(NamedTuple):
     step: str
     kind: str
     prompt: str
-    digest: str
     opened_at: float
     deadline: float | None
 

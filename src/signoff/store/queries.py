@@ -7,7 +7,7 @@ _RUN = (
     "created_at, updated_at, head, fence, owner, cancel"
 )
 _ITEM = (
-    "inbox.id, runs.name, effect, kind, prompt, form, digest, inbox.step, opened_at, deadline, "
+    "id, name, effect, kind, prompt, form, digest, step, opened_at, deadline, "
     "state, answer, answered_by, answered_at"
 )
 
@@ -48,19 +48,18 @@ ON CONFLICT (run) DO UPDATE SET seq = excluded.seq, state = excluded.state
 CHECKPOINT = "SELECT seq, state FROM checkpoints WHERE run = ?"
 
 OPEN_ITEM = """
-INSERT INTO inbox (run, effect, kind, prompt, form, digest, step, opened_at, deadline)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO inbox (run, name, effect, kind, prompt, form, digest, step, opened_at, deadline)
+VALUES (?1, (SELECT name FROM runs WHERE id = ?1), ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
 """
 USE_ITEM = "UPDATE inbox SET state = 'used' WHERE id = ? AND state = 'answered'"
 WITHDRAW = "UPDATE inbox SET state = 'withdrawn' WHERE run = ? AND state IN ('open', 'answered')"
 HAS_ANSWER = "SELECT 1 FROM inbox WHERE run = ? AND state = 'answered' LIMIT 1"
 ITEMS = f"""
-SELECT {_ITEM} FROM inbox JOIN runs ON runs.id = inbox.run WHERE {{where}} ORDER BY inbox.id
+SELECT {_ITEM} FROM inbox WHERE {{where}} ORDER BY id
 """
 WAITING = """
-SELECT inbox.id, runs.name, inbox.step, kind, prompt, digest, opened_at, deadline
-FROM inbox INDEXED BY inbox_live CROSS JOIN runs ON runs.id = inbox.run
-WHERE state IN ('open', 'answered') AND state = 'open' ORDER BY inbox.id
+SELECT id, name, step, kind, prompt, opened_at, deadline
+FROM inbox INDEXED BY inbox_open WHERE state = 'open' ORDER BY id
 """
 ANSWER = """
 UPDATE inbox SET state = 'answered', answer = ?, answered_by = ?, answered_at = ?

@@ -192,7 +192,7 @@ class SqliteStore:
             where.append("state IN ('open', 'answered')")
         values: list[Any] = list(state)
         if run is not None:
-            where.append("runs.name = ?")
+            where.append("run = (SELECT id FROM runs WHERE runs.name = ?)")
             values.append(run)
         with self._read() as db:
             sql = q.ITEMS.format(where=" AND ".join(where))
@@ -274,7 +274,7 @@ class SqliteStore:
     def _item(self, db: sqlite3.Connection, number: int) -> InboxItem:
         # No request has a number beyond what SQLite can count; it would not even look for one.
         asked = number if 0 < number < _NUMBERS else 0
-        found = db.execute(q.ITEMS.format(where="inbox.id = ?"), (asked,)).fetchone()
+        found = db.execute(q.ITEMS.format(where="id = ?"), (asked,)).fetchone()
         if found is None:
             live = db.execute(q.ITEMS.format(where="state = 'open'")).fetchmany(12)
             raise UnknownName("request", f"#{number}", [f"#{r[0]}" for r in live])

@@ -45,6 +45,7 @@ CREATE TABLE blobs (
 CREATE TABLE inbox (
     id          INTEGER PRIMARY KEY,
     run         INTEGER NOT NULL,
+    name        TEXT NOT NULL,      -- of the run
     effect      TEXT NOT NULL,
     kind        TEXT NOT NULL,
     prompt      TEXT NOT NULL,
@@ -59,6 +60,9 @@ CREATE TABLE inbox (
     answered_at REAL
 );
 CREATE INDEX inbox_live ON inbox (run) WHERE state IN ('open', 'answered');
+-- Holds all that a list shows, so listing what waits reads nothing but this.
+CREATE INDEX inbox_open ON inbox (id, name, step, kind, prompt, opened_at, deadline, state)
+    WHERE state = 'open';
 
 CREATE TABLE ledger (
     run            INTEGER NOT NULL,

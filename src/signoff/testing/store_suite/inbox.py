@@ -45,7 +45,6 @@ class InboxPromises(Opening):
             item.step,
             item.kind,
             item.prompt,
-            item.digest,
             item.opened_at,
             item.deadline,
         )
