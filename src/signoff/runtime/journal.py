@@ -165,7 +165,7 @@ class RunJournal:
 
     async def _reached(self, number: int) -> None:
         while self.error is None and self._safe < number:
-            await self._writer.settled()
+            await self._writer.commit()
         if self.error is not None:
             raise self.error
 
