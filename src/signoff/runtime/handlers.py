@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -32,18 +32,15 @@ class Callee:
     """Whether it is an ordinary function, whose work outside we cannot see."""
 
 
-def callees(workflow: Workflow) -> dict[str, Callee]:
-    """Prepares every handler of a workflow."""
-    return {step.id: _callee(workflow, step) for step in workflow.steps.values()}
-
-
-def _callee(workflow: Workflow, step: StepDef) -> Callee:
+def callee(workflow: Workflow, step: StepDef, params: Mapping[str, Any]) -> Callee:
+    """Prepares a step's handler for a run with these parameters."""
     handler = step.handler
     if handler is None:
         return Callee(step, _nothing_to_do, (), plain=False)
     if isinstance(handler, Dispatch):
         return Callee(step, dispatch(step, handler), (), plain=False)
-    names = tuple(workflow.params[step.id])
+    # Reading a signature takes a while, and a run without parameters has none to hand over.
+    names = tuple(workflow.params[step.id]) if params else ()
     return Callee(step, handler, names, plain=not _is_async(handler))
 
 

@@ -17,6 +17,7 @@ from signoff.core.edges import ERROR
 from signoff.core.effects import Kind
 from signoff.core.fold import Stage
 from signoff.core.outcome import FINAL, Outcome, Status
+from signoff.core.step import StepDef
 from signoff.core.transitions import (
     Chosen,
     Decision,
@@ -36,7 +37,7 @@ from signoff.core.transitions import (
 from signoff.core.workflow import Workflow
 from signoff.errors import UnmappedOutcome
 from signoff.runtime.attempt import Attempt
-from signoff.runtime.handlers import callees
+from signoff.runtime.handlers import Callee, callee
 from signoff.runtime.journal import RunJournal
 from signoff.runtime.outside import Outside
 from signoff.runtime.people import People
@@ -62,7 +63,7 @@ class Runner:
         self._state = journal.state
         self._outside = Outside(around, journal)
         self._people = People(journal, around.clock, inbox)
-        self._callees = callees(workflow)
+        self._callees: dict[str, Callee] = {}
         self._attempt = self._new_attempt()
         self._stop_as: tuple[Status, str] | None = None
         self._task: asyncio.Task[Any] | None = None
@@ -120,16 +121,21 @@ class Runner:
         )
 
     def _new_attempt(self) -> Attempt:
-        callee = self._callees[self._workflow[self._state.step or ""].id]
+        found = self._callee(self._workflow[self._state.step or ""])
         visit = Visit(
             self._around,
             self._journal,
             self._outside,
             self._people,
-            callee.step.limits,
+            found.step.limits,
             self._workflow.roles,
         )
-        return Attempt(callee, self._journal, self._people, visit)
+        return Attempt(found, self._journal, self._people, visit)
+
+    def _callee(self, step: StepDef) -> Callee:
+        if step.id not in self._callees:
+            self._callees[step.id] = callee(self._workflow, step, self._state.params)
+        return self._callees[step.id]
 
     # Doing what was decided
 

@@ -8,7 +8,7 @@ from signoff.core.context import StepContext
 from signoff.core.outcome import Outcome, Status
 from signoff.core.step import Condition, StepDef
 from signoff.core.workflow import Workflow
-from signoff.runtime.handlers import awaited, callees
+from signoff.runtime.handlers import awaited, callee
 from signoff.runtime.suspension import WaitingForPerson
 from tests.unit.runtime.bench import Bench, one_step
 
@@ -82,7 +82,7 @@ def test_a_plain_function_is_told_from_an_async_one(handler: Any, is_plain: bool
     """What a plain one does outside cannot be seen, so everything is saved before it."""
     workflow = Workflow("flow", StepDef("work", handler=handler, next={OK: None}))
 
-    assert callees(workflow)["work"].plain is is_plain
+    assert callee(workflow, workflow["work"], {}).plain is is_plain
 
 
 async def test_a_value_that_takes_no_time_is_passed_on() -> None:
