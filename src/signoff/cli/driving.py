@@ -16,6 +16,7 @@ from signoff.cli import exits
 from signoff.cli.interrupts import Interrupted, run_interruptibly
 from signoff.cli.output import Output, is_terminal
 from signoff.cli.summary import report_to_json, summarise
+from signoff.cli.terminal import has_keyboard
 from signoff.cli.views import View, choose_view
 from signoff.core.outcome import Status
 from signoff.core.workflow import Workflow
@@ -40,7 +41,7 @@ class Manner:
     @property
     def may_ask(self) -> bool:
         """Whether there is a person at the terminal who wants to be asked."""
-        terminal = sys.stdin.isatty() and is_terminal(sys.stderr)
+        terminal = has_keyboard() and is_terminal(sys.stderr)
         return terminal and not self.no_input and not self.out.as_json
 
 

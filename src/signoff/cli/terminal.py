@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from contextlib import suppress
 from typing import Any
@@ -12,6 +13,23 @@ except ImportError:  # Windows: its console echoes only what is read
     termios = None  # type: ignore[assignment]  # asked for before each use
 
 
+def has_keyboard() -> bool:
+    """Tells whether somebody can type here: a job in the background may not touch the terminal.
+
+    Changing its settings from there would stop the process, without a word to anybody.
+    """
+    try:
+        return sys.stdin.isatty() and _in_foreground(sys.stdin.fileno())
+    except (AttributeError, OSError, ValueError):
+        return False
+
+
+def _in_foreground(terminal: int) -> bool:
+    if not hasattr(os, "tcgetpgrp"):
+        return True
+    return os.tcgetpgrp(terminal) == os.getpgrp()
+
+
 class Keyboard:
     """Keeps what is typed from being shown in the middle of a picture."""
 
@@ -20,7 +38,7 @@ class Keyboard:
 
     def hush(self) -> None:
         """Stops the echo; ctrl-c still works."""
-        if termios is None or not sys.stdin.isatty():
+        if termios is None or not has_keyboard():
             return
         with suppress(termios.error, OSError):
             self._before = termios.tcgetattr(sys.stdin)
@@ -30,7 +48,7 @@ class Keyboard:
 
     def restore(self) -> None:
         """Gives the terminal back as it was."""
-        if termios is None or self._before is None:
+        if termios is None or self._before is None or not has_keyboard():
             return
         with suppress(termios.error, OSError):
             termios.tcsetattr(sys.stdin, termios.TCSANOW, self._before)
@@ -39,7 +57,7 @@ class Keyboard:
 
 def forget_typed() -> None:
     """Throws away what was typed before a question was there to be answered."""
-    if termios is None or not sys.stdin.isatty():
+    if termios is None or not has_keyboard():
         return
     with suppress(termios.error, OSError):
         termios.tcflush(sys.stdin, termios.TCIFLUSH)

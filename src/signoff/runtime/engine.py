@@ -191,7 +191,7 @@ class Engine:
         if limits is not None:
             journal.record(ev.LimitsChanged(limits.over(journal.state.limits).to_json()))
         if switch:
-            await self._switch(journal, switch)
+            self._switch(journal, switch)
         journal.record(ev.RunResumed())
         return await self._drive(workflow, journal, self._live_items(name))
 
@@ -224,14 +224,10 @@ class Engine:
         for runner in list(self._runners.values()):
             runner.stop(Status.INTERRUPTED, why)
 
-    async def _switch(self, journal: RunJournal, switch: Mapping[str, str]) -> None:
+    def _switch(self, journal: RunJournal, switch: Mapping[str, str]) -> None:
         for agent, to in switch.items():
             self._around.performers.check_agent(to)
             journal.record(ev.AgentSwitched(agent, to))
-        # Requests made in place of the old agent are pointless now; those that are not are
-        # opened once more when their step asks again.
-        journal.withdraw_items()
-        await journal.durable()
 
     # Driving
 

@@ -74,6 +74,7 @@ class RunJournal:
         self._opened: list[NewItem] = []
         self._used: list[int] = []
         self._withdraw = False
+        self._withdrawn: list[int] = []
         self._ledger: list[LedgerEntry] = []
         self._release = False
         self._recorded = 0
@@ -119,6 +120,10 @@ class RunJournal:
     def use_item(self, number: int) -> None:
         """Consumes an answer with the next commit."""
         self._used.append(number)
+
+    def withdraw_item(self, number: int) -> None:
+        """Closes one request with the next commit, if it is still open."""
+        self._withdrawn.append(number)
 
     def withdraw_items(self) -> None:
         """Closes what is still open with the next commit."""
@@ -190,6 +195,7 @@ class RunJournal:
             opened=self._opened,
             used=self._used,
             withdraw=self._withdraw,
+            withdrawn=self._withdrawn,
             ledger=self._ledger,
             release=self._release,
             new=self._new,
@@ -204,6 +210,7 @@ class RunJournal:
         self._rescues_under_way, self._rescues = self._rescues, []
         self._texts, self._blobs = [], {}
         self._opened, self._used, self._ledger = [], [], []
+        self._withdrawn = []
         self._withdraw = self._release = False
         return commit
 

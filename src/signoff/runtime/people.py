@@ -18,6 +18,9 @@ from signoff.runtime.journal import RunJournal
 from signoff.runtime.ports import Clock, InboxItem, NewItem
 from signoff.runtime.suspension import WaitingForPerson
 
+BY_PERSON = "?person"
+"""Ends the name of a request that is made in place of an agent's call."""
+
 
 class People:
     """A run's requests to people."""
@@ -51,6 +54,17 @@ class People:
             deadline = item.deadline
         raise WaitingForPerson("waiting for a person", deadline)
 
+    def answered(self, identity: EffectId) -> bool:
+        """Tells whether a person has answered a request that is still to be used."""
+        item = self._live.get(identity)
+        return item is not None and item.state == "answered"
+
+    def dismiss(self, identity: EffectId) -> None:
+        """Closes a request that nobody needs answered any more."""
+        item = self._live.get(identity)
+        if item is not None and item.state == "open":
+            self._journal.withdraw_item(item.id)
+
     def blocked(self, scopes: Iterable[str]) -> dict[str, float | None]:
         """Returns the fan-out scopes that can do nothing but wait, with their first deadline.
 
@@ -62,6 +76,9 @@ class People:
             known = self._journal.state.effects.get(scope, {})
             pending = [key for key, record in known.items() if not record.done]
             if not pending or any(known[key].kind is not Kind.WAIT for key in pending):
+                continue
+            if any(key.endswith(BY_PERSON) for key in pending):
+                # Another agent may stand in by now, and need no person.
                 continue
             items = [self._live.get(key) for key in pending]
             if all(item is not None and item.state == "open" for item in items):

@@ -263,6 +263,8 @@ class Commit:
     """Inbox items whose answers this commit consumes."""
     withdraw: bool = False
     """Whether requests that are still open have become pointless."""
+    withdrawn: Sequence[int] = ()
+    """Open requests that alone have become pointless."""
     ledger: Sequence[LedgerEntry] = ()
     checkpoint: str | None = None
     release: bool = False

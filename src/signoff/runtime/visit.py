@@ -27,7 +27,7 @@ from signoff.runtime.fanout import FanOut
 from signoff.runtime.faults import FREE, fault_from_json
 from signoff.runtime.journal import RunJournal
 from signoff.runtime.outside import Errand, Outside
-from signoff.runtime.people import People
+from signoff.runtime.people import BY_PERSON, People
 from signoff.runtime.performers import reply_of
 from signoff.runtime.ports import Progress
 from signoff.runtime.surroundings import Surroundings
@@ -221,8 +221,13 @@ class Visit:
         effect = self._as_switched(effect)
         self._around.performers.check(effect)
         errand = Errand(ctx, identity, effect, shown, self._limits)
-        if effect.kind is Kind.ASK and self._around.performers.by_person(effect.payload["agent"]):
-            return self._by_person(errand, record)
+        if effect.kind is Kind.ASK:
+            asked = EffectId(f"{identity}{BY_PERSON}")
+            by_person = self._around.performers.by_person(effect.payload["agent"])
+            # What a person has answered counts, whoever stands in by now.
+            if by_person or self.people.answered(asked):
+                return self._by_person(errand, record)
+            self.people.dismiss(asked)
         if record is None:
             return await self._shielded(self._outside.perform(errand))
         doubt = Doubt(self._around.store, self._journal, self._outside, self.people)
@@ -243,7 +248,7 @@ class Visit:
         if payload.get("edit"):
             parts.append(f"Work in this directory: {payload.get('workspace')}")
         request = Response("\n\n".join(filter(None, parts)), payload.get("schema"))
-        answer = self.people.ask(EffectId(f"{errand.id}?person"), request)
+        answer = self.people.ask(EffectId(f"{errand.id}{BY_PERSON}"), request)
         attempt = 1 if record is None else record.attempt + 1
         reply = Reply(answer.value, answer.parsed, FREE, agent=payload["agent"])
         return self._outside.given(replace(errand, attempt=attempt), reply)

@@ -30,7 +30,7 @@ def apply(db: sqlite3.Connection, c: Commit) -> Verdict:
         db.execute(q.ADD_LEDGER, (run, *entry))
     if c.checkpoint is not None:
         db.execute(q.PUT_CHECKPOINT, (run, seq, c.checkpoint))
-    if c.opened or c.used or c.withdraw:
+    if c.opened or c.used or c.withdraw or c.withdrawn:
         _turn_items(db, run, c)
     wake = c.release and not _released(db, run, c.status)
     return Verdict(accepted=True, wake=wake, run=run)
@@ -63,6 +63,8 @@ def _advance(db: sqlite3.Connection, c: Commit, run: RunId, seq: int) -> bool:
 def _turn_items(db: sqlite3.Connection, run: RunId, c: Commit) -> None:
     if c.withdraw:
         db.execute(q.WITHDRAW, (run,))
+    for number in c.withdrawn:
+        db.execute(q.WITHDRAW_ONE, (number, run))
     for item in c.opened:
         db.execute(q.OPEN_ITEM, (run, *item._replace(prompt=whole(item.prompt))))
     for number in c.used:

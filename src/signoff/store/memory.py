@@ -184,6 +184,9 @@ class MemoryStore:
         if c.withdraw:
             for item in self._of(row.name, _LIVE):
                 self._items[item.id] = item._replace(state="withdrawn")
+        for number in c.withdrawn:
+            if self._items[number].state == "open":
+                self._items[number] = self._items[number]._replace(state="withdrawn")
         for new in c.opened:
             number = next(self._numbers)
             self._items[number] = _opened(number, row.name, new)

@@ -53,6 +53,7 @@ VALUES (?1, (SELECT name FROM runs WHERE id = ?1), ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?
 """
 USE_ITEM = "UPDATE inbox SET state = 'used' WHERE id = ? AND state = 'answered'"
 WITHDRAW = "UPDATE inbox SET state = 'withdrawn' WHERE run = ? AND state IN ('open', 'answered')"
+WITHDRAW_ONE = "UPDATE inbox SET state = 'withdrawn' WHERE id = ? AND run = ? AND state = 'open'"
 HAS_ANSWER = "SELECT 1 FROM inbox WHERE run = ? AND state = 'answered' LIMIT 1"
 ITEMS = f"""
 SELECT {_ITEM} FROM inbox WHERE {{where}} ORDER BY id

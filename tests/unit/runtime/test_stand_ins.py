@@ -89,6 +89,43 @@ async def test_a_switch_keeps_requests_that_have_nothing_to_do_with_it(bench: Be
     await bench.close()
 
 
+async def test_a_switch_loses_no_answer(bench: Bench) -> None:
+    """Somebody has done the work already, and must not be asked to do it again."""
+    workflow = one_step(write)
+
+    await bench.start(workflow)
+    bench.answer("An hour of work.")
+    result = await bench.resume(workflow, switch={"writer": "claude"})
+
+    assert result.state["line"] == "An hour of work."
+    assert bench.agent.prompts == []
+    await bench.close()
+
+
+async def test_a_switch_leaves_other_requests_as_they_are(bench: Bench) -> None:
+    """Their numbers are in commands that were handed to somebody."""
+    workflow = one_step(write)
+
+    waiting = await bench.start(workflow)
+    again = await bench.resume(workflow, switch={"claude": "claude"})
+
+    assert [item.id for item in again.inbox] == [item.id for item in waiting.inbox]
+    await bench.close()
+
+
+async def test_a_fan_out_of_people_can_be_switched_to_an_agent(bench: Bench) -> None:
+    """Items that wait for a person must notice that nobody has to any more."""
+    bench.agent.on("Write about", "By machine.")
+    workflow = one_step(write_twice)
+
+    await bench.start(workflow)
+    result = await bench.resume(workflow, switch={"writer": "claude"})
+
+    assert result.state == {"lines": ["By machine.", "By machine."]}
+    assert bench.store.items("run") == []
+    await bench.close()
+
+
 async def test_a_switch_to_nobody_is_refused(bench: Bench) -> None:
     """A slip of the pen would otherwise fail in the middle of the run."""
     workflow = one_step(write)

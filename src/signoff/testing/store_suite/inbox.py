@@ -49,6 +49,18 @@ class InboxPromises(Opening):
             item.deadline,
         )
 
+    def test_one_open_request_can_be_withdrawn_alone(self, store: Store) -> None:
+        """The others, and what was answered, must stay."""
+        run = begun(store)
+        run.go_on(opened=[asking("a#1"), asking("b#1"), asking("c#1")])
+        a, b, c = (_find(store, f"{name}#1") for name in "abc")
+        _answered(store, b)
+
+        run.go_on(withdrawn=[a.id, b.id])
+
+        states = [store.item(item.id).state for item in (a, b, c)]
+        assert states == ["withdrawn", "answered", "open"]
+
     def test_requests_are_listed_oldest_first_by_run_and_by_state(self, store: Store) -> None:
         """People work an inbox from the top; a run looks only at its own."""
         one = begun(store, "one")
