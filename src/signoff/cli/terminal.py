@@ -18,16 +18,20 @@ def has_keyboard() -> bool:
 
     Changing its settings from there would stop the process, without a word to anybody.
     """
+    return is_ours(sys.stdin)
+
+
+def is_ours(stream: Any) -> bool:
+    """Tells whether a stream is a terminal that this process may draw on: not in the background."""
     try:
-        return sys.stdin.isatty() and _in_foreground(sys.stdin.fileno())
-    except (AttributeError, OSError, ValueError):
-        return False
-
-
-def _in_foreground(terminal: int) -> bool:
-    if not hasattr(os, "tcgetpgrp"):
-        return True
-    return os.tcgetpgrp(terminal) == os.getpgrp()
+        if stream is None or not stream.isatty():
+            return False
+        front = os.tcgetpgrp(stream.fileno())
+    except ValueError:
+        return False  # closed
+    except (AttributeError, OSError):
+        return True  # a terminal without jobs, so without a background
+    return front == os.getpgrp()
 
 
 class Keyboard:

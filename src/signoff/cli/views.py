@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self, TextIO
 
 from signoff.cli.output import Output, is_terminal
+from signoff.cli.terminal import is_ours
 from signoff.cli.text import clean
 from signoff.core import events as ev
 from signoff.runtime.narration import Line, Narrator, Weight
@@ -61,7 +62,7 @@ def choose_view(
     """Returns the view that fits where stderr leads; `known` is the story before a resume."""
     if out.quiet:
         return QuietView(known)
-    if is_terminal(sys.stderr) and not several:
+    if is_terminal(sys.stderr) and is_ours(sys.stderr) and not several:
         from signoff.cli.live import LiveView
 
         return LiveView(workflow, known, verbose=out.verbose)
