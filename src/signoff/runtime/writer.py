@@ -87,7 +87,8 @@ class GroupWriter:
             asyncio.get_running_loop().call_soon(self._turn)
             return
         self._scheduled = False
-        if self._dirty:
+        # While the thread is at it, nothing else may be handed over: it goes on by itself.
+        if self._dirty and self._thread is None:
             self._commit()
 
     def _commit(self) -> None:
