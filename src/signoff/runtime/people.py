@@ -56,14 +56,19 @@ class People:
 
     def answered(self, identity: EffectId) -> bool:
         """Tells whether a person has answered a request that is still to be used."""
-        item = self._live.get(identity)
+        item = self._asked(identity)
         return item is not None and item.state == "answered"
 
     def dismiss(self, identity: EffectId) -> None:
         """Closes a request that nobody needs answered any more."""
-        item = self._live.get(identity)
+        item = self._asked(identity)
         if item is not None and item.state == "open":
             self._journal.withdraw_item(item.id)
+
+    def _asked(self, identity: EffectId) -> InboxItem | None:
+        """Returns the request of this attempt; an earlier step's may have had the same name."""
+        record = self._journal.state.effect(identity)
+        return self._live.get(identity) if record is not None and not record.done else None
 
     def blocked(self, scopes: Iterable[str]) -> dict[str, float | None]:
         """Returns the fan-out scopes that can do nothing but wait, with their first deadline.

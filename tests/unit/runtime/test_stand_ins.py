@@ -6,7 +6,7 @@ from signoff.agents.manual import ManualAgent
 from signoff.core.context import StepContext
 from signoff.core.outcome import Outcome, Status
 from signoff.errors import UnknownName
-from tests.unit.runtime.bench import Bench, one_step, only
+from tests.unit.runtime.bench import Bench, chain, one_step, only
 
 OK = Outcome.OK
 Work = tuple[Outcome, dict[str, Any]]
@@ -86,6 +86,23 @@ async def test_a_switch_keeps_requests_that_have_nothing_to_do_with_it(bench: Be
 
     assert (again.status, len(again.inbox)) == (Status.WAITING, 1)
     assert result.ok
+    await bench.close()
+
+
+async def test_a_persons_answer_is_not_taken_for_the_next_steps(bench: Bench) -> None:
+    """Both steps ask under the same name; only one of them asks a person."""
+    bench.agent.on("Write a line", "By machine.")
+
+    async def ask_claude(ctx: StepContext) -> Work:
+        return OK, {"second": (await ctx.ask("claude", "Write a line.")).text}
+
+    workflow = chain(write, ask_claude)
+
+    await bench.start(workflow)
+    bench.answer("By hand.")
+    result = await bench.resume(workflow)
+
+    assert (result.state["line"], result.state["second"]) == ("By hand.", "By machine.")
     await bench.close()
 
 
