@@ -9,6 +9,7 @@ right name is the right file.
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import sys
 import tempfile
@@ -163,17 +164,18 @@ def _check(path: Path, sha256: str, weights: Weights) -> None:
 
 async def _watch(scratch: Path, total: int, progress: Progress) -> None:
     while True:
-        done = await asyncio.to_thread(_bytes_in, scratch)
+        done = await asyncio.to_thread(bytes_in, scratch)
         progress(min(done, total), total)
         await asyncio.sleep(LOOK_SECONDS)
 
 
-def _bytes_in(folder: Path) -> int:
+def bytes_in(folder: Path) -> int:
+    """Returns how much a folder holds; what vanishes while we look counts nothing."""
     total = 0
-    for path in folder.rglob("*"):
-        # What vanishes while we look counts nothing.
-        with suppress(OSError):
-            total += path.stat().st_size if path.is_file() else 0
+    for place, _, names in os.walk(folder):
+        for name in names:
+            with suppress(OSError):
+                total += Path(place, name).stat().st_size
     return total
 
 

