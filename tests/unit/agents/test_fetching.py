@@ -237,7 +237,7 @@ async def test_pip_gets_it_without_its_dependencies(
 
 
 def test_folders_that_vanish_are_no_reason_to_stop_looking(tmp_path: Path) -> None:
-    """pip and uv make and remove folders all the time; a fetch ended because of one."""
+    """The tools make and remove folders all the time; a fetch ended because of one."""
     (tmp_path / "kept").write_bytes(MODEL)
     (tmp_path / "deeper").mkdir()
     (tmp_path / "deeper" / "kept").write_bytes(MODEL)
