@@ -1,0 +1,1 @@
+"""Review as data: constraints, critiques, findings with identity, policy, adjudication."""

@@ -1,0 +1,103 @@
+"""What an artifact must satisfy. The author of it sees the summary; critics see every rule."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from signoff.review.behaviors import ConstraintBehavior
+from signoff.review.severity import Severity
+
+DEFAULT_PRIORITY = 10
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One thing a critic looks for."""
+
+    id: str
+    text: str
+    default_severity: Severity = Severity.HIGH
+    violation: str = ""
+    """An example that breaks the rule."""
+    compliant: str = ""
+    """An example that keeps it."""
+
+
+@dataclass(frozen=True)
+class SourceBlock:
+    """Material to work from: files, globs, programs that print it, or the text itself."""
+
+    files: tuple[str, ...] = ()
+    globs: tuple[str, ...] = ()
+    scripts: tuple[str, ...] = ()
+    inline: str = ""
+
+    def __bool__(self) -> bool:
+        """Tells whether it names anything."""
+        return bool(self.files or self.globs or self.scripts or self.inline)
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """One requirement, with its rules."""
+
+    id: str
+    priority: int = DEFAULT_PRIORITY
+    """1 is the most important; lists are sorted by it."""
+    summary: str = ""
+    rules: tuple[Rule, ...] = ()
+    agents: tuple[str, ...] | None = None
+    """Who reviews it; None leaves that to the routing."""
+    behavior: ConstraintBehavior | None = None
+    script: str = ""
+    """A program whose output about the artifact (on its standard input) the critic is given."""
+    source: SourceBlock = SourceBlock()
+    """Material its critics compare the artifact with."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns it as it would stand in its file, nothing empty."""
+        full: dict[str, Any] = {
+            "id": self.id,
+            "priority": self.priority,
+            "summary": self.summary,
+            "rules": [_rule_to_json(rule) for rule in self.rules],
+            "agents": list(self.agents) if self.agents is not None else None,
+            "behavior": self.behavior.to_json() if self.behavior else None,
+            "script": self.script,
+            "source": source_to_json(self.source),
+        }
+        return {key: value for key, value in full.items() if value not in (None, "", [], {})}
+
+
+def source_to_json(source: SourceBlock) -> dict[str, Any]:
+    """Returns a source block as it stands in files, nothing empty."""
+    named = {
+        "files": list(source.files),
+        "globs": list(source.globs),
+        "scripts": list(source.scripts),
+        "inline": source.inline,
+    }
+    return {key: value for key, value in named.items() if value}
+
+
+def _rule_to_json(rule: Rule) -> dict[str, Any]:
+    examples = {"violation": rule.violation, "compliant": rule.compliant}
+    said = {key: value for key, value in examples.items() if value}
+    return {
+        "id": rule.id,
+        "text": rule.text,
+        "default_severity": rule.default_severity.value,
+        **({"examples": said} if said else {}),
+    }
+
+
+def compress_constraints(constraints: tuple[Constraint, ...] | list[Constraint]) -> str:
+    """Returns what the author of an artifact is told: every summary, no rules."""
+    if not constraints:
+        return ""
+    parts = [
+        f"## {c.id.upper()} (Priority {c.priority})\n\n{c.summary.strip()}".rstrip()
+        for c in sorted(constraints, key=lambda c: c.priority)
+    ]
+    return "# Constraints\n\n" + "\n\n".join(parts) + "\n"
