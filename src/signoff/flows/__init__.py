@@ -1,0 +1,1 @@
+"""Review flows: generate, critique, adjudicate and refine steps in YAML, compiled to a graph."""
