@@ -8,13 +8,17 @@ such a key is wrapped in `{"$is": ...}`, so no text from outside can pose as a r
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
+from enum import StrEnum
 from operator import is_
 from types import NoneType
 from typing import Any
 
+import orjson
+
 from signoff.core.digest import text_digest
-from signoff.core.frozen import DEPTH, STORED_DEPTH, as_key
+from signoff.core.frozen import DEPTH, STORED_DEPTH, FrozenDict, FrozenList, as_key
 from signoff.errors import NotSerialisable, StoreDamaged
 
 BLOB_FROM = 6000
@@ -23,7 +27,8 @@ BLOB_FROM = 6000
 Blobs = dict[str, str]
 """Texts kept apart, by digest."""
 
-_SCALARS = frozenset({str, int, float, bool, NoneType})
+_PLAIN = frozenset({str, int, bool, NoneType})
+_PLAIN_NESTS = frozenset({dict, list, tuple, FrozenDict, FrozenList})
 _NESTS = (dict, list, tuple)
 _encoder = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 _escaping = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), allow_nan=False)
@@ -32,14 +37,13 @@ _escaping = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), allow_nan
 def encode(value: Any, blobs: Blobs, levels: int = STORED_DEPTH) -> str:
     """Returns the JSON text of a value; long strings are put into `blobs`."""
     try:
-        like_ours = _check(value, levels)
-        text = _encoder.encode(value)
-        if like_ours or len(text) >= BLOB_FROM:
+        plain = _check(value, levels)
+        text = _text(value, plain)
+        if "$" in text or len(text) >= BLOB_FROM:
             lifted = _lift(value, blobs)
             if lifted is not value:
-                value, text = lifted, _encoder.encode(lifted)
-        # Half of a surrogate pair, as a cut-off emoji leaves behind, is only storable escaped.
-        return text if _is_storable(text) else _escaping.encode(value)
+                return _text(lifted, plain)
+        return text
     except (TypeError, ValueError) as error:
         raise NotSerialisable(
             f"a value cannot be stored ({error}); use strings, numbers, booleans, None, "
@@ -57,22 +61,39 @@ def decode(text: str, blob: Callable[[str], str]) -> Any:
 
 
 def _check(value: Any, levels: int) -> bool:
-    """Refuses what JSON would change without a word, and tells whether any key looks like ours."""
+    """Refuses what JSON would change without a word, and tells whether all else is plain.
+
+    Plain is what every JSON library writes alike. Of the rest, some take a UUID or an infinite
+    number without asking.
+    """
     if not isinstance(value, _NESTS):
-        return False
+        if type(value) is float:
+            return math.isfinite(value)
+        return type(value) in _PLAIN or isinstance(value, StrEnum)
     if not levels:
         raise NotSerialisable(f"a value is nested more than {DEPTH} levels deep, or in itself")
-    found = False
+    plain = type(value) in _PLAIN_NESTS
     if isinstance(value, dict):
         for key in value:
             if type(key) is not str:
                 as_key(key)
-        found = "$blob" in value or "$is" in value
         value = value.values()
     for each in value:
-        if type(each) not in _SCALARS and _check(each, levels - 1):
-            found = True
-    return found
+        if type(each) not in _PLAIN and not _check(each, levels - 1):
+            plain = False
+    return plain
+
+
+def _text(value: Any, plain: bool) -> str:
+    """Returns the JSON text of a value that was checked."""
+    if plain:
+        try:
+            return orjson.dumps(value).decode()
+        except TypeError:
+            pass  # a number beyond 64 bits or half a character, which the other one can write
+    text = _encoder.encode(value)
+    # Half of a surrogate pair, as a cut-off emoji leaves behind, is only storable escaped.
+    return text if _is_storable(text) else _escaping.encode(value)
 
 
 def _is_storable(text: str) -> bool:

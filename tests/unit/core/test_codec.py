@@ -1,5 +1,10 @@
 import json
+from collections import OrderedDict, namedtuple
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import Enum, StrEnum
 from typing import Any, NoReturn
+from uuid import UUID
 
 import pytest
 
@@ -9,6 +14,30 @@ from signoff.core.frozen import STORED_DEPTH, freeze
 from signoff.errors import NotSerialisable, StoreDamaged
 
 LONG = "a long text " * BLOB_FROM
+
+
+class Colour(Enum):
+    RED = "red"
+
+
+class Size(StrEnum):
+    SMALL = "small"
+
+
+class Wide(float):
+    pass
+
+
+class Named(str):
+    __slots__ = ()
+
+
+@dataclass
+class Point:
+    x: int = 1
+
+
+Pair = namedtuple("Pair", "one two")
 
 
 def test_a_short_value_is_plain_json() -> None:
@@ -82,13 +111,63 @@ def test_a_key_that_is_not_a_string_is_refused(key: Any) -> None:
 
 @pytest.mark.parametrize(
     "value",
-    [float("nan"), float("-inf"), {1}, b"x", object(), 10**5000],
-    ids=["nan", "-inf", "set", "bytes", "object", "too long"],
+    [
+        float("nan"),
+        float("-inf"),
+        Wide("nan"),
+        {1},
+        b"x",
+        object(),
+        10**5000,
+        UUID(int=1),
+        datetime(2026, 1, 1, tzinfo=UTC),
+        Colour.RED,
+        Point(),
+    ],
+    ids="nan,-inf,own nan,set,bytes,object,too long,uuid,datetime,enum,dataclass".split(","),
 )
 def test_what_json_cannot_hold_is_refused_with_what_would_do(value: Any) -> None:
     """The author has to know what to return instead."""
     with pytest.raises(NotSerialisable, match="use strings, numbers, booleans"):
         encode({"value": value}, {})
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        2**63,
+        2**64,
+        -(2**63) - 1,
+        10**400,
+        1e-7,
+        5e-324,
+        1.7976931348623157e308,
+        -0.0,
+        True,
+        (1, (2,)),
+        Size.SMALL,
+        Wide(1.5),
+        Named("text"),
+        {Named("key"): "value"},
+        OrderedDict(b=1, a=2),
+        Pair(1, "two"),
+        freeze({"a": [1, {"b": 2}]}),
+        "".join(map(chr, range(0x300))) + "\u2028\ufeff\uffff\U0001f600",
+    ],
+    ids=lambda value: f"{value!r:.20}",
+)
+def test_a_value_comes_back_as_the_standard_library_would_give_it(value: Any) -> None:
+    """Databases written by one version are read by others, and by other programs."""
+    stored = encode([value], {})
+
+    assert repr(json.loads(stored)) == repr(json.loads(json.dumps([value])))
+
+
+def test_keys_keep_their_order() -> None:
+    """A table whose columns change places at a restart looks like another one."""
+    value = {"b": 1, "a": {"z": 1, "y": 2}, "ä": 3}
+
+    assert encode(value, {}) == '{"b":1,"a":{"z":1,"y":2},"ä":3}'
 
 
 def test_nesting_is_stored_up_to_a_limit_that_can_always_be_read_back() -> None:
