@@ -164,7 +164,7 @@ class Goal:
     """What is to be made, and the material to make it from."""
 
     text: str
-    source: SourceBlock = SourceBlock()
+    source: SourceBlock = field(default_factory=SourceBlock)
 
 
 @dataclass(frozen=True)
@@ -173,7 +173,7 @@ class GenflowConfig:
 
     workflow: tuple[WorkflowStep, ...]
     max_iterations: int = DEFAULT_MAX_ITERATIONS
-    default_behavior: ConstraintBehavior = ConstraintBehavior()
+    default_behavior: ConstraintBehavior = field(default_factory=ConstraintBehavior)
     constraint_behaviors: Mapping[str, ConstraintBehavior] = field(default_factory=dict)
     """By constraint id, or by a glob over ids; an exact id is stronger."""
     constraints: ConstraintConfig = ConstraintConfig()
@@ -182,7 +182,7 @@ class GenflowConfig:
     convergence: ConvergenceConfig = ConvergenceConfig()
     independence: Independence = Independence()
     allow_scripts: bool = False
-    limits: Limits = Limits()
+    limits: Limits = field(default_factory=Limits)
     name: str = ""
     description: str = ""
     goal: Goal | None = None
