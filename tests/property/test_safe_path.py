@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from signoff.errors import UnsafePath
-from signoff.store.paths import safe_path
+from signoff.runtime.paths import safe_path
 
 PIECES = st.sampled_from(
     ["..", ".", "", "/", "\\", "a", "b.txt", "C:", "~", "\0", " ", "nul", "．．", "\u200c", ".git"]  # noqa: RUF001

@@ -12,7 +12,7 @@ from pathlib import Path
 from signoff.agents import workspace as ws
 from signoff.core.effects import AgentRequest
 from signoff.errors import AgentRefused, UnsafePath
-from signoff.store.paths import safe_path
+from signoff.runtime.paths import safe_path
 
 Contents = Mapping[str, str | Mapping[str, str] | None]
 """By path within the workspace; `{"base64": ...}` is a file that is no text."""

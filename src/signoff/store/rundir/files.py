@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from signoff.store.paths import safe_path
+from signoff.runtime.paths import safe_path
 from signoff.store.rundir.disk import Disk
 from signoff.store.rundir.place import ENGINES_OWN, folder_of
 

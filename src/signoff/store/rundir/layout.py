@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Protocol
 
-from signoff.store.paths import folded
+from signoff.runtime.paths import folded
 
 LONGEST_WORD = 60
 """Characters of a step's, agent's or key's name that go into a file name."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from signoff.errors import UnsafePath
-from signoff.store.paths import safe_path
+from signoff.runtime.paths import safe_path
 
 LATEST = "latest"
 """Beside the runs: leads to the newest one."""

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from signoff.core.codec import decode
+from signoff.runtime.paths import safe_path
 from signoff.runtime.ports import InboxItem
-from signoff.store.paths import safe_path
 from signoff.store.rundir.disk import read_plain
 from signoff.store.rundir.documents import as_bytes
 from signoff.store.rundir.lines import timestamp

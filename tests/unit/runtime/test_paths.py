@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from signoff.errors import UnsafePath
-from signoff.store.paths import safe_path
+from signoff.runtime.paths import safe_path
 
 HARMLESS = [
     "artifact.md",
