@@ -31,6 +31,8 @@ class Answer:
     """Why the model would not answer, when it said so."""
     usage: Usage | None = None
     session: str | None = None
+    may_be_silent: bool = False
+    """Whether the work is elsewhere, in files, and nothing has to be said about it."""
 
 
 def judge(answer: Answer, schema: Mapping[str, Any] | None) -> Reply:
@@ -96,5 +98,7 @@ def _value(answer: Answer, schema: Mapping[str, Any] | None) -> Any:
             f"the answer was cut off ({answer.finish}); allow it more tokens, or ask for less"
         )
     if not answer.text.strip():
+        if answer.may_be_silent and schema is None:
+            return None
         raise AgentBadOutput("the answer is empty")
     return None if schema is None else parse_answer(answer.text, schema)

@@ -10,6 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+EDITING_KINDS = frozenset({"cassette", "claude", "codex", "command", "gemini", "scripted"})
+"""Kinds of agent that can change files; a `command` does where `edits: true` trusts it to."""
+
 
 @dataclass(frozen=True)
 class Health:

@@ -255,7 +255,15 @@ class HeadlessAgent(ABC):
         # Hidden before it is parsed, or the value would still hold what the text does not.
         text = secrets.hide(whole_characters(said.text))
         return judge(
-            Answer(text, said.finish, said.cut_off, said.declined, said.usage, said.session),
+            Answer(
+                text,
+                said.finish,
+                said.cut_off,
+                said.declined,
+                said.usage,
+                said.session,
+                may_be_silent=request.edit,
+            ),
             request.schema,
         )
 

@@ -141,15 +141,31 @@ class StepContext:
         schema: Mapping[str, Any] | None = None,
         workspace: str | None = None,
         edit: bool = False,
+        files: Mapping[str, str] | None = None,
         timeout: float | None = None,
         on_crash: OnCrash | str | None = None,
         **options: Any,
     ) -> Awaitable[Reply]:
-        """Asks an agent and returns its reply, once: a replay gets the recorded one."""
+        """Asks an agent and returns its reply, once: a replay gets the recorded one.
+
+        `files` are texts the agent works on in a fresh folder of their own, in place of a
+        `workspace`; with `edit`, the reply's `contents` are what it made of them.
+        """
+        if files and workspace is not None:
+            raise UsageError("ask() takes files= or workspace=, not both")
         request = AgentRequest(
-            prompt, system, model, dict(schema) if schema else None, workspace, edit, options
+            prompt=prompt,
+            system=system,
+            model=model,
+            schema=dict(schema) if schema else None,
+            workspace=workspace,
+            edit=edit,
+            options=options,
+            files=dict(files or {}),
         )
-        crash = OnCrash(on_crash) if on_crash else (OnCrash.ASK if edit else OnCrash.RERUN)
+        # A working copy is made anew each time, so working on it twice does no harm.
+        risky = edit and not files
+        crash = OnCrash(on_crash) if on_crash else (OnCrash.ASK if risky else OnCrash.RERUN)
         payload = {"agent": str(agent), **request.to_json()}
         return self._perform(Effect(Kind.ASK, key, payload, crash, timeout))
 

@@ -70,6 +70,8 @@ class AgentRequest:
     edit: bool = False
     options: dict[str, Any] = field(default_factory=dict)
     """Settings only one kind of agent understands."""
+    files: dict[str, str] = field(default_factory=dict)
+    """Texts by name, for a working copy of their own; an agent finds them in its workspace."""
 
     def to_json(self) -> dict[str, Any]:
         """Returns only what is set, and the prompt; this is an ask's payload and identity."""
@@ -93,6 +95,8 @@ class Reply:
     """Files it changed, with what happened to each."""
     agent: str | None = None
     """Who answered in the end, when a fallback stood in."""
+    contents: dict[str, str] = field(default_factory=dict)
+    """What a working copy held in the end, by name; a file the agent deleted is not there."""
 
     def to_json(self) -> dict[str, Any]:
         """Returns only what is set."""
@@ -100,8 +104,9 @@ class Reply:
         kept = {name: value for name, value in values.items() if value is not None}
         if self.usage is not None:
             kept["usage"] = self.usage.to_json()
-        if not self.files:
-            del kept["files"]
+        for name in ("files", "contents"):
+            if not kept[name]:
+                del kept[name]
         return kept
 
     @classmethod

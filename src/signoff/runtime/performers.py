@@ -17,6 +17,7 @@ from signoff.core.spend import Usage
 from signoff.errors import AgentError, AgentTimeout, AgentTransient, UnknownName, UsageError
 from signoff.runtime.ports import Agent, Call, FilePort
 from signoff.runtime.process import run_process
+from signoff.runtime.working_copy import ask_on_copy, check_names
 
 Performed = tuple[dict[str, Any], Usage | None]
 Performer = Callable[[Effect, Call], Awaitable[Performed]]
@@ -46,6 +47,7 @@ class Performers:
         """Raises before anything is recorded when an effect can never be performed here."""
         if effect.kind is Kind.ASK:
             self.check_agent(effect.payload["agent"])
+            check_names(effect.payload.get("files", ()))
         if effect.kind is Kind.WRITE and self._files is None:
             raise UsageError("this engine was given no place to write files to")
 
@@ -83,12 +85,17 @@ class Performers:
     async def _ask(self, effect: Effect, call: Call) -> Performed:
         payload = dict(effect.payload)
         agent = self._agent(payload.pop("agent"))
-        asked = agent.ask(AgentRequest(**payload), call)
+        asked = self._reply(agent, AgentRequest(**payload), call)
         if effect.timeout is None:
             reply = await asked
         else:
             reply = await _in_time(asked, effect.timeout)
         return reply.to_json(), reply.usage
+
+    def _reply(self, agent: Agent, request: AgentRequest, call: Call) -> Awaitable[Reply]:
+        if not request.files:
+            return agent.ask(request, call)
+        return ask_on_copy(agent, request, call, self._files)
 
     async def _command(self, effect: Effect, call: Call) -> Performed:
         payload = effect.payload

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple, NewType, Protocol
 
 from signoff.core.effects import AgentRequest, EffectId, Reply
@@ -405,6 +406,10 @@ class FilePort(Protocol):
 
     def write(self, run: str, path: str, text: str) -> None:
         """Writes a file of a run, atomically; raises `UnsafePath`."""
+        ...
+
+    def folder(self, run: str, path: str) -> Path:
+        """Returns where a folder of a run goes, made or not; raises `UnsafePath`."""
         ...
 
 

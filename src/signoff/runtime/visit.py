@@ -32,6 +32,7 @@ from signoff.runtime.performers import reply_of
 from signoff.runtime.ports import Progress
 from signoff.runtime.surroundings import Surroundings
 from signoff.runtime.suspension import ParkedUntil, Suspension, heaviest
+from signoff.runtime.working_copy import shown_to_person
 
 
 class Visit:
@@ -245,7 +246,9 @@ class Visit:
         """Puts a prompt into the inbox; the answer counts as the agent's reply."""
         payload = errand.effect.payload
         parts = [payload.get("system"), payload["prompt"]]
-        if payload.get("edit"):
+        if payload.get("files"):
+            parts += shown_to_person(payload["files"], edit=bool(payload.get("edit")))
+        elif payload.get("edit"):
             parts.append(f"Work in this directory: {payload.get('workspace')}")
         request = Response("\n\n".join(filter(None, parts)), payload.get("schema"))
         answer = self.people.ask(EffectId(f"{errand.id}{BY_PERSON}"), request)

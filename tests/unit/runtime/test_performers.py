@@ -1,4 +1,5 @@
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -27,6 +28,9 @@ class Shelf:
         if ".." in path:
             raise UnsafePath(f"{path!r} leaves the run directory")
         self.files[run, path] = text
+
+    def folder(self, run: str, path: str) -> Path:
+        raise AssertionError(f"nobody works on copies here: {run}/{path}")
 
 
 async def write(ctx: StepContext) -> Work:
@@ -76,7 +80,16 @@ async def test_a_path_that_leaves_its_place_fails_the_run() -> None:
     [
         (
             Kind.ASK,
-            Reply("t", {"a": 1}, Usage(1, 2, 0.5, "m"), "s", "stop", {"f": "changed"}, "codex"),
+            Reply(
+                "t",
+                {"a": 1},
+                Usage(1, 2, 0.5, "m"),
+                "s",
+                "stop",
+                {"f": "changed"},
+                "codex",
+                {"f": "new"},
+            ),
             None,
         ),
         (Kind.ASK, Reply("t"), None),

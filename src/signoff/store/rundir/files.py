@@ -20,6 +20,10 @@ class RunFiles:
         """Writes a file of a run, atomically; raises `UnsafePath`."""
         self._disk.put(file_of(folder_of(self._root, run), path), as_written(text))
 
+    def folder(self, run: str, path: str) -> Path:
+        """Returns where a folder of a run goes, made or not; raises `UnsafePath`."""
+        return file_of(folder_of(self._root, run), path)
+
 
 def file_of(folder: Path, path: str) -> Path:
     """Returns where a workflow's file goes; raises `UnsafePath` for names of the engine too."""

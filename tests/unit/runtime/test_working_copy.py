@@ -1,0 +1,265 @@
+"""Tests of agents working on a fresh copy of some texts."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from signoff.agents.claude import ClaudeAgent
+from signoff.agents.manual import ManualAgent
+from signoff.core.context import StepContext
+from signoff.core.effects import AgentRequest
+from signoff.core.outcome import Outcome, Status
+from signoff.core.requests import Question
+from signoff.core.spend import Usage
+from signoff.core.workflow import Workflow
+from signoff.errors import AgentTransient, UsageError
+from signoff.store.rundir import RunFiles
+from signoff.testing import ScriptedAgent
+from tests.unit.agents.programs import program
+from tests.unit.runtime.bench import Bench, one_step
+
+NAME = "artifact.md"
+
+
+def editing(text: str = "old\n", name: str = NAME) -> Workflow:
+    """Asks for an edit of one text and keeps what became of it."""
+
+    async def work(ctx: StepContext) -> tuple[Outcome, dict[str, Any]]:
+        reply = await ctx.ask("claude", "Mend it.", files={name: text}, edit=True)
+        return Outcome.OK, {"contents": reply.contents, "text": reply.text}
+
+    return one_step(work)
+
+
+def edits(change: Callable[[Path], object]) -> Callable[[AgentRequest], str]:
+    """Answers a request by changing its file."""
+
+    def answer(request: AgentRequest) -> str:
+        assert request.workspace is not None
+        change(Path(request.workspace) / NAME)
+        return "Done."
+
+    return answer
+
+
+def leave_behind(request: AgentRequest) -> None:
+    """Puts there what a killed process leaves of its working copy."""
+    left = Path(request.workspace or "")
+    left.mkdir(parents=True)
+    (left / NAME).write_text("half")
+
+
+async def test_an_agent_edits_a_copy_and_the_new_text_comes_back(tmp_path: Path) -> None:
+    """A refinement is what stands in the file afterwards, not what the agent says about it."""
+    bench = Bench(files=RunFiles(tmp_path))
+    seen = []
+
+    def change(place: Path) -> None:
+        seen.append(place.read_text())
+        place.write_text("new\n")
+
+    bench.agent.on("Mend", edits(change))
+
+    result = await bench.start(editing())
+    await bench.close()
+
+    assert result.state == {"contents": {NAME: "new\n"}, "text": "Done."}
+    assert seen == ["old\n"]
+
+
+async def test_a_copy_lies_inside_the_run_and_is_gone_afterwards(tmp_path: Path) -> None:
+    """Copies of a large artifact must not pile up, nor lie about elsewhere."""
+    bench = Bench(files=RunFiles(tmp_path))
+    bench.agent.on("Mend", edits(lambda place: place.write_text("new")))
+
+    await bench.start(editing())
+    await bench.close()
+
+    (request,) = bench.agent.requests
+    assert (request.workspace or "").startswith(f"{tmp_path}/run/work/work-ask-1-")
+    assert not (tmp_path / "run" / "work").exists()
+
+
+async def test_the_agent_is_told_of_a_workspace_and_not_of_texts(bench: Bench) -> None:
+    """Every kind of agent knows workspaces; none has to learn anything for this."""
+    bench.agent.on("Mend", edits(lambda place: place.write_text("new")))
+
+    await bench.start(editing())
+
+    (request,) = bench.agent.requests
+    assert request.files == {}
+    assert request.edit
+    assert request.workspace
+
+
+async def test_a_deleted_file_is_simply_not_there(bench: Bench) -> None:
+    """The handler can tell that nothing came back."""
+    bench.agent.on("Mend", edits(Path.unlink))
+
+    result = await bench.start(editing())
+
+    assert result.state["contents"] == {}
+
+
+async def test_a_link_is_not_followed(bench: Bench, tmp_path: Path) -> None:
+    """Or an agent could bring any file of the machine into the artifact."""
+    secret = tmp_path / "secret"
+    secret.write_text("secret")
+
+    def change(place: Path) -> None:
+        place.unlink()
+        place.symlink_to(secret)
+
+    bench.agent.on("Mend", edits(change))
+
+    result = await bench.start(editing())
+
+    assert result.state["contents"] == {}
+
+
+async def test_a_folder_turned_into_a_link_is_not_followed(bench: Bench, tmp_path: Path) -> None:
+    """The same by way of the folder a file stands in."""
+    (tmp_path / NAME).write_text("secret")
+
+    def answer(request: AgentRequest) -> str:
+        folder = Path(request.workspace or "") / "docs"
+        (folder / NAME).unlink()
+        folder.rmdir()
+        folder.symlink_to(tmp_path)
+        return "Done."
+
+    bench.agent.on("Mend", answer)
+
+    result = await bench.start(editing(name=f"docs/{NAME}"))
+
+    assert result.state["contents"] == {}
+
+
+async def test_what_is_no_text_is_a_bad_answer_that_was_paid_for(bench: Bench) -> None:
+    """Bytes cannot be reviewed, and the bill stays known."""
+    agent = ScriptedAgent(usage=Usage(1, 1, 0.5))
+    agent.on("Mend", edits(lambda place: place.write_bytes(b"\xff\xfe\x00")))
+    await bench.restart(agents={"claude": agent})
+
+    result = await bench.start(editing())
+
+    assert result.status is Status.WAITING
+    assert "no text" in result.inbox[0].prompt
+    assert (result.spend.calls, result.spend.usd) == (2, 1.0)
+
+
+@pytest.mark.parametrize("name", ["../escape.md", "/etc/passwd", ".hidden", "a/../b", "C:x", ""])
+async def test_a_hostile_name_is_refused_before_anything_is_begun(bench: Bench, name: str) -> None:
+    """Names may come from a model's plan."""
+    result = await bench.start(editing(name=name))
+
+    assert result.status is Status.FAILED
+    assert "cannot be used" in result.reason
+    assert bench.agent.requests == []
+
+
+async def test_files_and_a_workspace_exclude_each_other(bench: Bench) -> None:
+    """Which of the two was meant is not for the engine to guess."""
+
+    async def work(ctx: StepContext) -> tuple[Outcome, dict[str, Any]]:
+        with pytest.raises(UsageError, match="not both"):
+            await ctx.ask("claude", "Mend it.", files={NAME: ""}, workspace="here")
+        return Outcome.OK, {}
+
+    result = await bench.start(one_step(work))
+
+    assert result.status is Status.COMPLETED
+
+
+async def test_another_try_begins_with_the_text_as_it_was(tmp_path: Path) -> None:
+    """Half an edit by a call that then failed must not be built upon."""
+    bench = Bench(files=RunFiles(tmp_path))
+    seen = []
+
+    def change(place: Path) -> None:
+        seen.append(place.read_text())
+        place.write_text("half")
+        if len(seen) == 1:
+            raise AgentTransient("busy")
+
+    bench.agent.on("Mend", edits(change))
+
+    result = await bench.start(editing())
+    await bench.close()
+
+    assert seen == ["old\n", "old\n"]
+    assert result.state["contents"] == {NAME: "half"}
+
+
+async def test_after_a_crash_the_call_is_made_again_on_a_fresh_copy(tmp_path: Path) -> None:
+    """Nobody is asked what to do about a half-edited copy: nothing else was touched."""
+    bench = Bench(files=RunFiles(tmp_path))
+    seen: list[tuple[str, list[str]]] = []
+
+    def change(place: Path) -> None:
+        beside = sorted(each.name for each in place.parent.parent.iterdir())
+        seen.append((place.read_text(), beside))
+        place.write_text("new")
+
+    bench.agent.on("Mend", edits(change))
+    await bench.start_and_die(editing(), at=3)
+    (first,) = bench.agent.requests
+    leave_behind(first)
+
+    result = await bench.resume(editing())
+    await bench.close()
+
+    assert result.status is Status.COMPLETED
+    assert result.state["contents"] == {NAME: "new"}
+    assert [text for text, _ in seen] == ["old\n", "old\n"]
+    assert [len(beside) for _, beside in seen] == [1, 1]
+    assert not (tmp_path / "run" / "work").exists()
+
+
+async def test_a_replayed_call_gives_the_recorded_text(tmp_path: Path) -> None:
+    """A finished edit is not paid for twice."""
+
+    async def work(ctx: StepContext) -> tuple[Outcome, dict[str, Any]]:
+        reply = await ctx.ask("claude", "Mend it.", files={NAME: "old"}, edit=True)
+        await ctx.wait(Question("Go on?"))
+        return Outcome.OK, {"contents": reply.contents}
+
+    bench = Bench(files=RunFiles(tmp_path))
+    bench.agent.on("Mend", edits(lambda place: place.write_text("new")))
+    await bench.start(one_step(work))
+    bench.answer("yes")
+
+    result = await bench.resume(one_step(work))
+    await bench.close()
+
+    assert result.state["contents"] == {NAME: "new"}
+    assert len(bench.agent.requests) == 1
+
+
+async def test_a_person_is_shown_the_text_and_answers_with_the_new_one(bench: Bench) -> None:
+    """Whoever stands in has no folder to work in; the whole text goes back and forth."""
+    await bench.restart(agents={"claude": ManualAgent()})
+
+    first = await bench.start(editing("Teh text."))
+    (item,) = first.inbox
+    bench.answer("The text.")
+    result = await bench.resume(editing("Teh text."))
+
+    assert "Teh text." in item.prompt
+    assert "whole new text" in item.prompt
+    assert result.state == {"contents": {}, "text": "The text."}
+
+
+async def test_a_program_that_edits_in_silence_has_done_its_work(tmp_path: Path) -> None:
+    """Coding agents are told not to print the artifact, and some then print nothing at all."""
+    body = f"open({NAME!r}, 'a').write('more\\n')\n"
+    agent = ClaudeAgent(path=program(tmp_path / "bin", "claude", body))
+    bench = Bench(files=RunFiles(tmp_path / "runs"), agents={"claude": agent})
+
+    result = await bench.start(editing())
+    await bench.close()
+
+    assert result.reason == ""
+    assert result.state == {"contents": {NAME: "old\nmore\n"}, "text": ""}
