@@ -95,8 +95,9 @@ class Reply:
     """Files it changed, with what happened to each."""
     agent: str | None = None
     """Who answered in the end, when a fallback stood in."""
-    contents: dict[str, str] = field(default_factory=dict)
-    """What a working copy held in the end, by name; a file the agent deleted is not there."""
+    contents: dict[str, str] | None = None
+    """What a working copy held in the end, by name, without files the agent deleted; None when
+    there was no copy, as for a person, who answers with the text itself."""
 
     def to_json(self) -> dict[str, Any]:
         """Returns only what is set."""
@@ -104,9 +105,8 @@ class Reply:
         kept = {name: value for name, value in values.items() if value is not None}
         if self.usage is not None:
             kept["usage"] = self.usage.to_json()
-        for name in ("files", "contents"):
-            if not kept[name]:
-                del kept[name]
+        if not self.files:
+            del kept["files"]
         return kept
 
     @classmethod

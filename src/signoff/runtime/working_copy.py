@@ -40,7 +40,7 @@ async def ask_on_copy(
         _lay_out(folder, request.files)
         reply = await agent.ask(replace(request, files={}, workspace=str(folder)), call)
         try:
-            contents = dict(_collect(folder, request.files)) if request.edit else {}
+            contents = dict(_collect(folder, request.files)) if request.edit else None
         except AgentBadOutput as error:
             error.usage = reply.usage  # type: ignore[attr-defined]  # read by faults.usage_of
             raise

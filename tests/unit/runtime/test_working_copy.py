@@ -249,7 +249,7 @@ async def test_a_person_is_shown_the_text_and_answers_with_the_new_one(bench: Be
 
     assert "Teh text." in item.prompt
     assert "whole new text" in item.prompt
-    assert result.state == {"contents": {}, "text": "The text."}
+    assert result.state == {"contents": None, "text": "The text."}
 
 
 async def test_a_program_that_edits_in_silence_has_done_its_work(tmp_path: Path) -> None:
