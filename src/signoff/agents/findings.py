@@ -112,6 +112,7 @@ def _issue(found: Any, number: int, source: Source) -> dict[str, Any]:
     severity = str(said.get("severity") or source.severity).upper()
     severity = WORDS.get(severity.lower(), severity)
     confidence = said.get("confidence")
+    exact = said.get("edit")
     return {
         "id": str(said.get("id") or f"{source.constraint}-{number:03d}"),
         "rule_id": str(said.get("rule_id") or source.constraint),
@@ -122,6 +123,8 @@ def _issue(found: Any, number: int, source: Source) -> dict[str, Any]:
         "evidence": str(said.get("evidence") or ""),
         "suggested_fix": said.get("suggested_fix"),
         "confidence": confidence if isinstance(confidence, int | float) else 1.0,
+        # The change that would mend it, where the check knows it exactly.
+        **({"edit": dict(exact)} if isinstance(exact, Mapping) else {}),
     }
 
 

@@ -217,6 +217,14 @@ async def test_a_function_can_say_everything_a_critic_can() -> None:
     }
 
 
+async def test_a_check_that_knows_the_exact_change_can_state_it() -> None:
+    """Such an edit is made by the engine itself, and costs nothing."""
+    edit = {"kind": "replace", "find": "Teh", "text": "The"}
+    found = await check(argv=prints(json.dumps([{"finding": "misspelt", "edit": edit}])))
+
+    assert found["issues"][0]["edit"] == edit
+
+
 async def test_findings_beyond_what_anybody_reads_are_counted() -> None:
     """A judge's prompt has an end."""
     found = await check(function=f"{HERE}:endless")
