@@ -1,0 +1,63 @@
+"""A flow that is ready to run: its configuration with the goal and the constraints it names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from signoff.flows.model import GenflowConfig, Goal, StepKind, WorkflowStep
+from signoff.review.constraint import Constraint
+
+BUILT_IN_AGENTS = ("claude", "codex", "gemini")
+"""Who reviews in a fixed loop that names nobody."""
+
+
+@dataclass(frozen=True)
+class Flow:
+    """Everything the steps of one flow share."""
+
+    config: GenflowConfig
+    goal: Goal
+    constraints: tuple[Constraint, ...]
+    root: Path
+    """The project's folder: where scripts run, and what sources may be read from."""
+    home: Path | None = None
+    """The project's `.signoff/`."""
+    default_agent: str = "claude"
+    found: tuple[str, ...] = BUILT_IN_AGENTS
+    """Which of the built-in agents can be asked here."""
+    kinds: Mapping[str, str] = field(default_factory=dict)
+    """Kinds of the agents that the settings name."""
+    models: Mapping[str, str] = field(default_factory=dict)
+    """Models of the agents that the settings name."""
+    allow_scripts: bool = False
+    given: Mapping[str, Any] = field(default_factory=dict)
+    """What the command line said, kept so that the same flow can be built again."""
+
+    def kind(self, agent: str) -> str:
+        """Returns what kind of agent a name stands for."""
+        return self.kinds.get(agent, agent)
+
+    def agent(self, step: WorkflowStep) -> str:
+        """Returns who works a step; for a critique, who would without any routing."""
+        return step.agent or self.default_agent
+
+    @cached_property
+    def by_id(self) -> Mapping[str, Constraint]:
+        """The constraints by id."""
+        return {constraint.id: constraint for constraint in self.constraints}
+
+    def of_kind(self, kind: StepKind) -> Sequence[WorkflowStep]:
+        """Returns the steps of a kind, in order."""
+        return [step for step in self.config.workflow if step.step is kind]
+
+    def index(self, step: WorkflowStep) -> int:
+        """Returns a step's position in the list."""
+        return [each.id for each in self.config.workflow].index(step.id)
+
+    def starts_round(self, step: WorkflowStep) -> bool:
+        """Tells whether leaving a step without approval begins the next iteration."""
+        return step.loop_to is not None or step.id == self.config.workflow[-1].id

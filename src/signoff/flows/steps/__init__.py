@@ -1,0 +1,1 @@
+"""What the four kinds of step do."""

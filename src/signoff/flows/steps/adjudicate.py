@@ -1,0 +1,194 @@
+"""Judges what critics found: an agent, held to the findings, or the rules alone.
+
+The judge's word is checked. What it approves stands only if nothing that blocks is
+still pursued; what it does not mention is pursued.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from signoff.core.context import StepContext
+from signoff.core.delta import Append
+from signoff.core.outcome import Outcome
+from signoff.core.requests import Choice, Question
+from signoff.errors import AgentBadOutput
+from signoff.flows.flow import Flow
+from signoff.flows.model import POLICY_JUDGE, StepKind, WorkflowStep
+from signoff.flows.state import FlowState, after, critiques_in_scope, left_unadjudicated, read
+from signoff.flows.steps.asking import told
+from signoff.flows.steps.ending import Work, at_last_round, save_approved, save_unapproved
+from signoff.flows.steps.scoring import with_best
+from signoff.review import convergence
+from signoff.review.adjudication import Adjudication, Verdict
+from signoff.review.critique import Critique
+from signoff.review.parsing import Unreadable, parse_adjudication
+from signoff.review.policy import check_verdict, conflicting_criticals, for_judge, policy_judge
+from signoff.review.prompts import adjudicator_prompt, critic_correction
+
+RETRY, RULES = "retry", "rules"
+CONTINUE, STOP = "continue", "stop"
+
+
+@dataclass(frozen=True)
+class Judge:
+    """The handler of an adjudicate step."""
+
+    flow: Flow
+    step: WorkflowStep
+
+    @property
+    def definition(self) -> list[Any]:
+        """What a run depends on; the flow itself is kept with the run."""
+        return ["flows", "adjudicate", 1]
+
+    async def __call__(self, ctx: StepContext) -> Work:
+        """Decides on the critiques in scope, and whether there is anything left to do."""
+        state = FlowState(ctx.step_state)
+        critiques = for_judge(read(critiques_in_scope(ctx.step_state, self.step.scope)))
+        judged = await self._judge(ctx, state, critiques)
+        pursued = sorted({d.finding_id for d in judged.pursued() if d.finding_id})
+        ledger = state.ledger.decide(judged)
+        update: dict[str, Any] = {
+            "last_adjudication": judged.to_json(),
+            "unadjudicated_critiques": left_unadjudicated(ctx.step_state, self.step.scope),
+            "pursued": Append([pursued]),
+            "findings": ledger.to_json(),
+            "step_index": self.flow.index(self.step),
+            "step": {"kind": "adjudicate", "step": self.step.id, "agent": self._agent},
+        }
+        update |= with_best(ctx, after(ctx.step_state, update))
+        if judged.status is Verdict.APPROVED:
+            if self.finishes:
+                await save_approved(ctx, self.flow, state.artifact)
+            return Outcome.OK, update
+        return await self._go_on(ctx, judged, [*state.pursued, pursued], update)
+
+    @property
+    def finishes(self) -> bool:
+        """Whether its approval ends the run."""
+        if self.step.on_approved is not None:
+            return self.step.on_approved == "finish"
+        return self.flow.of_kind(StepKind.ADJUDICATE)[-1].id == self.step.id
+
+    @property
+    def _agent(self) -> str:
+        return self.flow.agent(self.step)
+
+    async def _judge(
+        self, ctx: StepContext, state: FlowState, critiques: Sequence[Critique]
+    ) -> Adjudication:
+        block_on = self.flow.config.adjudication.block_on
+        if self._agent == POLICY_JUDGE:
+            return policy_judge(critiques, iteration=ctx.iteration, block_on=block_on)
+        prompt = self._prompt(state, critiques)
+        while True:
+            said = await self._twice(ctx, prompt)
+            if isinstance(said, Adjudication):
+                return check_verdict(said, critiques, block_on)
+            problem = (
+                f"The judge {self._agent!r} answered twice what cannot be read: {said}\n"
+                f"{RETRY} asks it again; {RULES} lets the rules decide: everything found is "
+                "pursued, and only what blocks keeps the artifact from being approved."
+            )
+            request = Choice(problem, [RETRY, RULES], question_id="adjudication")
+            if (await ctx.wait(request, key="unreadable")).value == RULES:
+                return policy_judge(critiques, iteration=ctx.iteration, block_on=block_on)
+
+    async def _twice(self, ctx: StepContext, prompt: str) -> Adjudication | str:
+        problem = ""
+        for asked in (prompt, f"{prompt}\n\n"):
+            text = f"{asked}{critic_correction([problem])}" if problem else asked
+            try:
+                reply = await ctx.ask(
+                    self._agent,
+                    text,
+                    key="verdict",
+                    model=self.step.model,
+                    timeout=self.step.timeout,
+                )
+                return parse_adjudication(reply.text, iteration=ctx.iteration)
+            except (Unreadable, AgentBadOutput) as error:
+                problem = str(error)
+        return problem
+
+    def _prompt(self, state: FlowState, critiques: Sequence[Critique]) -> str:
+        config = self.flow.config.adjudication
+        return adjudicator_prompt(
+            goal=self.flow.goal.text,
+            artifact=state.artifact,
+            constraints=self.flow.constraints,
+            critiques=critiques,
+            block_on=config.block_on,
+            tensions=[(t.axis, t.guidance, t.winner_on_conflict) for t in config.tensions],
+            instructions=config.instructions,
+            guidance=state.guidance,
+        )
+
+    async def _go_on(
+        self,
+        ctx: StepContext,
+        judged: Adjudication,
+        pursued: list[list[str]],
+        update: dict[str, Any],
+    ) -> Work:
+        """Leads on to the next round, unless a rule or a person ends it here."""
+        update |= await self._escalations(ctx, judged, pursued)
+        stop = convergence.check(
+            list(ctx.step_state.get("rounds", ())),
+            FlowState(after(ctx.step_state, update)).ledger,
+            pursued,
+            self.flow.config.convergence,
+        )
+        if stop is not None:
+            why = f"not converging ({stop.rule}): {stop.evidence}"
+            if await self._ends_here(ctx, why, update):
+                ended = await save_unapproved(ctx, self.flow, after(ctx.step_state, update), why)
+                return Outcome.FAIL, update | ended
+        if at_last_round(ctx, self.flow, self.step):
+            update |= await save_unapproved(ctx, self.flow, after(ctx.step_state, update))
+        return Outcome.ITERATE, update
+
+    async def _escalations(
+        self, ctx: StepContext, judged: Adjudication, pursued: list[list[str]]
+    ) -> dict[str, Any]:
+        config = self.flow.config.adjudication
+        chronic = convergence.chronic(pursued, config.thrash_threshold)
+        if "thrashing" in config.triggers and chronic:
+            listed = ", ".join(chronic)
+            prompt = (
+                f"The same findings come back round after round: {listed}. How should they be "
+                "dealt with? What you write is put before the judge and the author."
+            )
+            answer = await ctx.wait(Question(prompt, question_id="thrashing"), key="thrashing")
+            # Counted anew, or every later round would ask the same again.
+            return {**told(ctx, "thrashing", prompt, answer), "pursued": []}
+        conflicts = conflicting_criticals(judged)
+        if "conflicting_criticals" in config.triggers and conflicts:
+            listed = "\n".join(
+                f"- {d.issue_id} ({d.constraint} against {d.competing_constraint})"
+                if d.competing_constraint
+                else f"- {d.issue_id} ({d.constraint})"
+                for d in conflicts
+            )
+            prompt = f"Critical findings contradict each other. Which should win?\n{listed}"
+            answer = await ctx.wait(Question(prompt, question_id="conflict"), key="conflict")
+            return told(ctx, "conflict", prompt, answer)
+        return {}
+
+    async def _ends_here(self, ctx: StepContext, why: str, update: dict[str, Any]) -> bool:
+        asks = "not_converging" in self.flow.config.adjudication.triggers
+        if self.flow.config.convergence.action == "stop" and not asks:
+            return True
+        request = Choice(
+            f"The loop is {why}. Go on all the same?",
+            [CONTINUE, STOP],
+            question_id="not_converging",
+        )
+        answer = await ctx.wait(request, key="not_converging")
+        if answer.value == CONTINUE and "human" not in update:
+            update |= told(ctx, "not_converging", why, answer)
+            update["pursued"] = []
+        return bool(answer.value == STOP)

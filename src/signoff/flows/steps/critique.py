@@ -1,0 +1,133 @@
+"""Reviews the artifact: one reading for each constraint and each of its critics.
+
+Parallel critics all read to the end, and what their findings do to the review is applied
+afterwards. Serial ones read one constraint after the other, and a finding that halts or
+escalates spares the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from signoff.core.context import StepContext
+from signoff.core.outcome import Outcome
+from signoff.core.requests import Question
+from signoff.flows.flow import Flow
+from signoff.flows.model import StepKind, WorkflowStep
+from signoff.flows.reading import resolve_constraints_for_step
+from signoff.flows.reviewers import reviewers_of
+from signoff.flows.state import FlowState, after, stored
+from signoff.flows.steps.asking import told
+from signoff.flows.steps.ending import Work, at_last_round, save_unapproved
+from signoff.flows.steps.reader import Reader
+from signoff.flows.steps.scoring import with_best
+from signoff.review.behaviors import IssueBehavior
+from signoff.review.critique import Critique, CritiqueIssue
+from signoff.review.evidence import ArtifactText
+from signoff.review.findings import Ledger, round_of
+
+STOPS = (IssueBehavior.HALT, IssueBehavior.ESCALATE)
+
+
+@dataclass(frozen=True)
+class Critics:
+    """The handler of a critique step."""
+
+    flow: Flow
+    step: WorkflowStep
+
+    @property
+    def definition(self) -> list[Any]:
+        """What a run depends on; the flow itself is kept with the run."""
+        return ["flows", "critique", 1]
+
+    async def __call__(self, ctx: StepContext) -> Work:
+        """Has every matching constraint read, and keeps what was found."""
+        state = FlowState(ctx.step_state)
+        critiques = await self._read_all(ctx, state)
+        before = _read_before(state)
+        ledger, critiques = state.ledger.take(
+            iteration=ctx.iteration,
+            critiques=critiques,
+            artifact=state.artifact,
+            previous_artifact=before,
+        )
+        made = [stored(critique, self.step.id) for critique in critiques]
+        update: dict[str, Any] = {
+            "critiques_by_step": {**state.critiques_by_step, self.step.id: made},
+            "unadjudicated_critiques": [*state.unadjudicated, *made],
+            "last_critique_step": self.step.id,
+            "findings": ledger.to_json(),
+            "rounds": _rounds(state, ledger, ctx.iteration),
+            "read": {"artifact": state.artifact, "before": before},
+            "step_index": self.flow.index(self.step),
+            "step": {"kind": "critique", "step": self.step.id, "halted": _halted(critiques)},
+        }
+        escalated = [i for c in critiques for i in c.issues if _does(i, IssueBehavior.ESCALATE)]
+        if escalated:
+            update |= await self._escalate(ctx, escalated)
+        if not self.flow.of_kind(StepKind.ADJUDICATE):
+            update |= with_best(ctx, after(ctx.step_state, update))
+        if at_last_round(ctx, self.flow, self.step):
+            update |= await save_unapproved(ctx, self.flow, after(ctx.step_state, update))
+        return Outcome.OK, update
+
+    async def _read_all(self, ctx: StepContext, state: FlowState) -> list[Critique]:
+        read = partial(Reader(self.flow, self.step, state), text=ArtifactText(state.artifact))
+        groups = [
+            [
+                {"constraint": c.id, "agent": agent}
+                for agent in reviewers_of(self.flow, self.step, c)
+            ]
+            for c in resolve_constraints_for_step(self.step, self.flow.constraints)
+        ]
+        if self.step.execution == "parallel":
+            items = [item for group in groups for item in group]
+            return _readings(await ctx.map(items, read, key="critics"))
+        critiques: list[Critique] = []
+        for group in groups:
+            critiques += _readings(await ctx.map(group, read, key=group[0]["constraint"]))
+            if any(_does(issue, *STOPS) for c in critiques for issue in c.issues):
+                break
+        return critiques
+
+    async def _escalate(self, ctx: StepContext, issues: Sequence[CritiqueIssue]) -> dict[str, Any]:
+        listed = "\n".join(
+            f"- [{issue.severity}] {issue.id}: {issue.finding}"
+            + (f"\n  > {issue.evidence}" if issue.evidence else "")
+            for issue in issues
+        )
+        prompt = f"Review step {self.step.id!r} found what a person must decide on:\n{listed}"
+        answer = await ctx.wait(Question(prompt, question_id="escalate"), key="escalate")
+        return told(ctx, "escalate", prompt, answer)
+
+
+def _does(issue: CritiqueIssue, *behaviors: IssueBehavior) -> bool:
+    """Tells whether an issue has such an effect; a quote nobody can find has none by itself."""
+    if issue.unverified and issue.severity not in ("CRITICAL", "HIGH"):
+        return False
+    return issue.behavior in behaviors
+
+
+def _halted(critiques: Sequence[Critique]) -> bool:
+    return any(_does(issue, IssueBehavior.HALT) for c in critiques for issue in c.issues)
+
+
+def _readings(results: Sequence[Any]) -> list[Critique]:
+    return [Critique.from_json(each) for each in results]
+
+
+def _read_before(state: FlowState) -> str:
+    """Returns the version that was reviewed before this one; empty for the first."""
+    read = state.raw.get("read")
+    if read is None:
+        return ""
+    return str(read["before"] if read["artifact"] == state.artifact else read["artifact"])
+
+
+def _rounds(state: FlowState, ledger: Ledger, iteration: int) -> list[Any]:
+    earlier = [each for each in state.rounds if each["iteration"] != iteration]
+    return [*earlier, round_of(ledger, iteration)]

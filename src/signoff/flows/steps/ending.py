@@ -1,0 +1,77 @@
+"""How a flow's run ends: what goes to `final/`, approved or not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from signoff.core.context import StepContext
+from signoff.core.outcome import Outcome
+from signoff.flows.flow import Flow
+from signoff.flows.model import WorkflowStep
+from signoff.flows.state import FlowState
+from signoff.review.severity import Severity
+
+Work = tuple[Outcome, dict[str, Any]]
+"""What a handler returns."""
+
+
+def at_last_round(ctx: StepContext, flow: Flow, step: WorkflowStep) -> bool:
+    """Tells whether the engine will end the run, or ask a person, when this step is left."""
+    # A person may grant as many rounds again, so the limit is any multiple.
+    return flow.starts_round(step) and ctx.iteration % flow.config.max_iterations == 0
+
+
+async def save_approved(ctx: StepContext, flow: Flow, artifact: str) -> None:
+    """Puts the approved artifact where whoever started the run looks for it."""
+    await ctx.write(_place(flow), artifact)
+    if FlowState(ctx.step_state).raw.get("unapproved"):
+        status = f"# Approved\n\nApproved in iteration {ctx.iteration}.\n"
+        await ctx.write(_place(flow, "status.md"), status, key="status")
+
+
+async def save_unapproved(
+    ctx: StepContext, flow: Flow, state: Mapping[str, Any], why: str = ""
+) -> dict[str, Any]:
+    """Puts the best reviewed artifact into `final/` with what is left to do; returns the update."""
+    view = FlowState(state)
+    why = why or f"{ctx.iteration} iterations without approval"
+    best = view.best
+    chosen = str(best["artifact"]) if best else view.artifact
+    await ctx.write(_place(flow), chosen, key="best")
+    unreviewed = view.artifact if best and view.artifact != best["artifact"] else ""
+    if unreviewed:
+        await ctx.write(_place(flow, _beside(flow)), unreviewed, key="unreviewed")
+    await ctx.write(_place(flow, "status.md"), _status(flow, view, why, unreviewed), key="status")
+    return {"unapproved": why, "_reason": why}
+
+
+def _status(flow: Flow, view: FlowState, why: str, unreviewed: str) -> str:
+    best = view.best
+    lines = ["# Not approved", "", f"{why}.", ""]
+    if best:
+        lines.append(f"`{flow.config.output.filename}` is the best version that was reviewed")
+        lines[-1] += f" (iteration {best['iteration']}; open: {_counted(best['score'])})."
+    else:
+        lines.append(f"`{flow.config.output.filename}` was not reviewed.")
+    if unreviewed:
+        lines.append(f"`{_beside(flow)}` is the last refinement, which nobody has reviewed.")
+    open_now = view.ledger.open()
+    if open_now:
+        lines += ["", "## Remaining work", ""]
+        lines += [f"- [{f.severity}] {f.id} ({f.constraint}): {f.finding}" for f in open_now]
+    return "\n".join(lines) + "\n"
+
+
+def _counted(score: list[int]) -> str:
+    said = [f"{n} {s.value}" for s, n in zip(Severity, score, strict=True) if n]
+    return ", ".join(said) or "nothing"
+
+
+def _place(flow: Flow, name: str = "") -> str:
+    return f"{flow.config.output.dir}/{name or flow.config.output.filename}"
+
+
+def _beside(flow: Flow) -> str:
+    stem, dot, suffix = flow.config.output.filename.rpartition(".")
+    return f"{stem}_unreviewed.{suffix}" if dot else f"{suffix}_unreviewed"

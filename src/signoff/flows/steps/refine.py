@@ -1,0 +1,213 @@
+"""Improves the artifact by the judge's bill of work.
+
+`apply` makes its literal edits exactly and asks an agent only for the rest; `edit` lets
+an agent change a working copy; `rewrite` has the whole text written again. What changed
+is recorded hunk by hunk, each tied to the finding it answers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from signoff.agents.base import EDITING_KINDS
+from signoff.core.context import StepContext
+from signoff.core.effects import Reply
+from signoff.core.outcome import Outcome
+from signoff.core.requests import Choice, Response
+from signoff.flows.flow import Flow
+from signoff.flows.model import StepKind, WorkflowStep
+from signoff.flows.state import NOTHING_REVIEWED, FlowState, after
+from signoff.flows.steps.asking import told
+from signoff.flows.steps.ending import Work, at_last_round, save_unapproved
+from signoff.flows.steps.generate import checked_artifact
+from signoff.review.bill import Applied, apply_edits, format_bill, parse_bill
+from signoff.review.constraint import compress_constraints
+from signoff.review.findings import Finding
+from signoff.review.hunks import tie_hunks, word_change_pct
+from signoff.review.prompts import generator_prompt, refinement_prompt
+
+FILE = "artifact.md"
+BY_HAND, REGENERATE, ACCEPT = "edit by hand", "regenerate", "accept"
+
+
+@dataclass(frozen=True)
+class Refine:
+    """The handler of a refine step."""
+
+    flow: Flow
+    step: WorkflowStep
+
+    @property
+    def definition(self) -> list[Any]:
+        """What a run depends on; the flow itself is kept with the run."""
+        return ["flows", "refine", 1]
+
+    async def __call__(self, ctx: StepContext) -> Work:
+        """Returns the artifact with the bill of work done, as far as it could be."""
+        state = FlowState(ctx.step_state)
+        bill = bill_of(state)
+        edits = parse_bill(bill)
+        applied = apply_edits(state.artifact, edits if self.step.mode == "apply" else [])
+        if self.step.mode == "apply":
+            bill = bill_of(state, applied)
+        update: dict[str, Any] = {}
+        text, problem = applied.text, ""
+        if bill.strip():
+            text, problem, update = await self._revised(ctx, state, applied.text, bill)
+        quotes = [(f.id, f.quote) for f in state.ledger.open()]
+        hunks = tie_hunks(state.artifact, text, [e for e in edits if e.find], quotes)
+        update |= {
+            "artifact": text,
+            "artifact_path": self._path(ctx.iteration),
+            "step_index": self.flow.index(self.step),
+            "step": {
+                "kind": "refine",
+                "step": self.step.id,
+                "agent": self._agent if bill.strip() else "",
+                "mode": self.step.mode,
+                "applied": [edit.to_json() for edit in applied.applied],
+                "unmatched": [[edit.to_json(), why] for edit, why in applied.unmatched],
+                "hunks": hunks,
+                "unclaimed": sum(hunk["issue"] is None for hunk in hunks),
+                "problem": problem,
+            },
+        }
+        if problem:
+            ctx.progress(f"the refinement {problem}")
+        if self.step.loop_to is not None:
+            update |= NOTHING_REVIEWED
+        if at_last_round(ctx, self.flow, self.step):
+            update |= await save_unapproved(ctx, self.flow, after(ctx.step_state, update))
+        return Outcome.OK, update
+
+    @property
+    def _agent(self) -> str:
+        return self.flow.agent(self.step)
+
+    async def _revised(
+        self, ctx: StepContext, state: FlowState, text: str, bill: str
+    ) -> tuple[str, str, dict[str, Any]]:
+        """Returns the revised text, what is wrong with it, and what a person said about that."""
+        problem, revised = "", text
+        for _ in range(1 + self.step.validation_retries):
+            revised = await self._ask(ctx, state, text, bill, problem)
+            problem = self._problem(text, revised)
+            if not problem:
+                return revised, "", {}
+        if self.step.on_invalid == "continue":
+            return revised, problem, {}
+        return await self._person_decides(ctx, state, (text, revised, bill), problem)
+
+    async def _ask(
+        self, ctx: StepContext, state: FlowState, text: str, bill: str, feedback: str
+    ) -> str:
+        in_words = self.step.mode == "rewrite" or self._kind not in EDITING_KINDS
+        if in_words:
+            return await self._written(ctx, state, text, bill, feedback)
+        prompt = refinement_prompt(
+            filename=FILE,
+            bill_of_work=bill,
+            goal=self.flow.goal.text,
+            guidance=state.guidance,
+            feedback=feedback or ctx.feedback or "",
+        )
+        reply = await ctx.ask(
+            self._agent,
+            prompt,
+            key="refine",
+            model=self.step.model,
+            timeout=self.step.timeout,
+            files={FILE: text},
+            edit=True,
+        )
+        return _edited(reply, text)
+
+    @property
+    def _kind(self) -> str:
+        return self.flow.kind(self._agent)
+
+    async def _written(
+        self, ctx: StepContext, state: FlowState, text: str, bill: str, feedback: str
+    ) -> str:
+        feedback = feedback or ctx.feedback or ""
+        prompt = generator_prompt(
+            goal=self.flow.goal.text,
+            sources=state.source(),
+            constraints=compress_constraints(self.flow.constraints),
+            previous=text,
+            bill_of_work=bill,
+            guidance=[*state.guidance, *([feedback] if feedback else [])],
+            iteration=ctx.iteration,
+        )
+        reply = await ctx.ask(
+            self._agent, prompt, key="refine", model=self.step.model, timeout=self.step.timeout
+        )
+        return checked_artifact(reply.text)
+
+    def _problem(self, before: str, after: str) -> str:
+        if after.strip() == before.strip():
+            return "changed nothing"
+        most = self.step.max_size_change_pct
+        if most is None or self.step.mode == "rewrite":
+            return ""
+        changed = word_change_pct(before, after)
+        return (
+            f"changed the size by {changed:.0f} %, more than {most:g} %" if changed > most else ""
+        )
+
+    async def _person_decides(
+        self, ctx: StepContext, state: FlowState, texts: tuple[str, str, str], problem: str
+    ) -> tuple[str, str, dict[str, Any]]:
+        before, revised, bill = texts
+        prompt = (
+            f"The refinement {problem}, and sending it back did not help. {BY_HAND} asks you for "
+            f"the text, {REGENERATE} has it written anew, {ACCEPT} takes it as it is."
+        )
+        request = Choice(
+            prompt, [BY_HAND, REGENERATE, ACCEPT], question_id="validation_failed",
+            shown={"revised": revised},
+        )  # fmt: skip
+        answer = await ctx.wait(request, key="invalid")
+        update = told(ctx, "validation_failed", f"The refinement {problem}.", answer)
+        if answer.value == ACCEPT:
+            return revised, problem, update
+        if answer.value == REGENERATE:
+            return await self._written(ctx, state, before, bill, problem), "", update
+        form = Response(f"Write the whole revised text. What is to be done:\n\n{bill}\n\n{before}")
+        by_hand = await ctx.wait(form, key="by hand")
+        return checked_artifact(str(by_hand.value)), "", update
+
+    def _path(self, iteration: int) -> str:
+        first = self.flow.of_kind(StepKind.REFINE)[0]
+        tail = "" if self.step.id == first.id else f"_{self.step.id}"
+        return f"iterations/{iteration}/artifact_refined{tail}.md"
+
+
+def _edited(reply: Reply, before: str) -> str:
+    """Returns the working copy as it was left; a person standing in writes the text itself."""
+    if reply.contents is None:
+        return checked_artifact(reply.text)
+    return reply.contents.get(FILE, before) or before
+
+
+def bill_of(state: FlowState, applied: Applied | None = None) -> str:
+    """Returns what is to be done, or what is left of it once some edits were made."""
+    judged = state.adjudication
+    if judged is None:
+        return ""
+    if applied is None and judged.bill_of_work.strip():
+        return judged.bill_of_work
+    answered = {edit.issue for edit in applied.applied} if applied else set()
+    findings = {finding.id: finding for finding in state.ledger.open()}
+    left = [edit for edit, _why in applied.unmatched] if applied else []
+    words = [
+        (d.issue_id, d.severity.value, d.guidance or _said(findings.get(d.finding_id)))
+        for d in judged.pursued()
+        if not answered & {d.issue_id, d.finding_id}
+    ]
+    return format_bill(left, words) if left or words else ""
+
+
+def _said(finding: Finding | None) -> str:
+    return f"{finding.finding} ({finding.quote})" if finding else "mend this"
