@@ -9,20 +9,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 from signoff.core.workflow import Workflow
 from signoff.errors import ConfigError
 from signoff.runtime.ports import Agent
 
-Notation = Callable[[Path], Workflow]
-"""Reads a file and returns the workflow it describes."""
+Notation = Callable[..., Workflow]
+"""Reads a file and returns the workflow it describes.
+
+Called as `notation(path, root=, home=, options=, agents=)`: the project's folder, its
+`.signoff/` if it has one, what the command line said, and the agents of the settings by
+name. What it used of the options, it keeps under `given` in the workflow's source.
+"""
 
 AgentKind = Callable[..., Agent]
 """Makes an agent from the options under its name in the settings."""
 
-NOTATIONS: Mapping[str, str] = {}
+NOTATIONS: Mapping[str, str] = {
+    ".yaml": "signoff.flows.notation:read_notation",
+    ".yml": "signoff.flows.notation:read_notation",
+}
 """Files that can be run, by suffix (`.yaml`)."""
 
 AGENT_KINDS: Mapping[str, str] = {

@@ -16,6 +16,7 @@ from pathlib import Path
 from signoff import plugins
 from signoff.app.home import Home
 from signoff.app.loading import import_file, make_importable
+from signoff.app.notations import Told, load_notation
 from signoff.core.workflow import Workflow
 from signoff.errors import InvalidWorkflow, Problem, SignoffError
 
@@ -29,6 +30,15 @@ class Found:
 
     workflow: Workflow
     path: Path
+
+
+@dataclass(frozen=True)
+class Look:
+    """What notations are told while somebody looks around."""
+
+    root: Path
+    home: Path | None
+    told: Told
 
 
 @dataclass(frozen=True)
@@ -48,8 +58,11 @@ class Discovery:
         return [found for found in self.found if found.workflow.name == name]
 
 
-def discover(home: Home | None, root: Path, places: Sequence[str]) -> Discovery:
+def discover(
+    home: Home | None, root: Path, places: Sequence[str], told: Told | None = None
+) -> Discovery:
     """Looks through the home's flows and the configured folders and modules."""
+    look = Look(root, home.path if home is not None else None, (told or Told()).check_only())
     make_importable([root])
     problems: list[Problem] = []
     files = list(_flow_files(home)) if home is not None else []
@@ -57,7 +70,7 @@ def discover(home: Home | None, root: Path, places: Sequence[str]) -> Discovery:
         files.extend(_place_files(place, root, problems))
     found = []
     for path in dict.fromkeys(file.resolve() for file in files):
-        workflow = _load(path, problems)
+        workflow = _load(path, look, problems)
         if workflow is not None:
             found.append(Found(workflow, path))
     problems.extend(_duplicates(found))
@@ -124,10 +137,10 @@ def _locate(module: str) -> Path | None:
     return file if file.is_file() else None
 
 
-def _load(path: Path, problems: list[Problem]) -> Workflow | None:
+def _load(path: Path, look: Look, problems: list[Problem]) -> Workflow | None:
     try:
         if path.suffix != ".py":
-            return load_notation(path)
+            return load_notation(path, root=look.root, home=look.home, told=look.told)
         if not assigns_workflow(path.read_text(encoding="utf-8")):
             return None
         value = getattr(import_file(path), NAME)
@@ -147,26 +160,6 @@ def _load(path: Path, problems: list[Problem]) -> Workflow | None:
         return value
     problems.append(Problem(str(path), f"{NAME} is {type(value).__name__}, not a Workflow"))
     return None
-
-
-def load_notation(path: Path) -> Workflow:
-    """Reads a file that is no Python by the notation for its suffix."""
-    table = plugins.notations()
-    place = table.get(path.suffix)
-    if place is None:
-        known = ", ".join([".py", *sorted(table)])
-        raise InvalidWorkflow(
-            path.name,
-            [
-                Problem(
-                    str(path),
-                    f"no notation in this version reads {path.suffix or 'such'} files",
-                    f"it reads: {known}",
-                )
-            ],
-        )
-    workflow: Workflow = plugins.load(place)(path)
-    return workflow
 
 
 def _duplicates(found: Sequence[Found]) -> Iterator[Problem]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from signoff.app.home import find_home
+from signoff.app.notations import as_said, tell
 from signoff.app.settings import load_settings
 from signoff.app.targets import resolve
 from signoff.core import graph
@@ -21,11 +22,14 @@ class Form(StrEnum):
     MERMAID = "mermaid"
 
 
-def find_workflow(target: str, cwd: Path, environment: Mapping[str, str]) -> Workflow:
-    """Returns the workflow to draw; a project is not needed."""
+def find_workflow(
+    target: str, cwd: Path, environment: Mapping[str, str], goal: str | None = None
+) -> Workflow:
+    """Returns the workflow to draw; neither a project nor a goal is needed."""
     home = find_home(cwd, environment)
-    places = load_settings(home, environment).workflows
-    return resolve(target, cwd=cwd, home=home, places=places).workflow
+    settings = load_settings(home, environment)
+    told = tell(settings, as_said({"goal": goal}, cwd, home)).check_only()
+    return resolve(target, cwd=cwd, home=home, places=settings.workflows, told=told).workflow
 
 
 def draw(workflow: Workflow, form: Form = Form.TEXT) -> str:

@@ -77,23 +77,30 @@ class Project:
         finally:
             projection.close()
 
-    def find(self, target: str) -> Target:
-        """Returns the workflow a person named, seen from where they stand."""
-        from signoff.app.targets import resolve
-
-        return resolve(target, cwd=self.cwd, home=self.home, places=self.settings.workflows)
+    def find(self, target: str, row: RunRow | None = None) -> Target:
+        """Returns the workflow a person named, seen from where they stand; for a run, as given."""
+        return self._resolved(target, self.cwd, row)
 
     def find_again(self, row: RunRow) -> Target:
-        """Returns the workflow of a run, seen from the project's root."""
+        """Returns the workflow of a run, seen from the project's root and as it was given."""
         if not row.target:
             raise UsageError(
                 f"run {row.name!r} was started from Python and does not say where its workflow "
                 f"stands; name it: signoff resume {row.name} --target package.module:NAME"
             )
+        return self._resolved(row.target, self.home.root, row)
+
+    def _resolved(self, target: str, cwd: Path, row: RunRow | None) -> Target:
+        from signoff.app.notations import given_before, tell
         from signoff.app.targets import resolve
 
+        before = given_before(self.store.description(row.id)) if row is not None else {}
         return resolve(
-            row.target, cwd=self.home.root, home=self.home, places=self.settings.workflows
+            target,
+            cwd=cwd,
+            home=self.home,
+            places=self.settings.workflows,
+            told=tell(self.settings, before),
         )
 
     def run(self, name: str | None = None) -> RunRow:

@@ -101,7 +101,7 @@ def _also_by_role(
 
 def _ready(project: Project, row: RunRow, target: str | None, warn: Warn) -> Workflow:
     """Finds a run's workflow and takes its answer files, in this order: a file is used once."""
-    found = project.find(target) if target is not None else project.find_again(row)
+    found = project.find(target, row) if target is not None else project.find_again(row)
     for warning in take_file_answers(project, row.name).warnings:
         warn(warning)
     return found.workflow

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from signoff.app.home import find_home
+from signoff.app.notations import as_said, tell
 from signoff.app.project import Project, database_path, open_project
 from signoff.app.settings import given_limits, load_settings
 from signoff.app.targets import Target, resolve
@@ -66,21 +67,24 @@ def plan(
     *,
     name: str | None = None,
     command_line: Mapping[str, Any] | None = None,
+    said: Mapping[str, Any] | None = None,
 ) -> Plan:
     """Checks everything that can be checked without starting; raises what starting would.
 
-    Nothing is written, not even a project home where there is none.
+    Nothing is written, not even a project home where there is none. `said` is what the
+    command line has for notations (`goal`, `allow_scripts`).
     """
     home = find_home(cwd, environment)
     settings = load_settings(home, environment, command_line)
-    found = resolve(target, cwd=cwd, home=home, places=settings.workflows)
+    told = tell(settings, as_said(said or {}, cwd, home))
+    found = resolve(target, cwd=cwd, home=home, places=settings.workflows, told=told)
     values = found.workflow.bind(params)
     if name is not None and home is not None and database_path(home, settings).exists():
         with open_project(cwd, environment) as project:
             refuse_taken(project, name)
-    given = given_limits(settings)
-    holds = (given or Limits()).over(found.workflow.limits).over(settings.limits)
-    return Plan(found, values, holds, given)
+    ceilings = given_limits(settings)
+    holds = (ceilings or Limits()).over(found.workflow.limits).over(settings.limits)
+    return Plan(found, values, holds, ceilings)
 
 
 def refuse_taken(project: Project, name: str) -> None:

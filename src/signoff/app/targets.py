@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
-from signoff.app.discovery import NAME, Found, discover, load_notation
+from signoff.app.discovery import NAME, Found, discover
 from signoff.app.home import Home
 from signoff.app.loading import import_file, import_named, make_importable
+from signoff.app.notations import Told, load_notation, refuse_spoken
 from signoff.core.workflow import Workflow
 from signoff.errors import InvalidWorkflow, Problem, UnknownName, UsageError
 
@@ -34,22 +35,41 @@ class Target:
 
 
 def resolve(
-    target: str, *, cwd: Path, home: Home | None = None, places: Sequence[str] = ()
+    target: str,
+    *,
+    cwd: Path,
+    home: Home | None = None,
+    places: Sequence[str] = (),
+    told: Told | None = None,
 ) -> Target:
-    """Returns the workflow a target names; a wrong name is answered with the right ones."""
+    """Returns the workflow a target names; a wrong name is answered with the right ones.
+
+    `told` is what a notation is told besides its file.
+    """
     root = home.root if home is not None else cwd
+    told = told or Told()
     make_importable([cwd, root])
     if match := _PYTHON_FILE.fullmatch(target):
         path = _existing(cwd / Path(match["path"]).expanduser())
         name = match["name"] or NAME
+        refuse_spoken(target, told)
         workflow = _pick(import_file(path), name, path.name)
         return Target(workflow, _place_of(path, root, name))
     if _OTHER_FILE.fullmatch(target):
         path = _existing(cwd / Path(target).expanduser())
-        return Target(load_notation(path), _place_of(path, root))
+        return _written(path, root, home, told)
     if match := _MODULE.fullmatch(target):
+        refuse_spoken(target, told)
         return Target(_from_module(match["module"], match["name"]), target)
-    return _discovered(target, root, home, places)
+    return _discovered(target, root, home, places, told)
+
+
+def _written(
+    path: Path, root: Path, home: Home | None, told: Told, problems: tuple[Problem, ...] = ()
+) -> Target:
+    folder = home.path if home is not None else None
+    workflow = load_notation(path, root=root, home=folder, told=told)
+    return Target(workflow, _place_of(path, root), problems)
 
 
 def _existing(path: Path) -> Path:
@@ -88,12 +108,17 @@ def _pick(module: ModuleType, name: str, place: str) -> Workflow:
     raise UnknownName(f"workflow in {place}", name, [f"{place}:{n}" for n in known])
 
 
-def _discovered(name: str, root: Path, home: Home | None, places: Sequence[str]) -> Target:
-    looked = discover(home, root, places)
+def _discovered(
+    name: str, root: Path, home: Home | None, places: Sequence[str], told: Told
+) -> Target:
+    looked = discover(home, root, places, told)
     match looked.called(name):
-        case [Found(workflow=workflow, path=path)]:
-            variable = NAME if path.suffix == ".py" else ""
-            return Target(workflow, _place_of(path, root, variable), looked.problems)
+        case [Found(workflow=workflow, path=path)] if path.suffix == ".py":
+            refuse_spoken(name, told)
+            return Target(workflow, _place_of(path, root, NAME), looked.problems)
+        case [Found(path=path)]:
+            # Read once more, as somebody who runs it: looking around is content with less.
+            return _written(path, root, home, told, looked.problems)
         case [_, *_]:
             raise InvalidWorkflow(name, looked.problems)
     if looked.problems:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from signoff.app.discovery import discover
 from signoff.app.home import Home, find_home
+from signoff.app.notations import Told, as_said, tell
 from signoff.app.settings import Settings, load_settings
 from signoff.app.targets import resolve
 from signoff.errors import ConfigError, InvalidWorkflow, Problem, UsageError
@@ -20,6 +21,8 @@ class Checked:
     target: str
     workflow: str | None
     problems: tuple[Problem, ...] = ()
+    remarks: tuple[str, ...] = ()
+    """What its author should know though it can be run."""
 
     @property
     def valid(self) -> bool:
@@ -27,7 +30,9 @@ class Checked:
         return not self.problems
 
 
-def validate(targets: Sequence[str], cwd: Path, environment: Mapping[str, str]) -> list[Checked]:
+def validate(
+    targets: Sequence[str], cwd: Path, environment: Mapping[str, str], goal: str | None = None
+) -> list[Checked]:
     """Checks the settings and the targets; without any, all workflows that have a name."""
     home = find_home(cwd, environment)
     try:
@@ -35,25 +40,29 @@ def validate(targets: Sequence[str], cwd: Path, environment: Mapping[str, str]) 
     except ConfigError as error:
         problems = (Problem("settings", line) for line in str(error).splitlines())
         return [Checked("settings", None, tuple(problems))]
+    told = tell(settings, as_said({"goal": goal}, cwd, home)).check_only()
     if not targets:
-        return _all(cwd, home, settings)
-    return [_one(target, cwd, home, settings) for target in targets]
+        return _all(cwd, home, settings, told)
+    return [_one(target, cwd, home, settings, told) for target in targets]
 
 
-def _one(target: str, cwd: Path, home: Home | None, settings: Settings) -> Checked:
+def _one(target: str, cwd: Path, home: Home | None, settings: Settings, told: Told) -> Checked:
     try:
-        found = resolve(target, cwd=cwd, home=home, places=settings.workflows)
+        found = resolve(target, cwd=cwd, home=home, places=settings.workflows, told=told)
     except InvalidWorkflow as error:
         return Checked(target, None, tuple(error.problems))
     except UsageError as error:
         return Checked(target, None, (Problem(target, str(error)),))
-    return Checked(target, found.workflow.name)
+    return Checked(target, found.workflow.name, remarks=found.workflow.remarks)
 
 
-def _all(cwd: Path, home: Home | None, settings: Settings) -> list[Checked]:
+def _all(cwd: Path, home: Home | None, settings: Settings, told: Told) -> list[Checked]:
     root = home.root if home is not None else cwd
-    looked = discover(home, root, settings.workflows)
-    checked = [Checked(str(found.path), found.workflow.name) for found in looked.found]
+    looked = discover(home, root, settings.workflows, told)
+    checked = [
+        Checked(str(found.path), found.workflow.name, remarks=found.workflow.remarks)
+        for found in looked.found
+    ]
     if looked.problems:
         checked.append(Checked("discovery", None, looked.problems))
     return checked

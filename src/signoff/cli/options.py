@@ -57,6 +57,14 @@ def limit_option(command: F) -> F:
     )(command)  # fmt: skip
 
 
+def goal_option(command: F) -> F:
+    """Adds `--goal`."""
+    return click.option(
+        "--goal", metavar="FILE", type=click.Path(exists=True, dir_okay=False),
+        help="What a flow is to make: a goal.yaml, or a file with nothing but the goal.",
+    )(command)  # fmt: skip
+
+
 def run_argument(command: F) -> F:
     """Adds the optional name of a run."""
     return click.argument("run", required=False, shell_complete=complete_run)(command)

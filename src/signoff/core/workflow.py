@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
@@ -54,6 +54,8 @@ class Workflow:
     """Which agent stands for a role, where the settings say nothing."""
     source: Mapping[str, Any]
     """What the notation wants kept with the run (goal, configuration); part of the digest."""
+    remarks: tuple[str, ...]
+    """What its author should know though it can be run; no run depends on it."""
 
     def __init__(
         self,
@@ -66,6 +68,7 @@ class Workflow:
         notation: str = "python",
         roles: Mapping[str, str] | None = None,
         source: Mapping[str, Any] | None = None,
+        remarks: Sequence[str] = (),
         validate: bool = True,
     ) -> None:
         """Builds the graph; the first step is the entry point unless one is named."""
@@ -84,6 +87,7 @@ class Workflow:
         put(self, "notation", notation)
         put(self, "roles", MappingProxyType(dict(roles or {})))
         put(self, "source", MappingProxyType(dict(source or {})))
+        put(self, "remarks", tuple(remarks))
 
     def __getitem__(self, step_id: str) -> StepDef:
         """Returns a step by its id."""

@@ -7,6 +7,7 @@ from signoff.app.project import Project
 from signoff.app.resume import resume
 from signoff.app.run_files import catch_up
 from signoff.app.targets import Target
+from signoff.runtime.ports import RunRow
 
 
 async def work(ctx: StepContext) -> tuple[Outcome, dict[str, object]]:
@@ -57,7 +58,7 @@ async def test_a_directory_that_was_deleted_is_made_again(project: Project) -> N
 class AtHome(Project):
     """A project whose workflow is at hand, wherever it stands."""
 
-    def find(self, target: str) -> Target:
+    def find(self, target: str, row: RunRow | None = None) -> Target:
         return Target(FLOW, target)
 
 

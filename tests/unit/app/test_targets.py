@@ -157,13 +157,11 @@ def test_a_file_that_cannot_be_imported_is_reported_with_its_line(
 
 
 def test_a_file_no_notation_reads_is_refused_with_what_can_be_read(home: Home) -> None:
-    """Somebody with a YAML flow has to learn that this version does not read it."""
-    (home.root / "flow.yaml").write_text("steps: []\n")
+    """Somebody with a file nobody reads has to learn what would be read."""
+    (home.root / "flow.md").write_text("steps: []\n")
 
-    with pytest.raises(
-        InvalidWorkflow, match=r"no notation .* reads \.yaml files \(it reads: \.py"
-    ):
-        resolve("flow.yaml", cwd=home.root, home=home)
+    with pytest.raises(InvalidWorkflow, match=r"no notation .* reads \.md files \(it reads: \.py"):
+        resolve("flow.md", cwd=home.root, home=home)
 
 
 def test_a_workflow_in_the_flows_folder_is_found_by_its_name(home: Home) -> None:

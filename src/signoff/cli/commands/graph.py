@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from signoff.cli.options import complete_target, debug_option, json_option, output
+from signoff.cli.options import complete_target, debug_option, goal_option, json_option, output
 
 _EPILOG = """\b
 Examples:
@@ -22,9 +22,10 @@ Examples:
     "--format", "form", type=click.Choice(["text", "mermaid"]), default="text", show_default=True,
     help="How to draw it: for a terminal, or for a page that draws Mermaid.",
 )  # fmt: skip
+@goal_option
 @json_option
 @debug_option
-def command(target: str, form: str, as_json: bool) -> None:
+def command(target: str, form: str, goal: str | None, as_json: bool) -> None:
     """Draw the steps of TARGET and where each outcome leads.
 
     Loops are marked, with how often each may go round.
@@ -32,7 +33,7 @@ def command(target: str, form: str, as_json: bool) -> None:
     from signoff.app.graph import Form, draw, find_workflow, graph_to_json
 
     out = output(as_json)
-    workflow = find_workflow(target, Path.cwd(), os.environ)
+    workflow = find_workflow(target, Path.cwd(), os.environ, goal)
     if as_json:
         out.json(graph_to_json(workflow))
     else:

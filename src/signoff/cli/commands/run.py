@@ -11,6 +11,7 @@ import click
 from signoff.cli.options import (
     complete_target,
     debug_option,
+    goal_option,
     json_option,
     limit_settings,
     open_here,
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 _EPILOG = """\b
 Examples:
+  signoff run flow.yaml --goal goal.yaml --name first-draft
   signoff run flow.py -i topic="a better mousetrap"
   signoff run package.module:NAME --name first-try --limit usd=5
   signoff run review --json --no-input && deploy
@@ -41,6 +43,8 @@ that answers. `run` always starts a new run: to go on with one, use `signoff res
 )  # fmt: skip
 @click.option("--name", metavar="NAME", help="What to call the run; must be new.")
 @click.option("--dry-run", is_flag=True, help="Check everything and start nothing.")
+@goal_option
+@click.option("--allow-scripts", is_flag=True, help="Let a flow run the scripts its sources name.")
 @progress_options
 @json_option
 @debug_option
@@ -48,6 +52,8 @@ def command(
     target: str,
     inputs: tuple[str, ...],
     name: str | None,
+    goal: str | None,
+    allow_scripts: bool,
     dry_run: bool,
     limits: dict[str, str],
     no_input: bool,
@@ -58,8 +64,9 @@ def command(
 ) -> int:
     """Start a run of TARGET and follow it to its end or its next wait.
 
-    TARGET is a Python file (flow.py, flow.py:NAME), a module (package.module:NAME) or the
-    name of a workflow in .signoff/flows/ or in the places the settings name.
+    TARGET is a flow file (flow.yaml), a Python file (flow.py, flow.py:NAME), a module
+    (package.module:NAME) or the name of a workflow in .signoff/flows/ or in the places the
+    settings name.
     """
     from signoff.app.start import plan, start
     from signoff.cli.driving import Manner, drive
@@ -67,10 +74,18 @@ def command(
     out = output(as_json, quiet, verbose)
     params = pairs(inputs, "--input")
     planned = plan(
-        Path.cwd(), os.environ, target, params, name=name, command_line=limit_settings(limits)
+        Path.cwd(),
+        os.environ,
+        target,
+        params,
+        name=name,
+        command_line=limit_settings(limits),
+        said={"goal": goal, "allow_scripts": allow_scripts},
     )
     for problem in planned.target.problems:
         out.warn(str(problem))
+    for remark in planned.target.workflow.remarks:
+        out.warn(remark)
     if dry_run:
         if as_json:
             out.json(planned.to_json())

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from signoff.cli import exits
-from signoff.cli.options import complete_target, debug_option, json_option, output
+from signoff.cli.options import complete_target, debug_option, goal_option, json_option, output
 
 _EPILOG = """\b
 Examples:
@@ -20,18 +20,19 @@ Examples:
 
 @click.command(epilog=_EPILOG)
 @click.argument("targets", nargs=-1, metavar="[TARGET]...", shell_complete=complete_target)
+@goal_option
 @json_option
 @debug_option
-def command(targets: tuple[str, ...], as_json: bool) -> int:
+def command(targets: tuple[str, ...], goal: str | None, as_json: bool) -> int:
     """Check settings and workflows; nothing is run.
 
     Every problem is reported, with its place and what would be right. Exits with 2 when
-    there is one.
+    there is one. What only deserves a remark is a warning.
     """
     from signoff.app.validate import validate
 
     out = output(as_json)
-    checked = validate(targets, Path.cwd(), os.environ)
+    checked = validate(targets, Path.cwd(), os.environ, goal)
     valid = all(each.valid for each in checked)
     if as_json:
         problems = [
@@ -40,11 +41,18 @@ def command(targets: tuple[str, ...], as_json: bool) -> int:
             for p in each.problems
         ]
         workflows = [each.workflow for each in checked if each.workflow]
-        out.json({"valid": valid, "workflows": workflows, "problems": problems})
+        warnings = [
+            {"target": each.target, "what": remark} for each in checked for remark in each.remarks
+        ]
+        out.json(
+            {"valid": valid, "workflows": workflows, "problems": problems, "warnings": warnings}
+        )
         return exits.OK if valid else exits.USAGE
     for each in checked:
         if each.valid:
             out.line(f"ok  {each.workflow}  ({each.target})")
+        for remark in each.remarks:
+            out.warn(f"{each.target}: {remark}")
         for problem in each.problems:
             # As seen from here, which is shorter and what editors and terminals can open.
             out.line(str(problem).replace(f"{Path.cwd()}{os.sep}", ""), style="red")
