@@ -1,0 +1,247 @@
+"""Tells which issues of several readings, and of several rounds, are one and the same finding.
+
+A finding is what one rule of one constraint says about one passage, or about one place where
+something is missing. A passage that was reworded between two rounds is recognised by its
+likeness, but never mistaken for another passage that stands in the artifact beside it.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from signoff.core.digest import SHORT, text_digest
+
+if TYPE_CHECKING:
+    from signoff.review.critique import Critique, CritiqueIssue
+
+ALIKE = 85.0
+"""How much of two quotes must agree, in percent, for one to be the other reworded."""
+MOST_COMPARED = 1_000
+"""Characters of a quote that are compared; longer ones differ early or not at all."""
+
+_PLAIN = str.maketrans(
+    {
+        **dict.fromkeys("\u2018\u2019\u201a\u2032", "'"),
+        **dict.fromkeys("\u201c\u201d\u201e\u00ab\u00bb", '"'),
+        **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2212", "-"),
+        **dict.fromkeys("*_`~#>|\\\u00ad\u200b\u2060\ufeff", None),
+    }
+)
+_BLANKS = re.compile(r"\s+")
+
+
+class Known(Protocol):
+    """What is compared of a finding that was seen before."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def constraint(self) -> str: ...
+    @property
+    def rule(self) -> str: ...
+    @property
+    def subject(self) -> str: ...
+    @property
+    def finding(self) -> str: ...
+    @property
+    def omission(self) -> bool: ...
+
+
+def normalised(text: str) -> str:
+    """Returns a text without what may differ between two quotes of one passage."""
+    plain = unicodedata.normalize("NFKC", text).translate(_PLAIN)
+    return _BLANKS.sub(" ", plain).strip().casefold()
+
+
+def subject_of(evidence: str, location: str, finding: str, *, omission: bool) -> str:
+    """Returns what a finding is about: its quote, else its place, else its words."""
+    quote = "" if omission else normalised(evidence) or evidence.strip()
+    return quote or normalised(location) or normalised(finding)
+
+
+def identify(
+    known: Iterable[Known], critiques: Sequence[Critique], artifact: str
+) -> list[list[str]]:
+    """Returns the lasting id of every issue, critique by critique, in their order."""
+    register = _Register(_Passages(artifact))
+    for each in known:
+        register.add(_Candidate.known(each))
+    return [register.identify(critique) for critique in critiques]
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    """A finding as far as identity goes."""
+
+    id: str
+    constraint: str
+    rule: str
+    subject: str
+    words: str
+    quoted: bool
+
+    @classmethod
+    def known(cls, each: Known) -> _Candidate:
+        rule, words = normalised(each.rule), normalised(each.finding)
+        return cls(each.id, each.constraint, rule, each.subject, words, not each.omission)
+
+    @classmethod
+    def of(cls, issue: CritiqueIssue, constraint: str) -> _Candidate:
+        subject = subject_of(issue.evidence, issue.location, issue.finding, omission=issue.omission)
+        rule, words = normalised(issue.rule_id), normalised(issue.finding)
+        quoted = not issue.omission and bool(issue.evidence.strip())
+        # Omissions at a place and quotes that read the same are kept apart.
+        named = _short(constraint, rule, "quote" if quoted else "omission", subject)
+        return cls(named, constraint, rule, subject, words, quoted)
+
+    @property
+    def group(self) -> tuple[str, str, bool]:
+        """Only findings of one group can be the same."""
+        return (self.constraint, self.rule, self.quoted)
+
+    @property
+    def compared(self) -> str:
+        """What is left to compare when the subjects differ."""
+        return (self.subject if self.quoted else self.words)[:MOST_COMPARED]
+
+
+@dataclass
+class _Passages:
+    """A text, normalised when first asked and searched once per passage."""
+
+    text: str
+    _plain: str | None = None
+    _spans: dict[str, tuple[int, int] | None] = field(default_factory=dict)
+
+    def apart(self, one: str, other: str) -> bool:
+        """Tells whether both stand in the text, and at different places."""
+        first, second = self._span(one), self._span(other)
+        if first is None or second is None:
+            return False
+        return first[1] <= second[0] or second[1] <= first[0]
+
+    def _span(self, passage: str) -> tuple[int, int] | None:
+        if self._plain is None:
+            self._plain = normalised(self.text)
+        if passage not in self._spans:
+            start = self._plain.find(passage)
+            self._spans[passage] = (start, start + len(passage)) if start >= 0 else None
+        return self._spans[passage]
+
+
+class _Register:
+    """All findings known so far, found by what they are about."""
+
+    def __init__(self, text: _Passages) -> None:
+        self._text = text
+        self._ids: dict[str, _Candidate] = {}
+        self._subjects: dict[tuple[str, str, bool, str], list[_Candidate]] = {}
+        self._groups: dict[tuple[str, str, bool], list[_Candidate]] = {}
+
+    def add(self, candidate: _Candidate) -> None:
+        """Takes a finding in."""
+        self._ids[candidate.id] = candidate
+        self._subjects.setdefault((*candidate.group, candidate.subject), []).append(candidate)
+        self._groups.setdefault(candidate.group, []).append(candidate)
+
+    def identify(self, critique: Critique) -> list[str]:
+        """Returns the ids of a critique's issues; two that say different things get two."""
+        issues = [_Candidate.of(each, critique.constraint_id) for each in critique.issues]
+        claimed: dict[str, _Candidate] = {}
+        given: dict[int, str] = {}
+        for number, issue in enumerate(issues):
+            same = self._same(issue, claimed)
+            if same is not None:
+                given[number] = same
+                claimed.setdefault(same, issue)
+        for number, reworded in self._reworded(issues, given, claimed).items():
+            given[number] = reworded
+            claimed[reworded] = issues[number]
+        for number, issue in enumerate(issues):
+            if number not in given:
+                given[number] = self._new(issue, claimed)
+        return [given[number] for number in range(len(issues))]
+
+    def _same(self, issue: _Candidate, claimed: Mapping[str, _Candidate]) -> str | None:
+        """Returns the finding about exactly this, if there is one the critique did not name yet."""
+        about = [
+            each
+            for each in self._subjects.get((*issue.group, issue.subject), ())
+            if each.id not in claimed or claimed[each.id].words == issue.words
+        ]
+        if not about and issue.id in self._ids and issue.id not in claimed:
+            return issue.id  # its quote was reworded, and back
+        if len(about) < 2:
+            return about[0].id if about else None
+        alike = _likeness()
+        return max(about, key=lambda each: alike(each.words, issue.words)).id
+
+    def _reworded(
+        self,
+        issues: Sequence[_Candidate],
+        given: Mapping[int, str],
+        claimed: Mapping[str, _Candidate],
+    ) -> dict[int, str]:
+        """Returns which of the other issues are findings whose words have changed."""
+        best = [
+            (score, number, candidate.id)
+            for number, issue in enumerate(issues)
+            if number not in given
+            for score, candidate in self._closest(issue, claimed)
+        ]
+        linked: dict[int, str] = {}
+        for _, number, named in sorted(best, key=lambda each: (-each[0], each[1])):
+            if named not in linked.values():
+                linked[number] = named
+        return linked
+
+    def _closest(
+        self, issue: _Candidate, claimed: Mapping[str, _Candidate]
+    ) -> list[tuple[float, _Candidate]]:
+        """Returns the one finding most like an issue, or nothing when none or several are."""
+        free = [each for each in self._groups.get(issue.group, ()) if each.id not in claimed]
+        if not free or not issue.compared:
+            return []
+        alike = [
+            (score, free[place])
+            for score, place in _all_alike(issue.compared, [each.compared for each in free])
+            if not (issue.quoted and self._text.apart(free[place].subject, issue.subject))
+        ]
+        unique = len(alike) == 1 or (len(alike) > 1 and alike[0][0] > alike[1][0])
+        return alike[:1] if unique else []
+
+    def _new(self, issue: _Candidate, claimed: dict[str, _Candidate]) -> str:
+        """Returns an id nobody has; what is said twice in the same words is one finding."""
+        named = issue.id
+        while named in self._ids:
+            if named in claimed and claimed[named].words == issue.words:
+                return named
+            named = _short(named, issue.words)
+        fresh = _Candidate(
+            named, issue.constraint, issue.rule, issue.subject, issue.words, issue.quoted
+        )
+        self.add(fresh)
+        claimed[named] = fresh
+        return named
+
+
+def _all_alike(text: str, others: Sequence[str]) -> list[tuple[float, int]]:
+    """Returns (score, place) of every text that is alike, the most alike first."""
+    from rapidfuzz import fuzz, process
+
+    found = process.extract(text, others, scorer=fuzz.ratio, score_cutoff=ALIKE, limit=None)
+    return [(score, place) for _, score, place in found]
+
+
+def _likeness() -> Callable[[str, str], float]:
+    from rapidfuzz import fuzz
+
+    return fuzz.ratio
+
+
+def _short(*parts: str) -> str:
+    return text_digest("\x1f".join(parts))[:SHORT]
