@@ -86,6 +86,11 @@ class Home:
         return self.path / "flows"
 
     @property
+    def schemas(self) -> Path:
+        """What editors complete and check flows, constraints and goals by."""
+        return self.path / "schemas"
+
+    @property
     def runs(self) -> Path:
         """One readable folder per run."""
         return self.path / "runs"
@@ -130,11 +135,21 @@ def init_home(start: Path, environment: Mapping[str, str]) -> Initialised:
                 folder.mkdir(parents=True, mode=0o755)
                 created.append(folder)
         for path, text in ((home.config, CONFIG), (home.path / ".gitignore", IGNORE)):
-            if _write_new(path, text):
+            if write_new(path, text):
                 created.append(path)
     except OSError as error:
         raise WriteFailed(f"cannot make {home.path}: {error.strerror or error}") from error
     return Initialised(home, tuple(created))
+
+
+def write_new(path: Path, text: str) -> bool:
+    """Writes a file unless there is one; tells whether it did."""
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        return False
+    return True
 
 
 def _named_home(start: Path, named: str) -> Home:
@@ -146,12 +161,3 @@ def _named_home(start: Path, named: str) -> Home:
 
 def _absolute(start: Path, named: str) -> Path:
     return start / Path(named).expanduser()
-
-
-def _write_new(path: Path, text: str) -> bool:
-    try:
-        with path.open("x", encoding="utf-8") as file:
-            file.write(text)
-    except FileExistsError:
-        return False
-    return True

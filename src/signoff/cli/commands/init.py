@@ -4,38 +4,67 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+from signoff.app.presets import PRESETS, begin
 from signoff.cli.options import debug_option, json_option, output
+
+if TYPE_CHECKING:
+    from signoff.cli.output import Output
 
 _EPILOG = """\b
 Examples:
   signoff init                 in the root of your project
   signoff init path/to/project
+  signoff init --preset docs   with a review flow to begin with
+  signoff init --list          which presets there are
 """
 
 
 @click.command(epilog=_EPILOG)
 @click.argument("folder", required=False, type=click.Path(file_okay=False, path_type=Path))
+@click.option(
+    "--preset",
+    type=click.Choice([each.name for each in PRESETS]),
+    help="Also write a review flow, its constraints and a goal.",
+)
+@click.option("--list", "listing", is_flag=True, help="List the presets; nothing is made.")
 @json_option
 @debug_option
-def command(folder: Path | None, as_json: bool) -> None:
-    """Make a .signoff/ home: settings, constraints/ and flows/.
+def command(folder: Path | None, preset: str | None, listing: bool, as_json: bool) -> None:
+    """Make a .signoff/ home: settings, constraints/, flows/ and schemas/.
 
     What is there already is left alone, so it is safe to repeat. Commit the folder:
     its .gitignore keeps the database and the runs out.
     """
-    from signoff.app.home import init_home
-
     out = output(as_json)
-    made = init_home((folder or Path()).absolute(), os.environ)
+    if listing:
+        _list(out)
+        return
+    begun = begin((folder or Path()).absolute(), os.environ, preset)
     if as_json:
-        out.json({"home": str(made.home.path), "created": [str(p) for p in made.created]})
+        paths = {"created": begun.created, "kept": begun.kept}
+        said = {name: [str(each) for each in value] for name, value in paths.items()}
+        out.json({"home": str(begun.home.path), "preset": preset, **said, "next": begun.next})
         return
-    if not made.created:
-        out.line(f"{made.home.path} is complete already")
+    root = begun.home.root
+    for path in begun.created:
+        out.line(f"made {path.relative_to(root)}{'/' if path.is_dir() else ''}")
+    for path in begun.kept:
+        out.line(f"left {path.relative_to(root)} as it is")
+    if not begun.created and not begun.kept:
+        out.line(f"{begun.home.path} is complete already")
+    there = [f"cd {folder}"] if folder and begun.next else []
+    for each in (*there, *begun.next):
+        out.note(f"next: {each}")
+    if begun.created and not preset:
+        out.note("next: signoff init --preset docs  (or code, stories), or signoff run flow.py")
+
+
+def _list(out: Output) -> None:
+    if out.as_json:
+        out.json([{"name": each.name, "about": each.about} for each in PRESETS])
         return
-    for path in made.created:
-        out.line(f"made {path.relative_to(made.home.root)}{'/' if path.is_dir() else ''}")
-    out.note("next: signoff run flow.py  (or put workflows into .signoff/flows/)")
+    out.table(["PRESET", "WHAT IT IS FOR"], [[each.name, each.about] for each in PRESETS])

@@ -1,0 +1,84 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from signoff.cli import main
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("SIGNOFF_HOME", raising=False)
+    return tmp_path
+
+
+def test_a_preset_tells_what_it_wrote_and_what_to_type_next(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A beginner goes on by copying two lines."""
+    assert main(["init", "--preset", "docs"]) == 0
+
+    said = capsys.readouterr()
+    assert "made .signoff/flows/docs.yaml\n" in said.out
+    assert "made goal.yaml\n" in said.out
+    assert said.err.splitlines() == [
+        "next: signoff validate .signoff/flows/docs.yaml --goal goal.yaml",
+        "next: signoff run .signoff/flows/docs.yaml --goal goal.yaml",
+    ]
+
+
+def test_a_file_that_was_kept_is_told_apart(
+    capsys: pytest.CaptureFixture[str], folder: Path
+) -> None:
+    """Otherwise people would run the new flow with the old goal unawares."""
+    (folder / "goal.yaml").write_text("goal: mine\n")
+
+    assert main(["init", "--preset", "stories"]) == 0
+
+    assert "left goal.yaml as it is\n" in capsys.readouterr().out
+
+
+def test_another_folder_is_where_to_go_next(
+    capsys: pytest.CaptureFixture[str], folder: Path
+) -> None:
+    """The commands are seen from the project's root."""
+    (folder / "project").mkdir()
+
+    assert main(["init", "project", "--preset", "code"]) == 0
+
+    assert capsys.readouterr().err.startswith("next: cd project\n")
+
+
+def test_json_names_every_file_and_the_next_commands(
+    capsys: pytest.CaptureFixture[str], folder: Path
+) -> None:
+    """Scripts that set projects up go on from there."""
+    assert main(["init", "--preset", "docs", "--json"]) == 0
+
+    said = json.loads(capsys.readouterr().out)
+    assert said["preset"] == "docs"
+    assert str(folder / ".signoff" / "flows" / "docs.yaml") in said["created"]
+    assert said["kept"] == []
+    assert [line.split()[1] for line in said["next"]] == ["validate", "run"]
+
+
+def test_the_list_makes_nothing(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+    """Looking is not asking for."""
+    assert main(["init", "--list"]) == 0
+    assert main(["init", "--list", "--json"]) == 0
+
+    table, _, document = capsys.readouterr().out.partition("[")
+    assert [line.split()[0] for line in table.splitlines()[1:]] == ["docs", "code", "stories"]
+    assert [each["name"] for each in json.loads(f"[{document}")] == ["docs", "code", "stories"]
+    assert list(folder.iterdir()) == []
+
+
+def test_a_wrong_preset_is_a_mistake_of_usage(
+    capsys: pytest.CaptureFixture[str], folder: Path
+) -> None:
+    """Exit code 2, with the right names, and nothing made."""
+    assert main(["init", "--preset", "poems"]) == 2
+
+    assert "stories" in capsys.readouterr().err
+    assert list(folder.iterdir()) == []
