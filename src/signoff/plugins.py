@@ -49,7 +49,10 @@ AGENT_KINDS: Mapping[str, str] = {
 }
 """Agents that can be named under `agents:` in the settings, by kind."""
 
-_GROUPS = {"notations": NOTATIONS, "agents": AGENT_KINDS}
+LAYOUTS: Mapping[str, str] = {"flows": "signoff.flows.layout:FlowLayout"}
+"""How run directories are laid out, by notation; others are laid out plainly."""
+
+_GROUPS = {"notations": NOTATIONS, "agents": AGENT_KINDS, "layouts": LAYOUTS}
 
 
 def notations() -> Mapping[str, str]:
@@ -60,6 +63,15 @@ def notations() -> Mapping[str, str]:
 def agent_kinds() -> Mapping[str, str]:
     """Returns every kind of agent there is, by name."""
     return _table("agents")
+
+
+def of_notation(group: str, notation: str) -> Any | None:
+    """Returns what a notation brings of its own (`layouts`, ...); None when it brings nothing."""
+    # Built-in ones are found without a search through every installed package.
+    place = _GROUPS[group].get(notation)
+    if place is None and notation not in ("", "python"):
+        place = _table(group).get(notation)
+    return load(place) if place is not None else None
 
 
 def load(place: str) -> Any:

@@ -55,12 +55,13 @@ class Project:
         """Gives an engine over this project; run directories are up to date when it is left."""
         # Listing runs needs none of this, and should not wait for it to be imported.
         from signoff.app.agents import agent_limits, build_agents
+        from signoff.app.layouts import Layouts
         from signoff.app.loading import make_importable
         from signoff.runtime.engine import Engine
         from signoff.store.rundir import Projection, RunFiles
 
         make_importable([self.home.root])
-        projection = Projection(self.home.runs, self.store.reopen)
+        projection = Projection(self.home.runs, self.store.reopen, layouts=Layouts())
         engine = Engine(
             self.store,
             agents={**build_agents(self.settings.agents), **self.agents},
@@ -114,9 +115,10 @@ class Project:
 
     def directory(self) -> RunDirectory:
         """Returns what shows runs as readable files."""
+        from signoff.app.layouts import Layouts
         from signoff.store.rundir import RunDirectory
 
-        return RunDirectory(self.home.runs, self.store)
+        return RunDirectory(self.home.runs, self.store, layouts=Layouts())
 
     def folder(self, run: str) -> Path:
         """Returns where a run's readable files stand."""

@@ -30,13 +30,16 @@ _DEVICES = frozenset(
 """Names that Windows takes for devices, whatever their ending."""
 
 
-def safe_path(root: Path, relative: str, *, reserved: Collection[str] = ()) -> Path:
+def safe_path(
+    root: Path, relative: str, *, reserved: Collection[str] = (), hidden: Collection[str] = ()
+) -> Path:
     """Returns the place of `relative` under `root`, or raises `UnsafePath` saying why not.
 
     `root` is trusted, `relative` is not: it must be plain names joined by `/`, and no
-    existing part of it may be a link. First names in `reserved` (lower case) are refused.
+    existing part of it may be a link. First names in `reserved` (lower case) are refused, and
+    hidden names too, except a first one in `hidden`.
     """
-    names = _names(relative)
+    names = _names(relative, hidden)
     if folded(names[0]) in reserved:
         _refuse(relative, f"{names[0]!r} belongs to the engine; choose another name")
     place = root
@@ -52,12 +55,12 @@ def folded(name: str) -> str:
     return unicodedata.normalize("NFKC", name).casefold()
 
 
-def _names(relative: str) -> list[str]:
+def _names(relative: str, hidden: Collection[str]) -> list[str]:
     if not isinstance(relative, str):
         raise UnsafePath(f"a path must be text, not {type(relative).__name__}")
     _check_whole(relative)
     names = relative.split("/")
-    for name in names:
+    for name in names[1:] if names[0] in hidden else names:
         _check_name(relative, name)
     return names
 

@@ -137,3 +137,11 @@ def test_a_long_path_is_cut_in_the_message(tmp_path: Path) -> None:
         safe_path(tmp_path, "x" * 5000)
 
     assert len(str(caught.value)) < 200
+
+
+def test_a_hidden_folder_may_be_allowed_by_name(tmp_path: Path) -> None:
+    """The engine's own caches are hidden; what stands in them is judged all the same."""
+    assert safe_path(tmp_path, ".cache/a.md", hidden={".cache"}) == tmp_path / ".cache" / "a.md"
+    for path in (".cache/.a", ".other/a", "a/.cache", ".cache/../a"):
+        with pytest.raises(UnsafePath):
+            safe_path(tmp_path, path, hidden={".cache"})

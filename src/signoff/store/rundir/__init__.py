@@ -3,7 +3,7 @@
 from signoff.store.rundir.answers import FileAnswer, FileAnswers
 from signoff.store.rundir.directory import RunDirectory
 from signoff.store.rundir.files import RunFiles
-from signoff.store.rundir.layout import Asked, Layout, PlainLayout
+from signoff.store.rundir.layout import Asked, Layout, Made, PlainLayout, Shown
 from signoff.store.rundir.projection import Projection
 
 __all__ = [
@@ -11,8 +11,10 @@ __all__ = [
     "FileAnswer",
     "FileAnswers",
     "Layout",
+    "Made",
     "PlainLayout",
     "Projection",
     "RunDirectory",
     "RunFiles",
+    "Shown",
 ]

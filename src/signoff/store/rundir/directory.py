@@ -18,6 +18,7 @@ from signoff.core import events as ev
 from signoff.core.codec import decode
 from signoff.core.digest import text_digest
 from signoff.core.outcome import Status
+from signoff.runtime.paths import safe_path
 from signoff.runtime.ports import JournalRow, RunRow, Store
 from signoff.store.rundir.answer_files import archive_file
 from signoff.store.rundir.answers import FileAnswer, FileAnswers, read_answers
@@ -34,6 +35,8 @@ from signoff.store.rundir.files import as_written, file_of
 from signoff.store.rundir.layout import Layout, PlainLayout
 from signoff.store.rundir.place import (
     DEFINITION,
+    ENGINES_OWN,
+    HIDDEN,
     HITL,
     LATEST,
     LOG,
@@ -112,7 +115,7 @@ class RunDirectory:
         lines = self._show_files(folder, follower, rows, seen)
         inbox = self._show_questions(folder, follower)
         if not seen.head:
-            self._write_definition(folder, row)
+            self._write_definition(folder, row, follower.projector.layout)
             self._point_to_newest()
         if (follower.projector.head, inbox) != (seen.head, seen.inbox):
             self._extend_logs(folder, follower, lines)
@@ -216,20 +219,23 @@ class RunDirectory:
         follower.log_bytes += len(log)
 
     def _show_end(self, folder: Path, follower: _Follower) -> None:
-        resolution = resolution_document(follower.projector.state)
+        resolution = resolution_document(follower.projector.state, follower.projector.layout)
         if resolution is not None:
             self._disk.put(folder / RESOLUTION, as_bytes(resolution))
         else:
             self._disk.remove(folder / RESOLUTION)
 
     def _write_state(self, folder: Path, follower: _Follower, claim: Seen) -> None:
-        document = state_document(follower.projector.state, claim)
+        document = state_document(follower.projector.state, claim, follower.projector.layout)
         self._disk.put(folder / STATE, as_bytes(document))
         follower.seen, follower.signature = claim, _signature(folder)
 
-    def _write_definition(self, folder: Path, row: RunRow) -> None:
+    def _write_definition(self, folder: Path, row: RunRow, layout: Layout) -> None:
         description = json.loads(self._store.description(row.id))
         self._disk.put(folder / DEFINITION, as_bytes(description), lasting=False)
+        for path, data in layout.definition(description).items():
+            place = safe_path(folder, path, reserved=ENGINES_OWN, hidden=HIDDEN)
+            self._disk.put(place, data, lasting=False)
 
     def _point_to_newest(self) -> None:
         newest = self._store.rows(limit=1)

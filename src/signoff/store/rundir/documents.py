@@ -10,6 +10,7 @@ from signoff.core.delta import merged
 from signoff.core.fold import RunState
 from signoff.core.outcome import Status
 from signoff.core.spend import Spend
+from signoff.store.rundir.layout import Layout
 from signoff.store.rundir.lines import timestamp
 
 VERSION = 1
@@ -39,9 +40,9 @@ class Seen(NamedTuple):
         return self.thread_bytes, self.log_bytes
 
 
-def state_document(state: RunState, seen: Seen) -> dict[str, Any]:
-    """Returns `state.json`: the head every notation shares, then the rest."""
-    return {
+def state_document(state: RunState, seen: Seen, layout: Layout) -> dict[str, Any]:
+    """Returns `state.json`: the head every notation shares, its own fields, then the rest."""
+    head = {
         "run": seen.run,
         "workflow": state.workflow,
         "status": state.status.value,
@@ -49,6 +50,15 @@ def state_document(state: RunState, seen: Seen) -> dict[str, Any]:
         "iteration": state.iteration,
         "awaiting_human": bool(seen.inbox),
         "journal_head": seen.head,
+    }
+    made = merged(state.state, state.pending.delta) if state.pending else state.state
+    rest = _rest(state, seen)
+    own = layout.fields(made)
+    return {**head, **{key: own[key] for key in own if key not in head and key not in rest}, **rest}
+
+
+def _rest(state: RunState, seen: Seen) -> dict[str, Any]:
+    return {
         "reason": state.reason,
         "due_at": _moment(state.due_at),
         "outcome": state.outcome.value if state.outcome else None,
@@ -60,7 +70,6 @@ def state_document(state: RunState, seen: Seen) -> dict[str, Any]:
         "started_at": timestamp(state.started_at),
         "updated_at": timestamp(state.updated_at),
         "params": state.params,
-        "state": merged(state.state, state.pending.delta) if state.pending else state.state,
         "projection": {
             "version": seen.version,
             "created_at": seen.created_at,
@@ -95,18 +104,21 @@ def read_seen(data: bytes | None) -> Seen | None:
     return seen if plausible and min(counts) >= 0 else None
 
 
-def resolution_document(state: RunState) -> dict[str, Any] | None:
+def resolution_document(state: RunState, layout: Layout) -> dict[str, Any] | None:
     """Returns `resolution.json`: how the run ended, or None while it has not."""
     if state.status in RESTING:
         return None
     rounds = f"{state.iteration} iteration{'s' if state.iteration != 1 else ''}"
     calls = f"{state.spend.calls} call{'s' if state.spend.calls != 1 else ''}"
+    word = layout.reason(state.status)
+    explained = {"explanation": state.reason} if word and state.reason else {}
     return {
         "timestamp": timestamp(state.updated_at),
-        "reason": state.reason or state.status.value,
+        "reason": word or state.reason or state.status.value,
         "final_turn": state.iteration,
         "summary": f"{state.status.value} at step {state.step!r} after {rounds} and {calls}",
         "status": state.status.value,
+        **explained,
     }
 
 

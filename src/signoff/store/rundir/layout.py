@@ -1,18 +1,21 @@
-"""How the files of an agent's call are named.
+"""What a run directory shows, and under which names.
 
-A notation may name them as its users know them; what two calls would both write is
-told apart here, for every notation alike.
+A notation may name and show things as its users know them; what two calls, or two steps,
+would both write is told apart here, for every notation alike. A layout depends on what it
+is given alone, so the same journal always gives the same files.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import PurePosixPath
-from typing import Protocol
+from typing import Any, Protocol
 
+from signoff.core.delta import Delta, apply
+from signoff.core.outcome import Outcome, Status
 from signoff.runtime.paths import folded
 
 LONGEST_WORD = 60
@@ -35,20 +38,90 @@ class Asked:
     """The author's name for it within its scope, its ordinal included."""
 
 
+@dataclass(frozen=True)
+class Made:
+    """What a step has produced, as far as the run directory goes."""
+
+    step: str
+    phase: str
+    iteration: int
+    outcome: Outcome
+    before: Mapping[str, Any]
+    """The run's state when the step was entered."""
+    delta: Delta
+    place: Callable[[str], str]
+    """Returns where a file of this step goes: where it should, unless another step's is there."""
+
+    @property
+    def state(self) -> Mapping[str, Any]:
+        """The run's state as the step leaves it."""
+        return apply(self.before, self.delta)
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What a notation shows of a step besides its calls."""
+
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    """By path inside the run directory."""
+    lines: tuple[Mapping[str, Any], ...] = ()
+    """For `thread.jsonl`; an id and the time are put before each."""
+
+
 class Layout(Protocol):
-    """Names the files of one call, as paths inside the run directory."""
+    """Shows the runs of one notation; paths are inside the run directory."""
 
     def prompt(self, asked: Asked) -> str:
-        """Returns where the prompt goes."""
+        """Returns where a call's prompt goes."""
         ...
 
     def reply(self, asked: Asked) -> str:
-        """Returns where the reply goes."""
+        """Returns where a call's reply goes."""
+        ...
+
+    def entry(self, entry: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """Returns what `thread.jsonl` says of a finished step or effect; None leaves it out."""
+        ...
+
+    def shown(self, made: Made) -> Shown:
+        """Returns what else is shown of a step that has done its work."""
+        ...
+
+    def fields(self, state: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Returns the notation's own fields of `state.json`, after the head that all share."""
+        ...
+
+    def definition(self, description: Mapping[str, Any]) -> Mapping[str, bytes]:
+        """Returns files that show the frozen definition; hidden folders are allowed here."""
+        ...
+
+    def reason(self, status: Status) -> str:
+        """Returns the notation's word for an end, for `resolution.json`; empty if it has none."""
         ...
 
 
 class PlainLayout:
     """`iterations/N/prompt_STEP_AGENT.txt`, with the item's name inside a fan-out."""
+
+    def entry(self, entry: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """Returns the entry as it is."""
+        return entry
+
+    def shown(self, made: Made) -> Shown:  # noqa: ARG002  # nothing more is known of the step
+        """Returns nothing more."""
+        return _NOTHING
+
+    def fields(self, state: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Returns the state as one field."""
+        return {"state": state}
+
+    def definition(self, description: Mapping[str, Any]) -> Mapping[str, bytes]:  # noqa: ARG002  # shown as it is
+        """Returns no files."""
+        return {}
+
+    def reason(self, status: Status) -> str:  # noqa: ARG002  # its own word will do
+        """Returns no word."""
+        return ""
 
     def prompt(self, asked: Asked) -> str:
         """Returns where the prompt goes."""
@@ -65,6 +138,9 @@ class PlainLayout:
         return f"iterations/{asked.iteration}/{'_'.join(words)}.txt"
 
 
+_NOTHING = Shown()
+
+
 @dataclass(frozen=True, slots=True)
 class AskFiles:
     """Where one call's prompt and reply are."""
@@ -74,12 +150,22 @@ class AskFiles:
 
 
 class Names:
-    """Gives every call files of its own; the same call gets the same ones again."""
+    """Gives every call and every step files of their own; the same one gets the same again."""
 
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
         self._given: dict[Asked, AskFiles] = {}
         self._taken: dict[str, Asked] = {}
+        self._placed: dict[str, str] = {}
+
+    def place(self, path: str, step: str) -> str:
+        """Returns where a step's file goes; the step's name is added where another's stands."""
+        wanted = path
+        number = 1
+        while self._placed.setdefault(folded(wanted), step) != step:
+            wanted = _with(path, word(step) if number == 1 else f"{word(step)}_{number}")
+            number += 1
+        return wanted
 
     def of(self, asked: Asked) -> AskFiles:
         """Returns a call's files, told apart from all before it."""

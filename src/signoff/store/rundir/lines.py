@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import unicodedata
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -23,7 +24,7 @@ def timestamp(at: float) -> str:
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def thread_line(place: str, at: float, entry: dict[str, Any]) -> bytes:
+def thread_line(place: str, at: float, entry: Mapping[str, Any]) -> bytes:
     """Returns one line of `thread.jsonl`; `place` is unique in the journal and makes its id."""
     line_id = hashlib.sha256(place.encode()).hexdigest()[:16]
     text = json.dumps({"id": line_id, "ts": timestamp(at), **entry}, ensure_ascii=False)

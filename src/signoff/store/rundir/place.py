@@ -21,6 +21,10 @@ ENGINES_OWN = frozenset({STATE, THREAD, LOG, RESOLUTION, DEFINITION, HITL})
 """Names no workflow may write, or a model could forge a run's record or an answer."""
 
 
+HIDDEN = frozenset({".cache"})
+"""Hidden folders in which a notation may show parts of its definition."""
+
+
 def folder_of(root: Path, run: str) -> Path:
     """Returns a run's folder; raises `UnsafePath` when its name cannot be one."""
     if "/" in run:

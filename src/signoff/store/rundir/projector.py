@@ -12,11 +12,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from signoff.core import events as ev
+from signoff.core.delta import Delta
 from signoff.core.digest import text_digest
 from signoff.core.effects import EffectId, Kind, scope_of
 from signoff.core.fold import RunState, evolve
+from signoff.core.outcome import Outcome
 from signoff.runtime.narration import Narrator
-from signoff.store.rundir.layout import Asked, AskFiles, Layout, Names
+from signoff.store.rundir.layout import Asked, AskFiles, Layout, Made, Names
 from signoff.store.rundir.lines import log_line, quote, thread_line
 
 _SHOWN = frozenset({Kind.ASK, Kind.COMMAND, Kind.WRITE, Kind.WAIT})
@@ -58,11 +60,14 @@ class Projector:
         self.written: dict[str, set[str]] = {}
         """Digests of every text the workflow ever wrote to a path."""
         self.run = run
+        self.layout = layout
         self._phases = phases
         self._names = Names(layout)
         self._narrator = Narrator()
         self._open: dict[EffectId, _Open] = {}
         self._place = ""
+        self._shown: tuple[str, int, int] | None = None
+        """The step, visit and attempt whose work was shown last."""
         self._page = Page()
 
     @property
@@ -90,7 +95,34 @@ class Projector:
             "phase": self._phases.get(step) or step,
             "step_name": step,
         }
-        self._page.thread.append(thread_line(self._place, event.at, {**head, **entry}))
+        said = self.layout.entry({**head, **entry})
+        if said is not None:
+            self._page.thread.append(thread_line(self._place, event.at, said))
+
+    def _show(self, event: ev.Event, outcome: Outcome, delta: Delta) -> None:
+        """Shows what a step has produced, once, though a person may first decide about it."""
+        state = self.state
+        step = state.step or ""
+        if self._shown == (step, state.visit, state.attempt):
+            return
+        self._shown = (step, state.visit, state.attempt)
+        made = Made(
+            step=step,
+            phase=self._phases.get(step) or step,
+            iteration=state.iteration,
+            outcome=outcome,
+            before=state.state,
+            delta=delta,
+            place=lambda path: self._names.place(path, step),
+        )
+        shown = self.layout.shown(made)
+        self._page.files.update(shown.files)
+        for number, line in enumerate(shown.lines):
+            self._page.thread.append(thread_line(f"{self._place}:{number}", event.at, line))
+
+    def _held_back(self, event: ev.StepWorked | ev.Escalated) -> None:
+        if event.outcome is not None:
+            self._show(event, event.outcome, event.delta)
 
     def _forget_attempt(self, _event: ev.Event) -> None:
         self._open.clear()
@@ -98,6 +130,7 @@ class Projector:
     def _step_finished(self, event: ev.StepFinished) -> None:
         state = self.state
         took = _worked(state, event.at)
+        self._show(event, event.outcome, event.delta)
         self._note(
             event,
             {
@@ -175,6 +208,8 @@ class Projector:
 _TELL: dict[str, Callable[[Projector, Any], None]] = {
     ev.AttemptFailed.tag: Projector._forget_attempt,
     ev.AttemptOpened.tag: Projector._forget_attempt,
+    ev.StepWorked.tag: Projector._held_back,
+    ev.Escalated.tag: Projector._held_back,
     ev.StepFinished.tag: Projector._step_finished,
     ev.EffectStarted.tag: Projector._effect_started,
     ev.EffectFinished.tag: Projector._effect_finished,

@@ -1,7 +1,7 @@
 """A run whose journal is written by hand, so that a test says exactly what happened."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -30,17 +30,25 @@ class Story:
         notation: str = "python",
         created_at: float = BEGAN,
         definition: str = "d" * 64,
+        steps: Mapping[str, str] | None = None,
+        source: Mapping[str, Any] | None = None,
     ) -> None:
         self.store: Store = store if store is not None else MemoryStore()
         self.name = name
         self.state = RunState()
-        steps = [{"id": "draft", "phase": "generate"}, {"id": "review", "phase": ""}]
+        phases = steps or {"draft": "generate", "review": ""}
+        described = {
+            "name": "essay",
+            "notation": notation,
+            "steps": [{"id": step, "phase": phase} for step, phase in phases.items()],
+            "source": dict(source or {}),
+        }
         self._new: NewRun | None = NewRun(
             name=name,
             workflow="essay",
             target="",
             definition=definition,
-            description=json.dumps({"name": "essay", "notation": notation, "steps": steps}),
+            description=json.dumps(described),
             created_at=created_at,
             owner="nobody",
         )

@@ -112,3 +112,20 @@ def test_a_word_keeps_letters_of_every_script_and_nothing_a_path_could_use() -> 
     ]
 
     assert words == ["größe", "etc", "a-b-c-d", "日本", "x", "x", "x" * 60]
+
+
+def test_a_steps_file_keeps_its_name_until_another_step_wants_it() -> None:
+    """A step that writes its file again must not get a second one."""
+    names = Names(PlainLayout())
+
+    placed = [names.place("1/a.md", step) for step in ("fix", "polish", "fix", "polish")]
+
+    assert placed == ["1/a.md", "1/a_polish.md", "1/a.md", "1/a_polish.md"]
+
+
+def test_steps_files_that_differ_only_in_case_are_told_apart() -> None:
+    """On some systems the second would overwrite the first."""
+    names = Names(PlainLayout())
+
+    assert names.place("a.md", "one") == "a.md"
+    assert names.place("A.md", "two") == "A_two.md"

@@ -1,0 +1,306 @@
+"""Tests of a flow's run directory: the names and fields its users know."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ruamel.yaml import YAML
+
+from signoff.core import events as ev
+from signoff.core.effects import EffectId
+from signoff.core.outcome import Outcome, Status
+from signoff.flows.layout import FlowLayout
+from signoff.store.rundir import RunDirectory
+from tests.unit.store.rundir.story import Story, asked
+
+STEPS = {
+    "draft": "generate",
+    "structure_review": "critique",
+    "style_review": "critique",
+    "judge": "adjudicate",
+    "fix": "refine",
+    "polish": "refine",
+}
+SOURCE = {
+    "goal": {"goal": "Write about tea.\nBe short.\n", "source": {"files": ["notes.md"]}},
+    "constraints": [
+        {"id": "style", "priority": 5, "summary": "Short.", "rules": [{"id": "r", "text": "t"}]},
+        {"id": "accuracy", "priority": 1, "summary": "True."},
+    ],
+}
+CRITIQUE = {
+    "constraint_id": "accuracy",
+    "reviewer": "claude",
+    "iteration": 1,
+    "overall": "FAIL",
+    "issues": [{"id": "accuracy-001", "severity": "HIGH"}],
+    "approved_sections": [],
+    "summary": "Not yet.",
+    "step": "structure_review",
+}
+JUDGED = {
+    "iteration": 1,
+    "status": "REWRITE",
+    "decisions": [],
+    "termination": {"critical_pursuing": 0, "high_pursuing": 2},
+    "bill_of_work": "## Issue: accuracy-001 (HIGH)\n\n- mend it\n",
+}
+
+
+@pytest.fixture
+def story() -> Story:
+    return Story(notation="flows", steps=STEPS, source=SOURCE)
+
+
+class Shelf:
+    """A run directory to look at."""
+
+    def __init__(self, root: Path, story: Story) -> None:
+        self.folder = root / "demo"
+        self._directory = RunDirectory(root, story.store, layouts={"flows": FlowLayout()})
+
+    def look(self) -> "Shelf":
+        self._directory.catch_up("demo")
+        return self
+
+    @property
+    def names(self) -> set[str]:
+        files = (path for path in self.folder.rglob("*") if path.is_file())
+        return {path.relative_to(self.folder).as_posix() for path in files}
+
+    def json(self, name: str) -> Any:
+        return json.loads((self.folder / name).read_text())
+
+    def yaml(self, name: str) -> Any:
+        return YAML(typ="safe", pure=True).load(self.folder / name)
+
+    @property
+    def thread(self) -> list[dict[str, Any]]:
+        lines = (self.folder / "thread.jsonl").read_text().splitlines()
+        return [json.loads(line) for line in lines]
+
+
+def finished(to: str, *, iteration: int = 1, **update: Any) -> ev.StepFinished:
+    return ev.StepFinished(Outcome.OK, "way", to, {"set": update}, iteration)
+
+
+def drafted(to: str = "structure_review", path: str = "iterations/1/artifact.md") -> ev.Event:
+    did = {"kind": "generate", "step": "draft", "agent": "claude"}
+    return finished(to, artifact="Tea.\n", artifact_path=path, step=did, step_index=0)
+
+
+def reviewed(step: str, to: str, *critiques: dict[str, Any]) -> ev.Event:
+    did = {"kind": "critique", "step": step}
+    return finished(to, critiques_by_step={step: list(critiques)}, step=did, step_index=1)
+
+
+def judged(to: str = "fix") -> ev.Event:
+    did = {"kind": "adjudicate", "step": "judge", "agent": "codex"}
+    return finished(to, last_adjudication=JUDGED, step=did, step_index=3)
+
+
+def refined(step: str, to: str, path: str = "iterations/1/artifact_refined.md") -> ev.StepFinished:
+    did = {"kind": "refine", "step": step, "agent": "gemini", "mode": "edit"}
+    return finished(to, iteration=2, artifact="Better.\n", artifact_path=path, step=did)
+
+
+def test_the_goal_and_the_constraints_stand_where_people_look(tmp_path: Path, story: Story) -> None:
+    """A run has to say what it was about, whatever became of the files it came from."""
+    shelf = Shelf(tmp_path, story)
+
+    story.begin()
+    shelf.look()
+
+    assert shelf.yaml("goal.yaml") == SOURCE["goal"]
+    assert shelf.yaml("constraints/style.yaml")["rules"] == [{"id": "r", "text": "t"}]
+    compressed = (shelf.folder / ".cache" / "constraints-compressed.md").read_text()
+    assert compressed.index("ACCURACY (Priority 1)") < compressed.index("STYLE (Priority 5)")
+
+
+def test_calls_are_named_by_phase_constraint_and_agent(tmp_path: Path, story: Story) -> None:
+    """Somebody debugging a prompt knows the names from the documentation."""
+    story.begin().ask("draft#1", "write", "Tea.").commit(drafted())
+    story.ask("critics#1[0]/accuracy#1", "read", "{")
+    story.ask("critics#1[0]/accuracy#2", "again", "{}")
+    story.commit(reviewed("structure_review", "judge", CRITIQUE))
+    story.ask("verdict#1", "judge", "...", agent="codex").commit(judged())
+    story.ask("refine#1", "mend", "done", agent="gemini").commit(refined("fix", "draft"))
+
+    shelf = Shelf(tmp_path, story).look()
+
+    calls = {name for name in shelf.names if "prompt_" in name or "reply_" in name}
+    assert calls == {
+        f"iterations/1/{place.format(what)}"
+        for what in ("prompt", "reply")
+        for place in (
+            "{}_generate_claude.txt",
+            "critiques/{}_accuracy_claude.txt",
+            "critiques/{}_accuracy_claude_2.txt",
+            "{}_adjudicate_codex.txt",
+            "{}_refine_gemini.txt",
+        )
+    }
+
+
+def test_what_steps_made_stands_in_the_folder_of_its_iteration(
+    tmp_path: Path, story: Story
+) -> None:
+    """The artifact, each critique and the judgement are what people open first."""
+    story.begin().commit(drafted())
+    story.commit(reviewed("structure_review", "judge", CRITIQUE)).commit(judged())
+    story.commit(refined("fix", "draft"))
+
+    shelf = Shelf(tmp_path, story).look()
+
+    folder = shelf.folder / "iterations" / "1"
+    assert (folder / "artifact.md").read_text() == "Tea.\n"
+    assert (folder / "artifact_refined.md").read_text() == "Better.\n"
+    assert shelf.json("iterations/1/critiques/accuracy-claude.json")["overall"] == "FAIL"
+    assert "step" not in shelf.json("iterations/1/critiques/accuracy-claude.json")
+    assert shelf.yaml("iterations/1/adjudication_judge.yaml") == JUDGED
+    assert "bill_of_work: |" in (folder / "adjudication_judge.yaml").read_text()
+
+
+def test_a_second_step_that_would_write_the_same_file_adds_its_name(
+    tmp_path: Path, story: Story
+) -> None:
+    """Two reviews of one constraint in one round are two findings of fact; neither may vanish."""
+    story.begin().commit(drafted())
+    story.commit(reviewed("structure_review", "style_review", CRITIQUE))
+    story.commit(reviewed("style_review", "fix", {**CRITIQUE, "overall": "PASS"}))
+    story.commit(refined("fix", "draft"))
+
+    shelf = Shelf(tmp_path, story).look()
+
+    critiques = "iterations/1/critiques/accuracy-claude"
+    assert shelf.json(f"{critiques}.json")["overall"] == "FAIL"
+    assert shelf.json(f"{critiques}_style_review.json")["overall"] == "PASS"
+
+
+def test_the_thread_holds_the_fields_everybody_reads(tmp_path: Path, story: Story) -> None:
+    """Scripts count findings and approvals by these lines."""
+    second = {**CRITIQUE, "constraint_id": "style", "issues": [], "overall": "PASS"}
+    story.begin().ask("draft#1", "write", "Tea.").commit(drafted())
+    story.commit(reviewed("structure_review", "judge", CRITIQUE, second)).commit(judged())
+    story.commit(refined("fix", "draft"))
+
+    thread = Shelf(tmp_path, story).look().thread
+
+    assert all(len(line["id"]) == 16 and line["ts"].endswith("Z") for line in thread)
+    assert len({line["id"] for line in thread}) == len(thread) == 5
+    told = [{k: v for k, v in line.items() if k not in ("id", "ts", "role")} for line in thread]
+    head = {"iteration": 1}
+    assert told == [
+        {**head, "phase": "generate", "step_name": "draft", "agent": "claude",
+         "artifact_path": "iterations/1/artifact.md"},
+        {**head, "phase": "critique", "step_name": "structure_review", "agent": "claude",
+         "constraint": "accuracy", "issues_count": 1, "overall": "FAIL"},
+        {**head, "phase": "critique", "step_name": "structure_review", "agent": "claude",
+         "constraint": "style", "issues_count": 0, "overall": "PASS"},
+        {**head, "phase": "adjudicate", "step_name": "judge", "agent": "codex",
+         "status": "REWRITE", "critical_pursuing": 0, "high_pursuing": 2},
+        {**head, "phase": "refine", "step_name": "fix", "agent": "gemini", "mode": "edit",
+         "artifact_path": "iterations/1/artifact_refined.md"},
+    ]  # fmt: skip
+
+
+def test_what_a_person_said_is_a_line_of_its_own(tmp_path: Path, story: Story) -> None:
+    """Whoever reads the thread later has to see who decided."""
+    waits = ev.EffectStarted(EffectId("wait#1"), ev.Kind.WAIT, "d", {"prompt": "Ship it?"})
+    answer = {"value": "no", "text": "too long", "by": "ann", "at": 0.0}
+
+    story.begin().commit(waits).commit(ev.EffectFinished(EffectId("wait#1"), answer))
+
+    (line,) = Shelf(tmp_path, story).look().thread
+    assert (line["phase"], line["role"], line["step_name"]) == ("human", "human", "draft")
+    assert (line["question"], line["answer"], line["by"]) == ("Ship it?", "no", "ann")
+
+
+def test_state_has_the_flows_own_fields_after_the_common_head(tmp_path: Path, story: Story) -> None:
+    """Whoever reads `state.json` expects the artifact there, not one level below."""
+    shelf = Shelf(tmp_path, story)
+
+    story.begin()
+    fresh = shelf.look().json("state.json")
+    story.commit(drafted())
+    state = shelf.look().json("state.json")
+
+    assert (fresh["step_index"], fresh["artifact"], fresh["critiques_by_step"]) == (0, "", {})
+    assert (state["step"], state["awaiting_human"]) == ("structure_review", False)
+    assert state["artifact"] == "Tea.\n"
+    assert state["last_step"]["kind"] == "generate"
+    keys = list(state)
+    assert keys.index("awaiting_human") < keys.index("artifact") < keys.index("projection")
+
+
+def test_a_refinement_at_the_iteration_limit_is_shown_once(tmp_path: Path, story: Story) -> None:
+    """It is held back, as the run ends there, and counts when more rounds are granted later."""
+    did = refined("fix", "draft")
+    story.begin().commit(drafted("fix"))
+    story.commit(ev.StepWorked(Outcome.OK, did.delta))
+    story.commit(ev.RunStopped(Status.LIMIT, "3 iterations without approval"))
+    shelf = Shelf(tmp_path, story).look()
+    ended = shelf.json("resolution.json")
+
+    story.commit(ev.RunResumed()).commit(did)
+    shelf.look()
+
+    assert (shelf.folder / "iterations/1/artifact_refined.md").read_text() == "Better.\n"
+    assert [line["phase"] for line in shelf.thread] == ["generate", "refine"]
+    assert ended["reason"] == "max_iterations"
+    assert ended["explanation"] == "3 iterations without approval"
+
+
+def test_an_approved_flow_says_so(tmp_path: Path, story: Story) -> None:
+    """`approved` is the word people look for."""
+    story.begin().commit(ev.RunStopped(Status.COMPLETED))
+
+    resolution = Shelf(tmp_path, story).look().json("resolution.json")
+
+    assert (resolution["reason"], resolution["status"]) == ("approved", "completed")
+
+
+def test_a_directory_made_at_once_equals_one_made_step_by_step(
+    tmp_path: Path, story: Story
+) -> None:
+    """After a crash, or a loss, the same journal has to give the same files."""
+    follower = Shelf(tmp_path / "followed", story)
+    for event in (
+        drafted(),
+        reviewed("structure_review", "judge", CRITIQUE),
+        judged(),
+        refined("fix", "draft"),
+    ):
+        if story.state.step is None or not story.state.started_at:
+            story.begin()
+        story.commit(event)
+        follower.look()
+
+    rebuilt = Shelf(tmp_path / "rebuilt", story).look()
+
+    assert rebuilt.names == follower.names
+    for name in rebuilt.names:
+        assert (rebuilt.folder / name).read_bytes() == (follower.folder / name).read_bytes(), name
+
+
+def test_a_lost_artifact_is_mended(tmp_path: Path, story: Story) -> None:
+    """A power cut may take files whose journal is safe."""
+    story.begin().commit(drafted())
+    Shelf(tmp_path, story).look()
+    (tmp_path / "demo" / "iterations" / "1" / "artifact.md").unlink()
+    story.commit(judged())
+
+    shelf = Shelf(tmp_path, story).look()
+
+    assert (shelf.folder / "iterations" / "1" / "artifact.md").read_text() == "Tea.\n"
+
+
+def test_a_call_under_way_has_its_prompt(tmp_path: Path, story: Story) -> None:
+    """Whoever wonders what takes so long can read what was asked."""
+    story.begin().commit(asked("draft#1", "Write about tea."))
+
+    shelf = Shelf(tmp_path, story).look()
+
+    text = (shelf.folder / "iterations" / "1" / "prompt_generate_claude.txt").read_text()
+    assert text == "Write about tea."
