@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 import signoff
-from signoff.app.config_schema import AgentSection, ConfigFile, LimitsSection
+from signoff.app.config_schema import AgentSection, ConfigFile
 from signoff.app.settings import ENVIRONMENT
 from signoff.cli.entry import COMMANDS
 from signoff.cli.exits import OF_STATUS
+from signoff.documents.sections import LimitsSection
 from signoff.store.schema import known_migrations
 from tests.acceptance.pages import KNOWN, Section, anchors, links, sections
 from tests.acceptance.reader import Reader

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -11,28 +10,13 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from signoff.app.settings import Layer, Rate, Value
+from signoff.documents.mistakes import Path, mistakes_of
+from signoff.documents.sections import LimitsSection, Section
 from signoff.errors import Problem
 
 UNITS = {"s": 1.0, "sec": 1.0, "min": 60.0, "h": 3600.0, "hour": 3600.0, "day": 86400.0}
 PRICE = "dollars per million tokens, as in {in: 3, out: 15}"
 _RATE = re.compile(r"\s*(\d+)\s*/\s*([a-z]+)\s*")
-
-Path = tuple[str, ...]
-
-
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class LimitsSection(_Section):
-    """Ceilings for one run."""
-
-    usd: float | None = Field(None, ge=0, allow_inf_nan=False, description="a number of at least 0")
-    tokens: int | None = Field(None, ge=0, description="a whole number of at least 0")
-    calls: int | None = Field(None, ge=0, description="a whole number of at least 0")
-    seconds: float | None = Field(
-        None, ge=0, allow_inf_nan=False, description="a number of at least 0"
-    )
 
 
 class AgentSection(BaseModel):
@@ -66,7 +50,7 @@ class AgentSection(BaseModel):
         return value
 
 
-class ConfigFile(_Section):
+class ConfigFile(Section):
     """A whole settings file."""
 
     version: Literal[1] = Field(1, description="1")
@@ -125,10 +109,10 @@ def check(
     try:
         read = ConfigFile.model_validate(dict(raw), strict=strict)
     except ValidationError as error:
-        problems.extend(_problems(error, origin))
+        problems.extend(mistake.problem(origin) for mistake in mistakes_of(error, ConfigFile))
         return {}
     return {
-        ".".join(path): Value(value, origin(path))
+        ".".join(map(str, path)): Value(value, origin(path))
         for path, value in _leaves(read.model_dump(exclude_unset=True))
         if path != ("version",)
     }
@@ -143,33 +127,3 @@ def _leaves(values: Mapping[str, Any], path: Path = ()) -> Iterator[tuple[Path, 
             yield from _leaves(value, here)
         else:
             yield here, value
-
-
-def _problems(error: ValidationError, origin: Callable[[Path], str]) -> Iterator[Problem]:
-    for mistake in error.errors(include_url=False, include_context=False):
-        path = tuple(str(part) for part in mistake["loc"])
-        where = origin(path)
-        if mistake["type"] == "extra_forbidden":
-            yield Problem(where, f"unknown key {path[-1]!r}", _valid_keys(path))
-        else:
-            what = f"{'.'.join(path)} is {mistake['input']!r:.60}"
-            yield Problem(where, what, _description(path))
-
-
-def _valid_keys(path: Path) -> str:
-    model = LimitsSection if path[0] == "limits" and len(path) > 1 else ConfigFile
-    names = list(model.model_fields)
-    close = difflib.get_close_matches(path[-1], names, n=1)
-    meant = f"did you mean {close[0]!r}? " if close else ""
-    return f"{meant}valid: {', '.join(names)}"
-
-
-def _description(path: Path) -> str:
-    models: dict[str, type[BaseModel]] = {"limits": LimitsSection, "agents": AgentSection}
-    section = models.get(path[0])
-    named = path[2] if path[0] == "agents" and len(path) > 2 else path[-1]
-    if section is not None and named in section.model_fields:
-        return section.model_fields[named].description or ""
-    if path[0] == "agents" and len(path) > 1:
-        return "the agent's options by name"
-    return ConfigFile.model_fields[path[0]].description or ""

@@ -183,7 +183,7 @@ def _says_nothing(text: str) -> bool:
 
 def _from_environment(environment: Mapping[str, str], problems: list[Problem]) -> Layer:
     raw: dict[str, Any] = {}
-    origins: dict[tuple[str, ...], str] = {}
+    origins: dict[tuple[str | int, ...], str] = {}
     for variable, path in ENVIRONMENT.items():
         text = environment.get(variable)
         if not text:
@@ -196,7 +196,7 @@ def _from_environment(environment: Mapping[str, str], problems: list[Problem]) -
 
 def _from_command_line(given: Mapping[str, Any], problems: list[Problem]) -> Layer:
     raw: dict[str, Any] = {}
-    origins: dict[tuple[str, ...], str] = {}
+    origins: dict[tuple[str | int, ...], str] = {}
     for name, value in given.items():
         path = tuple(name.split("."))
         _put(raw, path, value)
@@ -206,13 +206,13 @@ def _from_command_line(given: Mapping[str, Any], problems: list[Problem]) -> Lay
 
 
 def _checked(
-    raw: dict[str, Any], origins: Mapping[tuple[str, ...], str], problems: list[Problem]
+    raw: dict[str, Any], origins: Mapping[tuple[str | int, ...], str], problems: list[Problem]
 ) -> Layer:
     if not raw:
         return {}
     from signoff.app.config_schema import check
 
-    def origin(path: tuple[str, ...]) -> str:
+    def origin(path: tuple[str | int, ...]) -> str:
         return origins.get(path) or next((o for p, o in origins.items() if p[:1] == path[:1]), "")
 
     return check(raw, origin, problems, strict=False)

@@ -1,0 +1,257 @@
+"""Constraint files: one requirement each, with its rules."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field, ValidationError, model_validator
+
+from signoff.documents.files import read_text, shown
+from signoff.documents.mistakes import Mistake, mistakes_of
+from signoff.documents.sections import Section
+from signoff.documents.yaml_text import newer_version, read_mapping
+from signoff.errors import InvalidWorkflow, Problem
+from signoff.flows.judging_file import SeverityName
+from signoff.flows.routing_file import AGENTS, Agents
+from signoff.flows.sections import BEHAVIORS, BehaviorSection, SourceSection, Word
+from signoff.review.constraint import DEFAULT_PRIORITY, Constraint, Rule, SourceBlock
+from signoff.review.severity import Severity
+
+ID = r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$"
+ID_WORDS = "letters, digits, _, . and -"
+VERSION = 1
+
+
+class ExamplesSection(Section):
+    """What breaks a rule and what keeps it."""
+
+    violation: str = Field("", title="A text that breaks the rule", description="a text")
+    compliant: str = Field("", title="A text that keeps it", description="a text")
+
+
+class RuleSection(Section):
+    """One thing a critic looks for."""
+
+    id: Word = Field(title="The rule's name", description="a text")
+    text: Word = Field(title="What has to hold", description="a text")
+    default_severity: SeverityName = Field(
+        "HIGH",
+        title="How bad breaking it is, where the critic does not say",
+        description="one of: CRITICAL, HIGH, MEDIUM, LOW",
+    )
+    examples: ExamplesSection = Field(
+        default_factory=ExamplesSection,
+        title="What breaks it and what keeps it",
+        description="violation and compliant",
+    )
+
+    def value(self) -> Rule:
+        """Returns it as a value."""
+        severity = Severity(self.default_severity)
+        return Rule(self.id, self.text, severity, self.examples.violation, self.examples.compliant)
+
+
+class ConstraintFile(Section):
+    """One requirement an artifact must satisfy."""
+
+    version: Literal[1] = Field(1, title="The form of this file", description="1")
+    id: str | None = Field(
+        None,
+        pattern=ID,
+        max_length=100,
+        title="The constraint's id; the file's name otherwise",
+        description=ID_WORDS,
+    )
+    priority: int = Field(
+        DEFAULT_PRIORITY,
+        ge=0,
+        title="1 is the most important",
+        description="a whole number from 0",
+    )
+    summary: str = Field("", title="What the author of the artifact is told", description="a text")
+    rules: list[RuleSection] = Field(
+        default_factory=list,
+        title="What critics look for",
+        description="a list of {id, text, default_severity, examples}",
+    )
+    agents: Agents | None = Field(None, title="Who reviews it", description=AGENTS)
+    behavior: BehaviorSection | None = Field(
+        None, title="What its issues do, by severity", description=BEHAVIORS
+    )
+    script: str = Field(
+        "",
+        title="A program whose output about the artifact the critic is given",
+        description="a path",
+    )
+    source: SourceSection | None = Field(
+        None,
+        title="Material its critics compare the artifact with",
+        description="files, globs, scripts or inline",
+    )
+    sources: list[Word] | None = Field(
+        None,
+        deprecated=True,
+        title="The older form of source.files",
+        description="a list of paths",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _empty_keys_say_nothing(cls, raw: Any) -> Any:
+        if not isinstance(raw, dict):
+            return raw
+        return {k: v for k, v in raw.items() if v is not None or k not in cls.model_fields}
+
+    @property
+    def older_sources(self) -> list[str] | None:
+        """What stands under `sources`."""
+        # Reading the field itself would warn the program about what the person wrote.
+        said: list[str] | None = self.__dict__["sources"]
+        return said
+
+    def value(self, default_id: str) -> Constraint:
+        """Returns it as a value."""
+        return Constraint(
+            id=self.id or default_id,
+            priority=self.priority,
+            summary=self.summary,
+            rules=tuple(rule.value() for rule in self.rules),
+            agents=tuple(self.agents) if self.agents is not None else None,
+            behavior=self.behavior.behavior() if self.behavior is not None else None,
+            script=self.script,
+            source=self._block(),
+        )
+
+    def _block(self) -> SourceBlock:
+        if self.older_sources is not None:
+            return SourceBlock(files=tuple(self.older_sources))
+        return self.source.block() if self.source is not None else SourceBlock()
+
+    def contradictions(self) -> list[Mistake]:
+        """Returns what is wrong though every key by itself is right."""
+        found = []
+        if self.source is not None and self.older_sources is not None:
+            found.append(Mistake(("sources",), "sources stands beside source", "keep one of them"))
+        seen: dict[str, int] = {}
+        for position, rule in enumerate(self.rules):
+            first = seen.setdefault(rule.id, position)
+            if first != position:
+                what = f"rules[{position}].id is {rule.id!r}, as is rules[{first}].id"
+                found.append(Mistake(("rules", position, "id"), what, "an id of its own"))
+        return found
+
+
+def load_constraints(where: Path | str | Iterable[Path | str]) -> list[Constraint]:
+    """Returns the constraints of a folder or of files, in the order of definition.
+
+    Raises `InvalidWorkflow` with every problem of every file.
+    """
+    problems: list[Problem] = []
+    remarks: list[Problem] = []
+    given = [where] if isinstance(where, Path | str) else list(where)
+    files = [file for each in given for file in constraint_files(Path(each), problems)]
+    constraints = read_constraints(files, problems, remarks)
+    if problems:
+        raise InvalidWorkflow("constraints", problems)
+    return constraints
+
+
+def constraint_files(path: Path, problems: list[Problem]) -> list[Path]:
+    """Returns the constraint files of a folder, sorted by name; or the file itself."""
+    if not path.is_dir():
+        return [path]
+    try:
+        found = [file for file in path.iterdir() if file.suffix in (".yaml", ".yml")]
+    except OSError as error:
+        problems.append(Problem(shown(path), f"cannot be read: {error.strerror or error}"))
+        return []
+    return sorted(file for file in found if not file.name.startswith("."))
+
+
+def read_constraints(
+    files: Iterable[Path], problems: list[Problem], remarks: list[Problem]
+) -> list[Constraint]:
+    """Returns what the files say; mistakes go to `problems`, what is only odd to `remarks`."""
+    constraints: list[Constraint] = []
+    owner: dict[str, Path] = {}
+    for file in files:
+        constraint = _read_file(file, problems, remarks)
+        if constraint is None:
+            continue
+        other = owner.setdefault(constraint.id, file)
+        if other is not file:
+            what = f"the id {constraint.id!r} is taken by {shown(other)}"
+            problems.append(Problem(shown(file), what, "give each constraint an id of its own"))
+            continue
+        constraints.append(constraint)
+    return constraints
+
+
+def constraint_from_dict(raw: Mapping[str, Any], default_id: str = "") -> Constraint:
+    """Reads a constraint as it stands in YAML; raises `InvalidWorkflow` with every problem."""
+    problems: list[Problem] = []
+
+    name = default_id or str(raw.get("id", "constraint"))
+    said = _checked(raw, lambda _: name, problems)
+    if said is not None and not (said.id or default_id):
+        problems.append(Problem(name, "id is missing", ID_WORDS))
+    if said is None or problems:
+        raise InvalidWorkflow(name, problems)
+    return said.value(default_id)
+
+
+def inline_constraint(name: str, sentence: str, priority: int) -> Constraint:
+    """Returns the constraint that one line in a flow file stands for."""
+    return Constraint(name, priority, sentence, (Rule(name, sentence, Severity.HIGH),))
+
+
+def _read_file(file: Path, problems: list[Problem], remarks: list[Problem]) -> Constraint | None:
+    text = read_text(file, problems)
+    document = read_mapping(text, shown(file), problems, "fields") if text is not None else None
+    if document is None:
+        return None
+    newer = newer_version(document, VERSION)
+    if newer is not None:
+        problems.append(newer)
+        return None
+    own: list[Problem] = []
+    said = _checked(document.content, document.at, own)
+    if said is not None and said.id is None and not _is_id(file.stem):
+        own.append(Problem(shown(file), f"its name {file.stem!r} is no id", "write an id: into it"))
+    problems.extend(sorted(own, key=_line))
+    if said is None or own:
+        return None
+    if said.older_sources is not None:
+        remarks.append(
+            Problem(document.at(("sources",)), "`sources` is the older form", "source: {files: …}")
+        )
+    if not said.summary.strip() and not said.rules:
+        remarks.append(Problem(shown(file), "has neither a summary nor rules"))
+    return said.value(file.stem)
+
+
+def _checked(
+    raw: Mapping[str, Any],
+    at: Callable[[tuple[str | int, ...]], str],
+    problems: list[Problem],
+) -> ConstraintFile | None:
+    try:
+        said = ConstraintFile.model_validate(dict(raw), strict=True)
+    except ValidationError as error:
+        problems.extend(m.problem(at) for m in mistakes_of(error, ConstraintFile))
+        return None
+    contradictions = said.contradictions()
+    problems.extend(mistake.problem(at) for mistake in contradictions)
+    return None if contradictions else said
+
+
+def _is_id(name: str) -> bool:
+    return re.match(ID, name) is not None and len(name) <= 100
+
+
+def _line(problem: Problem) -> int:
+    number = problem.where.rpartition(":")[2]
+    return int(number) if number.isdigit() else 0

@@ -1,0 +1,217 @@
+"""Reads flow files, and what they name: one call gives the flow, its goal and its constraints.
+
+Mistakes of all files are collected and reported together, each with its file and line.
+"""
+
+from __future__ import annotations
+
+import copy
+import difflib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from signoff.documents.files import read_text, shown
+from signoff.documents.mistakes import Mistake, mistakes_in, mistakes_of, spelled
+from signoff.documents.yaml_text import Document, newer_version, read_mapping
+from signoff.errors import InvalidWorkflow, Problem
+from signoff.flows.common_file import VERSION
+from signoff.flows.constraint_places import constraints_of
+from signoff.flows.flow_file import FlowFile
+from signoff.flows.frozen import config_from_json, config_to_json
+from signoff.flows.genloop_file import GenloopFile
+from signoff.flows.goal_file import read_goal
+from signoff.flows.model import GenflowConfig, Goal, WorkflowStep
+from signoff.flows.remarks import flow_remarks
+from signoff.flows.step_file import with_ids
+from signoff.flows.validation import flow_mistakes
+from signoff.review.constraint import Constraint
+
+__all__ = [
+    "ReadFlow",
+    "config_from_dict",
+    "config_from_json",
+    "config_to_json",
+    "read_flow",
+    "read_flow_file",
+    "step_from_dict",
+]
+
+Place = tuple[str | int, ...]
+
+_TRIES = 5
+"""How often values are taken out of a wrong file to see what else is wrong with it."""
+
+
+@dataclass(frozen=True)
+class ReadFlow:
+    """A flow with what its files name."""
+
+    config: GenflowConfig
+    goal: Goal | None
+    """The goal file's, else the flow file's own; None when neither is there."""
+    constraints: tuple[Constraint, ...]
+    """In the order of definition."""
+    remarks: tuple[str, ...]
+    """What is odd and no mistake, each with its place."""
+
+
+def read_flow(
+    path: Path, *, root: Path, home: Path | None = None, goal: Path | None = None
+) -> ReadFlow:
+    """Reads a flow file, its constraints and its goal; raises `InvalidWorkflow` with every problem.
+
+    Paths in the file are seen from `root`, the project's folder, else from beside the file.
+    """
+    problems: list[Problem] = []
+    remarks: list[Problem] = []
+    document = _document(path, problems)
+    config = _checked(document.content, document.at, problems) if document is not None else None
+    stated = read_goal(goal, problems) if goal is not None else None
+    constraints: list[Constraint] = []
+    if document is not None and config is not None:
+        places = (root, path.parent)
+        constraints = constraints_of(config.constraints, places, home, document, problems, remarks)
+        if not problems:
+            found = flow_mistakes(config, constraints)
+            problems.extend(mistake.problem(document.at) for mistake in found)
+    if document is None or config is None or problems:
+        raise InvalidWorkflow(shown(path), problems)
+    remarks.extend(m.problem(document.at) for m in flow_remarks(config, constraints))
+    return ReadFlow(
+        config, stated or config.goal, tuple(constraints), tuple(str(each) for each in remarks)
+    )
+
+
+def read_flow_file(path: Path) -> GenflowConfig:
+    """Returns what a flow file says by itself; raises `InvalidWorkflow` with every problem."""
+    problems: list[Problem] = []
+    document = _document(path, problems)
+    config = _checked(document.content, document.at, problems) if document is not None else None
+    if config is None:
+        raise InvalidWorkflow(shown(path), problems)
+    return config
+
+
+def config_from_dict(raw: Mapping[str, Any], name: str = "flow") -> GenflowConfig:
+    """Reads a flow as it stands in YAML; raises `InvalidWorkflow` with every problem."""
+    problems: list[Problem] = []
+    if not isinstance(raw, Mapping):
+        problems.append(Problem(name, f"is {raw!r:.60}", "a mapping with `workflow`"))
+        raise InvalidWorkflow(name, problems)
+    config = _checked(dict(raw), lambda place: spelled(place) or name, problems)
+    if config is None:
+        raise InvalidWorkflow(name, problems)
+    return config
+
+
+def step_from_dict(raw: Mapping[str, Any]) -> WorkflowStep:
+    """Reads one step as it stands in YAML; raises `InvalidWorkflow` with every problem."""
+    from signoff.flows.step_file import Step, step_value
+
+    try:
+        said = TypeAdapter(list[Step]).validate_python([raw], strict=True)
+    except ValidationError as error:
+        wrong = [{**mistake, "loc": ("workflow", *mistake["loc"])} for mistake in error.errors()]
+        found = mistakes_in(wrong, FlowFile)
+        problems = [Problem(spelled(each.path), each.what, each.remedy) for each in found]
+        raise InvalidWorkflow("step", problems) from None
+    return with_ids(step_value(step) for step in said)[0]
+
+
+def _document(path: Path, problems: list[Problem]) -> Document | None:
+    text = read_text(path, problems)
+    if text is None:
+        return None
+    document = read_mapping(text, shown(path), problems, "settings of a flow")
+    newer = newer_version(document, VERSION) if document is not None else None
+    if newer is not None:
+        # Its other keys may be right in that version, so nothing else is said about it.
+        problems.append(newer)
+        return None
+    return document
+
+
+def _checked(
+    raw: dict[str, Any], at: Callable[[Place], str], problems: list[Problem]
+) -> GenflowConfig | None:
+    """Returns the config when nothing is wrong with it; else every mistake, in the file's order."""
+    form = FlowFile if _has_steps(raw) else GenloopFile
+    config, found = _parsed(form, raw)
+    if config is None:
+        found += _also_wrong(form, raw, found)
+    problems.extend(sorted((mistake.problem(at) for mistake in found), key=_line))
+    return None if found else config
+
+
+def _parsed(
+    form: type[FlowFile | GenloopFile], raw: dict[str, Any]
+) -> tuple[GenflowConfig | None, list[Mistake]]:
+    try:
+        said = form.model_validate(raw, strict=True)
+    except ValidationError as error:
+        return None, mistakes_of(error, form)
+    config = said.config()
+    return config, [*said.judging().disagreements(), *flow_mistakes(config)]
+
+
+def _also_wrong(
+    form: type[FlowFile | GenloopFile], raw: dict[str, Any], found: Sequence[Mistake]
+) -> list[Mistake]:
+    """Returns what else is wrong, judged without the values that were complained about.
+
+    Where the steps themselves are in doubt, nothing can be said about how they fit.
+    """
+    if any(_shapes_the_flow(mistake.path) for mistake in found):
+        return []
+    wrong = {mistake.path for mistake in found}
+    rest = _without(raw, wrong)
+    for _ in range(_TRIES):
+        config, others = _parsed(form, rest)
+        if config is not None:
+            return [mistake for mistake in others if mistake.path not in wrong]
+        # A key that must be there was taken out, so what is around it goes as well.
+        rest = _without(rest, [mistake.path for mistake in others])
+    return []
+
+
+def _shapes_the_flow(path: Place) -> bool:
+    return path[:1] == ("workflow",) and (
+        len(path) < 3 or path[2] in ("step", "name", "loop_to", "agent")
+    )
+
+
+def _without(raw: dict[str, Any], paths: Iterable[Place]) -> dict[str, Any]:
+    """Returns a copy in which, for each path, the nearest key that can be left out is left out."""
+    rest = copy.deepcopy(raw)
+    # All are found before any is taken out, or the second of two would take out too much.
+    for holder, key in [found for path in paths if (found := _nearest_key(rest, path))]:
+        holder.pop(key, None)
+    return rest
+
+
+def _nearest_key(node: Any, path: Place) -> tuple[dict[str, Any], str] | None:
+    found = None
+    for part in path:
+        if isinstance(node, dict) and part in node:
+            found = (node, str(part))
+            node = node[part]
+        elif isinstance(node, list) and isinstance(part, int) and part < len(node):
+            node = node[part]
+        else:
+            break
+    return found
+
+
+def _has_steps(raw: Mapping[str, Any]) -> bool:
+    """Tells whether a file means to list its steps, be it with a slip of the pen."""
+    others = [key for key in raw if key not in GenloopFile.model_fields]
+    return bool(difflib.get_close_matches("workflow", others, n=1, cutoff=0.75))
+
+
+def _line(problem: Problem) -> int:
+    number = problem.where.rpartition(":")[2]
+    return int(number) if number.isdigit() else 0

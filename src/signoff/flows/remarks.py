@@ -1,0 +1,72 @@
+"""What is odd about a flow and no mistake: patterns that match nothing, work nobody looks at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
+
+from signoff.documents.mistakes import Mistake, spelled
+from signoff.flows.model import GenflowConfig, StepKind
+from signoff.flows.selection import selects
+from signoff.review.constraint import Constraint
+
+_FILES = (".yaml", ".yml", ".md", ".txt")
+
+
+def flow_remarks(config: GenflowConfig, constraints: Sequence[Constraint]) -> list[Mistake]:
+    """Returns what whoever wrote the flow may want to know, by its place in the file."""
+    found = [*_judging(config), *_goal(config)]
+    if not constraints:
+        return [*found, Mistake(("constraints",), "there are no constraints: critics look at none")]
+    return [*found, *_patterns(config, constraints), *_unread(config, constraints)]
+
+
+def _patterns(config: GenflowConfig, constraints: Sequence[Constraint]) -> Iterator[Mistake]:
+    for path, pattern in _all_patterns(config):
+        if not any(fnmatchcase(constraint.id, pattern) for constraint in constraints):
+            yield Mistake(path, f"{spelled(path)}: {pattern!r} matches no constraint")
+    for position, route in enumerate(config.constraints.routing.priority_routing):
+        if not any(route.low <= each.priority <= route.high for each in constraints):
+            path = ("constraints", "routing", "priority_routing", position)
+            what = f"no constraint has a priority from {route.low} to {route.high}"
+            yield Mistake(path, f"{spelled(path)}: {what}")
+
+
+def _all_patterns(config: GenflowConfig) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    for position, step in enumerate(config.workflow):
+        for place, pattern in enumerate(step.constraints or ()):
+            yield ("workflow", position, "constraints", place), pattern
+    for position, rule in enumerate(config.constraints.routing.rules):
+        yield ("constraints", "routing", "rules", position, "match"), rule.match
+    for pattern in config.constraint_behaviors:
+        yield ("constraint_behaviors", pattern), pattern
+
+
+def _unread(config: GenflowConfig, constraints: Sequence[Constraint]) -> Iterator[Mistake]:
+    critics = [step for step in config.workflow if step.step is StepKind.CRITIQUE]
+    for constraint in constraints:
+        if not any(selects(step, constraint) for step in critics):
+            what = f"no critique step reads the artifact against {constraint.id!r}"
+            yield Mistake(("workflow",), what)
+
+
+def _judging(config: GenflowConfig) -> Iterator[Mistake]:
+    kinds = {step.id: step.step for step in config.workflow}
+    if StepKind.ADJUDICATE not in kinds.values():
+        what = "no adjudicate step: nothing approves, a run ends at its iteration limit"
+        yield Mistake(("workflow",), what)
+    read = False
+    for position, step in enumerate(config.workflow):
+        read = read or step.step is StepKind.CRITIQUE
+        if step.step is StepKind.ADJUDICATE and not read:
+            yield Mistake(("workflow", position), f"{step.id!r} judges before any critique step")
+        if kinds.get(step.loop_to or "") in (StepKind.ADJUDICATE, StepKind.REFINE):
+            what = f"after the loop to {step.loop_to!r} there are no critiques to go by"
+            yield Mistake(("workflow", position, "loop_to"), what)
+
+
+def _goal(config: GenflowConfig) -> Iterator[Mistake]:
+    text = config.goal.text.strip() if config.goal else ""
+    if text.endswith(_FILES) and len(text.split()) == 1:
+        what = f"goal is the text {text!r}, not the file of that name"
+        yield Mistake(("goal",), what, "name a file with --goal")

@@ -1,0 +1,176 @@
+"""Checks a flow as a whole, one small function per rule; every mistake is reported."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import fields
+from typing import Any, get_args, get_type_hints
+
+from signoff.documents.mistakes import Mistake, spelled
+from signoff.errors import Problem
+from signoff.flows.model import POLICY_JUDGE, GenflowConfig, Routing, StepKind, WorkflowStep
+from signoff.flows.selection import resolve_constraints_for_step
+from signoff.flows.step_file import NAME, NAME_WORDS, OF_KIND, with_ids
+from signoff.review.constraint import Constraint
+
+MOST_ITERATIONS = 1000
+
+
+def validate_workflow(
+    config: GenflowConfig, constraints: Sequence[Constraint] | None = None
+) -> list[Problem]:
+    """Returns everything that is wrong with a flow; `str` of each reads as one line."""
+    found = flow_mistakes(config, constraints)
+    return [mistake.problem(lambda path: spelled(path) or "flow") for mistake in found]
+
+
+def flow_mistakes(
+    config: GenflowConfig, constraints: Sequence[Constraint] | None = None
+) -> list[Mistake]:
+    """Returns everything that is wrong with a flow, by its place in the file."""
+    if not config.workflow:
+        return [Mistake(("workflow",), "workflow is empty", "at least one generate step")]
+    found = [mistake for rule in _RULES for mistake in rule(config)]
+    found.extend(_model_of_many(config, constraints))
+    return found
+
+
+def _iterations(config: GenflowConfig) -> Iterator[Mistake]:
+    if not 1 <= config.max_iterations <= MOST_ITERATIONS:
+        what = f"max_iterations is {config.max_iterations}"
+        yield Mistake(("max_iterations",), what, f"a whole number from 1 to {MOST_ITERATIONS}")
+
+
+def _values(config: GenflowConfig) -> Iterator[Mistake]:
+    """A step built in Python has not been through the file's models."""
+    choices = {name: _choices(hint) for name, hint in get_type_hints(WorkflowStep).items()}
+    for position, step in enumerate(config.workflow):
+        for name, allowed in choices.items():
+            value = getattr(step, name)
+            if allowed and value is not None and value not in allowed:
+                path = ("workflow", position, name)
+                yield Mistake(path, f"{spelled(path)} is {value!r:.60}", f"one of: {_or(allowed)}")
+
+
+def _names(config: GenflowConfig) -> Iterator[Mistake]:
+    seen: dict[str, int] = {}
+    for position, step in enumerate(with_ids(config.workflow)):
+        path = ("workflow", position, "name")
+        if step.name is not None and not re.match(NAME, step.name):
+            yield Mistake(path, f"{spelled(path)} is {step.name!r:.60}", NAME_WORDS)
+        first = seen.setdefault(step.id, position)
+        if first != position:
+            what = f"{step.id!r} is the name of workflow[{first}] and of workflow[{position}]"
+            yield Mistake(path, what, "give each step a name of its own")
+
+
+def _foreign_fields(config: GenflowConfig) -> Iterator[Mistake]:
+    defaults = {field.name: field.default for field in fields(WorkflowStep)}
+    for position, step in enumerate(config.workflow):
+        for kind, names in OF_KIND.items():
+            for name in sorted(names):
+                if kind is not step.step and getattr(step, name) != defaults[name]:
+                    path = ("workflow", position, name)
+                    what = f"{spelled(path)} does not belong to a {step.step} step"
+                    yield Mistake(path, what, f"only {kind} steps have it")
+
+
+def _starts_with_generate(config: GenflowConfig) -> Iterator[Mistake]:
+    kinds = [step.step for step in config.workflow]
+    if StepKind.GENERATE not in kinds:
+        yield Mistake(("workflow",), "there is no generate step", "nothing would be made")
+    elif kinds[0] is not StepKind.GENERATE:
+        what = f"the first step is {kinds[0]}, and there is nothing to work on yet"
+        yield Mistake(("workflow", 0), what, "begin with a generate step")
+
+
+def _refines_what_was_judged(config: GenflowConfig) -> Iterator[Mistake]:
+    judged = False
+    for position, step in enumerate(config.workflow):
+        judged = judged or step.step is StepKind.ADJUDICATE
+        if step.step is StepKind.REFINE and not judged:
+            what = f"{_called(config, position)} comes before any adjudicate step"
+            yield Mistake(("workflow", position), what, "only a judge says what to mend")
+
+
+def _loops(config: GenflowConfig) -> Iterator[Mistake]:
+    ids = [step.id for step in with_ids(config.workflow)]
+    for position, step in enumerate(config.workflow):
+        if step.step is not StepKind.REFINE or step.loop_to is None:
+            continue
+        path = ("workflow", position, "loop_to")
+        earlier = ids[:position]
+        if step.loop_to not in ids:
+            what = f"{spelled(path)} is {step.loop_to!r}, which is no step"
+            yield Mistake(path, what, f"one of: {', '.join(earlier)}")
+        elif step.loop_to not in earlier:
+            what = f"{spelled(path)} is {step.loop_to!r}, which comes no earlier"
+            yield Mistake(path, what, f"one of: {', '.join(earlier)}")
+
+
+def _policy_judges_only(config: GenflowConfig) -> Iterator[Mistake]:
+    for position, step in enumerate(config.workflow):
+        if step.agent == POLICY_JUDGE and step.step is not StepKind.ADJUDICATE:
+            path = ("workflow", position, "agent")
+            what = f"{spelled(path)} is {POLICY_JUDGE!r}"
+            yield Mistake(path, what, "the built-in judge works adjudicate steps only")
+
+
+_RULES = (
+    _iterations,
+    _values,
+    _names,
+    _foreign_fields,
+    _starts_with_generate,
+    _refines_what_was_judged,
+    _loops,
+    _policy_judges_only,
+)
+
+
+def _model_of_many(
+    config: GenflowConfig, constraints: Sequence[Constraint] | None
+) -> Iterator[Mistake]:
+    """One model name cannot be right for several agents."""
+    routing = config.constraints.routing
+    for position, step in enumerate(config.workflow):
+        if step.step is not StepKind.CRITIQUE or step.model is None or step.agent is not None:
+            continue
+        agents = _several(step, routing, constraints)
+        if agents:
+            path = ("workflow", position, "model")
+            what = f"{spelled(path)} is {step.model!r}, but the routing names {_or(agents)}"
+            yield Mistake(path, what, "name the step's agent too, or leave the model out")
+
+
+def _several(
+    step: WorkflowStep, routing: Routing, constraints: Sequence[Constraint] | None
+) -> tuple[str, ...]:
+    if constraints is None:
+        lists = [routing.default_agents, *(rule.agents for rule in routing.rules)]
+        lists += [route.agents for route in routing.priority_routing]
+        said = [agents for agents in lists if agents]
+        # Without the constraints it is certain only where every way leads to several.
+        return said[0] if said and all(len(agents) > 1 for agents in said) else ()
+    from signoff.review.routing import reviewers
+
+    chosen = resolve_constraints_for_step(step, constraints)
+    routed = (reviewers(None, constraint, routing, ("one",))[0] for constraint in chosen)
+    return next((agents for agents in routed if len(agents) > 1), ())
+
+
+def _called(config: GenflowConfig, position: int) -> str:
+    step = config.workflow[position]
+    return f"step {step.name!r}" if step.name else f"the {step.step} step at {position}"
+
+
+def _choices(hint: Any) -> tuple[str, ...]:
+    if isinstance(hint, type) and issubclass(hint, StepKind):
+        return tuple(StepKind)
+    named = [value for each in (hint, *get_args(hint)) for value in get_args(each)]
+    return tuple(value for value in named if isinstance(value, str))
+
+
+def _or(values: Sequence[str]) -> str:
+    return ", ".join(str(value) for value in values)
