@@ -14,6 +14,8 @@ from typing import Any
 from signoff.core.frozen import FrozenDict, FrozenList, as_key, freeze
 from signoff.errors import BadHandlerResult, NotSerialisable
 
+_EMPTY = FrozenList()
+
 Delta = dict[str, dict[str, Any]]
 """`{"set": {key: value}, "append": {key: [new items]}}`, either part absent when empty."""
 
@@ -60,7 +62,7 @@ def apply(state: Mapping[str, Any], delta: Delta) -> FrozenDict:
         after[key] = freeze(value)
     for key, tail in delta.get("append", {}).items():
         # A new list, never the old one grown in place: another key may hold the same list.
-        after[key] = FrozenList([*after.get(key, ()), *freeze(tail)])
+        after[key] = after.get(key, _EMPTY).followed_by(freeze(tail))
     return FrozenDict(after)
 
 
@@ -79,11 +81,14 @@ def merged(state: Mapping[str, Any], delta: Delta) -> dict[str, Any]:
     return after
 
 
-def _extends(old: list[Any], new: list[Any]) -> bool:
-    """Tells whether `new` begins with all of `old`."""
+def _extends(old: FrozenList, new: list[Any]) -> bool:
+    """Tells whether `new` begins with all of `old`; a long list makes every step pay for this."""
     if len(new) < len(old):
         return False
-    return all(map(is_, old, new)) or _same(old, new[: len(old)])
+    head = new[: len(old)]
+    if old.only_texts:
+        return old == head
+    return all(map(is_, old, head)) or _same(old, head)
 
 
 def _same(old: Any, new: Any) -> bool:

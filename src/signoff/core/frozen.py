@@ -36,9 +36,27 @@ def _refuse(_self: object, *_args: object, **_kwargs: object) -> NoReturn:
 class FrozenList(list[Any]):
     """A list nobody changes; a copy of it is an ordinary list."""
 
-    __slots__ = ()
+    __slots__ = ("_texts",)
+    _texts: bool
     append = extend = insert = pop = remove = clear = sort = reverse = _refuse
     __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse
+
+    @property
+    def only_texts(self) -> bool:
+        """Whether it holds texts and nothing else, of which two that are equal are the same."""
+        try:
+            return self._texts
+        except AttributeError:
+            self._texts = _are_texts(self)
+            return self._texts
+
+    def followed_by(self, tail: FrozenList) -> FrozenList:
+        """Returns a list of these items and those; both stay as they are."""
+        longer = FrozenList(self)
+        list.extend(longer, tail)
+        # Known of a long list from the short ones it grew from, so it is not looked through again.
+        longer._texts = self.only_texts and _are_texts(tail)
+        return longer
 
     def __deepcopy__(self, _memo: object) -> list[Any]:
         """Gives an ordinary, changeable list."""
@@ -47,6 +65,10 @@ class FrozenList(list[Any]):
     def __reduce__(self) -> tuple[type[list[Any]], tuple[list[Any]]]:
         """Pickles as an ordinary list."""
         return list, (list(self),)
+
+
+def _are_texts(items: list[Any]) -> bool:
+    return all(type(item) is str for item in items)
 
 
 class FrozenDict(dict[str, Any]):

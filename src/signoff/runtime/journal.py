@@ -75,7 +75,7 @@ class RunJournal:
         self._used: list[int] = []
         self._withdraw = False
         self._withdrawn: list[int] = []
-        self._ledger: list[LedgerEntry] = []
+        self._ledger: dict[tuple[str, str, str], LedgerEntry] = {}
         self._release = False
         self._recorded = 0
         self._handed_over = 0
@@ -86,9 +86,10 @@ class RunJournal:
         self._since_checkpoint = 0
         self._checkpoint_size = 0
 
-    def record(self, event: ev.Event, rescue: Rescue | None = None) -> None:
-        """Applies an event and queues it for the next commit; a bad value changes nothing.
+    def record(self, event: ev.Event, rescue: Rescue | None = None) -> int:
+        """Applies an event, queues it for the next commit and returns its number for `durable`.
 
+        A bad value changes nothing.
         `rescue` is called should that commit be refused, because the run is no longer ours.
         """
         if self.error is not None:
@@ -103,6 +104,7 @@ class RunJournal:
         if type(event) is ev.StepFinished:
             self._last_step = self._recorded
         self._writer.touch(self)
+        return self._recorded
 
     def go_on_from(self, stored: StoredRun) -> None:
         """Counts what earlier processes stored; many short lives need checkpoints as well."""
@@ -134,19 +136,19 @@ class RunJournal:
         """Enters one ended call into the ledger with the next commit."""
         tokens = usage.tokens if usage else None
         usd = usage.usd if usage else None
-        self._ledger.append(
-            LedgerEntry(
-                step=step,
-                agent=agent,
-                model=model,
-                calls=1,
-                tokens_in=(usage.tokens_in or 0) if usage else 0,
-                tokens_out=(usage.tokens_out or 0) if usage else 0,
-                usd=usd or 0.0,
-                unknown_tokens=int(tokens is None),
-                unknown_usd=int(usd is None),
-            )
+        entry = LedgerEntry(
+            step=step,
+            agent=agent,
+            model=model,
+            calls=1,
+            tokens_in=(usage.tokens_in or 0) if usage else 0,
+            tokens_out=(usage.tokens_out or 0) if usage else 0,
+            usd=usd or 0.0,
+            unknown_tokens=int(tokens is None),
+            unknown_usd=int(usd is None),
         )
+        known = self._ledger.get(entry[:3])
+        self._ledger[entry[:3]] = entry if known is None else known.plus(entry)
 
     def release(self) -> None:
         """Lets go of the run with the next commit."""
@@ -157,12 +159,12 @@ class RunJournal:
         """Whether everything recorded is durable."""
         return self._safe == self._recorded
 
-    async def durable(self) -> None:
-        """Returns when everything recorded until now is safe; raises when it never will be.
+    async def durable(self, number: int | None = None) -> None:
+        """Returns when an event, or everything until now, is safe; raises when it never will be.
 
         What siblings record meanwhile is not waited for, or they would go one by one.
         """
-        await self._reached(self._recorded)
+        await self._reached(self._recorded if number is None else number)
 
     async def step_durable(self) -> None:
         """Returns when the last finished step is safe; later events may still be on their way."""
@@ -196,7 +198,7 @@ class RunJournal:
             used=self._used,
             withdraw=self._withdraw,
             withdrawn=self._withdrawn,
-            ledger=self._ledger,
+            ledger=list(self._ledger.values()),
             release=self._release,
             new=self._new,
         )
@@ -209,8 +211,8 @@ class RunJournal:
         self._handed_over = self._recorded
         self._rescues_under_way, self._rescues = self._rescues, []
         self._texts, self._blobs = [], {}
-        self._opened, self._used, self._ledger = [], [], []
-        self._withdrawn = []
+        self._opened, self._used, self._withdrawn = [], [], []
+        self._ledger = {}
         self._withdraw = self._release = False
         return commit
 

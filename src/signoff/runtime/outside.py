@@ -75,9 +75,9 @@ class Outside:
         if errand.limits or self._journal.state.limits:
             return self._tries(errand)
         # Recorded here and now, so that it shares the commit of whatever led to it.
-        self._start(errand, errand.attempt, None)
+        started = self._start(errand, errand.attempt, None)
         self._reserve(errand)
-        return self._tries(errand, begun=True)
+        return self._tries(errand, started)
 
     def _gate(self, effect: Effect) -> AgentGate | None:
         gates = self._around.gates
@@ -93,16 +93,18 @@ class Outside:
         async with gate.slot():
             return await self._tries(errand)
 
-    async def _tries(self, errand: Errand, *, begun: bool = False) -> Any:
-        """Performs an effect, meeting passing faults with patience."""
+    async def _tries(self, errand: Errand, started: int | None = None) -> Any:
+        """Performs an effect, meeting passing faults with patience.
+
+        `started` is the number of its first start in the journal, if that is recorded already.
+        """
         lost: Usage | None = None
         attempt, last = errand.attempt, errand.attempt + self._attempts(errand.effect) - 1
         while True:
-            if not begun:
-                await self._begin(errand, attempt, lost)
-            begun = False
+            if started is None:
+                started = await self._begin(errand, attempt, lost)
             try:
-                return await self._finish(errand, attempt)
+                return await self._finish(errand, attempt, started)
             except AgentTransient as error:
                 if attempt >= last:
                     raise self.failed(errand, attempt, error) from error
@@ -115,9 +117,9 @@ class Outside:
                 if errand.effect.kind is Kind.ASK:
                     self._ceilings.leave()
             await self._around.clock.sleep(pause)
-            attempt += 1
+            attempt, started = attempt + 1, None
 
-    async def _begin(self, errand: Errand, attempt: int, lost: Usage | None) -> None:
+    async def _begin(self, errand: Errand, attempt: int, lost: Usage | None) -> int:
         state = self._journal.state
         if errand.effect.kind is Kind.ASK:
             asked = errand.effect.payload
@@ -128,17 +130,18 @@ class Outside:
             await self._ceilings.fit(
                 [("run", state.limits, state.spend), ("step", errand.limits, state.visit_spend)]
             )
-        self._start(errand, attempt, lost)
+        started = self._start(errand, attempt, lost)
         self._reserve(errand)
+        return started
 
     def _reserve(self, errand: Errand) -> None:
         # Only calls cost anything; a program under way must not hold one back.
         if errand.effect.kind is Kind.ASK:
             self._ceilings.enter()
 
-    async def _finish(self, errand: Errand, attempt: int) -> Any:
+    async def _finish(self, errand: Errand, attempt: int, started: int) -> Any:
         try:
-            await self._journal.durable()
+            await self._journal.durable(started)
             began = self._around.clock.monotonic()
             call = self._call(errand, attempt)
             reply, usage = await self._around.performers.perform(errand.effect, call)
@@ -165,11 +168,11 @@ class Outside:
         self.spent(errand.effect, usage)
         return reply_of(errand.effect.kind, data)
 
-    def _start(self, errand: Errand, attempt: int, lost: Usage | None) -> None:
+    def _start(self, errand: Errand, attempt: int, lost: Usage | None) -> int:
         effect = errand.effect
         if attempt > 1:
             self.spent(effect, lost)
-        self._journal.record(
+        return self._journal.record(
             ev.EffectStarted(
                 errand.id,
                 effect.kind,

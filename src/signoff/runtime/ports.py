@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import add
 from pathlib import Path
 from typing import Any, NamedTuple, NewType, Protocol
 
@@ -208,6 +209,10 @@ class LedgerEntry(NamedTuple):
     usd: float
     unknown_tokens: int
     unknown_usd: int
+
+    def plus(self, other: LedgerEntry) -> LedgerEntry:
+        """Returns both in one, of the same agent and step."""
+        return LedgerEntry(*self[:3], *map(add, self[3:], other[3:]))
 
 
 @dataclass(frozen=True, slots=True)

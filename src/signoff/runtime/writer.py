@@ -51,10 +51,14 @@ class GroupWriter:
     async def commit(self) -> None:
         """Returns after the next commit, which whoever asks first makes at the end of the turn.
 
-        Made where it is waited for, it saves the way through a future and another turn.
+        Made where it is waited for, it saves the way through a future and another turn. What
+        was noted a turn ago has had its company, and is committed at once.
         """
         if self._led or self._thread is not None or self._threaded:
             await self.settled()
+            return
+        if self._dirty and self._turns:
+            self._commit()
             return
         self._led = True
         try:

@@ -141,8 +141,8 @@ class MemoryStore:
         if c.checkpoint is not None:
             run.checkpoint = (c.head + 1, c.checkpoint)
         for entry in c.ledger:
-            key = (entry.step, entry.agent, entry.model)
-            run.ledger[key] = _added(run.ledger.get(key), entry)
+            known = run.ledger.get(entry[:3])
+            run.ledger[entry[:3]] = entry if known is None else known.plus(entry)
         self._turn_items(run.row, c)
         wake = c.release and not self._released(run.row, c.status)
         return Verdict(accepted=True, wake=wake, run=number)
@@ -324,20 +324,4 @@ def _opened(number: int, run: str, new: NewItem) -> InboxItem:
         answer=None,
         answered_by=None,
         answered_at=None,
-    )
-
-
-def _added(old: LedgerEntry | None, new: LedgerEntry) -> LedgerEntry:
-    if old is None:
-        return new
-    return LedgerEntry(
-        new.step,
-        new.agent,
-        new.model,
-        old.calls + new.calls,
-        old.tokens_in + new.tokens_in,
-        old.tokens_out + new.tokens_out,
-        old.usd + new.usd,
-        old.unknown_tokens + new.unknown_tokens,
-        old.unknown_usd + new.unknown_usd,
     )

@@ -42,6 +42,20 @@ def test_a_list_that_grew_records_its_tail_only() -> None:
     assert apply(state, delta) == {"log": ["a", {"deep": [1]}, "b", "c"]}
 
 
+@pytest.mark.parametrize("first", ["step-0", {"finding": 1}, 7])
+def test_a_list_is_followed_from_step_to_step(first: Any) -> None:
+    """What is known of a list without looking through it must stay true as it grows."""
+    state = freeze({"log": [first]})
+    for more in ("one", "two", 3, "four"):
+        delta = diff(state, {"log": [*state["log"], more]})
+        state = apply(state, delta)
+
+        assert delta == {"append": {"log": [more]}}
+
+    assert state["log"] == [first, "one", "two", 3, "four"]
+    assert diff(state, {"log": [first, "one", "two", 3.0, "four"]}) != {}
+
+
 def test_a_list_rebuilt_from_equal_parts_still_counts_as_grown() -> None:
     """`copy.deepcopy` and JSON give equal, not identical, items."""
     state = freeze({"log": [{"n": 1.5, "tags": ["x"]}]})

@@ -1,19 +1,23 @@
 import asyncio
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from signoff.core import events as ev
 from signoff.core.context import StepContext
-from signoff.core.effects import AgentRequest
+from signoff.core.effects import AgentRequest, Reply
 from signoff.core.outcome import Outcome, Status
 from signoff.core.requests import Question
+from signoff.core.spend import Usage
 from signoff.core.step import Edge, StepDef
 from signoff.core.workflow import Workflow
 from signoff.errors import Fenced, WriteFailed
 from signoff.runtime.journal import CHECKPOINT_FROM_BYTES
-from signoff.runtime.ports import Notice, Owner, Recorded
+from signoff.runtime.ports import Commit, LedgerEntry, Notice, Owner, Recorded, Verdict
+from signoff.store.memory import MemoryStore
+from signoff.testing import WrappedStore
 from tests.unit.runtime.bench import Bench, CountingStore, DyingStore, chain, one_step
 
 OK = Outcome.OK
@@ -28,6 +32,18 @@ async def ask(ctx: StepContext) -> Work:
 
 def plain(ctx: StepContext) -> Work:
     return OK, {ctx.step_id: "done"}
+
+
+class LedgerWatch(WrappedStore):
+    """Notes what is entered into the ledger."""
+
+    def __init__(self) -> None:
+        super().__init__(MemoryStore())
+        self.entries: list[LedgerEntry] = []
+
+    def commit(self, commits: Sequence[Commit], *, wait: bool = True) -> list[Verdict]:
+        self.entries += [entry for commit in commits for entry in commit.ledger]
+        return super().commit(commits, wait=wait)
 
 
 # How many commits work costs
@@ -71,6 +87,25 @@ async def test_concurrent_effects_share_few_commits() -> None:
 
     assert result.ok
     assert store.commits < 10
+    await bench.close()
+
+
+async def test_calls_of_one_commit_are_one_entry_of_the_ledger() -> None:
+    """A hundred critiques would otherwise be a hundred statements for the same row."""
+    bench = Bench(store=(store := LedgerWatch()))
+    bench.agent.on("Write", Reply("text", usage=Usage(tokens_in=2, tokens_out=3, usd=0.5)))
+
+    async def item(ctx: StepContext, number: int) -> str:
+        return (await ctx.ask("claude", f"Write {number}.")).text
+
+    async def work(ctx: StepContext) -> Work:
+        return OK, {"texts": await ctx.map(range(4), item, key="items")}
+
+    await bench.start(one_step(work))
+
+    entry = LedgerEntry("work", "claude", "", 4, 8, 12, 2.0, 0, 0)
+    assert store.entries == [entry]
+    assert store.ledger(store.row("run").id) == [entry]
     await bench.close()
 
 

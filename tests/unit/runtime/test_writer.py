@@ -10,7 +10,7 @@ from signoff.core.context import StepContext
 from signoff.core.outcome import Outcome, Status
 from signoff.errors import EngineError, StoreBusy, WriteFailed
 from signoff.runtime.ports import Commit, Store, Verdict
-from signoff.runtime.writer import SLOW_SECONDS, THREADED_COMMITS
+from signoff.runtime.writer import LAZY_TURNS, SLOW_SECONDS, THREADED_COMMITS
 from signoff.store.memory import MemoryStore
 from signoff.testing import WrappedStore
 from tests.unit.runtime.bench import Bench, CountingStore, chain, one_step
@@ -66,6 +66,47 @@ async def test_what_several_runs_do_in_one_turn_is_one_transaction() -> None:
 
     assert max(store.batches) == 50
     assert store.commits < 20
+    await bench.close()
+
+
+async def test_a_call_goes_out_in_the_turn_after_it_was_asked_for() -> None:
+    """Its start has had a turn to find company in; another one makes every call dearer."""
+    bench = Bench()
+    turns = 0
+
+    def tick() -> None:
+        nonlocal turns
+        turns += 1
+        asyncio.get_running_loop().call_soon(tick)
+
+    bench.agent.on("Write", lambda _request: f"in turn {turns}")
+
+    async def work(ctx: StepContext) -> Work:
+        # Whatever the start of the run left to do is done, and the counting begins.
+        for _ in range(LAZY_TURNS + 2):
+            await asyncio.sleep(0)
+        tick()
+        return OK, {"said": (await ctx.ask("claude", "Write.")).text}
+
+    result = await bench.start(one_step(work))
+
+    assert result.state["said"] == "in turn 2"
+    await bench.close()
+
+
+async def test_calls_of_many_runs_go_out_after_one_commit() -> None:
+    """Whoever is first must not commit for itself alone and leave the others to do the same."""
+    store = CountingStore()
+    bench = Bench(store=store)
+    bench.agent.on("Write", "text")
+
+    async def work(ctx: StepContext) -> Work:
+        return OK, {"said": (await ctx.ask("claude", "Write.")).text}
+
+    workflow = chain(work, work, work)
+    await asyncio.gather(*(bench.engine.start(workflow, name=f"run{n}") for n in range(50)))
+
+    assert store.commits < 10
     await bench.close()
 
 
