@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from signoff.flows.flow import BUILT_IN_AGENTS, Flow
 from signoff.flows.model import WorkflowStep
+from signoff.flows.selection import resolve_constraints_for_step
 from signoff.review.constraint import Constraint
 from signoff.review.routing import reviewers
 
@@ -14,10 +15,30 @@ def reviewers_of(flow: Flow, step: WorkflowStep, constraint: Constraint) -> tupl
 
 
 def routed(flow: Flow, step: WorkflowStep, constraint: Constraint) -> tuple[tuple[str, ...], str]:
-    """Returns them with what decided it."""
+    """Returns them with what decided it.
+
+    Of several, a built-in one that is not installed is left out; a constraint nobody could
+    read keeps its critics, and the run says what is missing.
+    """
     agents, why = reviewers(
         step.agent, constraint, flow.config.constraints.routing, (flow.default_agent,)
     )
-    # A built-in agent that is not installed cannot be asked; any other is the settings' matter.
-    here = tuple(a for a in agents if a not in BUILT_IN_AGENTS or a in flow.found)
+    here = tuple(agent for agent in agents if _is_here(flow, agent))
     return here or agents, why
+
+
+def missing_agents(flow: Flow, step: WorkflowStep) -> dict[str, list[str]]:
+    """Returns the agents that were left out, with the constraints they were to read."""
+    left_out: dict[str, list[str]] = {}
+    for constraint in resolve_constraints_for_step(step, flow.constraints):
+        agents, _why = reviewers(
+            step.agent, constraint, flow.config.constraints.routing, (flow.default_agent,)
+        )
+        for agent in agents:
+            if agent not in reviewers_of(flow, step, constraint):
+                left_out.setdefault(agent, []).append(constraint.id)
+    return left_out
+
+
+def _is_here(flow: Flow, agent: str) -> bool:
+    return agent not in BUILT_IN_AGENTS or agent in flow.found or agent in flow.kinds

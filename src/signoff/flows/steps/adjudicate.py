@@ -21,8 +21,9 @@ from signoff.flows.state import FlowState, after, critiques_in_scope, left_unadj
 from signoff.flows.steps.asking import told
 from signoff.flows.steps.ending import Work, at_last_round, save_approved, save_unapproved
 from signoff.flows.steps.scoring import with_best
-from signoff.review import convergence
 from signoff.review.adjudication import Adjudication, Verdict
+from signoff.review.convergence import check as why_stop
+from signoff.review.convergence import chronic
 from signoff.review.critique import Critique
 from signoff.review.parsing import Unreadable, parse_adjudication
 from signoff.review.policy import check_verdict, conflicting_criticals, for_judge, policy_judge
@@ -136,7 +137,7 @@ class Judge:
     ) -> Work:
         """Leads on to the next round, unless a rule or a person ends it here."""
         update |= await self._escalations(ctx, judged, pursued)
-        stop = convergence.check(
+        stop = why_stop(
             list(ctx.step_state.get("rounds", ())),
             FlowState(after(ctx.step_state, update)).ledger,
             pursued,
@@ -155,9 +156,9 @@ class Judge:
         self, ctx: StepContext, judged: Adjudication, pursued: list[list[str]]
     ) -> dict[str, Any]:
         config = self.flow.config.adjudication
-        chronic = convergence.chronic(pursued, config.thrash_threshold)
-        if "thrashing" in config.triggers and chronic:
-            listed = ", ".join(chronic)
+        stuck = chronic(pursued, config.thrash_threshold)
+        if "thrashing" in config.triggers and stuck:
+            listed = ", ".join(stuck)
             prompt = (
                 f"The same findings come back round after round: {listed}. How should they be "
                 "dealt with? What you write is put before the judge and the author."

@@ -12,7 +12,7 @@ from typing import Any
 from signoff.core.context import StepContext
 from signoff.flows.flow import Flow
 from signoff.review.constraint import Constraint, SourceBlock
-from signoff.review.sources import read_source, script_section
+from signoff.review.sources import Script, read_source, script_section
 
 SCRIPT_SECONDS = 30.0
 NOT_ALLOWED = "not run: scripts run only with --allow-scripts"
@@ -37,17 +37,17 @@ async def _material(ctx: StepContext, flow: Flow, block: SourceBlock, of: str) -
     read = read_source(block, root=flow.root, allowed=allowed, variables=variables(ctx, flow))
     for said in (*read.errors, *read.warnings):
         ctx.progress(f"sources of {of or 'the goal'}: {said}")
-    printed = [script_section(each, await _printed(ctx, flow, each)) for each in read.scripts]
+    printed = [script_section(each.name, await _printed(ctx, flow, each)) for each in read.scripts]
     parts = [read.text, *(f"(not read: {error})" for error in read.errors), *printed]
     return "\n\n".join(part for part in parts if part)
 
 
-async def _printed(ctx: StepContext, flow: Flow, script: str) -> str:
+async def _printed(ctx: StepContext, flow: Flow, script: Script) -> str:
     if not flow.allow_scripts:
-        ctx.progress(f"script {script!r} {NOT_ALLOWED}")
+        ctx.progress(f"script {script.name!r} {NOT_ALLOWED}")
         return f"({NOT_ALLOWED})"
     done = await ctx.command(
-        shlex.split(script),
+        script.argv,
         key="script",
         cwd=str(flow.root),
         timeout=SCRIPT_SECONDS,

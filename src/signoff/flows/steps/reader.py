@@ -20,10 +20,9 @@ from signoff.flows.state import FlowState
 from signoff.flows.steps.material import analysis
 from signoff.review.constraint import Constraint
 from signoff.review.critique import OMISSION, Critique, CritiqueIssue, Overall
-from signoff.review.evidence import ArtifactText, problems_of
+from signoff.review.evidence import ArtifactText, mark_unverified, problems_of
 from signoff.review.parsing import Unreadable, parse_critique
 from signoff.review.prompts import critic_correction, critic_prompt
-from signoff.review.severity import Severity
 
 RETRY, PASS, FAIL, FINDINGS = "retry", "pass", "fail", "findings"
 """What a person can say about a reading that cannot be used as it is."""
@@ -41,6 +40,8 @@ class Reading:
     """In words the critic can act on."""
     needs_person: bool = False
     """Whether it cannot count as it is."""
+    marked: Critique | None = None
+    """The same with the issues marked whose quotes stand nowhere."""
 
 
 @dataclass(frozen=True)
@@ -90,9 +91,7 @@ class Reader:
         ctx.progress(f"{constraint.id} by {agent} is sent back: {'; '.join(reading.wrong)}")
         again = f"{prompt}\n\n{critic_correction(reading.wrong)}"
         second = await self._once(ctx, agent, constraint, again, text)
-        if second.critique is None or second.needs_person:
-            return second
-        return replace(second, critique=_marked(second.critique, text))
+        return replace(second, critique=second.marked)
 
     async def _once(
         self, ctx: StepContext, agent: str, constraint: Constraint, prompt: str, text: ArtifactText
@@ -120,9 +119,10 @@ class Reader:
         except (Unreadable, AgentBadOutput) as error:
             return Reading(None, (str(error),), needs_person=True)
         if exact:
-            return Reading(critique)
+            return Reading(critique, marked=critique)
         found = problems_of(critique, text, self.flow.config.adjudication.block_on)
-        return Reading(critique, found.words, needs_person=bool(found.contradiction))
+        marked = mark_unverified(critique, found)
+        return Reading(critique, tuple(found.told()), bool(found.contradiction), marked)
 
     async def _ask_person(
         self, ctx: StepContext, agent: str, constraint: Constraint, reading: Reading
@@ -152,19 +152,6 @@ class Reader:
             for issue in critique.issues
         )
         return replace(critique, issues=tuple(issues))
-
-
-def _marked(critique: Critique, text: ArtifactText) -> Critique:
-    """Marks issues whose quotes stand nowhere, and says so."""
-    issues, notes = [], list(critique.notes)
-    for issue in critique.issues:
-        unfounded = not issue.omission and not text.holds(issue.evidence)
-        issues.append(replace(issue, unverified=unfounded))
-        if unfounded:
-            kept = issue.severity in (Severity.CRITICAL, Severity.HIGH)
-            fate = "goes to the judge as unverified" if kept else "is kept from the judge"
-            notes.append(f"{issue.id} quotes what the artifact does not say, and {fate}")
-    return replace(critique, issues=tuple(issues), notes=tuple(notes))
 
 
 def _as_decided(

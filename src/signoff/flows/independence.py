@@ -1,0 +1,25 @@
+"""Whether a flow's critics are of another model family than its author."""
+
+from __future__ import annotations
+
+from signoff.flows.flow import Flow
+from signoff.flows.model import StepKind, WorkflowStep
+from signoff.flows.reviewers import reviewers_of
+from signoff.flows.selection import resolve_constraints_for_step
+from signoff.review.families import Relatives, shared
+
+
+def relatives(flow: Flow) -> Relatives:
+    """Returns which critics share the author's family, or may share it."""
+    author = flow.of_kind(StepKind.GENERATE)[0]
+    critics = {
+        agent: _who(flow, agent, step)
+        for step in flow.of_kind(StepKind.CRITIQUE)
+        for constraint in resolve_constraints_for_step(step, flow.constraints)
+        for agent in reviewers_of(flow, step, constraint)
+    }
+    return shared(_who(flow, flow.agent(author), author), critics)
+
+
+def _who(flow: Flow, agent: str, step: WorkflowStep) -> tuple[str, str | None]:
+    return flow.kind(agent), step.model or flow.models.get(agent)

@@ -1,0 +1,111 @@
+"""Flows built by hand and played by scripted agents."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from signoff.flows.compile import compile_flow
+from signoff.flows.flow import Flow
+from signoff.flows.model import GenflowConfig, Goal, StepKind, WorkflowStep
+from signoff.review.constraint import Constraint, Rule
+from signoff.review.severity import Severity
+from signoff.runtime.engine import Engine
+from signoff.runtime.ports import Agent, Store
+from signoff.runtime.result import RunResult
+from signoff.store.memory import MemoryStore
+from signoff.store.rundir import RunFiles
+
+GOAL = Goal("Write about the sea.")
+
+
+def step(kind: str, name: str | None = None, **fields: Any) -> WorkflowStep:
+    """Returns one step of a flow."""
+    return WorkflowStep(StepKind(kind), name, id=name or kind, **fields)
+
+
+def constraint(name: str, **fields: Any) -> Constraint:
+    """Returns a constraint with one rule."""
+    rule = Rule(f"{name}-rule", f"It must be {name}.", Severity.HIGH)
+    return Constraint(name, summary=f"Be {name}.", rules=(rule,), **fields)
+
+
+MINIMAL = (step("generate"), step("critique"), step("adjudicate"), step("refine", mode="rewrite"))
+
+
+def flow(
+    steps: Sequence[WorkflowStep] = MINIMAL,
+    constraints: Sequence[Constraint] = (constraint("clear"),),
+    *,
+    allow_scripts: bool = False,
+    root: Path | None = None,
+    kinds: Mapping[str, str] | None = None,
+    **config: Any,
+) -> Flow:
+    """Returns a flow about the sea."""
+    return Flow(
+        config=replace(GenflowConfig(tuple(steps)), **config),
+        goal=GOAL,
+        constraints=tuple(constraints),
+        root=root or Path("/nowhere"),
+        kinds=kinds or {},
+        allow_scripts=allow_scripts,
+    )
+
+
+def issue(finding: str, severity: str = "HIGH", evidence: str = "OMISSION", **more: Any) -> Any:
+    """Returns one issue as a critic states it."""
+    return {"severity": severity, "finding": finding, "evidence": evidence, **more}
+
+
+def passes() -> str:
+    """Returns a critique without findings."""
+    return json.dumps({"overall": "PASS", "issues": [], "summary": "fine"})
+
+
+def fails(*issues: Any) -> str:
+    """Returns a critique with findings."""
+    return json.dumps({"overall": "FAIL", "issues": list(issues), "summary": "not yet"})
+
+
+def rules(status: str, *decisions: Mapping[str, Any], bill: str = "") -> str:
+    """Returns a judge's answer."""
+    judged = json.dumps({"status": status, "decisions": list(decisions)})
+    return f"=== ADJUDICATION ===\n{judged}\n=== BILL_OF_WORK ===\n{bill}\n"
+
+
+async def play(
+    played: Flow,
+    agents: Mapping[str, Agent],
+    folder: Path,
+    *,
+    store: Store | None = None,
+    name: str = "run",
+) -> RunResult:
+    """Starts a run of a flow and returns how it rests."""
+    workflow = compile_flow(played, "sea")
+    async with Engine(store or MemoryStore(), agents=agents, files=RunFiles(folder)) as engine:
+        return await engine.start(workflow, name=name)
+
+
+async def go_on(
+    played: Flow,
+    agents: Mapping[str, Agent],
+    folder: Path,
+    store: Store,
+    answer: Any = None,
+    text: str = "",
+    name: str = "run",
+) -> RunResult:
+    """Answers what a run waits for, if anything is given, and lets it go on."""
+    import signoff
+
+    if answer is not None:
+        (item,) = store.items(name)
+        signoff.answer(item, answer, text=text, by="ann", store=store)
+    workflow = compile_flow(played, "sea")
+    async with Engine(store, agents=agents, files=RunFiles(folder)) as engine:
+        return await engine.resume(name, workflow)
