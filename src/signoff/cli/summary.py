@@ -84,7 +84,7 @@ def what_next(report: RunReport) -> Iterator[str]:
             yield f"watch it: signoff logs -f {row.name}"
 
 
-_EXPLAINED = frozenset(Status) - {Status.WAITING, Status.COMPLETED}
+_EXPLAINED = frozenset(Status) - {Status.WAITING}
 
 
 def _more(report: RunReport) -> str:

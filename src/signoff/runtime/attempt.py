@@ -21,7 +21,7 @@ from signoff.core.outcome import Outcome
 from signoff.core.requests import Choice, Option
 from signoff.core.step import StepDef
 from signoff.core.transitions import Chosen, Fact, FellShort, Held, Raised, Returned
-from signoff.errors import SignoffError
+from signoff.errors import BadHandlerResult, SignoffError
 from signoff.runtime.fanout import FELL_SHORT
 from signoff.runtime.handlers import Callee, Work, check, passes_through, words_of, work
 from signoff.runtime.journal import RunJournal
@@ -30,6 +30,9 @@ from signoff.runtime.suspension import CeilingReached
 from signoff.runtime.visit import Visit
 
 _UNBOUNDED = float("inf")
+
+REASON = "_reason"
+"""Under this key of its update a handler says why the run ends, should it end here."""
 
 
 class OutOfTime(Exception):  # noqa: N818  # named for what it says
@@ -46,6 +49,8 @@ class Attempt:
         """What the handler returned, once it has."""
         self.delta: Delta = {}
         """What it changed."""
+        self.reason = ""
+        """Its own words for an end, if the run ends here."""
         self._update: dict[str, Any] = {}
         """As the handler returned it, for conditions; the delta lacks what was there before."""
         self._callee = callee
@@ -88,6 +93,8 @@ class Attempt:
         try:
             outcome, update = await self._work_in_time()
             self.visit.insist("")
+            if REASON in update:
+                update, self.reason = _without_reason(self.step.id, update)
             self.delta = diff(self._state.state, update)
         except FELL_SHORT as error:
             return FellShort(await self._after_failure(str(error)))
@@ -125,7 +132,9 @@ class Attempt:
         # One attempt can meet all three; none may take the answer to another for its own.
         about = {"": "escalation", ev.ROUNDS: "rounds"}.get(way, "limit")
         prompt = f"Step {self.step.id!r} needs a decision: {problem}"
-        return self._ask(about, Choice(prompt, options, shown={"problem": problem}))
+        name = ev.ROUNDS if way == ev.ROUNDS else ""
+        shown = {"problem": problem}
+        return self._ask(about, Choice(prompt, options, shown=shown, question_id=name))
 
     def _ask(self, about: str, request: Any) -> Chosen:
         # The mark keeps requests of the engine's own apart from any key a handler can use.
@@ -201,6 +210,16 @@ class Attempt:
 def _room(ceiling: float | None, spent: float) -> tuple[float, float]:
     """Returns the seconds that are left, and of how many."""
     return (_UNBOUNDED, _UNBOUNDED) if ceiling is None else (ceiling - spent, ceiling)
+
+
+def _without_reason(step: str, update: dict[str, Any]) -> tuple[dict[str, Any], str]:
+    reason = update[REASON]
+    if not isinstance(reason, str):
+        raise BadHandlerResult(
+            f"the handler of step {step!r} gave a {REASON} that is "
+            f"{type(reason).__name__}, not a text"
+        )
+    return {key: value for key, value in update.items() if key != REASON}, reason
 
 
 def _said(step: str, error: BaseException) -> str:

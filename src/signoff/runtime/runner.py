@@ -211,13 +211,13 @@ class Runner:
             self._journal.record(
                 ev.StepFinished(outcome, way.key, None, delta, iteration, way.counted)
             )
-        self._come_to_rest(finish.status, finish.reason)
+        self._come_to_rest(finish.status, finish.reason or self._attempt.reason)
 
     def _end_at(self, limit: Limit) -> None:
         # A handler that raised has produced nothing; a resume has to work it again.
         if self._attempt.outcome is not None:
             self._hold_back()
-        self._come_to_rest(Status.LIMIT, limit.reason)
+        self._come_to_rest(Status.LIMIT, self._attempt.reason or limit.reason)
 
     def _result(self, way: str, fact: Fact) -> tuple[Delta, Outcome]:
         step = self._attempt.step.id

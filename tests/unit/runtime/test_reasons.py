@@ -1,0 +1,105 @@
+"""Tests of the words a handler gives for the end of its run."""
+
+from typing import Any
+
+import pytest
+
+from signoff.core import events as ev
+from signoff.core.context import StepContext
+from signoff.core.outcome import End, Outcome, Status
+from signoff.core.step import Edge, StepDef
+from signoff.core.workflow import Workflow
+from tests.unit.runtime.bench import Bench, one_step, only
+
+Work = tuple[Outcome, dict[str, Any]]
+
+
+def rounds(most: int, *, on_limit: Any = "end") -> Workflow:
+    """Goes round and round, and says each time what an end here would mean."""
+
+    def work(ctx: StepContext) -> Work:
+        return Outcome.ITERATE, {"_reason": f"{ctx.iteration} rounds, 2 findings open"}
+
+    again = Edge("work", starts_iteration=True, on_limit=on_limit)
+    step = StepDef("work", handler=work, next={Outcome.ITERATE: again, Outcome.OK: None})
+    return Workflow("flow", step, max_iterations=most)
+
+
+@pytest.mark.parametrize("end", [End.NOT_CONVERGING, End.COMPLETED, None])
+async def test_a_run_ends_in_the_words_of_the_step_that_ended_it(
+    bench: Bench, end: End | None
+) -> None:
+    """`not converging` alone tells nobody what to do about it."""
+
+    def work(_ctx: StepContext) -> Work:
+        return Outcome.FAIL, {"open": 3, "_reason": "no fewer findings for 3 rounds"}
+
+    result = await bench.start(one_step(work, next={Outcome.FAIL: end}))
+
+    assert result.reason == "no fewer findings for 3 rounds"
+    assert result.state == {"open": 3}
+
+
+async def test_a_run_at_its_limit_ends_in_the_words_of_its_step(bench: Bench) -> None:
+    """The step knows what was left open; the engine only counts rounds."""
+    result = await bench.start(rounds(2))
+
+    assert (result.status, result.reason) == (Status.LIMIT, "2 rounds, 2 findings open")
+    assert result.state == {}
+
+
+async def test_words_for_an_end_are_forgotten_where_the_run_goes_on(bench: Bench) -> None:
+    """The reason of a first round must not explain the end of a later one."""
+
+    def first(_ctx: StepContext) -> Work:
+        return Outcome.OK, {"_reason": "never mind"}
+
+    def second(_ctx: StepContext) -> Work:
+        return Outcome.OK, {}
+
+    workflow = Workflow(
+        "flow",
+        StepDef("first", handler=first, next={Outcome.OK: "second"}),
+        StepDef("second", handler=second, next={Outcome.OK: None}),
+    )
+
+    result = await bench.start(workflow)
+
+    assert (result.reason, result.state) == ("", {})
+    assert bench.events(ev.StepFinished)[0].delta == {}
+
+
+async def test_a_reason_that_is_no_text_is_the_handlers_mistake(bench: Bench) -> None:
+    """It would otherwise be shown as whatever Python makes of it."""
+
+    def work(_ctx: StepContext) -> Work:
+        return Outcome.OK, {"_reason": 3}
+
+    result = await bench.start(one_step(work))
+
+    assert result.status is Status.FAILED
+    assert "_reason" in result.reason
+
+
+async def test_the_question_at_the_limit_of_rounds_has_a_name(bench: Bench) -> None:
+    """It can be answered by file without looking up its number."""
+    waiting = await bench.start(rounds(2, on_limit="ask"))
+
+    item = only(waiting.inbox)
+    assert '"question_id":"max_iterations"' in item.form.replace(": ", ":")
+    assert "2 iterations without approval" in item.prompt
+    assert '"continue"' in item.form
+    assert '"stop"' in item.form
+
+
+async def test_other_questions_of_the_engine_have_none(bench: Bench) -> None:
+    """A name that stands for several questions answers the wrong one some day."""
+
+    again = Edge("work", bound=1, on_limit="ask")
+
+    waiting = await bench.start(
+        one_step(lambda _ctx: (Outcome.ITERATE, {}), next={Outcome.ITERATE: again})
+    )
+
+    assert "at most 1 times" in only(waiting.inbox).prompt
+    assert "question_id" not in only(waiting.inbox).form
