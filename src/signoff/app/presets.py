@@ -72,7 +72,7 @@ def begin(start: Path, environment: Mapping[str, str], preset: str | None = None
 def _schemas(home: Home) -> Iterator[Path]:
     """Puts the schemas of this version where a project's files say they are; yields new ones."""
     home.schemas.mkdir(exist_ok=True)
-    for schema in _sorted(_data("schemas")) if _data("schemas").is_dir() else []:
+    for schema in _sorted(_data("schemas")):
         if not schema.name.endswith(".schema.json"):
             continue
         path, text = home.schemas / schema.name, schema.read_text("utf-8")
