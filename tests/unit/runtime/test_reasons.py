@@ -98,7 +98,9 @@ async def test_other_questions_of_the_engine_have_none(bench: Bench) -> None:
     again = Edge("work", bound=1, on_limit="ask")
 
     waiting = await bench.start(
-        one_step(lambda _ctx: (Outcome.ITERATE, {}), next={Outcome.ITERATE: again})
+        one_step(
+            lambda _ctx: (Outcome.ITERATE, {}), next={Outcome.ITERATE: again, Outcome.OK: None}
+        )
     )
 
     assert "at most 1 times" in only(waiting.inbox).prompt
