@@ -6,13 +6,11 @@ An answer that was cut off is never repaired: half a critique must not become a 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from typing import Any
 
+from signoff.agents.slips import NotJson, load, unfenced
 from signoff.errors import AgentBadOutput
-
-_FENCE = re.compile(r"```(?:json)?\s*\n(.*?)\n?```", re.DOTALL | re.IGNORECASE)
 
 
 def parse_answer(text: str, schema: Mapping[str, Any]) -> Any:
@@ -44,31 +42,13 @@ def instruction(schema: Mapping[str, Any]) -> str:
 
 
 def _load(text: str) -> Any:
-    body = _body(text)
-    try:
-        return json.loads(body)
-    except ValueError as error:
-        return _repaired(body, error)
-
-
-def _body(text: str) -> str:
-    """Takes the answer out of its code fence, when it is the only one."""
-    stripped = text.strip()
-    fenced = _FENCE.findall(stripped)
-    return fenced[0].strip() if len(fenced) == 1 else stripped
-
-
-def _repaired(body: str, error: ValueError) -> Any:
+    body = unfenced(text)
     if not body:
-        raise AgentBadOutput("the answer is empty") from error
-    if body[0] not in "{[" or body[-1] != {"{": "}", "[": "]"}[body[0]]:
-        raise AgentBadOutput(f"the answer is not JSON, or was cut off: {error}") from error
-    from json_repair import repair_json
-
-    repaired = repair_json(body, return_objects=True)
-    if type(repaired) is not ({"{": dict, "[": list}[body[0]]):
-        raise AgentBadOutput(f"the answer is not JSON: {error}") from error
-    return repaired
+        raise AgentBadOutput("the answer is empty")
+    try:
+        return load(body)
+    except NotJson as error:
+        raise AgentBadOutput(f"the answer cannot be read: {error}") from error
 
 
 def _place(path: Any) -> str:

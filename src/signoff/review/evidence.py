@@ -1,0 +1,152 @@
+"""Checks what a critique rests on: its quotes against the artifact, its verdict against its issues.
+
+A quote counts if its words stand in the artifact in its order and case; spacing, markup and
+the shape of quotation marks and dashes are how a text is set, not what it says.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from signoff.review.critique import Critique, CritiqueIssue, Overall
+from signoff.review.severity import Severity
+
+SHORTEST_PART = 8
+"""Letters the longest part of a shortened quote needs; shorter ones stand in any text."""
+
+_SET_ALIKE = {
+    **dict.fromkeys("\u2018\u2019\u201a\u201b\u2032\u02bc", "'"),
+    **dict.fromkeys("\u201c\u201d\u201e\u201f\u2033\u00ab\u00bb", '"'),
+    **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212", "-"),
+    "\u2026": "...",
+    **dict.fromkeys("\u00ad\u200b\u200c\u200d\u2060\ufeff\0", None),  # nobody sees these
+    **dict.fromkeys("*_`~|\\", None),  # marks of Markdown
+}
+_TABLE = str.maketrans(_SET_ALIKE)
+_LINE_MARK = re.compile(r"^[ \t]*(?:>[> \t]*)?(?:#{1,6}[ \t]+|\+[ \t]+)?", re.MULTILINE)
+# No bracket inside, so a line of nothing but brackets is read once and not once for each.
+_LINK = re.compile(r"!?\[([^\[\]\n]{0,500})\]\([^()\n]{0,2000}\)")
+_LEFT_OUT = re.compile(r"\[\.{3,}\]|\(\.{3,}\)|\.{3,}")
+_WRAPPED = re.compile(r"""(["'])(.+)\1""")
+
+
+class ArtifactText:
+    """An artifact, made ready once for any number of quotes."""
+
+    def __init__(self, text: str) -> None:
+        self._written = _normal(text)
+        rendered = _normal(_LINK.sub(r"\1", text))
+        self._forms = [self._written] if rendered == self._written else [self._written, rendered]
+
+    def holds(self, quote: str) -> bool:
+        """Tells whether a quote stands in the artifact; "..." stands for any words."""
+        wanted = _normal(quote)
+        if not any(map(str.isalnum, wanted)):
+            return bool(wanted) and quote.strip() == wanted and wanted in self._written
+        bare = _WRAPPED.fullmatch(wanted)
+        tried = [wanted, bare.group(2).strip()] if bare else [wanted]
+        return any(self._has(each) for each in tried)
+
+    def _has(self, wanted: str) -> bool:
+        if any(wanted in form for form in self._forms):
+            return True
+        parts = [part.strip() for part in _LEFT_OUT.split(wanted)]
+        parts = [part for part in parts if part]
+        if parts == [wanted] or max(map(len, parts), default=0) < SHORTEST_PART:
+            return False
+        return any(_in_order(parts, form) for form in self._forms)
+
+
+def quote_exists(quote: str, artifact: str) -> bool:
+    """Tells whether a quote stands in a text; use `ArtifactText` to ask more than once."""
+    return ArtifactText(artifact).holds(quote)
+
+
+@dataclass(frozen=True)
+class Problems:
+    """What is wrong with a critique, all of it."""
+
+    missing_quotes: tuple[CritiqueIssue, ...] = ()
+    """Issues that quote what the artifact does not say."""
+    no_evidence: tuple[CritiqueIssue, ...] = ()
+    """Issues that neither quote nor say that something is missing."""
+    contradiction: str = ""
+    """How the verdict and the issues disagree."""
+
+    def __bool__(self) -> bool:
+        """Tells whether there are any."""
+        return bool(self.missing_quotes or self.no_evidence or self.contradiction)
+
+    @property
+    def unverified(self) -> frozenset[str]:
+        """The ids of the issues nothing in the artifact supports."""
+        return frozenset(issue.id for issue in (*self.missing_quotes, *self.no_evidence))
+
+    def told(self) -> list[str]:
+        """Returns the problems in words for whoever wrote the critique."""
+        said = [self.contradiction] if self.contradiction else []
+        said += [
+            f"the evidence of {issue.id} does not stand in the artifact: {_shown(issue.evidence)}"
+            for issue in self.missing_quotes
+        ]
+        said += [f"{issue.id} has no evidence" for issue in self.no_evidence]
+        return said
+
+
+def problems_of(
+    critique: Critique, artifact: ArtifactText, block_on: Sequence[Severity]
+) -> Problems:
+    """Returns what has to be mended before a critique can be believed."""
+    present = [issue for issue in critique.issues if not issue.omission]
+    return Problems(
+        missing_quotes=tuple(
+            issue for issue in present if issue.evidence and not artifact.holds(issue.evidence)
+        ),
+        no_evidence=tuple(issue for issue in present if not issue.evidence.strip()),
+        contradiction=_contradiction(critique, block_on),
+    )
+
+
+def mark_unverified(critique: Critique, problems: Problems) -> Critique:
+    """Returns a critique with the issues marked that nothing in the artifact supports."""
+    doubtful = problems.unverified
+    if not doubtful:
+        return critique
+    issues = tuple(replace(each, unverified=each.id in doubtful) for each in critique.issues)
+    note = "not found in the artifact: the evidence of " + ", ".join(
+        issue.id for issue in issues if issue.unverified
+    )
+    return replace(critique, issues=issues, notes=(*critique.notes, note))
+
+
+def _contradiction(critique: Critique, block_on: Sequence[Severity]) -> str:
+    blocking = [issue for issue in critique.issues if issue.severity in set(block_on)]
+    if critique.overall is Overall.PASS and blocking:
+        named = ", ".join(f"{issue.id} ({issue.severity})" for issue in blocking[:5])
+        return f"overall is PASS, and yet there are issues that block: {named}"
+    if critique.overall is Overall.FAIL and not critique.issues:
+        return "overall is FAIL, and yet there is no issue"
+    return ""
+
+
+def _normal(text: str) -> str:
+    """Returns the words of a text, one space between them; lone dashes are how lists are set."""
+    plain = _LINE_MARK.sub("", text).translate(_TABLE)
+    return " ".join(word for word in plain.split() if word != "-")
+
+
+def _in_order(parts: Sequence[str], text: str) -> bool:
+    at = 0
+    for part in parts:
+        found = text.find(part, at)
+        if found < 0:
+            return False
+        at = found + len(part)
+    return True
+
+
+def _shown(quote: str) -> str:
+    flat = " ".join(quote.split())
+    return flat if len(flat) <= 200 else flat[:200] + "…"

@@ -1,0 +1,133 @@
+"""Says what a refinement changed, hunk by hunk, and which finding each hunk answers."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any
+
+from signoff.review.critique import OMISSION
+from signoff.review.diff import Change, changes
+from signoff.review.edit import Edit, EditKind
+from signoff.review.evidence import ArtifactText
+
+MOST_HUNKS = 500
+LONGEST_HUNK = 4_000
+"""Characters of a hunk that are kept; the artifacts themselves are kept whole."""
+SHORTEST_SHARED = 12
+"""Characters of a changed line by which it can be told to be part of a longer quote."""
+
+
+def tie_hunks(
+    before: str, after: str, edits: Sequence[Edit], findings: Sequence[tuple[str, str]]
+) -> list[dict[str, Any]]:
+    """Returns every change as a hunk of a unified diff, with the finding it answers.
+
+    `findings` are pairs of an id and its quote. A hunk is tied to the edit, else to the quote,
+    whose lines it touches; `issue` is None for a change nobody asked for. `also` names
+    further findings the same lines answer.
+    """
+    old, new = before.split("\n"), after.split("\n")
+    found = list(changes(old, new))
+    claims = list(_claims(before, edits, findings))
+    loose = [(issue, quote) for issue, quote in findings if quote and quote not in before]
+    hunks = [_hunk(old, new, change, claims, loose) for change in found[:MOST_HUNKS]]
+    if len(found) > MOST_HUNKS:
+        hunks.append({"diff": f"({len(found) - MOST_HUNKS} more changes)", "issue": None})
+    return hunks
+
+
+def word_change_pct(before: str, after: str) -> float:
+    """Returns by how much the number of words changed, in percent of what it was."""
+    had, has = len(before.split()), len(after.split())
+    if had == 0:
+        return 100.0 if has else 0.0
+    return abs(has - had) * 100 / had
+
+
+@dataclass(frozen=True)
+class _Claim:
+    """The lines an edit or a quote is about, the last one included."""
+
+    first: int
+    last: int
+    issue: str
+
+    def touches(self, change: Change) -> bool:
+        if change.old_start == change.old_end:  # stands between two lines
+            return self.first <= change.old_start <= self.last + 1
+        return self.first < change.old_end and change.old_start <= self.last
+
+
+def _claims(
+    before: str, edits: Sequence[Edit], findings: Sequence[tuple[str, str]]
+) -> Iterator[_Claim]:
+    """Yields the claims, those of edits first: an edit says more exactly what is meant."""
+    starts = [0, *accumulate(len(line) + 1 for line in before.split("\n"))]
+
+    def lines(issue: str, start: int, end: int) -> _Claim:
+        return _Claim(bisect_right(starts, start) - 1, bisect_right(starts, end) - 1, issue)
+
+    for edit in edits:
+        at = before.find(edit.find) if edit.find else -1
+        if at >= 0 and edit.issue:
+            end = at + len(edit.find)
+            point = edit.kind is EditKind.INSERT_AFTER
+            yield lines(edit.issue, end if point else at, end if point else max(at, end - 1))
+    for issue, quote in findings:
+        at = before.find(quote) if quote else -1
+        if at >= 0:
+            yield lines(issue, at, at + len(quote) - 1)
+
+
+def _hunk(
+    old: Sequence[str],
+    new: Sequence[str],
+    change: Change,
+    claims: Sequence[_Claim],
+    loose: Sequence[tuple[str, str]],
+) -> dict[str, Any]:
+    issues = [claim.issue for claim in claims if claim.touches(change)]
+    issues = list(dict.fromkeys(issues or _by_words(old, change, loose)))
+    hunk: dict[str, Any] = {
+        "diff": _diff(old, new, change),
+        "issue": issues[0] if issues else None,
+    }
+    return {**hunk, "also": issues[1:]} if issues[1:] else hunk
+
+
+def _by_words(old: Sequence[str], change: Change, loose: Sequence[tuple[str, str]]) -> list[str]:
+    """Returns the findings whose quotes stand here in another setting, or that miss something."""
+    if change.old_start == change.old_end:
+        missing = [issue for issue, quote in loose if quote.strip().upper().startswith(OMISSION)]
+        return missing if len(missing) == 1 else []
+    removed = old[change.old_start : change.old_end][:200]
+    here = ArtifactText("\n".join(removed)[:LONGEST_HUNK])
+    return [issue for issue, quote in loose if here.holds(quote) or _shares(removed, quote)]
+
+
+def _shares(removed: Sequence[str], quote: str) -> bool:
+    """Tells whether a changed line is a part of a quote that spans several."""
+    whole = ArtifactText(quote)
+    return any(len(line.strip()) >= SHORTEST_SHARED and whole.holds(line) for line in removed)
+
+
+def _diff(old: Sequence[str], new: Sequence[str], change: Change) -> str:
+    removed = [f"-{line}" for line in old[change.old_start : change.old_end]]
+    added = [f"+{line}" for line in new[change.new_start : change.new_end]]
+    where = (
+        f"@@ -{_range(change.old_start, change.old_end)} "
+        f"+{_range(change.new_start, change.new_end)} @@"
+    )
+    text = "\n".join([where, *removed, *added])
+    return text if len(text) <= LONGEST_HUNK else text[:LONGEST_HUNK] + "…"
+
+
+def _range(start: int, end: int) -> str:
+    """Returns lines as a unified diff names them: an empty range by the line before it."""
+    count = end - start
+    if count == 1:
+        return str(start + 1)
+    return f"{start + 1 if count else start},{count}"
