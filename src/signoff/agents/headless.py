@@ -8,7 +8,8 @@ In edit mode the program may write to the workspace and nowhere else, by its ven
 rules, which are never switched off. What changed there is recorded as diffs. A change
 elsewhere in the project fails the call with `AgentRefused` and names the files, which are
 left as they are; `outside: note` in the settings records it and lets the call stand, for
-people who work in the same project while agents do.
+people who work in the same project while agents do. A call on a working copy of its own
+always stands by default: what it gives back does not depend on anything else.
 """
 
 from __future__ import annotations
@@ -85,12 +86,12 @@ class HeadlessAgent(ABC):
         base_url: str | None = None,
         key_env: str | None = None,
         vendor_retries: int = RETRIES,
-        outside: Literal["refuse", "note"] = "refuse",
+        outside: Literal["refuse", "note"] | None = None,
     ) -> None:
         """Takes the options of the settings file; nothing is looked for before the first use."""
         if isinstance(timeout, bool) or not isinstance(timeout, int | float) or timeout <= 0:
             raise ConfigError(f"{self.name}: timeout is a number of seconds above 0")
-        if outside not in ("refuse", "note"):
+        if outside not in (None, "refuse", "note"):
             raise ConfigError(f"{self.name}: outside is refuse or note")
         if not isinstance(args, list | tuple) or not isinstance(pass_env, list | tuple):
             raise ConfigError(f"{self.name}: args and pass_env are lists")
@@ -151,7 +152,7 @@ class HeadlessAgent(ABC):
             told = _with_leftovers(error, [*left.inside, *left.outside])
             raise told from (error.__cause__ if told is error else error)
         changes = await asyncio.to_thread(ws.compare, before)
-        return self._with_changes(reply, changes, secrets)
+        return self._with_changes(reply, changes, secrets, copied=request.copied)
 
     async def health(self) -> Health:
         """Looks for the program, its version and its login."""
@@ -298,13 +299,16 @@ class HeadlessAgent(ABC):
         )
         return f"{self.name} was denied what it tried to do: {listed} ({remedy})"
 
-    def _with_changes(self, reply: Reply, changes: ws.Changes, secrets: Secrets) -> Reply:
+    def _with_changes(
+        self, reply: Reply, changes: ws.Changes, secrets: Secrets, *, copied: bool
+    ) -> Reply:
         files = {path: secrets.hide(diff) for path, diff in changes.inside.items()}
         if not changes.outside:
             return replace(reply, files=files)
         listed = ", ".join(changes.outside[:5])
         more = f" and {len(changes.outside) - 5} more" if len(changes.outside) > 5 else ""
-        if self._outside == "refuse":
+        # What is read back from a copy is whole, whatever else changed meanwhile, and by whom.
+        if (self._outside or ("note" if copied else "refuse")) == "refuse":
             raise costing(
                 AgentRefused(
                     f"files outside the workspace changed while {self.name} worked: {listed}"

@@ -72,6 +72,8 @@ class AgentRequest:
     """Settings only one kind of agent understands."""
     files: dict[str, str] = field(default_factory=dict)
     """Texts by name, for a working copy of their own; an agent finds them in its workspace."""
+    copied: bool = False
+    """Whether the workspace is a copy made for this call alone; set by whoever made it."""
 
     def to_json(self) -> dict[str, Any]:
         """Returns only what is set, and the prompt; this is an ask's payload and identity."""

@@ -326,6 +326,19 @@ async def test_a_change_outside_may_be_noted_instead(tmp_path: Path, place: Path
     assert reply.files == {"../elsewhere.txt": "changed outside the workspace\n"}
 
 
+async def test_a_call_on_a_copy_of_its_own_stands_whatever_else_changes(
+    tmp_path: Path, place: Path
+) -> None:
+    """People who edit the same project meanwhile need not lose a refinement they paid for."""
+    stray = "open('../elsewhere.txt', 'w').write('hi')\n"
+
+    reply = await agent(tmp_path, stray + DONE).ask(
+        AgentRequest("go", workspace=str(place), edit=True, copied=True), Watcher().call
+    )
+
+    assert reply.files == {"../elsewhere.txt": "changed outside the workspace\n"}
+
+
 async def test_a_failed_edit_names_what_it_left_behind(tmp_path: Path, place: Path) -> None:
     """Half an edit is on disk, and nobody would know."""
     half = "open('new.txt', 'w').write('hi')\nsys.exit('it broke')"

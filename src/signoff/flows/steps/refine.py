@@ -121,6 +121,11 @@ class Refine:
             files={FILE: text},
             edit=True,
         )
+        elsewhere = [path for path in reply.files if path.startswith("..")]
+        if elsewhere:
+            ctx.progress(
+                f"changed while {self._agent} worked, and not by it? {', '.join(elsewhere)}"
+            )
         return _edited(reply, text)
 
     @property
