@@ -20,6 +20,8 @@ from signoff.review.finding import Finding, Label, Status, set_aside
 from signoff.review.identity import identify
 from signoff.review.severity import Severity
 
+__all__ = ["Finding", "Label", "Ledger", "Status", "round_of", "rounds"]
+
 _CLOSED = frozenset({"", Status.FIXED.value, Status.DISMISSED.value, Status.IGNORED.value})
 """Words of a story after which a finding is not open; nothing at all is one of them."""
 

@@ -187,28 +187,29 @@ class _Register:
         claimed: Mapping[str, _Candidate],
     ) -> dict[int, str]:
         """Returns which of the other issues are findings whose words have changed."""
+        others = {n: issue for n, issue in enumerate(issues) if n not in given and issue.compared}
+        free = {
+            group: [each for each in self._groups.get(group, ()) if each.id not in claimed]
+            for group in {issue.group for issue in others.values()}
+        }
+        texts = {group: [each.compared for each in found] for group, found in free.items()}
         best = [
-            (score, number, candidate.id)
-            for number, issue in enumerate(issues)
-            if number not in given
-            for score, candidate in self._closest(issue, claimed)
+            (score, number, free[issue.group][place].id)
+            for number, issue in others.items()
+            for score, place in self._closest(issue, free[issue.group], texts[issue.group])
         ]
-        linked: dict[int, str] = {}
+        taken: dict[str, int] = {}
         for _, number, named in sorted(best, key=lambda each: (-each[0], each[1])):
-            if named not in linked.values():
-                linked[number] = named
-        return linked
+            taken.setdefault(named, number)
+        return {number: named for named, number in taken.items()}
 
     def _closest(
-        self, issue: _Candidate, claimed: Mapping[str, _Candidate]
-    ) -> list[tuple[float, _Candidate]]:
-        """Returns the one finding most like an issue, or nothing when none or several are."""
-        free = [each for each in self._groups.get(issue.group, ()) if each.id not in claimed]
-        if not free or not issue.compared:
-            return []
+        self, issue: _Candidate, free: Sequence[_Candidate], texts: Sequence[str]
+    ) -> list[tuple[float, int]]:
+        """Returns score and place of the one finding most like an issue; nothing in doubt."""
         alike = [
-            (score, free[place])
-            for score, place in _all_alike(issue.compared, [each.compared for each in free])
+            (score, place)
+            for score, place in _all_alike(issue.compared, texts)
             if not (issue.quoted and self._text.apart(free[place].subject, issue.subject))
         ]
         unique = len(alike) == 1 or (len(alike) > 1 and alike[0][0] > alike[1][0])
@@ -231,6 +232,8 @@ class _Register:
 
 def _all_alike(text: str, others: Sequence[str]) -> list[tuple[float, int]]:
     """Returns (score, place) of every text that is alike, the most alike first."""
+    if not others:
+        return []
     from rapidfuzz import fuzz, process
 
     found = process.extract(text, others, scorer=fuzz.ratio, score_cutoff=ALIKE, limit=None)

@@ -6,7 +6,8 @@ come from the critiques, and an approval has to survive them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from signoff.review.adjudication import Adjudication, AdjudicationDecision, Pursuit, Verdict
@@ -83,9 +84,10 @@ class _Case:
     def critics(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(critique.reviewer for critique, _ in self.reports))
 
-    def called(self, name: str) -> bool:
-        """Tells whether a judge who says this name may mean this finding."""
-        return name in {self.key, self.name} or any(i.id == name for _, i in self.reports)
+    @property
+    def names(self) -> set[str]:
+        """What a judge may call it."""
+        return {self.key, self.name, *(issue.id for _, issue in self.reports)}
 
 
 def _docket(critiques: Sequence[Critique]) -> list[_Case]:
@@ -95,10 +97,11 @@ def _docket(critiques: Sequence[Critique]) -> list[_Case]:
         for issue in critique.issues:
             key = issue.finding_id or f"{critique.constraint_id}/{critique.reviewer}/{issue.id}"
             reports.setdefault(key, []).append((critique, issue))
-    names = [found[0][1].id for found in reports.values()]
+    names = {key: found[0][1].id for key, found in reports.items()}
+    shared = Counter(names.values())
     return [
-        _Case(key, name if names.count(name) == 1 else key, tuple(found))
-        for (key, found), name in zip(reports.items(), names, strict=True)
+        _Case(key, key if shared[names[key]] > 1 else names[key], tuple(found))
+        for key, found in reports.items()
     ]
 
 
@@ -106,9 +109,13 @@ def _assigned(
     decisions: Sequence[AdjudicationDecision], docket: Sequence[_Case], notes: list[str]
 ) -> dict[str, list[AdjudicationDecision]]:
     """Returns the judge's decisions by finding; those that fit none are noted and dropped."""
+    called: dict[str, list[_Case]] = {}
+    for case in docket:
+        for name in case.names:
+            called.setdefault(name, []).append(case)
     said: dict[str, list[AdjudicationDecision]] = {}
     for decision in decisions:
-        meant = _meant(decision, docket)
+        meant = _meant(decision, called)
         if not meant:
             notes.append(f"{decision.issue_id}: decided by the judge, reported by nobody; dropped")
         if len(meant) > 1 and decision.status is Pursuit.DISMISSED:
@@ -120,12 +127,13 @@ def _assigned(
     return said
 
 
-def _meant(decision: AdjudicationDecision, docket: Sequence[_Case]) -> list[_Case]:
-    names = [each for each in (decision.finding_id, decision.issue_id) if each]
-    meant = [case for case in docket if any(case.called(name) for name in names)]
+def _meant(
+    decision: AdjudicationDecision, called: Mapping[str, Sequence[_Case]]
+) -> Sequence[_Case]:
+    """Returns the findings a decision may be about; a lasting id is exact, another may not be."""
+    meant = called.get(decision.finding_id) or called.get(decision.issue_id, ())
     if len(meant) > 1 and decision.constraint:
-        own = [c for c in meant if c.worst[0].constraint_id == decision.constraint]
-        meant = own or meant
+        meant = [c for c in meant if c.worst[0].constraint_id == decision.constraint] or meant
     if len(meant) > 1 and decision.flagged_by:
         meant = [c for c in meant if set(c.critics) & set(decision.flagged_by)] or meant
     return meant

@@ -131,10 +131,10 @@ class _Reading:
         """Returns where a found file really is; one that leads elsewhere is told about."""
         try:
             place = self.inside(str(path))
+            return place if _is_file(place) else None
         except SourceError as wrong:
             self.errors.append(f"{pattern}: {self.shown(path)}: {wrong}")
             return None
-        return place if place.is_file() else None
 
     def split(self, pattern: str) -> tuple[Path, str]:
         """Returns the folder a glob starts in and the glob below it."""
@@ -205,11 +205,11 @@ class _Reading:
 
     def program(self, name: str) -> str:
         """Returns a file of the project by its full path, and any other program by its name."""
-        own = "/" in name or os.sep in name or (self.root / name).is_file()
+        own = "/" in name or os.sep in name or _is_file(self.root / name)
         if not own and shutil.which(name):
             return name
         place = self.inside(name)
-        if not place.is_file():
+        if not _is_file(place):
             raise SourceError("there is no such program")
         if not os.access(place, os.X_OK):
             raise SourceError("it may not be executed (chmod +x makes it so)")
@@ -227,11 +227,9 @@ def _hidden(path: Path) -> bool:
 
 def _text(file: Path) -> str:
     """Returns a file's text; raises `SourceError`."""
-    # A pipe or a device would be read for ever.
-    if not file.exists():
+    # Of a pipe or a device one would read for ever.
+    if not _is_file(file):
         raise SourceError("there is no such file")
-    if not file.is_file():
-        raise SourceError("it is no file")
     try:
         with file.open("rb") as opened:
             content = opened.read(MOST_BYTES + 1)
@@ -246,3 +244,11 @@ def _text(file: Path) -> str:
     if "\0" in text:
         raise SourceError("is no text")
     return text
+
+
+def _is_file(path: Path) -> bool:
+    """Tells whether a plain file is there; raises `SourceError` when that cannot be told."""
+    try:
+        return path.is_file()
+    except OSError as error:
+        raise SourceError(f"cannot be read ({error.strerror})") from error

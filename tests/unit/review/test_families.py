@@ -1,0 +1,96 @@
+import pytest
+
+from signoff.review.families import PERSON, RULES, family, shared
+
+
+@pytest.mark.parametrize(
+    ("kind", "model", "expected"),
+    [
+        ("claude", None, "anthropic"),
+        ("claude", "opus", "anthropic"),
+        ("claude", "an-alias-of-ours", "anthropic"),
+        ("anthropic", "claude-sonnet-4-5", "anthropic"),
+        ("codex", None, "openai"),
+        ("codex", "o3", "openai"),
+        ("codex", "gpt-oss:20b", "openai"),
+        ("openai", "chatgpt-4o-latest", "openai"),
+        ("openai", "mistral-large-latest", "mistral"),
+        ("openai", "our-finetune", None),
+        ("openai", "anthropic/claude-3.5-sonnet", "anthropic"),
+        ("gemini", None, "google"),
+        ("gemini", "flash", "google"),
+        ("ollama", None, None),
+        ("ollama", "gemma3:4b", "google"),
+        ("ollama", "llama3.2", "meta"),
+        ("ollama", "codellama:13b", "meta"),
+        ("ollama", "Qwen2.5-Coder", "qwen"),
+        ("ollama", "mixtral:8x7b", "mistral"),
+        ("ollama", "codestral", "mistral"),
+        ("ollama", "deepseek-r1-distill-llama-70b", "deepseek"),
+        ("ollama", "phi4", "microsoft"),
+        ("ollama", "ollama/dolphin", None),
+        ("openai", "meta-llama/Some-New-Name", "meta"),
+        ("local", None, "smollm"),
+        ("local", "smollm2-135m", "smollm"),
+        ("manual", None, PERSON),
+        ("manual", "gpt-4", PERSON),
+        ("check", None, RULES),
+        ("policy", None, RULES),
+        ("scripted", None, None),
+        ("command", None, None),
+    ],
+)
+def test_a_family_is_known_by_the_model_and_else_by_the_program(
+    kind: str, model: str | None, expected: str | None
+) -> None:
+    """Independence that rests on the program's name alone would be fooled by its model."""
+    assert family(kind, model) == expected
+
+
+def test_critics_of_the_authors_family_are_named() -> None:
+    """A flow that asks for independence is refused with these names."""
+    report = shared(
+        ("claude", "opus"),
+        {
+            "twin": ("claude", "haiku"),
+            "routed": ("openai", "anthropic/claude-3.5"),
+            "codex": ("codex", None),
+            "spelling": ("check", None),
+            "ann": ("manual", None),
+        },
+    )
+
+    assert report.same == ("twin", "routed")
+    assert report.unknown == ()
+    assert not report.independent
+    assert str(report) == "of the author's family anthropic: twin, routed"
+
+
+def test_a_family_nobody_can_tell_is_not_taken_for_another() -> None:
+    """Unknown is not independent."""
+    report = shared(("claude", None), {"mystery": ("command", None), "gemini": ("gemini", None)})
+
+    assert report.unknown == ("mystery",)
+    assert not report.independent
+    assert str(report) == "of a family nobody can tell: mystery"
+
+
+def test_with_an_unknown_author_every_model_may_be_a_relative() -> None:
+    """Only people and rules are surely none; the very same model surely is one."""
+    report = shared(
+        ("ollama", "ours"),
+        {"same": ("ollama", "ours"), "codex": ("codex", None), "ann": ("manual", None)},
+    )
+
+    assert report.author is None
+    assert report.same == ("same",)
+    assert report.unknown == ("codex",)
+
+
+@pytest.mark.parametrize("author", [("manual", None), ("check", None)])
+def test_who_runs_no_model_has_no_relatives(author: tuple[str, None]) -> None:
+    """Two people are not of one family, and neither are a person's text and any critic."""
+    report = shared(author, {"ann": ("manual", None), "claude": ("claude", None)})
+
+    assert report.independent
+    assert str(report) == "no critic is of the author's family"

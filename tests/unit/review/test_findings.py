@@ -1,0 +1,423 @@
+import json
+import time
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from signoff.review.adjudication import Adjudication, AdjudicationDecision, Pursuit, Verdict
+from signoff.review.critique import Critique, CritiqueIssue, Overall
+from signoff.review.finding import Finding, Label, Status
+from signoff.review.findings import Ledger, round_of, rounds
+from signoff.review.severity import Severity
+
+LIMIT = "We accept any number of users."
+PRICE = "It costs very little money."
+TEXT = f"# Offer\n\n{LIMIT}\n\n{PRICE}\n"
+
+
+def issue(quote: str = LIMIT, **said: Any) -> CritiqueIssue:
+    made = CritiqueIssue("c-001", "vague", Severity.HIGH, "Offer", "not exact", quote)
+    return replace(made, **said)
+
+
+def read(*issues: CritiqueIssue, by: str = "claude", of: str = "c", round_: int = 1) -> Critique:
+    overall = Overall.FAIL if issues else Overall.PASS
+    return Critique(of, by, round_, overall, issues)
+
+
+def take(
+    ledger: Ledger, iteration: int, *critiques: Critique, text: str = TEXT, before: str = ""
+) -> tuple[Ledger, list[CritiqueIssue]]:
+    taken, told = ledger.take(
+        iteration=iteration, critiques=critiques, artifact=text, previous_artifact=before
+    )
+    return taken, [each for critique in told for each in critique.issues]
+
+
+def only(ledger: Ledger) -> Finding:
+    (finding,) = ledger.findings.values()
+    return finding
+
+
+def test_a_finding_keeps_its_id_from_round_to_round() -> None:
+    """Without one id, a run could not tell that it asks for the same thing again and again."""
+    ledger, first = take(Ledger(), 1, read(issue()))
+
+    ledger, second = take(ledger, 2, read(issue()))
+
+    assert first[0].finding_id == second[0].finding_id
+    assert len(first[0].finding_id) == 12
+    assert [first[0].label, second[0].label] == ["new", "persisting"]
+    assert (only(ledger).first, only(ledger).last) == (1, 2)
+
+
+def test_markup_case_spacing_and_quotation_marks_do_not_make_another_finding() -> None:
+    """Critics quote the same words with other marks around them."""
+    ledger, first = take(Ledger(), 1, read(issue("We say 'any  number'\nof users - always")))
+
+    _, second = take(
+        ledger, 2, read(issue("we say **\u2018any number\u2019** of users \u2013 always"))
+    )
+
+    assert first[0].finding_id == second[0].finding_id
+
+
+@pytest.mark.parametrize(
+    ("said", "of"),
+    [
+        ({"evidence": PRICE}, "c"),
+        ({"rule_id": "other"}, "c"),
+        ({}, "another"),
+        ({"evidence": "OMISSION"}, "c"),
+    ],
+)
+def test_another_passage_rule_or_constraint_is_another_finding(
+    said: dict[str, Any], of: str
+) -> None:
+    """Findings that are mixed up would be called fixed when one of them is."""
+    ledger, first = take(Ledger(), 1, read(issue()))
+
+    _, second = take(ledger, 2, read(issue(**said), of=of))
+
+    assert first[0].finding_id != second[0].finding_id
+
+
+def test_a_finding_whose_quote_was_reworded_a_little_is_the_same() -> None:
+    """An author who changes one word has not mended anything, and it must not look so."""
+    reworded = "We accept any numbers of users."
+    ledger, first = take(Ledger(), 1, read(issue()))
+
+    ledger, second = take(
+        ledger, 2, read(issue(reworded)), text=TEXT.replace(LIMIT, reworded), before=TEXT
+    )
+
+    assert second[0].finding_id == first[0].finding_id
+    assert second[0].label == "persisting"
+    assert only(ledger).quote == reworded
+
+
+def test_a_similar_passage_that_stands_beside_the_known_one_is_another_finding() -> None:
+    """Items 1 and 2 are alike to 95 percent and still two things to mend."""
+    text = "Item 1 is of no use to anybody.\nItem 2 is of no use to anybody.\n"
+    ledger, first = take(Ledger(), 1, read(issue("Item 1 is of no use to anybody.")), text=text)
+
+    ledger, second = take(ledger, 2, read(issue("Item 2 is of no use to anybody.")), text=text)
+
+    assert second[0].finding_id != first[0].finding_id
+    assert ledger.findings[first[0].finding_id].status is Status.FIXED
+
+
+def test_of_two_equally_similar_findings_none_is_taken_for_the_reworded_one() -> None:
+    """A guess would give one finding the history of another."""
+    one, two, now = "the cat sat on a mat 1", "the cat sat on a mat 2", "the cat sat on a mat 3"
+    ledger, _ = take(Ledger(), 1, read(issue(one), issue(two)), text=f"{one}\n{two}")
+
+    _, told = take(ledger, 2, read(issue(now)), text=now)
+
+    assert told[0].finding_id not in ledger.findings
+
+
+def test_the_closest_of_two_reworded_issues_takes_the_known_finding() -> None:
+    """Two issues of one critique are two findings, whatever they look like."""
+    near, far = "We accept any numbers of users.", "We accept any number of usersss now."
+    ledger, first = take(Ledger(), 1, read(issue()))
+
+    _, told = take(ledger, 2, read(issue(far), issue(near)), text=f"{near}\n{far}")
+
+    assert told[1].finding_id == first[0].finding_id
+    assert told[0].finding_id != first[0].finding_id
+
+
+def test_critics_who_report_the_same_share_one_finding() -> None:
+    """A judge must not count one fault twice because two read it."""
+    ledger, told = take(
+        Ledger(),
+        1,
+        read(issue(severity=Severity.MEDIUM), by="codex"),
+        read(issue(finding="too vague"), by="gemini"),
+    )
+
+    assert told[0].finding_id == told[1].finding_id
+    assert only(ledger).flagged_by == ("codex", "gemini")
+    assert only(ledger).severity is Severity.HIGH
+
+
+def test_two_complaints_of_one_critic_about_one_passage_stay_two() -> None:
+    """Mending one of them must not make the other look mended."""
+    grammar, fact = issue(finding="a comma is missing"), issue(finding="there is a limit of ten")
+    ledger, first = take(Ledger(), 1, read(grammar, fact))
+
+    ledger, second = take(ledger, 2, read(fact))
+
+    assert first[0].finding_id != first[1].finding_id
+    assert second[0].finding_id == first[1].finding_id
+    assert ledger.findings[first[0].finding_id].status is Status.FIXED
+
+
+def test_a_critic_who_says_the_same_twice_has_one_finding() -> None:
+    """A stuttering model would otherwise double the work."""
+    ledger, told = take(Ledger(), 1, read(issue(), issue(), issue()))
+
+    assert len({each.finding_id for each in told}) == 1
+    assert len(ledger.findings) == 1
+
+
+def test_an_omission_is_known_by_its_place_and_else_by_its_words() -> None:
+    """Nothing can be quoted where something is missing."""
+    missing = issue("OMISSION", location="Section 2", finding="the price in euros is missing")
+    ledger, first = take(Ledger(), 1, read(missing))
+
+    _, moved = take(ledger, 2, read(replace(missing, location="Section 3")))
+    _, reworded = take(ledger, 2, read(replace(missing, finding="no price")))
+    _, other = take(ledger, 2, read(replace(missing, location="End", finding="no address")))
+
+    assert moved[0].finding_id == first[0].finding_id
+    assert reworded[0].finding_id == first[0].finding_id
+    assert other[0].finding_id != first[0].finding_id
+
+
+def test_what_is_no_longer_reported_is_fixed_and_what_comes_back_has_regressed() -> None:
+    """The story of a run is told by these labels, and oscillation is counted by them."""
+    ledger, _ = take(Ledger(), 1, read(issue()))
+
+    ledger, _ = take(ledger, 2, read(), text="mended")
+    assert only(ledger).status is Status.FIXED
+    ledger, told = take(ledger, 3, read(issue()))
+
+    assert told[0].label == "regressed"
+    assert only(ledger).status is Status.OPEN
+    assert only(ledger).returns == 1
+    assert only(ledger).history == ((1, "new"), (2, "fixed"), (3, "regressed"))
+
+
+def test_a_fixed_finding_is_fixed_once() -> None:
+    """A story that grows with every round would make long runs dear."""
+    ledger, _ = take(Ledger(), 1, read(issue()))
+
+    for iteration in (2, 3, 4):
+        ledger, _ = take(ledger, iteration, read(), text="mended")
+
+    assert only(ledger).history == ((1, "new"), (2, "fixed"))
+
+
+def test_a_new_finding_about_words_the_last_change_brought_in_is_introduced() -> None:
+    """Whoever reads the story wants to know which faults the fixes made."""
+    ledger, _ = take(Ledger(), 1, read())
+
+    _, told = take(
+        ledger,
+        2,
+        read(
+            issue("Brand new words."),
+            issue(PRICE),
+            issue("words of no version"),
+            issue("OMISSION"),
+        ),
+        text=f"{TEXT}Brand new words.",
+        before=TEXT,
+    )
+
+    assert [each.label for each in told] == ["introduced", "new", "new", "new"]
+
+
+def test_findings_of_constraints_nobody_read_stay_as_they_are() -> None:
+    """A flow with two review steps must not call the other step's findings fixed."""
+    ledger, _ = take(Ledger(), 1, read(issue()))
+
+    after, _ = take(ledger, 2, read(of="style"), text="changed")
+
+    assert only(after) == only(ledger)
+
+
+def test_a_reading_that_came_to_nothing_fixes_nothing() -> None:
+    """A critic that broke down has not approved anything."""
+    ledger, _ = take(Ledger(), 1, read(issue()))
+    broken = replace(read(), overall=Overall.ERROR)
+    colleague = replace(read(), reviewer="codex")
+
+    alone, _ = take(ledger, 2, broken, text="changed")
+    beside_another, _ = take(ledger, 2, broken, colleague, text="changed")
+
+    assert only(alone).status is Status.OPEN
+    assert only(beside_another).status is Status.OPEN
+
+
+def test_a_broken_reading_by_somebody_else_alone_fixes_nothing() -> None:
+    """Nobody has read the constraint, whoever had reported the finding."""
+    ledger, _ = take(Ledger(), 1, read(issue(), by="codex"))
+
+    ledger, _ = take(ledger, 2, replace(read(), overall=Overall.ERROR), text="changed")
+
+    assert only(ledger).status is Status.OPEN
+
+
+def test_a_second_reading_of_the_same_text_in_a_round_takes_nothing_back() -> None:
+    """Two review steps with different critics in one round add to each other."""
+    ledger, _ = take(Ledger(), 1, read(issue(severity=Severity.LOW), by="claude"))
+
+    silent, _ = take(ledger, 1, read(by="codex"))
+    agreeing, told = take(ledger, 1, read(issue(severity=Severity.CRITICAL), by="codex"))
+
+    assert only(silent).status is Status.OPEN
+    assert told[0].label == "new"
+    assert only(agreeing).flagged_by == ("claude", "codex")
+    assert only(agreeing).severity is Severity.CRITICAL
+    assert only(agreeing).history == ((1, "new"),)
+
+
+def test_a_second_reading_of_a_changed_text_in_a_round_does() -> None:
+    """After a refinement in the middle of a round, what is gone is fixed."""
+    ledger, _ = take(Ledger(), 1, read(issue()))
+
+    ledger, _ = take(ledger, 1, read(), text="mended")
+
+    assert only(ledger).status is Status.FIXED
+    assert round_of(ledger, 1)["fixed"] == 1
+
+
+@pytest.mark.parametrize(
+    ("said", "status"),
+    [
+        ({"behavior": "ignore"}, Status.IGNORED),
+        ({"behavior": "halt"}, Status.OPEN),
+        ({"unverified": True, "severity": Severity.MEDIUM}, Status.IGNORED),
+        ({"unverified": True, "severity": Severity.LOW}, Status.IGNORED),
+        ({"unverified": True, "severity": Severity.HIGH}, Status.OPEN),
+        ({"unverified": True, "severity": Severity.CRITICAL}, Status.OPEN),
+    ],
+)
+def test_what_the_judge_never_sees_is_kept_but_not_open(
+    said: dict[str, Any], status: Status
+) -> None:
+    """An artifact with nothing but ignored findings can be approved."""
+    ledger, _ = take(Ledger(), 1, read(issue(**said)))
+
+    assert only(ledger).status is status
+    assert sum(round_of(ledger, 1)["open"].values()) == (status is Status.OPEN)
+
+
+def test_a_finding_one_critic_may_report_is_open_though_another_report_is_set_aside() -> None:
+    """Of two severities the worse one holds."""
+    ledger, _ = take(
+        Ledger(),
+        1,
+        read(issue(behavior="ignore", severity=Severity.LOW), by="a"),
+        read(issue(behavior="halt"), by="b"),
+    )
+
+    assert only(ledger).status is Status.OPEN
+
+
+def decided(finding: Finding, status: Pursuit, iteration: int) -> Adjudication:
+    decision = AdjudicationDecision("c-001", status=status, finding_id=finding.id)
+    stray = AdjudicationDecision("x", status=status, finding_id="unknown")
+    return Adjudication(iteration, Verdict.REWRITE, (decision, stray))
+
+
+def test_what_a_judge_dismisses_is_not_open_until_it_is_reported_again() -> None:
+    """The judge decides each round; an old decision does not bind it."""
+    ledger, _ = take(Ledger(), 1, read(issue()))
+
+    dismissed = ledger.decide(decided(only(ledger), Pursuit.DISMISSED, 1))
+    again, told = take(dismissed, 2, read(issue()))
+    gone, _ = take(dismissed, 2, read(), text="changed")
+
+    assert only(dismissed).status is Status.DISMISSED
+    assert round_of(dismissed, 1)["open"]["HIGH"] == 0
+    assert only(again).status is Status.OPEN
+    assert told[0].label == "persisting"
+    assert only(gone).status is Status.DISMISSED
+
+
+def test_a_judge_may_take_up_again_what_an_earlier_one_dismissed() -> None:
+    """With the scope `all`, a second judge of a round sees the same critiques."""
+    ledger, _ = take(Ledger(), 1, read(issue()))
+    dismissed = ledger.decide(decided(only(ledger), Pursuit.DISMISSED, 1))
+
+    pursued = dismissed.decide(decided(only(ledger), Pursuit.PURSUING, 1))
+
+    assert only(pursued).status is Status.OPEN
+    assert round_of(pursued, 1)["open"]["HIGH"] == 1
+
+
+def test_rounds_count_what_was_open_at_their_end_and_what_happened_in_them() -> None:
+    """The plot and the stop rules rest on these numbers."""
+    high, low = issue(), issue(PRICE, severity=Severity.LOW)
+    ledger, _ = take(Ledger(), 1, read(high, low))
+    ledger, _ = take(ledger, 2, read(low, issue("Fresh.")), text=f"{PRICE} Fresh.", before=TEXT)
+    ledger, _ = take(ledger, 3, read(high, low))
+
+    assert rounds(ledger) == [
+        {
+            "iteration": 1,
+            "open": {"CRITICAL": 0, "HIGH": 1, "MEDIUM": 0, "LOW": 1},
+            "new": 2,
+            "persisting": 0,
+            "regressed": 0,
+            "introduced": 0,
+            "fixed": 0,
+        },
+        {
+            "iteration": 2,
+            "open": {"CRITICAL": 0, "HIGH": 1, "MEDIUM": 0, "LOW": 1},
+            "new": 0,
+            "persisting": 1,
+            "regressed": 0,
+            "introduced": 1,
+            "fixed": 1,
+        },
+        {
+            "iteration": 3,
+            "open": {"CRITICAL": 0, "HIGH": 1, "MEDIUM": 0, "LOW": 1},
+            "new": 0,
+            "persisting": 1,
+            "regressed": 1,
+            "introduced": 0,
+            "fixed": 1,
+        },
+    ]
+
+
+def test_a_ledger_survives_being_stored() -> None:
+    """A run that goes on tomorrow goes on with the same findings."""
+    ledger, _ = take(Ledger(), 1, read(issue(), issue("OMISSION")))
+    ledger, _ = take(ledger, 2, read(issue()), text="changed")
+
+    stored = json.loads(json.dumps(ledger.to_json()))
+
+    assert Ledger.from_json(stored) == ledger
+    assert Ledger.from_json({}) == Ledger() == Ledger.from_json(None)
+
+
+def test_open_findings_come_the_worst_first() -> None:
+    """People and prompts read the top of a list."""
+    low = issue(PRICE, severity=Severity.LOW)
+    ledger, _ = take(Ledger(), 1, read(low, issue(), issue("OMISSION", severity=Severity.CRITICAL)))
+
+    assert [each.severity for each in ledger.open()] == ["CRITICAL", "HIGH", "LOW"]
+    assert [each.severity for each in ledger.open([Severity.HIGH])] == ["HIGH"]
+
+
+def test_labels_of_a_fixed_finding_say_so() -> None:
+    """`show` prints the label of every finding."""
+    ledger, _ = take(Ledger(), 1, read(issue()))
+
+    ledger, _ = take(ledger, 2, read(), text="mended")
+
+    assert only(ledger).label is Label.FIXED
+
+
+def test_a_thousand_findings_of_one_rule_are_taken_in_quickly() -> None:
+    """Fifty such rounds must not cost more than a model call; here a third is reworded."""
+    quotes = [f"number {n} of the many {n * 7919} lines in question {n * n}" for n in range(1000)]
+    ledger, _ = take(Ledger(), 1, read(*map(issue, quotes)), text="\n".join(quotes))
+    changed = [q.replace("lines", "line") if n % 3 else q for n, q in enumerate(quotes)]
+
+    started = time.perf_counter()
+    after, told = take(ledger, 2, read(*map(issue, changed)), text="\n".join(changed))
+    taken = time.perf_counter() - started
+
+    assert len(after.findings) == 1000
+    assert {each.label for each in told} == {"persisting"}
+    assert taken < 5

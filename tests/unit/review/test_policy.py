@@ -1,0 +1,314 @@
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+import pytest
+
+from signoff.review.adjudication import Adjudication, AdjudicationDecision, Pursuit, Verdict
+from signoff.review.bill import parse_bill
+from signoff.review.critique import Critique, CritiqueIssue, Overall
+from signoff.review.edit import Edit, EditKind
+from signoff.review.policy import check_verdict, conflicting_criticals, for_judge, policy_judge
+from signoff.review.severity import DEFAULT_BLOCK_ON, Severity
+
+BLOCK = DEFAULT_BLOCK_ON
+
+
+def issue(
+    named: str, severity: Severity = Severity.HIGH, finding_id: str = "", **said: Any
+) -> CritiqueIssue:
+    made = CritiqueIssue(named, "r", severity, "", f"{named} is wrong", "quote")
+    made = replace(made, finding_id=finding_id or f"f-{named}")
+    return replace(made, **said)
+
+
+def critique(*issues: CritiqueIssue, of: str = "c", by: str = "claude") -> Critique:
+    return Critique(of, by, 2, Overall.FAIL if issues else Overall.PASS, issues)
+
+
+def decision(named: str, status: Pursuit, **said: Any) -> AdjudicationDecision:
+    made = AdjudicationDecision(named, status=status)
+    return replace(made, **said)
+
+
+def verdict(status: Verdict, *decisions: AdjudicationDecision) -> Adjudication:
+    return Adjudication(2, status, decisions, bill_of_work="as the judge wrote it")
+
+
+@pytest.mark.parametrize(("severity", "pursuit"), list(product(Severity, Pursuit)), ids=str)
+def test_an_approval_stands_only_while_nothing_that_blocks_is_pursued(
+    severity: Severity, pursuit: Pursuit
+) -> None:
+    """A judge that says APPROVED over an open critical finding would ship it."""
+    said = verdict(Verdict.APPROVED, decision("c-1", pursuit, severity=severity))
+
+    checked = check_verdict(said, [critique(issue("c-1", severity))], BLOCK)
+
+    blocked = severity in BLOCK and pursuit is Pursuit.PURSUING
+    assert checked.status is (Verdict.REWRITE if blocked else Verdict.APPROVED)
+    assert any("APPROVED does not stand" in note for note in checked.notes) is blocked
+
+
+def test_a_finding_the_judge_does_not_mention_is_pursued() -> None:
+    """Silence must not approve anything."""
+    checked = check_verdict(verdict(Verdict.APPROVED), [critique(issue("c-1"))], BLOCK)
+
+    assert checked.status is Verdict.REWRITE
+    assert [(d.issue_id, d.status) for d in checked.decisions] == [("c-1", Pursuit.PURSUING)]
+    assert checked.termination == {"critical_pursuing": 0, "high_pursuing": 1}
+
+
+def test_a_judge_cannot_talk_a_finding_down() -> None:
+    """A critical finding called LOW would not block any more."""
+    said = verdict(Verdict.APPROVED, decision("c-1", Pursuit.PURSUING, severity=Severity.LOW))
+
+    checked = check_verdict(said, [critique(issue("c-1", Severity.CRITICAL))], BLOCK)
+
+    assert checked.status is Verdict.REWRITE
+    assert checked.decisions[0].severity is Severity.CRITICAL
+    assert "c-1: stays CRITICAL, as its critics said" in checked.notes
+
+
+def test_what_the_judge_says_about_a_finding_is_kept_and_the_rest_filled_in() -> None:
+    """Rationale and guidance go to people and prompts; who found it comes from the critiques."""
+    said = verdict(
+        Verdict.REWRITE,
+        decision(
+            "c-1",
+            Pursuit.DISMISSED,
+            rationale="a matter of taste",
+            guidance="leave it",
+            competing_constraint="style",
+            flagged_by=("somebody",),
+            constraint="c",
+        ),
+    )
+
+    (decided,) = check_verdict(said, [critique(issue("c-1"), by="codex")], BLOCK).decisions
+
+    assert decided == AdjudicationDecision(
+        "c-1",
+        "c",
+        Severity.HIGH,
+        Pursuit.DISMISSED,
+        ("codex",),
+        "style",
+        rationale="a matter of taste",
+        guidance="leave it",
+        finding_id="f-c-1",
+    )
+
+
+def test_decisions_about_nothing_are_dropped_with_a_note() -> None:
+    """A judge that invents issues would send the author after them."""
+    said = verdict(Verdict.APPROVED, decision("made-up", Pursuit.PURSUING))
+
+    checked = check_verdict(said, [critique()], BLOCK)
+
+    assert checked.decisions == ()
+    assert checked.status is Verdict.APPROVED
+    assert checked.notes == ("made-up: decided by the judge, reported by nobody; dropped",)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        decision("f-c-1", Pursuit.DISMISSED),
+        decision("c-1", Pursuit.DISMISSED),
+        decision("whatever", Pursuit.DISMISSED, finding_id="f-c-1"),
+    ],
+)
+def test_a_decision_may_name_an_issue_or_its_finding(said: AdjudicationDecision) -> None:
+    """Both ids stand in the prompt."""
+    checked = check_verdict(verdict(Verdict.APPROVED, said), [critique(issue("c-1"))], BLOCK)
+
+    assert checked.status is Verdict.APPROVED
+    assert checked.decisions[0].issue_id == "c-1"
+
+
+def test_critics_who_found_the_same_get_one_decision_at_the_worst_severity() -> None:
+    """Counted twice, one fault would look like two, and the milder reading would hide it."""
+    critiques = [
+        critique(issue("c-1", Severity.LOW, "same"), by="a"),
+        critique(issue("c-2", Severity.CRITICAL, "same"), by="b"),
+    ]
+
+    (decided,) = check_verdict(verdict(Verdict.REWRITE), critiques, BLOCK).decisions
+
+    assert decided.severity is Severity.CRITICAL
+    assert decided.flagged_by == ("a", "b")
+    assert decided.finding_id == "same"
+
+
+def test_a_dismissal_that_may_mean_several_findings_dismisses_none() -> None:
+    """Two critics number their issues alike; in doubt, nothing is waved through."""
+    critiques = [
+        critique(issue("c-1", finding_id="one"), by="a"),
+        critique(issue("c-1", finding_id="two"), by="b"),
+    ]
+    said = verdict(Verdict.APPROVED, decision("c-1", Pursuit.DISMISSED))
+
+    checked = check_verdict(said, critiques, BLOCK)
+
+    assert checked.status is Verdict.REWRITE
+    assert [d.issue_id for d in checked.pursued()] == ["one", "two"]
+    assert "c-1: may mean any of one, two; none is dismissed by it" in checked.notes
+
+
+@pytest.mark.parametrize("told", [{"finding_id": "one"}, {"flagged_by": ("a",)}])
+def test_a_dismissal_that_says_which_one_it_means_dismisses_that(told: dict[str, Any]) -> None:
+    """The judge has two ways to tell issues of one number apart."""
+    critiques = [
+        critique(issue("c-1", finding_id="one"), by="a"),
+        critique(issue("c-1", finding_id="two"), by="b"),
+    ]
+    said = verdict(Verdict.REWRITE, decision("c-1", Pursuit.DISMISSED, **told))
+
+    checked = check_verdict(said, critiques, BLOCK)
+
+    assert [d.issue_id for d in checked.pursued()] == ["two"]
+
+
+def test_the_constraint_tells_issues_of_one_number_apart() -> None:
+    """Checks may number their findings alike for every constraint."""
+    critiques = [
+        critique(issue("1", finding_id="one"), of="style"),
+        critique(issue("1", finding_id="two"), of="facts"),
+    ]
+    said = verdict(Verdict.REWRITE, decision("1", Pursuit.DISMISSED, constraint="facts"))
+
+    assert [d.issue_id for d in check_verdict(said, critiques, BLOCK).pursued()] == ["one"]
+
+
+def test_a_finding_both_pursued_and_dismissed_is_pursued() -> None:
+    """A contradiction is no approval."""
+    said = verdict(
+        Verdict.APPROVED, decision("c-1", Pursuit.DISMISSED), decision("f-c-1", Pursuit.PURSUING)
+    )
+
+    checked = check_verdict(said, [critique(issue("c-1"))], BLOCK)
+
+    assert checked.status is Verdict.REWRITE
+    assert "c-1: both pursued and dismissed by the judge; pursued" in checked.notes
+
+
+def test_a_rewrite_without_any_work_is_noted() -> None:
+    """The author would be asked for changes nobody can name."""
+    checked = check_verdict(verdict(Verdict.REWRITE), [critique()], BLOCK)
+
+    assert checked.status is Verdict.REWRITE
+    assert checked.notes == ("the judge asks for a rewrite and pursues nothing",)
+
+
+def test_what_is_set_aside_needs_no_decision() -> None:
+    """If only ignored issues remain, the artifact can be approved."""
+    aside = critique(
+        issue("c-1", behavior="ignore"), issue("c-2", Severity.MEDIUM, unverified=True)
+    )
+
+    checked = check_verdict(verdict(Verdict.APPROVED), [aside], tuple(Severity))
+
+    assert checked.status is Verdict.APPROVED
+    assert checked.decisions == ()
+
+
+def test_a_judge_is_shown_every_critique_without_what_is_set_aside() -> None:
+    """A critique whose issues are all ignored still counts as reviewed."""
+    grave = issue("c-3", Severity.HIGH, unverified=True)
+    plain = issue("c-4", Severity.LOW)
+    mixed = critique(
+        issue("c-1", behavior="ignore"), issue("c-2", Severity.LOW, unverified=True), grave, plain
+    )
+    ignored = critique(issue("c-5", behavior="ignore"), of="d")
+
+    shown = for_judge([mixed, ignored])
+
+    assert shown == [replace(mixed, issues=(grave, plain)), replace(ignored, issues=())]
+    assert shown[1].overall is Overall.FAIL
+    assert for_judge(shown) == shown
+
+
+@pytest.mark.parametrize("severity", list(Severity))
+@pytest.mark.parametrize("block_on", [BLOCK, (Severity.CRITICAL,), tuple(Severity), ()])
+def test_the_policy_judge_approves_exactly_when_nothing_blocks(
+    severity: Severity, block_on: tuple[Severity, ...]
+) -> None:
+    """It costs nothing, so it is what demos and checks rely on."""
+    judged = policy_judge([critique(issue("c-1", severity))], iteration=2, block_on=block_on)
+
+    assert judged.status is (Verdict.REWRITE if severity in block_on else Verdict.APPROVED)
+    assert [d.status for d in judged.decisions] == [Pursuit.PURSUING]
+    assert judged.iteration == 2
+
+
+def test_the_policy_judge_approves_an_artifact_nobody_complains_about() -> None:
+    """Otherwise a flawless first draft would loop until the limit."""
+    judged = policy_judge([critique()], iteration=1, block_on=BLOCK)
+
+    assert judged.status is Verdict.APPROVED
+    assert judged.bill_of_work == ""
+
+
+def test_the_policy_judges_bill_holds_literal_edits_and_words_the_worst_first() -> None:
+    """Mode `apply` makes the edits without a call; the words go to an agent."""
+    edit = Edit(EditKind.REPLACE, "teh", "the")
+    critiques = [
+        critique(
+            issue("c-1", Severity.LOW, "same", edit=edit),
+            issue("c-2", Severity.HIGH, suggested_fix="say how much"),
+            issue("c-3", Severity.CRITICAL),
+            issue("c-4", Severity.CRITICAL, edit=Edit(EditKind.DELETE, "secret")),
+        ),
+        critique(issue("c-9", Severity.LOW, "same", edit=edit), by="codex"),
+    ]
+
+    bill = policy_judge(critiques, iteration=1, block_on=BLOCK).bill_of_work
+
+    assert parse_bill(bill) == [
+        Edit(EditKind.DELETE, "secret", issue="c-4"),
+        Edit(EditKind.REPLACE, "teh", "the", issue="c-1"),
+    ]
+    assert "say how much" in bill
+    assert "c-3 is wrong" in bill
+
+
+def test_the_policy_judges_answer_survives_its_own_check() -> None:
+    """The two must agree, or a free verdict would differ from a paid one."""
+    critiques = [
+        critique(issue("c-1", Severity.LOW), issue("c-2", finding_id="x"), by="a"),
+        critique(issue("c-2", finding_id="y"), by="b"),
+    ]
+    judged = policy_judge(critiques, iteration=2, block_on=BLOCK)
+
+    assert check_verdict(judged, critiques, BLOCK) == judged
+
+
+@pytest.mark.parametrize(
+    ("decisions", "conflict"),
+    [
+        ([(Severity.CRITICAL, "other"), (Severity.CRITICAL, None)], True),
+        ([(Severity.CRITICAL, None), (Severity.CRITICAL, None)], False),
+        ([(Severity.CRITICAL, "other")], False),
+        ([(Severity.CRITICAL, None), (Severity.HIGH, "other")], False),
+    ],
+)
+def test_criticals_conflict_when_there_are_several_and_one_names_a_rival(
+    decisions: list[tuple[Severity, str | None]], conflict: bool
+) -> None:
+    """Two musts that exclude each other are for a person to settle."""
+    made = [
+        AdjudicationDecision(str(n), severity=severity, competing_constraint=rival)
+        for n, (severity, rival) in enumerate(decisions)
+    ]
+
+    found = conflicting_criticals(verdict(Verdict.REWRITE, *made))
+
+    assert found == (made if conflict else [])
+
+
+def test_a_dismissed_critical_conflicts_with_nothing() -> None:
+    """The judge has settled it."""
+    pursued = AdjudicationDecision("1", severity=Severity.CRITICAL, competing_constraint="x")
+    dismissed = AdjudicationDecision("2", severity=Severity.CRITICAL, status=Pursuit.DISMISSED)
+
+    assert conflicting_criticals(verdict(Verdict.REWRITE, pursued, dismissed)) == []
