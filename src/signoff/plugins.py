@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import Any
+from typing import Any, Protocol
 
 from signoff.core.workflow import Workflow
 from signoff.errors import ConfigError
@@ -22,6 +22,26 @@ Called as `notation(path, root=, home=, options=, agents=)`: the project's folde
 `.signoff/` if it has one, what the command line said, and the agents of the settings by
 name. What it used of the options, it keeps under `given` in the workflow's source.
 """
+
+
+class Story(Protocol):
+    """What a notation tells of a run; called for with the run's state."""
+
+    @property
+    def summary(self) -> str:
+        """A few lines for the end of a run, or nothing."""
+        ...
+
+    @property
+    def details(self) -> str:
+        """More lines, for whoever asks about the run."""
+        ...
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """The same for programs: further fields of `show --json`."""
+        ...
+
 
 AgentKind = Callable[..., Agent]
 """Makes an agent from the options under its name in the settings."""
@@ -52,7 +72,15 @@ AGENT_KINDS: Mapping[str, str] = {
 LAYOUTS: Mapping[str, str] = {"flows": "signoff.flows.layout:FlowLayout"}
 """How run directories are laid out, by notation; others are laid out plainly."""
 
-_GROUPS = {"notations": NOTATIONS, "agents": AGENT_KINDS, "layouts": LAYOUTS}
+STORIES: Mapping[str, str] = {"flows": "signoff.flows.story:tell"}
+"""Who tells of a run what only its notation knows, by notation."""
+
+_GROUPS = {
+    "notations": NOTATIONS,
+    "agents": AGENT_KINDS,
+    "layouts": LAYOUTS,
+    "stories": STORIES,
+}
 
 
 def notations() -> Mapping[str, str]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from signoff.app.project import Project
 from signoff.core import events as ev
 from signoff.core.codec import decode
+from signoff.core.delta import merged
+from signoff.core.fold import fold, state_from_json
 from signoff.runtime.ports import RunRow
 from signoff.runtime.timeline import Timeline
 
@@ -28,6 +31,18 @@ def events_of(
 def timeline_of(project: Project, row: RunRow) -> Timeline:
     """Returns the story of a run so far."""
     return Timeline().follow(event for _, event in events_of(project, row, whole=False))
+
+
+def state_of(project: Project, row: RunRow) -> Mapping[str, Any]:
+    """Returns what a run's handlers have made so far, held back or not."""
+    blob = project.store.blob
+    stored = project.store.load(row.name)
+    start = None
+    if stored.checkpoint is not None:
+        start = state_from_json(decode(stored.checkpoint, blob))
+    rows = (decode(text, blob) for _seq, text in stored.tail)
+    state = fold((ev.from_json(data) for events in rows for data in events), start)
+    return merged(state.state, state.pending.delta) if state.pending else state.state
 
 
 def _unread(digest: str) -> str:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from signoff.app.history import timeline_of
+from signoff import plugins
+from signoff.app.history import state_of, timeline_of
 from signoff.app.inbox import request_to_json
 from signoff.app.project import Project
 from signoff.app.runs import as_it_stands
 from signoff.core.spend import Spend
+from signoff.plugins import Story
 from signoff.runtime.ports import InboxItem, LedgerEntry, RunRow
 from signoff.runtime.timeline import Timeline, Visit
 
@@ -26,6 +29,8 @@ class RunReport:
     """The inbox as plain values, each with the commands that answer it."""
     ledger: tuple[LedgerEntry, ...]
     folder: Path
+    story: Story | None = None
+    """What only the run's notation knows to tell."""
 
     def to_json(self) -> dict[str, Any]:
         """Returns the report as plain values."""
@@ -50,6 +55,7 @@ class RunReport:
             "updated_at": row.updated_at,
             "due_at": row.due_at,
             "owner": row.owner,
+            **(self.story.facts if self.story else {}),
         }
 
 
@@ -64,7 +70,15 @@ def show(project: Project, name: str | None = None) -> RunReport:
         requests=tuple(request_to_json(project, item) for item in inbox),
         ledger=tuple(project.store.ledger(row.id)),
         folder=project.folder(row.name),
+        story=_story(project, row),
     )
+
+
+def _story(project: Project, row: RunRow) -> Story | None:
+    notation = json.loads(project.store.description(row.id)).get("notation", "")
+    tell = plugins.of_notation("stories", notation)
+    story: Story | None = tell(state_of(project, row)) if tell is not None else None
+    return story
 
 
 def spend_to_json(spend: Spend) -> dict[str, Any]:

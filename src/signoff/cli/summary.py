@@ -52,6 +52,8 @@ def summarise(report: RunReport, out: Output) -> None:
     out.prose(first, style=STYLES.get(row.status.value, ""), hang="  ")
     if not out.quiet:
         out.line(f"  {spend_words(line.spend)} · {duration(line.spend.seconds)} at work")
+        if report.story is not None:
+            _tell(report.story.summary, out)
         for label, path in _places(report):
             out.line(f"  {label}: {_near(path)}")
     for text in what_next(report):
@@ -60,6 +62,18 @@ def summarise(report: RunReport, out: Output) -> None:
             out.prose(f"  {text}", hang="     ")
         else:
             out.line(f"  {text}" if text else "")
+
+
+def _tell(story: str, out: Output) -> None:
+    for line in story.splitlines():
+        out.line(f"  {line}")
+
+
+def tell_details(report: RunReport, out: Output) -> None:
+    """Prints what a run's notation knows to tell beyond the summary."""
+    if report.story is not None and report.story.details:
+        out.line()
+        _tell(report.story.details, out)
 
 
 def what_next(report: RunReport) -> Iterator[str]:

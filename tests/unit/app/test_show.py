@@ -108,3 +108,23 @@ def test_an_unknown_status_is_answered_with_the_known_ones(project: Project) -> 
     """Nobody knows by heart that it is called iteration_limit."""
     with pytest.raises(UnknownName, match="iteration_limit"):
         list_runs(project, status=["stuck"])
+
+
+async def test_a_run_of_a_flow_tells_its_findings_round_by_round(project: Project) -> None:
+    """Whether the review converges stands nowhere among steps and costs."""
+    opened = {"CRITICAL": 0, "HIGH": 2, "MEDIUM": 0, "LOW": 0}
+    happened = {"new": 2, "persisting": 0, "fixed": 0, "regressed": 0, "introduced": 0}
+    rounds = [{"iteration": n, "open": opened, **happened} for n in (1, 2)]
+
+    def review(_ctx: StepContext) -> tuple[Outcome, dict[str, object]]:
+        return Outcome.OK, {"rounds": rounds}
+
+    step = StepDef("review", handler=review, next={Outcome.OK: None})
+    async with project.engine() as engine:
+        await engine.start(Workflow("flow", step, notation="flows"), name="one")
+
+    report = show(project, "one")
+
+    assert report.story is not None
+    assert "round" in report.story.summary
+    assert json.loads(json.dumps(report.to_json()))["rounds"] == rounds

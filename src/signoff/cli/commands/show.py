@@ -31,7 +31,7 @@ def command(run: str | None, as_json: bool) -> None:
     """Tell everything about RUN; the latest one, if none is named."""
     from signoff.app.run_files import catch_up
     from signoff.app.show import show
-    from signoff.cli.summary import report_to_json, summarise
+    from signoff.cli.summary import report_to_json, summarise, tell_details
 
     out = output(as_json)
     with open_here() as project:
@@ -42,6 +42,7 @@ def command(run: str | None, as_json: bool) -> None:
             out.json(report_to_json(report))
             return
         summarise(report, out)
+        tell_details(report, out)
         _describe(report, out)
 
 

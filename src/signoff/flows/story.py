@@ -1,0 +1,57 @@
+"""Tells the story of a flow's run: what was open after each round, and what still is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from signoff.review.findings import Finding, Ledger
+from signoff.review.plot import story
+
+MOST_FINDINGS = 12
+"""Open findings listed, the worst first; the rest is counted."""
+
+MOST_WORDS = 100
+"""Characters of a finding that a list repeats."""
+
+
+@dataclass(frozen=True)
+class FlowStory:
+    """What people and programs are told of a run beyond its steps and its cost."""
+
+    summary: str = ""
+    """For the end of a run; empty where one round says it all."""
+    details: str = ""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    """For programs, by name."""
+
+
+def tell(state: Mapping[str, Any]) -> FlowStory:
+    """Returns the story a run's state tells."""
+    rounds = list(state.get("rounds") or ())
+    ledger = Ledger.from_json(state.get("findings") or {})
+    facts: dict[str, Any] = {}
+    if rounds:
+        facts["rounds"] = rounds
+    if ledger.findings:
+        facts["findings"] = [each.to_json() for each in ledger.findings.values()]
+    plot = story(rounds) if rounds else ""
+    several = len(rounds) > 1
+    parts = [] if several or not plot else [plot]
+    parts += _listed(ledger.open())
+    return FlowStory(plot if several else "", "\n".join(parts), facts)
+
+
+def _listed(found: list[Finding]) -> list[str]:
+    if not found:
+        return []
+    lines = [f"open findings: {len(found)}", *map(_line, found[:MOST_FINDINGS])]
+    left = len(found) - MOST_FINDINGS
+    return [*lines, f"  ... and {left} more"] if left > 0 else lines
+
+
+def _line(finding: Finding) -> str:
+    words = " ".join(finding.finding.split())
+    short = words if len(words) <= MOST_WORDS else f"{words[: MOST_WORDS - 1]}…"
+    return f"  [{finding.severity.value}] {finding.id} {finding.constraint}: {short}"
