@@ -1,0 +1,191 @@
+"""Every preset runs to its approval as it is written, with scripts in place of models."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from signoff.app.presets import PRESETS
+from signoff.cli import main
+
+NAMES = [preset.name for preset in PRESETS]
+PASSED = {"overall": "PASS", "issues": []}
+SETTINGS = "version: 1\nagents:\n  claude: {kind: scripted, file: script.yaml}\n"
+
+Set = Callable[[str, list[dict[str, Any]]], None]
+
+
+@pytest.fixture
+def begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Set:
+    """Returns what sets a project up: a preset, and a script that stands in for the agent."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.setenv(name, str(tmp_path / "nobody"))
+    monkeypatch.delenv("SIGNOFF_HOME", raising=False)
+
+    def begun(preset: str, rules: list[dict[str, Any]]) -> None:
+        assert main(["init", "--preset", preset]) == 0
+        Path(".signoff/config.yaml").write_text(SETTINGS)
+        script = {"version": 1, "rules": [*rules, {"regex": ".", "json": PASSED}]}
+        Path("script.yaml").write_text(json.dumps(script))
+
+    return begun
+
+
+def run(preset: str) -> int:
+    return main(["run", preset, "--goal", "goal.yaml", "--name", "one", "--no-input"])
+
+
+def final(name: str = "artifact.md") -> str:
+    return Path(".signoff/runs/one/final", name).read_text()
+
+
+def state() -> dict[str, Any]:
+    read: dict[str, Any] = json.loads(Path(".signoff/runs/one/state.json").read_text())
+    return read
+
+
+def failed(severity: str, evidence: str, **more: Any) -> dict[str, Any]:
+    issue = {"severity": severity, "finding": "This is wrong.", "evidence": evidence, **more}
+    return {"overall": "FAIL", "issues": [issue]}
+
+
+def verdict(status: str, bill: str = "") -> str:
+    return f"=== ADJUDICATION ===\n{json.dumps({'status': status})}\n=== BILL_OF_WORK ===\n{bill}\n"
+
+
+@pytest.mark.parametrize("preset", NAMES)
+def test_what_init_says_to_type_next_finds_nothing_wrong(
+    preset: str, begin: Set, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A beginner who copies the first command must not meet a mistake of ours."""
+    begin(preset, [])
+    flow = f".signoff/flows/{preset}.yaml"
+    capsys.readouterr()
+
+    code = main(["validate", flow, "--goal", "goal.yaml", "--json"])
+
+    said = json.loads(capsys.readouterr().out)
+    assert (code, said["problems"], said["workflows"]) == (0, [], [preset])
+    # Nobody can tell of which family a script is, and the presets ask for that to be told.
+    assert [each["what"] for each in said["warnings"] if "independence" not in each["what"]] == []
+
+
+@pytest.mark.parametrize("preset", NAMES)
+def test_a_dry_run_starts_nothing(
+    preset: str, begin: Set, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """People look at what it would cost before they let it."""
+    begin(preset, [])
+
+    code = main(["run", preset, "--goal", "goal.yaml", "--dry-run"])
+
+    assert code == 0
+    assert "nothing was started" in capsys.readouterr().out
+    assert not Path(".signoff/runs").exists()
+
+
+def test_documentation_is_mended_by_exact_edits_and_an_agent_for_the_rest(begin: Set) -> None:
+    """What critics state literally costs no call; the agent is asked for what they do not."""
+    wrong, right = "greet needs Python 2.", "greet needs Python 3.11 or newer."
+    begin(
+        "docs",
+        [
+            {"step": "draft", "text": f"# greet\n\n{wrong} Simply run it.\n"},
+            {
+                "key": "accuracy",
+                "times": 1,
+                "json": failed("CRITICAL", wrong, edit={"find": wrong, "text": right}),
+            },
+            {"key": "tone", "times": 1, "json": failed("HIGH", "Simply run it.")},
+            {"step": "fix", "files": {"artifact.md": f"# greet\n\n{right} Run it.\n"}},
+        ],
+    )
+
+    code = run("docs")
+
+    assert code == 0
+    assert final() == f"# greet\n\n{right} Run it.\n"
+    changes = json.loads(Path(".signoff/runs/one/iterations/1/changes.json").read_text())
+    assert [edit["find"] for edit in changes["applied"]] == [wrong]
+    assert [sum(each["open"].values()) for each in state()["rounds"]] == [2, 0]
+
+
+def test_a_critical_hole_in_code_waits_for_a_person_whose_word_reaches_the_judge(
+    begin: Set,
+) -> None:
+    """Code with a hole is never approved by models alone."""
+    hole, closed = "os.system(title)\n", "title.lower()\n"
+    begin(
+        "code",
+        [
+            {"step": "write", "text": hole},
+            {"key": "security", "times": 1, "json": failed("CRITICAL", hole.strip())},
+            {"step": "judge", "contains": "use no shell", "times": 1, "text": verdict("REWRITE")},
+            {"step": "judge", "text": verdict("APPROVED")},
+            {"step": "fix", "files": {"artifact.md": closed}},
+        ],
+    )
+
+    waiting = run("code")
+    answered = main(["answer", "one", "use no shell", "--resume"])
+
+    assert (waiting, answered) == (10, 0)
+    assert final("artifact.py") == closed
+
+
+def test_a_judge_cannot_approve_code_while_something_blocks(begin: Set) -> None:
+    """Otherwise one obliging model would undo what all critics found."""
+    begin(
+        "code",
+        [
+            {"step": "write", "text": "first = items[0]\n"},
+            {"key": "correctness", "times": 1, "json": failed("HIGH", "items[0]")},
+            {"step": "judge", "text": verdict("APPROVED")},
+            {"step": "fix", "files": {"artifact.md": "first = next(iter(items), None)\n"}},
+        ],
+    )
+
+    code = run("code")
+
+    assert code == 0
+    assert state()["iteration"] == 2
+    assert final("artifact.py") == "first = next(iter(items), None)\n"
+
+
+def test_a_story_is_settled_before_it_is_polished_and_read_again_after(begin: Set) -> None:
+    """A polished sentence in a plot that is thrown away was paid for in vain."""
+    begin(
+        "stories",
+        [
+            {"step": "draft", "text": "Then she woke up. Her heart skipped a beat.\n"},
+            {"key": "plot", "times": 1, "json": failed("CRITICAL", "Then she woke up.")},
+            {"step": "story_judge", "times": 1, "text": verdict("REWRITE", "Let her row.")},
+            {"step": "story_judge", "text": verdict("APPROVED")},
+            {"step": "story_fix", "text": "She rowed. Her heart skipped a beat.\n"},
+            {
+                "key": "language",
+                "times": 1,
+                "json": failed(
+                    "HIGH",
+                    "Her heart skipped a beat.",
+                    edit={"find": "Her heart skipped a beat.", "text": "She lost count."},
+                ),
+            },
+        ],
+    )
+
+    code = run("stories")
+
+    assert code == 0
+    assert final("story.md") == "She rowed. She lost count.\n"
+    thread = Path(".signoff/runs/one/thread.jsonl").read_text().splitlines()
+    steps = [json.loads(line)["step_name"] for line in thread]
+    assert list(dict.fromkeys(steps)) == [
+        "draft", "story_review", "story_judge", "story_fix",
+        "language_review", "final_judge", "language_fix",
+    ]  # fmt: skip
+    assert steps[-1] == "final_judge"
+    assert steps.count("story_judge") == 3
