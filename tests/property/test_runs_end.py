@@ -75,12 +75,12 @@ def stands_somewhere(drive: Drive) -> None:
 
 def counts_within_bounds(drive: Drive) -> None:
     state, workflow = drive.state, drive.workflow
-    bounds = {way.key: way.bound for way in workflow.edges if way.counted}
+    ways = {way.key: way for way in workflow.edges if way.counted}
     for key, count in state.counters.items():
         if key != ROUNDS:
-            bound = bounds[key]
-            assert bound is not None
-            assert 1 <= count <= bound
+            bound = ways[key].bound
+            assert count >= 1
+            assert ways[key].in_rounds if bound is None else count <= bound
     if workflow.max_iterations is not None:
         granted = 1 + state.counters.get(ROUNDS, 0)
         assert 1 <= state.iteration <= workflow.max_iterations * granted

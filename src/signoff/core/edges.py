@@ -1,9 +1,10 @@
 """Every way from one step to another, with loops found and bounded.
 
 A back edge is one that closes a cycle (found by a depth-first walk from the entry).
-Each is counted, and one that declares no bound gets `DEFAULT_BOUND`, so every run
-ends: without its back edges a graph is acyclic, and the last step in that order that
-is visited again and again can be left only by back edges, whose counts never reset.
+Each is counted, and one that declares no bound gets `DEFAULT_BOUND`, unless it begins a
+round and rounds are limited. So every run ends: without its back edges a graph is
+acyclic, and the last step in that order that is visited again and again can be left only
+by back edges, whose counts never reset.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ class Way:
     edge: Edge
     back: bool
     """Whether it closes a loop."""
+    in_rounds: bool = False
+    """Whether the limit on rounds bounds it: it begins the next one, and they are limited."""
 
     @property
     def to(self) -> str | End | None:
@@ -49,8 +52,8 @@ class Way:
 
     @property
     def bound(self) -> int | None:
-        """How often it may be taken; None when it is not counted."""
-        if self.edge.bound is None and self.back:
+        """How often it may be taken; None when nothing but the limit on rounds says so."""
+        if self.edge.bound is None and self.back and not self.in_rounds:
             return DEFAULT_BOUND
         return self.edge.bound
 
@@ -103,9 +106,16 @@ def as_edge(target: str | End | Edge | None) -> Edge:
     return target if isinstance(target, Edge) else Edge(target)
 
 
-def edge_table(steps: Sequence[StepDef], entry: str) -> EdgeTable:
+def edge_table(
+    steps: Sequence[StepDef], entry: str, max_iterations: int | None = None
+) -> EdgeTable:
     """Finds every way of a graph and marks the ones that loop."""
-    ways = [Way(s.id, name, edge, back=False) for s in steps for name, edge in declared_edges(s)]
+    limited = max_iterations is not None
+    ways = [
+        Way(s.id, name, edge, back=False, in_rounds=limited and edge.starts_iteration)
+        for s in steps
+        for name, edge in declared_edges(s)
+    ]
     loops = _back_edges(ways, entry)
     return EdgeTable([replace(w, back=w.key in loops) for w in ways])
 

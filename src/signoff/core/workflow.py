@@ -115,7 +115,7 @@ class Workflow:
     @cached_property
     def edges(self) -> EdgeTable:
         """Every way from step to step, loops marked and bounded."""
-        return edge_table(tuple(self.steps.values()), self.entry_point)
+        return edge_table(tuple(self.steps.values()), self.entry_point, self.max_iterations)
 
     @cached_property
     def described(self) -> str:

@@ -24,9 +24,6 @@ from signoff.review.constraint import source_to_json
 
 NOTATION = "flows"
 
-_UNCOUNTED = 1_000_000
-"""Rounds are what bounds a flow; the bound of a single edge must never come first."""
-
 _HANDLERS: Mapping[StepKind, Callable[[Flow, WorkflowStep], Any]] = {
     StepKind.GENERATE: Generate,
     StepKind.CRITIQUE: Critics,
@@ -107,4 +104,4 @@ def _next_after(flow: Flow, index: int) -> str | Edge:
 
 def _round(flow: Flow, to: str) -> Edge:
     asks = "max_iterations" in flow.config.adjudication.triggers
-    return Edge(to, bound=_UNCOUNTED, starts_iteration=True, on_limit="ask" if asks else "end")
+    return Edge(to, starts_iteration=True, on_limit="ask" if asks else "end")

@@ -118,6 +118,16 @@ def test_a_loop_without_a_bound_gets_one() -> None:
     assert way.bound == DEFAULT_BOUND
 
 
+def test_a_loop_that_begins_a_round_is_bounded_by_the_limit_on_rounds() -> None:
+    """Fifty rounds that were allowed must not end after the twenty every other loop gets."""
+    step = StepDef("a", next={ITERATE: Edge("a", starts_iteration=True), OK: None})
+    (limited, _) = edge_table([step], "a", max_iterations=50)
+    (free, _) = edge_table([step], "a")
+
+    assert (limited.bound, free.bound) == (None, DEFAULT_BOUND)
+    assert limited.counted
+
+
 @pytest.mark.parametrize("outcome", [ITERATE, OK], ids=["closes the loop", "leads into it"])
 def test_a_bound_counts_wherever_its_author_put_it(outcome: Outcome) -> None:
     """Three repairs at most means three, also when the bound stands on the way to the repair."""
