@@ -164,6 +164,7 @@ class _Reading:
         aside = all(set_aside(issue) for _, _, issue in said)
         if known is not None and self.still_holds(known):
             return _joined(known, now, aside=aside, iteration=self.iteration)
+        known = self.not_gone_after_all(known)
         label = self.label(known, now)
         status = Status.IGNORED if aside else Status.OPEN
         if known is not None:
@@ -188,6 +189,13 @@ class _Reading:
             return Label.NEW
         brought_in = not self._before.holds(now.quote) and self._text.holds(now.quote)
         return Label.INTRODUCED if brought_in else Label.NEW
+
+    def not_gone_after_all(self, known: Finding | None) -> Finding | None:
+        """Returns a finding as it was before another reading of this very text missed it."""
+        fixed_now = (self.iteration, Label.FIXED.value)
+        if known is None or not self.again or known.history[-1:] != (fixed_now,):
+            return known
+        return replace(known, status=Status.OPEN, history=known.history[:-1])
 
     def still_holds(self, known: Finding) -> bool:
         """Tells whether it was reported about this very text, in this iteration."""

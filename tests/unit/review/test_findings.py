@@ -266,6 +266,19 @@ def test_a_second_reading_of_the_same_text_in_a_round_takes_nothing_back() -> No
     assert only(agreeing).history == ((1, "new"),)
 
 
+def test_what_only_the_second_critic_of_a_text_still_sees_was_never_gone() -> None:
+    """Two critics who disagree must not look like a fault that comes and goes."""
+    ledger, _ = take(Ledger(), 1, read(issue()))
+    changed = f"{TEXT} More."
+    ledger, _ = take(ledger, 2, read(by="claude"), text=changed)
+
+    ledger, told = take(ledger, 2, read(issue(), by="codex"), text=changed)
+
+    assert told[0].label == "persisting"
+    assert only(ledger).returns == 0
+    assert only(ledger).history == ((1, "new"), (2, "persisting"))
+
+
 def test_a_second_reading_of_a_changed_text_in_a_round_does() -> None:
     """After a refinement in the middle of a round, what is gone is fixed."""
     ledger, _ = take(Ledger(), 1, read(issue()))
