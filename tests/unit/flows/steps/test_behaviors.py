@@ -1,0 +1,131 @@
+"""What findings do to a review: every severity, behaviour, level and execution mode."""
+
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from signoff.core.outcome import Status
+from signoff.flows.flow import Flow
+from signoff.review.behaviors import ConstraintBehavior, IssueBehavior, Level
+from signoff.review.severity import Severity
+from signoff.store.memory import MemoryStore
+from signoff.testing import ScriptedAgent
+from tests.unit.flows.harness import (
+    constraint,
+    fails,
+    flow,
+    go_on,
+    issue,
+    passes,
+    play,
+    rules,
+    step,
+)
+
+CASES = list(product(Severity, IssueBehavior, Level, ("parallel", "serial")))
+
+
+def behaving(
+    severity: Severity, behavior: IssueBehavior, level: Level, execution: str
+) -> tuple[Flow, bool]:
+    """Returns a flow in which one level says what happens; False where it cannot say that."""
+    said = ConstraintBehavior({severity: behavior})
+    # Lower levels say something else, so that only the right level explains what happens.
+    other = next(b for b in IssueBehavior if b is not behavior)
+    below = ConstraintBehavior(dict.fromkeys(Severity, other))
+    own = said if level is Level.CONSTRAINT else None
+    of_flow = said if level is Level.FLOW else below if level is Level.CONSTRAINT else None
+    default = said if level is Level.DEFAULT else below
+    if level is Level.BUILT_IN:
+        of_flow, default = None, ConstraintBehavior()
+    first = constraint("first", priority=1, behavior=own)
+    made = flow(
+        [
+            step("generate"),
+            step("critique", execution=execution),
+            step("adjudicate", agent="policy"),
+            step("refine", mode="rewrite"),
+        ],
+        [first, constraint("second", priority=2)],
+        constraint_behaviors={"first": of_flow} if of_flow else {},
+        default_behavior=default,
+        max_iterations=1,
+    )
+    return made, made.config.behavior(first, severity).behavior is behavior
+
+
+@pytest.mark.parametrize(("severity", "behavior", "level", "execution"), CASES)
+async def test_every_behavior_at_every_level(
+    severity: Severity,
+    behavior: IssueBehavior,
+    level: Level,
+    execution: str,
+    tmp_path: Path,
+) -> None:
+    """Policy is data: whoever sets it must be able to rely on each single cell."""
+    made, possible = behaving(severity, behavior, level, execution)
+    if not possible:
+        assert level is Level.BUILT_IN
+        return
+    verdict = fails(issue("found", severity.value))
+    claude = ScriptedAgent(["Text.", verdict])
+    claude.on(lambda request: "against second now" in request.prompt, passes())
+    claude.on("# Goal", "Text.", "Other text.")
+    claude.on("against first now", verdict)
+
+    store = MemoryStore()
+    result = await play(made, {"claude": claude}, tmp_path, store=store)
+
+    read_second = any("against second now" in prompt for prompt in claude.prompts)
+    stops = behavior in (IssueBehavior.HALT, IssueBehavior.ESCALATE)
+    assert read_second is not (execution == "serial" and stops)
+    if behavior is IssueBehavior.ESCALATE:
+        assert result.status is Status.WAITING
+        result = await go_on(made, {"claude": claude}, tmp_path, store, "leave it")
+    blocks = severity in (Severity.CRITICAL, Severity.HIGH) and behavior is not IssueBehavior.IGNORE
+    assert result.status is (Status.LIMIT if blocks else Status.COMPLETED), result.reason
+    judged = result.state["last_adjudication"]
+    assert bool(judged["decisions"]) is (behavior is not IssueBehavior.IGNORE)
+
+
+@pytest.mark.parametrize("execution", ["parallel", "serial"])
+async def test_an_escalation_beside_a_halt_still_asks_a_person(
+    execution: str, tmp_path: Path
+) -> None:
+    """A halt in the same critique must not swallow what was to go to a person."""
+    said = ConstraintBehavior(
+        {Severity.CRITICAL: IssueBehavior.ESCALATE, Severity.HIGH: IssueBehavior.HALT}
+    )
+    made = flow(
+        [step("generate"), step("critique", execution=execution), step("adjudicate")],
+        default_behavior=said,
+    )
+    claude = ScriptedAgent(["Text.", fails(issue("halts", "HIGH"), issue("worse", "CRITICAL"))])
+
+    result = await play(made, {"claude": claude}, tmp_path)
+
+    assert result.status is Status.WAITING
+    (item,) = result.inbox
+    assert "worse" in item.prompt
+    assert "halts" not in item.prompt
+
+
+async def test_what_a_person_answers_reaches_the_judge_and_nothing_is_read_again(
+    tmp_path: Path,
+) -> None:
+    """An answer that changes no prompt is no answer, and a critique is paid for once."""
+    made = flow(
+        [step("generate"), step("critique"), step("adjudicate")],
+        default_behavior=ConstraintBehavior({Severity.HIGH: IssueBehavior.ESCALATE}),
+    )
+    claude = ScriptedAgent(["Text.", fails(issue("odd"))])
+    store = MemoryStore()
+    await play(made, {"claude": claude}, tmp_path, store=store)
+    judge = ScriptedAgent([rules("APPROVED", {"issue_id": "clear-001", "status": "dismissed"})])
+
+    result = await go_on(made, {"claude": judge}, tmp_path, store, "the oddity is on purpose")
+
+    assert result.status is Status.COMPLETED
+    (prompt,) = judge.prompts
+    assert "the oddity is on purpose" in prompt
