@@ -7,7 +7,7 @@ by an entry point of the same group in its own pyproject.toml.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any, Protocol
 
@@ -43,6 +43,30 @@ class Story(Protocol):
         ...
 
 
+class Foresight(Protocol):
+    """What a notation tells of a run that is not started; called for with its workflow."""
+
+    @property
+    def columns(self) -> Sequence[str]:
+        """Headings of a table."""
+        ...
+
+    @property
+    def rows(self) -> Sequence[Sequence[object]]:
+        """Its rows."""
+        ...
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """What the table does not say."""
+        ...
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """The same for programs: further fields of `run --dry-run --json`."""
+        ...
+
+
 AgentKind = Callable[..., Agent]
 """Makes an agent from the options under its name in the settings."""
 
@@ -75,11 +99,15 @@ LAYOUTS: Mapping[str, str] = {"flows": "signoff.flows.layout:FlowLayout"}
 STORIES: Mapping[str, str] = {"flows": "signoff.flows.story:tell"}
 """Who tells of a run what only its notation knows, by notation."""
 
+PLANS: Mapping[str, str] = {"flows": "signoff.flows.plan:plan"}
+"""Who tells what a run would do that only its notation knows, by notation."""
+
 _GROUPS = {
     "notations": NOTATIONS,
     "agents": AGENT_KINDS,
     "layouts": LAYOUTS,
     "stories": STORIES,
+    "plans": PLANS,
 }
 
 

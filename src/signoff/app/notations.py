@@ -52,11 +52,11 @@ def tell(settings: Settings, said: Mapping[str, Any] | None = None) -> Told:
     return Told({**options, **(said or {})}, agents)
 
 
-def given_before(description: str) -> Mapping[str, Any]:
-    """Returns what was given when a run was started, from its frozen definition."""
+def told_before(description: str, now: Told) -> Told:
+    """Returns what a run's notation was told when the run was started, and nothing newer."""
     source = json.loads(description).get("source")
     before = source.get("given") if isinstance(source, dict) else None
-    return before if isinstance(before, dict) else {}
+    return Told(before, now.agents) if isinstance(before, dict) else now
 
 
 def as_said(said: Mapping[str, Any], cwd: Path, home: Home | None) -> dict[str, Any]:

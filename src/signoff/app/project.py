@@ -92,16 +92,18 @@ class Project:
         return self._resolved(row.target, self.home.root, row)
 
     def _resolved(self, target: str, cwd: Path, row: RunRow | None) -> Target:
-        from signoff.app.notations import given_before, tell
+        from signoff.app.notations import tell, told_before
         from signoff.app.targets import resolve
 
-        before = given_before(self.store.description(row.id)) if row is not None else {}
+        told = tell(self.settings)
+        if row is not None:
+            told = told_before(self.store.description(row.id), told)
         return resolve(
             target,
             cwd=cwd,
             home=self.home,
             places=self.settings.workflows,
-            told=tell(self.settings, before),
+            told=told,
         )
 
     def run(self, name: str | None = None) -> RunRow:

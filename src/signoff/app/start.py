@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from signoff import plugins
 from signoff.app.home import find_home
 from signoff.app.notations import as_said, tell
 from signoff.app.project import Project, database_path, open_project
@@ -38,7 +39,15 @@ class Plan:
             "params": dict(self.params),
             "limits": self.limits.to_json(),
             **graph.data(self.target.workflow),
+            **(foreseen.facts if (foreseen := self.foresight()) else {}),
         }
+
+    def foresight(self) -> plugins.Foresight | None:
+        """Returns what the workflow's notation tells of a run before it is started."""
+        workflow = self.target.workflow
+        tell = plugins.of_notation("plans", workflow.notation)
+        foreseen: plugins.Foresight | None = tell(workflow) if tell is not None else None
+        return foreseen
 
 
 async def start(

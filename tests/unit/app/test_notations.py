@@ -68,6 +68,12 @@ def isolated(home: Home) -> dict[str, str]:
     return {"SIGNOFF_HOME": str(home.path), "XDG_CONFIG_HOME": str(home.root / "nowhere")}
 
 
+def executable(place: Path) -> None:
+    place.parent.mkdir(exist_ok=True)
+    place.write_text("#!/bin/sh\n")
+    place.chmod(0o755)
+
+
 def test_a_notation_is_told_what_the_command_line_said(home: Home) -> None:
     """A goal that does not reach the flow would be a run about nothing."""
     planned = plan(
@@ -129,17 +135,21 @@ async def test_a_moved_flow_is_given_what_its_run_was(project: Project, home: Ho
 
 
 async def test_who_is_asked_by_default_is_settled_when_a_run_starts(
-    project: Project, home: Home
+    project: Project, home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Installing another agent meanwhile must not change a run that is half done."""
-    told = tell(Settings(agents={"claude": AgentSettings("claude")}), {"goal": "goal.md"})
-    target = resolve("flow.toml", cwd=home.root, home=home, told=told)
-    await start(project, target, {}, name="one")
+    monkeypatch.setenv("PATH", str(home.root / "nothing"))
+    planned = plan(home.root, isolated(home), "flow.toml", {}, said={"goal": "goal.md"})
+    await start(project, planned.target, {}, name="one")
+    executable(home.root / "bin" / "claude")
+    monkeypatch.setenv("PATH", str(home.root / "bin"))
 
     again = project.find_again(project.run("one"))
+    anew = tell(project.settings)
 
-    assert again.workflow.source["given"]["default_agent"] == "claude"
-    assert again.workflow.source["given"]["found"] == told.options["found"]
+    assert again.workflow.digest == planned.target.workflow.digest
+    assert again.workflow.source["given"]["default_agent"] == "auto"
+    assert anew.options["default_agent"] == "claude"
 
 
 def test_claude_is_asked_by_default_where_it_is_and_whoever_there_is_elsewhere(
@@ -147,9 +157,7 @@ def test_claude_is_asked_by_default_where_it_is_and_whoever_there_is_elsewhere(
 ) -> None:
     """A flow that names nobody should work with what people have."""
     monkeypatch.setenv("PATH", str(tmp_path))
-    codex = tmp_path / "codex"
-    codex.write_text("#!/bin/sh\n")
-    codex.chmod(0o755)
+    executable(tmp_path / "codex")
 
     bare = tell(Settings())
     configured = tell(Settings(agents={"claude": AgentSettings("command")}))

@@ -114,6 +114,12 @@ def _show_plan(planned: Plan) -> None:
     out = output()
     out.line(draw(planned.target.workflow).rstrip("\n"))
     out.line()
+    foreseen = planned.foresight()
+    if foreseen is not None:
+        out.table(foreseen.columns, foreseen.rows)
+        for note in foreseen.notes:
+            out.prose(note, hang="  ")
+        out.line()
     for name, value in planned.params.items():
         out.line(f"{name} = {value!r}")
     limits = ", ".join(f"{name} {value:g}" for name, value in planned.limits.to_json().items())

@@ -52,7 +52,9 @@ def command(targets: tuple[str, ...], goal: str | None, as_json: bool) -> int:
         if each.valid:
             out.line(f"ok  {each.workflow}  ({each.target})")
         for remark in each.remarks:
-            out.warn(f"{each.target}: {remark}")
+            # Some remarks name their line, and with it the file.
+            placed = remark.startswith(Path(each.target).name)
+            out.warn(remark if placed else f"{each.target}: {remark}")
         for problem in each.problems:
             # As seen from here, which is shorter and what editors and terminals can open.
             out.line(str(problem).replace(f"{Path.cwd()}{os.sep}", ""), style="red")
