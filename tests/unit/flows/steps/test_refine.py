@@ -1,0 +1,186 @@
+"""The bill of work is done exactly where it can be, and watched where it cannot."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from signoff.core.effects import AgentRequest, Reply
+from signoff.core.outcome import Status
+from signoff.review.bill import format_bill
+from signoff.review.edit import Edit, EditKind
+from signoff.store.memory import MemoryStore
+from signoff.testing import ScriptedAgent
+from tests.unit.flows.harness import fails, flow, go_on, issue, passes, play, rules, step
+
+TEXT = "The see is blue.\n\nIt is wet.\n"
+SPELLING = Edit(EditKind.REPLACE, "see", "sea", "clear-001")
+MORE = Edit(EditKind.INSERT_AFTER, "It is wet.", "\nIt is deep.", "clear-002")
+LESS = Edit(EditKind.DELETE, "It is wet.", "", "clear-002")
+
+
+def loop(mode: str, **fields: Any) -> list[Any]:
+    """Returns a loop that refines in some way."""
+    return [
+        step("generate"),
+        step("critique", "review"),
+        step("adjudicate"),
+        step("refine", mode=mode, loop_to="review", **fields),
+    ]
+
+
+def pursued(*issues: str) -> list[dict[str, str]]:
+    return [{"issue_id": each, "status": "pursuing"} for each in issues]
+
+
+def edited(text: str) -> Any:
+    """Returns an agent's answer that leaves the working copy with this text."""
+
+    def answer(request: AgentRequest) -> Reply:
+        assert request.workspace is not None
+        (Path(request.workspace) / "artifact.md").write_text(text)
+        return Reply("done")
+
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("edits", "after"),
+    [
+        ([SPELLING], "The sea is blue.\n\nIt is wet.\n"),
+        ([SPELLING, MORE], "The sea is blue.\n\nIt is wet.\nIt is deep.\n"),
+        ([SPELLING, LESS], "The sea is blue.\n\n\n"),
+    ],
+)
+async def test_literal_edits_are_made_exactly_and_cost_nothing(
+    edits: list[Edit], after: str, tmp_path: Path
+) -> None:
+    """No model is asked for what the engine can do itself."""
+    found = [issue(edit.issue, evidence=edit.find) for edit in edits]
+    said = rules("REWRITE", *pursued(*(e.issue for e in edits)), bill=format_bill(edits, []))
+    claude = ScriptedAgent([TEXT, fails(*found), said, passes(), rules("APPROVED")])
+
+    result = await play(flow(loop("apply")), {"claude": claude}, tmp_path)
+
+    assert result.status is Status.COMPLETED, result.reason
+    assert claude.left == 0
+    assert (tmp_path / "run/final/artifact.md").read_text() == after
+
+
+async def test_what_does_not_match_goes_to_the_agent_on_a_working_copy(tmp_path: Path) -> None:
+    """An edit that fits twice is nobody's guess; the others are made all the same."""
+    unclear = Edit(EditKind.REPLACE, "is", "was", "clear-002")
+    found = fails(issue("misspelt", evidence="see"), issue("tense", evidence="is blue"))
+    bill = format_bill([SPELLING, unclear], [])
+    said = rules("REWRITE", *pursued("clear-001", "clear-002"), bill=bill)
+    claude = ScriptedAgent(
+        [
+            TEXT,
+            found,
+            said,
+            edited("The sea was blue.\n\nIt was wet.\n"),
+            passes(),
+            rules("APPROVED"),
+        ]
+    )
+
+    result = await play(flow(loop("apply")), {"claude": claude}, tmp_path)
+
+    asked = claude.requests[3]
+    assert result.status is Status.COMPLETED, result.reason
+    assert asked.edit
+    assert "was" in asked.prompt
+    assert "clear-001" not in asked.prompt
+    assert (tmp_path / "run/final/artifact.md").read_text() == "The sea was blue.\n\nIt was wet.\n"
+
+
+async def test_every_hunk_is_tied_to_the_finding_it_answers(tmp_path: Path) -> None:
+    """What changed without a reason must not pass unseen."""
+    said = rules("REWRITE", *pursued("clear-001"), bill=format_bill([SPELLING], []))
+    claude = ScriptedAgent(
+        [
+            TEXT,
+            fails(issue("misspelt", evidence="see")),
+            said,
+            edited("The sea is blue.\n\nIt is dry.\n"),
+        ]
+    )
+
+    result = await play(flow(loop("edit"), max_iterations=1), {"claude": claude}, tmp_path)
+
+    record = result.state["step"]
+    assert [hunk["issue"] is None for hunk in record["hunks"]] == [False, True]
+    assert record["unclaimed"] == 1
+
+
+@pytest.mark.parametrize("kind", ["ollama", "local", "manual"])
+async def test_an_agent_that_only_answers_writes_the_whole_text(kind: str, tmp_path: Path) -> None:
+    """Edit mode works with every agent, not only with those that have hands."""
+    said = rules("REWRITE", *pursued("clear-001"), bill="Mend it.")
+    claude = ScriptedAgent(
+        [TEXT, fails(issue("bad")), said, "The sea.", passes(), rules("APPROVED")]
+    )
+
+    made = flow(loop("edit"), kinds={"claude": kind})
+    result = await play(made, {"claude": claude}, tmp_path)
+
+    assert result.status is Status.COMPLETED, result.reason
+    assert not any(request.edit for request in claude.requests)
+    assert (tmp_path / "run/final/artifact.md").read_text() == "The sea.\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"), [(TEXT, "changed nothing"), (TEXT + "More. " * 50, "changed the size")]
+)
+async def test_an_edit_that_does_nothing_or_too_much_is_sent_back_then_a_person_decides(
+    text: str, problem: str, tmp_path: Path
+) -> None:
+    """An agent that rewrites everything, or nothing, has not done the work of the bill."""
+    made = flow(
+        loop("edit", validation_retries=2, max_size_change_pct=20.0, on_invalid="escalate"),
+        max_iterations=1,
+    )
+    said = rules("REWRITE", *pursued("clear-001"), bill="Mend it.")
+    claude = ScriptedAgent([TEXT, fails(issue("bad")), said, *[edited(text)] * 3])
+    store = MemoryStore()
+    waiting = await play(made, {"claude": claude}, tmp_path, store=store)
+
+    result = await go_on(made, {"claude": claude}, tmp_path, store, "accept")
+
+    assert waiting.status is Status.WAITING
+    assert problem in waiting.inbox[0].prompt
+    assert problem in claude.prompts[-1]
+    assert claude.left == 0
+    assert result.state["artifact"] == text
+
+
+@pytest.mark.parametrize("choice", ["regenerate", "edit by hand"])
+async def test_a_person_can_have_the_text_made_another_way(choice: str, tmp_path: Path) -> None:
+    """Where an agent fails at editing, somebody can still write."""
+    made = flow(
+        loop("edit", validation_retries=0, on_invalid="escalate", max_size_change_pct=20.0),
+        max_iterations=1,
+    )
+    said = rules("REWRITE", *pursued("clear-001"), bill="Mend it.")
+    claude = ScriptedAgent([TEXT, fails(issue("bad")), said, edited(TEXT), "Anew."])
+    store = MemoryStore()
+    await play(made, {"claude": claude}, tmp_path, store=store)
+
+    result = await go_on(made, {"claude": claude}, tmp_path, store, choice)
+    if choice == "edit by hand":
+        assert result.status is Status.WAITING
+        result = await go_on(made, {"claude": claude}, tmp_path, store, "By hand.")
+
+    assert result.status is Status.LIMIT
+    assert result.state["artifact"] == ("Anew.\n" if choice == "regenerate" else "By hand.\n")
+
+
+async def test_a_flow_goes_on_with_an_unchanged_text_unless_told_otherwise(tmp_path: Path) -> None:
+    """Nothing escalates in a flow that does not ask for it; what happened is recorded."""
+    said = rules("REWRITE", *pursued("clear-001"), bill="Mend it.")
+    claude = ScriptedAgent([TEXT, fails(issue("bad")), said, edited(TEXT)])
+
+    result = await play(flow(loop("edit"), max_iterations=1), {"claude": claude}, tmp_path)
+
+    assert result.status is Status.LIMIT
+    assert result.state["step"]["problem"] == "changed nothing"
