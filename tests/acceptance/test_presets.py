@@ -9,6 +9,7 @@ import pytest
 
 from signoff.app.presets import PRESETS
 from signoff.cli import main
+from signoff.flows.reading import read_flow_file
 
 NAMES = [preset.name for preset in PRESETS]
 PASSED = {"overall": "PASS", "issues": []}
@@ -74,16 +75,20 @@ def test_what_init_says_to_type_next_finds_nothing_wrong(
 
 
 @pytest.mark.parametrize("preset", NAMES)
-def test_a_dry_run_starts_nothing(
+def test_a_dry_run_starts_nothing_and_its_bound_is_within_the_limit(
     preset: str, begin: Set, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """People look at what it would cost before they let it."""
+    """People look at what it would cost first; a limit below that would end a good run."""
     begin(preset, [])
+    capsys.readouterr()
 
-    code = main(["run", preset, "--goal", "goal.yaml", "--dry-run"])
+    code = main(["run", preset, "--goal", "goal.yaml", "--dry-run", "--json"])
 
+    calls = json.loads(capsys.readouterr().out)["calls"]
+    limit = read_flow_file(Path(f".signoff/flows/{preset}.yaml")).limits.calls
     assert code == 0
-    assert "nothing was started" in capsys.readouterr().out
+    assert limit is not None
+    assert 0 < calls["at_most"] + calls["again_at_most"] <= limit
     assert not Path(".signoff/runs").exists()
 
 
