@@ -18,6 +18,7 @@ from signoff.app.home import Home
 from signoff.app.loading import import_file, make_importable
 from signoff.app.notations import Told, load_notation
 from signoff.core.workflow import Workflow
+from signoff.documents.files import shown
 from signoff.errors import InvalidWorkflow, Problem, SignoffError
 
 NAME = "WORKFLOW"
@@ -145,10 +146,7 @@ def _load(path: Path, look: Look, problems: list[Problem]) -> Workflow | None:
             return None
         value = getattr(import_file(path), NAME)
     except InvalidWorkflow as error:
-        problems.extend(
-            Problem(p.where if str(path) in p.where else f"{path}: {p.where}", p.what, p.remedy)
-            for p in error.problems
-        )
+        problems.extend(Problem(_placed(path, p.where), p.what, p.remedy) for p in error.problems)
         return None
     except SyntaxError as error:
         problems.append(Problem(f"{path}:{error.lineno}", f"SyntaxError: {error.msg}"))
@@ -160,6 +158,14 @@ def _load(path: Path, look: Look, problems: list[Problem]) -> Workflow | None:
         return value
     problems.append(Problem(str(path), f"{NAME} is {type(value).__name__}, not a Workflow"))
     return None
+
+
+def _placed(path: Path, where: str) -> str:
+    """Returns the place of a problem with its file in front, once."""
+    named, colon, line = where.partition(":")
+    if named in (shown(path), path.name):
+        return f"{path}{colon}{line}"
+    return where if str(path) in where else f"{path}: {where}"
 
 
 def _duplicates(found: Sequence[Found]) -> Iterator[Problem]:

@@ -228,6 +228,19 @@ def test_every_file_that_cannot_be_imported_is_reported_together(home: Home) -> 
     ]
 
 
+def test_a_broken_flow_is_named_once_with_its_line(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Editors and people open `file:line`; a name said twice is neither."""
+    monkeypatch.chdir(home.root)
+    flow = home.flows / "flow.yaml"
+    flow.write_text("workflow:\n  - step: draft\n")
+
+    (problem,) = discover(home, home.root, []).problems
+
+    assert problem.where == f"{flow}:2"
+
+
 def test_a_broken_neighbour_does_not_keep_a_good_workflow_from_running(home: Home) -> None:
     """Whoever edits one file must not stop the whole team."""
     write(home.flows / "good.py", name="good")
