@@ -7,10 +7,13 @@ the shape of quotation marks and dashes are how a text is set, not what it says.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import accumulate
 
-from signoff.review.critique import Critique, CritiqueIssue, Overall
+from signoff.review.critique import OMISSION, Critique, CritiqueIssue, Overall
 from signoff.review.severity import Severity
 
 SHORTEST_PART = 8
@@ -29,6 +32,10 @@ _LINE_MARK = re.compile(r"^[ \t]*(?:>[> \t]*)?(?:#{1,6}[ \t]+|\+[ \t]+)?", re.MU
 # No bracket inside, so a line of nothing but brackets is read once and not once for each.
 _LINK = re.compile(r"!?\[([^\[\]\n]{0,500})\]\([^()\n]{0,2000}\)")
 _LEFT_OUT = re.compile(r"\[\.{3,}\]|\(\.{3,}\)|\.{3,}")
+_EVIDENCE_RULE = (
+    f"evidence is copied from the artifact exactly, or is {OMISSION} where something is missing; "
+    "drop an issue that has neither"
+)
 _WRAPPED = re.compile(r"""(["'])(.+)\1""")
 
 
@@ -36,27 +43,22 @@ class ArtifactText:
     """An artifact, made ready once for any number of quotes."""
 
     def __init__(self, text: str) -> None:
-        self._written = _normal(text)
-        rendered = _normal(_LINK.sub(r"\1", text))
-        self._forms = [self._written] if rendered == self._written else [self._written, rendered]
+        self._forms = [_Form(text)]
+        rendered = _LINK.sub(r"\1", text)
+        if rendered != text:
+            self._forms.append(_Form(rendered))
 
     def holds(self, quote: str) -> bool:
         """Tells whether a quote stands in the artifact; "..." stands for any words."""
-        wanted = _normal(quote)
-        if not any(map(str.isalnum, wanted)):
-            return bool(wanted) and quote.strip() == wanted and wanted in self._written
-        bare = _WRAPPED.fullmatch(wanted)
-        tried = [wanted, bare.group(2).strip()] if bare else [wanted]
-        return any(self._has(each) for each in tried)
+        return any(form.spans(each) for each in _readings(quote) for form in self._forms)
 
-    def _has(self, wanted: str) -> bool:
-        if any(wanted in form for form in self._forms):
-            return True
-        parts = [part.strip() for part in _LEFT_OUT.split(wanted)]
-        parts = [part for part in parts if part]
-        if parts == [wanted] or max(map(len, parts), default=0) < SHORTEST_PART:
-            return False
-        return any(_in_order(parts, form) for form in self._forms)
+    def lines_of(self, quote: str) -> list[tuple[int, int]]:
+        """Returns the first and the last line, from 0, of each part of a quote; none if missing."""
+        for each in _readings(quote):
+            for form in self._forms:
+                if spans := form.spans(each):
+                    return [(form.line(start), form.line(end - 1)) for start, end in spans]
+        return []
 
 
 def quote_exists(quote: str, artifact: str) -> bool:
@@ -92,7 +94,7 @@ class Problems:
             for issue in self.missing_quotes
         ]
         said += [f"{issue.id} has no evidence" for issue in self.no_evidence]
-        return said
+        return [*said, _EVIDENCE_RULE] if self.unverified else said
 
 
 def problems_of(
@@ -102,7 +104,9 @@ def problems_of(
     present = [issue for issue in critique.issues if not issue.omission]
     return Problems(
         missing_quotes=tuple(
-            issue for issue in present if issue.evidence and not artifact.holds(issue.evidence)
+            issue
+            for issue in present
+            if issue.evidence.strip() and not artifact.holds(issue.evidence)
         ),
         no_evidence=tuple(issue for issue in present if not issue.evidence.strip()),
         contradiction=_contradiction(critique, block_on),
@@ -131,20 +135,54 @@ def _contradiction(critique: Critique, block_on: Sequence[Severity]) -> str:
     return ""
 
 
+class _Form:
+    """The words of a text, and the lines they stand on."""
+
+    def __init__(self, text: str) -> None:
+        self._source = text
+        self._words = _normal(text)
+
+    def spans(self, wanted: str) -> list[tuple[int, int]]:
+        """Returns where the parts of a quote stand, one after the other; nothing if not all do."""
+        whole = self._words.find(wanted)
+        if whole >= 0:
+            return [(whole, whole + len(wanted))]
+        parts = [part for part in map(str.strip, _LEFT_OUT.split(wanted)) if part]
+        if parts == [wanted] or max(map(len, parts), default=0) < SHORTEST_PART:
+            return []
+        found: list[tuple[int, int]] = []
+        for part in parts:
+            at = self._words.find(part, found[-1][1] if found else 0)
+            if at < 0:
+                return []
+            found.append((at, at + len(part)))
+        return found
+
+    def line(self, at: int) -> int:
+        """Returns the line of the text a place in its words belongs to."""
+        return bisect_right(self._starts, at) - 1
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        lengths = (len(_normal(line)) for line in self._source.split("\n"))
+        # An empty line adds no space between words, and begins where the next one does.
+        return list(accumulate((n + 1 if n else 0 for n in lengths), initial=0))[:-1]
+
+
+def _readings(quote: str) -> list[str]:
+    """Returns the words a quote may mean: as they are, and without quotation marks around."""
+    wanted = _normal(quote)
+    if not any(map(str.isalnum, wanted)):
+        signs = quote.strip()
+        return [signs] if signs and signs == wanted and _LEFT_OUT.sub("", signs) else []
+    bare = _WRAPPED.fullmatch(wanted)
+    return [wanted, bare.group(2).strip()] if bare else [wanted]
+
+
 def _normal(text: str) -> str:
     """Returns the words of a text, one space between them; lone dashes are how lists are set."""
     plain = _LINE_MARK.sub("", text).translate(_TABLE)
     return " ".join(word for word in plain.split() if word != "-")
-
-
-def _in_order(parts: Sequence[str], text: str) -> bool:
-    at = 0
-    for part in parts:
-        found = text.find(part, at)
-        if found < 0:
-            return False
-        at = found + len(part)
-    return True
 
 
 def _shown(quote: str) -> str:

@@ -16,8 +16,6 @@ from signoff.review.evidence import ArtifactText
 MOST_HUNKS = 500
 LONGEST_HUNK = 4_000
 """Characters of a hunk that are kept; the artifacts themselves are kept whole."""
-SHORTEST_SHARED = 12
-"""Characters of a changed line by which it can be told to be part of a longer quote."""
 
 
 def tie_hunks(
@@ -25,15 +23,14 @@ def tie_hunks(
 ) -> list[dict[str, Any]]:
     """Returns every change as a hunk of a unified diff, with the finding it answers.
 
-    `findings` are pairs of an id and its quote. A hunk is tied to the edit, else to the quote,
-    whose lines it touches; `issue` is None for a change nobody asked for. `also` names
-    further findings the same lines answer.
+    `findings` are pairs of an id and its quote, which is empty or says so if something is
+    missing. A hunk is tied to the edit, else to the quote, whose lines it touches; `issue` is
+    None for a change nobody asked for. `also` names further findings the same lines answer.
     """
     old, new = before.split("\n"), after.split("\n")
     found = list(changes(old, new))
-    claims = list(_claims(before, edits, findings))
-    loose = [(issue, quote) for issue, quote in findings if quote and quote not in before]
-    hunks = [_hunk(old, new, change, claims, loose) for change in found[:MOST_HUNKS]]
+    claims = [*_edit_claims(before, edits), *_quote_claims(before, findings)]
+    hunks = [_hunk(old, new, change, claims, findings) for change in found[:MOST_HUNKS]]
     if len(found) > MOST_HUNKS:
         hunks.append({"diff": f"({len(found) - MOST_HUNKS} more changes)", "issue": None})
     return hunks
@@ -61,25 +58,23 @@ class _Claim:
         return self.first < change.old_end and change.old_start <= self.last
 
 
-def _claims(
-    before: str, edits: Sequence[Edit], findings: Sequence[tuple[str, str]]
-) -> Iterator[_Claim]:
-    """Yields the claims, those of edits first: an edit says more exactly what is meant."""
-    starts = [0, *accumulate(len(line) + 1 for line in before.split("\n"))]
-
-    def lines(issue: str, start: int, end: int) -> _Claim:
-        return _Claim(bisect_right(starts, start) - 1, bisect_right(starts, end) - 1, issue)
-
+def _edit_claims(before: str, edits: Sequence[Edit]) -> Iterator[_Claim]:
+    starts = list(accumulate((len(line) + 1 for line in before.split("\n")), initial=0))
     for edit in edits:
         at = before.find(edit.find) if edit.find else -1
-        if at >= 0 and edit.issue:
-            end = at + len(edit.find)
-            point = edit.kind is EditKind.INSERT_AFTER
-            yield lines(edit.issue, end if point else at, end if point else max(at, end - 1))
+        if at < 0 or not edit.issue:
+            continue
+        end = at + len(edit.find)
+        # What is inserted stands behind its anchor, however long that is.
+        first, last = (end, end) if edit.kind is EditKind.INSERT_AFTER else (at, end - 1)
+        yield _Claim(bisect_right(starts, first) - 1, bisect_right(starts, last) - 1, edit.issue)
+
+
+def _quote_claims(before: str, findings: Sequence[tuple[str, str]]) -> Iterator[_Claim]:
+    text = ArtifactText(before)
     for issue, quote in findings:
-        at = before.find(quote) if quote else -1
-        if at >= 0:
-            yield lines(issue, at, at + len(quote) - 1)
+        if not _quotes_nothing(quote):
+            yield from (_Claim(first, last, issue) for first, last in text.lines_of(quote))
 
 
 def _hunk(
@@ -87,10 +82,10 @@ def _hunk(
     new: Sequence[str],
     change: Change,
     claims: Sequence[_Claim],
-    loose: Sequence[tuple[str, str]],
+    findings: Sequence[tuple[str, str]],
 ) -> dict[str, Any]:
     issues = [claim.issue for claim in claims if claim.touches(change)]
-    issues = list(dict.fromkeys(issues or _by_words(old, change, loose)))
+    issues = list(dict.fromkeys(issues or _elsewhere(old, change, findings)))
     hunk: dict[str, Any] = {
         "diff": _diff(old, new, change),
         "issue": issues[0] if issues else None,
@@ -98,20 +93,20 @@ def _hunk(
     return {**hunk, "also": issues[1:]} if issues[1:] else hunk
 
 
-def _by_words(old: Sequence[str], change: Change, loose: Sequence[tuple[str, str]]) -> list[str]:
-    """Returns the findings whose quotes stand here in another setting, or that miss something."""
+def _elsewhere(
+    old: Sequence[str], change: Change, findings: Sequence[tuple[str, str]]
+) -> list[str]:
+    """Returns the findings whose quotes stand here too, or the one that missed something."""
     if change.old_start == change.old_end:
-        missing = [issue for issue, quote in loose if quote.strip().upper().startswith(OMISSION)]
+        missing = [issue for issue, quote in findings if _quotes_nothing(quote)]
         return missing if len(missing) == 1 else []
-    removed = old[change.old_start : change.old_end][:200]
-    here = ArtifactText("\n".join(removed)[:LONGEST_HUNK])
-    return [issue for issue, quote in loose if here.holds(quote) or _shares(removed, quote)]
+    removed = "\n".join(old[change.old_start : change.old_end])[:LONGEST_HUNK]
+    quoting = ((issue, quote) for issue, quote in findings if not _quotes_nothing(quote))
+    return [issue for issue, quote in quoting if quote in removed]
 
 
-def _shares(removed: Sequence[str], quote: str) -> bool:
-    """Tells whether a changed line is a part of a quote that spans several."""
-    whole = ArtifactText(quote)
-    return any(len(line.strip()) >= SHORTEST_SHARED and whole.holds(line) for line in removed)
+def _quotes_nothing(quote: str) -> bool:
+    return not quote.strip() or quote.strip().upper().startswith(OMISSION)
 
 
 def _diff(old: Sequence[str], new: Sequence[str], change: Change) -> str:

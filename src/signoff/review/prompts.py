@@ -192,13 +192,12 @@ def critic_prompt(
 
 
 def critic_correction(problems: Sequence[str]) -> str:
-    """Returns what is added to a critic's prompt for its second and last try."""
+    """Returns what is added to a prompt for the second and last try, a critic's or a judge's."""
     listed = "\n".join(f"- {_flat(problem)}" for problem in problems)
     return (
-        "\n\nYour answer before this one could not be taken:\n"
+        "Your answer before this one could not be taken:\n"
         f"{listed}\n\n"
-        "Give the whole answer again with this mended. Quote the artifact exactly, write "
-        f"{OMISSION} where something is missing, and drop what you cannot support."
+        "Give the whole answer again, in the form asked for above, with this mended."
     )
 
 

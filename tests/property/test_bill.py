@@ -1,0 +1,54 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from signoff.review.bill import apply_edits, format_bill, parse_bill
+from signoff.review.edit import Edit, EditKind
+
+# Pieces a bill is made of, and characters some programs take for the end of a line.
+PIECES = st.sampled_from(
+    ["```", "````\n", "~~~", "\n", "\r", "\u2028", "\f", " ", "Issue: evil (HIGH)\n", "Find:", "a"]
+) | st.sampled_from(
+    ["Replace: `b`\n", "Anchor:\n", "Insert:", "Delete\n", "## Dismissed\n", "> ", "\0", "\ud800"]
+)
+LITERAL = st.one_of(st.text(), st.lists(PIECES, max_size=12).map("".join))
+IDS = st.from_regex(r"[a-z][a-z0-9_.-]{0,10}[a-z0-9]", fullmatch=True)
+
+
+@st.composite
+def edits(draw: st.DrawFn) -> Edit:
+    kind = draw(st.sampled_from(EditKind))
+    text = "" if kind is EditKind.DELETE else draw(LITERAL)
+    return Edit(kind, draw(LITERAL.filter(bool)), text, draw(IDS))
+
+
+NOTES = st.lists(st.tuples(IDS, st.sampled_from(["HIGH", "LOW"]), LITERAL), max_size=3)
+
+
+@given(made=st.lists(edits(), max_size=4), notes=NOTES)
+def test_a_bill_gives_back_exactly_the_edits_it_was_made_of(
+    made: list[Edit], notes: list[tuple[str, str, str]]
+) -> None:
+    """Text of an artifact or a finding that reads like a bill could order changes."""
+    assert parse_bill(format_bill(made, notes)) == made
+
+
+@given(text=LITERAL)
+def test_any_text_is_a_bill_without_harm(text: str) -> None:
+    """Judges write what they like; the engine only makes what has something to be found."""
+    assert all(edit.find for edit in parse_bill(text))
+
+
+PLACES = st.lists(st.text("abc", min_size=1, max_size=3), max_size=4)
+
+
+@given(text=st.text("abc", max_size=12), finds=PLACES)
+def test_edits_change_only_the_places_they_name(text: str, finds: list[str]) -> None:
+    """Every edit is made or accounted for, and nothing else is touched."""
+    made = [Edit(EditKind.REPLACE, find, f"<{find}>") for find in finds]
+
+    done = apply_edits(text, made)
+
+    assert len(done.applied) + len(done.unmatched) == len(made)
+    assert all(text.count(edit.find) == 1 for edit in done.applied)
+    assert done.text.count("<") == len(done.applied)
+    assert done.text.replace("<", "").replace(">", "") == text

@@ -1,0 +1,174 @@
+import re
+import time
+
+import pytest
+
+from signoff.review.critique import Critique, CritiqueIssue, Overall
+from signoff.review.evidence import ArtifactText, mark_unverified, problems_of, quote_exists
+from signoff.review.severity import DEFAULT_BLOCK_ON, Severity
+
+ARTIFACT = """# The **Plan**
+
+> We ship on Friday \u2014 unless it\u2019s raining.
+
+- First, read [the manual](https://example.org/a_b).
+- Then call `run_all()` and wait ... for it.
+
+He said \u201cno\u201d.\tThat was\nall.
+"""
+
+
+@pytest.mark.parametrize(
+    "quote",
+    [
+        "We ship on Friday",
+        "We ship on Friday - unless it's raining.",
+        "We ship   on\nFriday",
+        "The Plan",
+        "# The **Plan**",
+        "read the manual. Then call",
+        "read [the manual](https://example.org/a_b)",
+        "First, read the manual.\n- Then call run_all()",
+        "- First, read the manual. - Then call `run_all()`",
+        'He said "no". That was all.',
+        '"That was all."',
+        "We ship on Friday ... raining",
+        "We ship on Friday [...] That was all.",
+        "We ship on Friday \u2026 He said \u2026",
+        "wait ... for it",
+        "no",
+    ],
+)
+def test_a_quote_is_found_however_it_is_set(quote: str) -> None:
+    """A critic that quotes correctly must not be sent back for a space or an asterisk."""
+    assert quote_exists(quote, ARTIFACT)
+
+
+@pytest.mark.parametrize(
+    "quote",
+    [
+        "We ship on Monday",
+        "we ship on friday",
+        "That was all. ... We ship on Friday",
+        "no ... all",
+        "We ship on Friday ... on Monday",
+        "",
+        "...",
+        "***",
+        "\0",
+        '""',
+    ],
+)
+def test_a_quote_that_stands_nowhere_is_not_found(quote: str) -> None:
+    """Findings about text nobody wrote are what makes a loop run for nothing."""
+    assert not quote_exists(quote, ARTIFACT)
+
+
+def test_a_quote_of_nothing_but_signs_counts_if_it_is_there() -> None:
+    """In code, a stray sign is a finding."""
+    assert quote_exists(";;", "a = 1;;\n")
+    assert not quote_exists(";;", "a = 1;\n")
+
+
+def test_no_quote_is_in_an_empty_artifact() -> None:
+    """An empty text satisfies nothing."""
+    assert not quote_exists("a", "")
+
+
+@pytest.mark.parametrize("sign", ["[", "(", "![](", "> ", "#", "*", "\n", ".", '"', "- ", "\ud800"])
+def test_hostile_artifacts_are_read_in_time(sign: str) -> None:
+    """An expression that reads a text again for every sign of it would hang the run."""
+    start = time.process_time()
+
+    assert not quote_exists("a ... b ... words", sign * 100_000)
+
+    assert time.process_time() - start < 2
+
+
+def test_five_hundred_quotes_of_a_large_artifact_are_checked_in_seconds() -> None:
+    """The artifact is made ready once, not for every quote."""
+    lines = [f"Line {n} of a long report says {n * 7919}." for n in range(50_000)]
+    start = time.process_time()
+    artifact = ArtifactText("\n".join(lines))
+
+    found = [artifact.holds(lines[n * 100]) for n in range(250)]
+    missing = [artifact.holds(f"Line {n} ... says nothing") for n in range(250)]
+
+    assert all(found)
+    assert not any(missing)
+    assert time.process_time() - start < 5
+
+
+@pytest.mark.parametrize(
+    ("quote", "lines"),
+    [
+        ("The Plan", [(0, 0)]),
+        ("unless it's raining. First, read the manual", [(2, 4)]),
+        ("[the manual](https://example.org/a_b)", [(4, 4)]),
+        ("We ship on Friday ... That was all.", [(2, 2), (7, 8)]),
+        ("We ship on Monday", []),
+        ("", []),
+    ],
+)
+def test_the_lines_of_a_quote_are_found(quote: str, lines: list[tuple[int, int]]) -> None:
+    """Changes are tied to findings by them."""
+    assert ArtifactText(ARTIFACT).lines_of(quote) == lines
+
+
+def issue(name: str, evidence: str, severity: Severity = Severity.LOW) -> CritiqueIssue:
+    return CritiqueIssue(name, evidence=evidence, severity=severity)
+
+
+def reading(overall: Overall, *issues: CritiqueIssue) -> Critique:
+    return Critique("tone", "ann", 1, overall, issues)
+
+
+TEXT = ArtifactText(ARTIFACT)
+
+
+def test_what_nothing_supports_is_told_all_at_once_and_marked() -> None:
+    """The critic has one chance to mend everything."""
+    issues = issue("a", "That was all."), issue("b", "not there"), issue("c", " ")
+    critique = reading(Overall.FAIL, *issues, issue("d", "omission: no date"))
+
+    problems = problems_of(critique, TEXT, DEFAULT_BLOCK_ON)
+    marked = mark_unverified(critique, problems)
+
+    assert [each.id for each in problems.missing_quotes] == ["b"]
+    assert [each.id for each in problems.no_evidence] == ["c"]
+    assert [words.split()[0] for words in problems.told()] == ["the", "c", "evidence"]
+    assert [each.id for each in marked.issues if each.unverified] == ["b", "c"]
+    assert marked.notes == ("not found in the artifact: the evidence of b, c",)
+
+
+def test_a_sound_critique_has_no_problems_and_stays_as_it_is() -> None:
+    """Otherwise it would be paid for twice."""
+    critique = reading(Overall.FAIL, issue("a", "That was all.", Severity.HIGH))
+
+    problems = problems_of(critique, TEXT, DEFAULT_BLOCK_ON)
+
+    assert not problems
+    assert problems.told() == []
+    assert mark_unverified(critique, problems) is critique
+
+
+@pytest.mark.parametrize(
+    ("overall", "severities", "why"),
+    [
+        (Overall.PASS, [Severity.LOW, Severity.HIGH], "PASS, and yet .* x1 \\(HIGH\\)"),
+        (Overall.PASS, [Severity.MEDIUM], ""),
+        (Overall.PASS, [], ""),
+        (Overall.FAIL, [], "FAIL, and yet"),
+        (Overall.FAIL, [Severity.LOW], ""),
+    ],
+)
+def test_a_verdict_is_held_against_its_issues(
+    overall: Overall, severities: list[Severity], why: str
+) -> None:
+    """Neither a pass over a fault nor a fail for nothing may stand."""
+    issues = [issue(f"x{n}", "all", severity) for n, severity in enumerate(severities)]
+
+    problems = problems_of(reading(overall, *issues), TEXT, DEFAULT_BLOCK_ON)
+
+    assert bool(problems) is bool(why)
+    assert re.search(why, problems.contradiction)

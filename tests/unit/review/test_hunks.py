@@ -1,0 +1,131 @@
+import random
+import time
+
+import pytest
+
+from signoff.review.diff import Change, changes
+from signoff.review.edit import Edit, EditKind
+from signoff.review.hunks import MOST_HUNKS, tie_hunks, word_change_pct
+
+BEFORE = "Title\n\nThe first line is **loud**.\nThe second one is fine.\nThe third is long.\nEnd\n"
+
+
+def test_a_hunk_answers_the_edit_whose_lines_it_touches() -> None:
+    """Whoever reads the diff sees why each line changed."""
+    edits = [
+        Edit(EditKind.REPLACE, "loud", "calm", "tone-001"),
+        Edit(EditKind.INSERT_AFTER, "Title", "\nby Ann", "form-001"),
+        Edit(EditKind.DELETE, "The third is long.\n", "", "size-001"),
+    ]
+    after = "Title\nby Ann\n\nThe first line is **calm**.\nThe second one is fine.\nEnd\n"
+
+    hunks = tie_hunks(BEFORE, after, edits, [])
+
+    assert hunks == [
+        {"diff": "@@ -1,0 +2 @@\n+by Ann", "issue": "form-001"},
+        {
+            "diff": "@@ -3 +4 @@\n-The first line is **loud**.\n+The first line is **calm**.",
+            "issue": "tone-001",
+        },
+        {"diff": "@@ -5 +5,0 @@\n-The third is long.", "issue": "size-001"},
+    ]
+
+
+def test_a_change_nobody_asked_for_is_nobodys() -> None:
+    """An agent that uses the occasion is found out."""
+    (hunk,) = tie_hunks(BEFORE, BEFORE.replace("fine", "bad"), [], [("tone-001", "is **loud**")])
+
+    assert hunk["issue"] is None
+
+
+@pytest.mark.parametrize(
+    "quote",
+    ["is **loud**", "is loud", "first line is loud. The second one", "Title ... line is loud"],
+)
+def test_a_hunk_answers_the_finding_whose_quote_it_changes(quote: str) -> None:
+    """Agents mend in their own words, where the quote was."""
+    (hunk,) = tie_hunks(BEFORE, BEFORE.replace("loud", "calm"), [], [("tone-001", quote)])
+
+    assert hunk["issue"] == "tone-001"
+
+
+def test_one_change_may_answer_several_findings() -> None:
+    """Two critics often stumble over the same line."""
+    quotes = [("a", "first line"), ("b", "**loud**")]
+
+    (hunk,) = tie_hunks(BEFORE, BEFORE.replace("loud", "calm"), [], quotes)
+
+    assert (hunk["issue"], hunk["also"]) == ("a", ["b"])
+
+
+@pytest.mark.parametrize("omission", ["OMISSION", "omission: no date", ""])
+def test_an_insertion_answers_the_one_finding_that_missed_something(omission: str) -> None:
+    """What is missing stands nowhere, so its place cannot be looked up."""
+    after = BEFORE + "Dated today.\n"
+
+    (one,) = tie_hunks(BEFORE, after, [], [("date-001", omission)])
+    (two,) = tie_hunks(BEFORE, after, [], [("date-001", omission), ("name-001", omission)])
+
+    assert (one["issue"], two["issue"]) == ("date-001", None)
+
+
+def test_equal_texts_have_no_hunks() -> None:
+    """Nothing changed, so nothing is claimed."""
+    assert tie_hunks(BEFORE, BEFORE, [], [("a", "Title")]) == []
+
+
+def test_a_text_written_anew_gives_a_bounded_report() -> None:
+    """The artifacts are kept; the journal need not hold them a third time."""
+    lines = [f"line {n}" for n in range(4 * MOST_HUNKS)]
+    changed = [line + ("!" if n % 2 else "") for n, line in enumerate(lines)]
+
+    hunks = tie_hunks("\n".join(lines), "\n".join(changed), [], [])
+    (long,) = tie_hunks("a" * 50_000, "b", [], [])
+
+    assert len(hunks) == MOST_HUNKS + 1
+    assert hunks[-1]["diff"] == f"({MOST_HUNKS} more changes)"
+    assert len(long["diff"]) < 5_000
+
+
+def test_changes_turn_one_text_into_the_other() -> None:
+    """A diff that is not true of the texts is worse than none."""
+    chance = random.Random(7)
+    for _ in range(200):
+        old, new = (["".join(chance.choices("abc", k=1)) for _ in range(9)] for _ in "xy")
+        made, at = [], 0
+        for change in changes(old, new):
+            made += old[at : change.old_start] + new[change.new_start : change.new_end]
+            at = change.old_end
+        assert made + old[at:] == new
+
+
+def test_unique_lines_hold_a_large_text_together() -> None:
+    """A small change to a large text is shown as one, wherever it is."""
+    old = [f"{n} {n * n}" for n in range(60_000)]
+    new = [*old[1:100], "new", *old[100:30_000], *old[30_001:]]
+
+    assert list(changes(old, new)) == [
+        Change(0, 1, 0, 0),
+        Change(100, 100, 99, 100),
+        Change(30_000, 30_001, 30_000, 30_000),
+    ]
+
+
+def test_five_megabytes_of_lines_that_all_look_alike_are_compared_in_time() -> None:
+    """Exact comparison takes the square of their number."""
+    chance = random.Random(7)
+    old, new = ("\n".join(chance.choices("ab", k=500_000)) for _ in "xy")
+    start = time.process_time()
+
+    assert tie_hunks(old, new, [], [("a", "OMISSION")])
+
+    assert time.process_time() - start < 5
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "percent"),
+    [("a b c d", "a b c", 25), ("a b", "a b c", 50), ("a", "b", 0), ("", "a", 100), ("", " ", 0)],
+)
+def test_the_size_of_a_change_is_counted_in_words(before: str, after: str, percent: float) -> None:
+    """Edits that lose half the text are sent back by this number."""
+    assert word_change_pct(before, after) == percent

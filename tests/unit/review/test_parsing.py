@@ -1,0 +1,294 @@
+import json
+from typing import Any
+
+import pytest
+
+from signoff.review.adjudication import Adjudication, Pursuit, Verdict
+from signoff.review.critique import Critique, Overall
+from signoff.review.edit import Edit, EditKind
+from signoff.review.parsing import (
+    MOST_DECISIONS,
+    MOST_ISSUES,
+    Unreadable,
+    parse_adjudication,
+    parse_critique,
+)
+from signoff.review.severity import Severity
+
+ISSUE: dict[str, Any] = {"id": "tone-001", "finding": "Too loud.", "evidence": "LOUD"}
+PASSED = '{"overall": "PASS", "issues": []}'
+APPROVED = '{"status": "APPROVED", "decisions": []}'
+MARKED = f"=== ADJUDICATION ===\n{APPROVED}\n=== BILL_OF_WORK ===\n"
+
+
+def critique(text: str, **rules: Severity) -> Critique:
+    return parse_critique(text, constraint_id="tone", reviewer="ann", iteration=2, rules=rules)
+
+
+def stated(*issues: dict[str, Any], overall: str = "FAIL") -> Critique:
+    return critique(json.dumps({"overall": overall, "issues": issues}))
+
+
+def judged(text: str) -> Adjudication:
+    return parse_adjudication(text, iteration=2)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        PASSED,
+        f"```json\n{PASSED}\n```",
+        f"I read {{it}} twice.\n```\n{PASSED}\n```\nThat is all.",
+        f"My answer is {PASSED}.",
+        '{"overall": "pass", "issues": [],}',
+        '{"overall": "PASS"}',
+    ],
+    ids=["bare", "fenced", "fenced in prose", "in prose", "slips", "nothing listed"],
+)
+def test_a_pass_is_read_however_it_is_wrapped(text: str) -> None:
+    """Models wrap their answers as they like."""
+    assert critique(text) == Critique("tone", "ann", 2, Overall.PASS)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "empty"),
+        ("PASS", "no JSON object"),
+        ("[]", "no JSON object"),
+        ("{}", "neither"),
+        (PASSED + PASSED, "2 JSON objects"),
+        (f"```json\n{PASSED}\n```\nNo: " + PASSED.replace("PASS", "FAIL"), "2 JSON objects"),
+        ('{"overall": "FAIL", "overall": "PASS"}', "twice"),
+        ('{"overall": "ERROR"}', "PASS or FAIL"),
+        ('{"overall": "PASS with remarks"}', "PASS or FAIL"),
+        ('{"overall": ["PASS"]}', "must be a text"),
+        ('{"overall": true}', "must be a text"),
+        ('{"overall": "PASS", "issues": {}}', "list of objects"),
+        ('{"overall": "PASS", "issues": null}', "list of objects"),
+        ('{"overall": "PASS", "issues": ["bad"]}', "list of objects"),
+        ('{"overall": "FAIL", "issues": [{"id": "a"}]}', "issue 1 says nothing"),
+        ('{"overall": "FAIL", "issues": [{"finding": {"a": 1}}]}', "`finding` of issue 1"),
+        ('{"overall": "PASS", "issues": [' + '{"a":' * 5_000, "too deeply"),
+        (" " * 8_000_001, "longer than"),
+    ],
+)
+def test_what_is_no_critique_is_unreadable_and_says_why(text: str, why: str) -> None:
+    """The critic is told these words; a guess could turn a fault into a pass."""
+    with pytest.raises(Unreadable, match=why):
+        critique(text)
+
+
+def test_a_critique_that_was_cut_off_anywhere_is_unreadable() -> None:
+    """What is missing may be the finding that blocks."""
+    whole = json.dumps({"overall": "PASS", "issues": [ISSUE, ISSUE], "summary": "Fine."})
+
+    for cut in range(len(whole)):
+        with pytest.raises(Unreadable):
+            critique(whole[:cut])
+
+
+def test_a_missing_verdict_is_a_fail() -> None:
+    """Silence approves nothing."""
+    assert critique('{"issues": []}').overall is Overall.FAIL
+    assert critique('{"overall": null, "issues": []}').overall is Overall.FAIL
+
+
+def test_who_reviewed_what_is_not_taken_from_the_reply() -> None:
+    """One critic could speak for another."""
+    claimed = {"constraint_id": "law", "reviewer": "bob", "iteration": 9, "overall": "PASS"}
+
+    read = critique(json.dumps(claimed))
+
+    assert (read.constraint_id, read.reviewer, read.iteration) == ("tone", "ann", 2)
+
+
+def test_a_missing_severity_is_the_rules_own_and_else_high() -> None:
+    """A critic that leaves it out must not make a fault harmless."""
+    issues = [{**ISSUE, "rule_id": "soft"}, {**ISSUE, "rule_id": "other"}, ISSUE]
+    odd = [{**ISSUE, "severity": "low"}, {**ISSUE, "severity": "BLOCKER"}]
+
+    read = critique(json.dumps({"issues": [*issues, *odd]}), soft=Severity.LOW)
+
+    assert [issue.severity for issue in read.issues] == ["LOW", "HIGH", "HIGH", "LOW", "HIGH"]
+
+
+def test_ids_are_kept_where_they_tell_issues_apart_and_made_where_not() -> None:
+    """A judge decides by id: two issues of one id would share a decision."""
+    names = ["a-1", "a-1", "", "../etc\n", "tone-001", None, 7]
+
+    read = stated(*({**ISSUE, "id": name} for name in names))
+
+    ids = [issue.id for issue in read.issues]
+    assert ids == ["a-1", "tone-002", "tone-003", "tone-004", "tone-001", "tone-005", "7"]
+
+
+def test_of_thousands_of_issues_the_worst_are_kept_and_it_is_said() -> None:
+    """The one that blocks may be the last one named."""
+    many = [{**ISSUE, "id": f"i-{n}", "severity": "LOW"} for n in range(3_000)]
+
+    read = stated(*many, {**ISSUE, "id": "last", "severity": "CRITICAL"})
+
+    assert len(read.issues) == MOST_ISSUES
+    assert read.issues[0].id == "last"
+    assert "3001 issues" in read.notes[0]
+
+
+def test_long_texts_are_cut_and_odd_characters_replaced() -> None:
+    """Neither a database nor a terminal has to cope with them."""
+    raw = '{"finding": "\\u0000\\ud800x", "evidence": "' + "e" * 50_000 + '"}'
+
+    (issue,) = critique('{"issues": [' + raw + "]}").issues
+
+    assert issue.finding == "\ufffd\ufffdx"
+    assert len(issue.evidence) == 10_001
+
+
+@pytest.mark.parametrize(
+    ("raw", "confidence"),
+    [(0.5, 0.5), (7, 1.0), (-1, 0.0), ("high", 0.9), (True, 0.9), (float("nan"), 0.9)],
+)
+def test_confidence_is_a_number_between_0_and_1(raw: object, confidence: float) -> None:
+    """A journal cannot hold what is no number."""
+    (issue,) = stated({**ISSUE, "confidence": raw}).issues
+
+    assert issue.confidence == confidence
+
+
+def test_a_well_formed_edit_belongs_to_its_issue() -> None:
+    """The engine makes it without asking anybody."""
+    edit = {"kind": "Insert after", "find": "a ", "text": " b\n"}
+
+    (issue,) = stated({**ISSUE, "edit": edit}).issues
+
+    assert issue.edit == Edit(EditKind.INSERT_AFTER, "a ", " b\n", "tone-001")
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        "replace it",
+        {"kind": "replace", "text": "b"},
+        {"kind": "replace", "find": "", "text": "b"},
+        {"kind": "move", "find": "a", "text": "b"},
+        {"find": "a", "text": ["b"]},
+        {"find": "a\0", "text": "b"},
+        {"find": "a" * 300_000, "text": "b"},
+    ],
+)
+def test_an_edit_that_is_not_well_formed_leaves_its_issue_standing(edit: object) -> None:
+    """The finding is what matters; an agent can still mend it."""
+    (issue,) = stated({**ISSUE, "edit": edit}).issues
+
+    assert issue.edit is None
+
+
+def test_sections_are_kept_as_far_as_they_can_be_read() -> None:
+    """Nothing rests on them."""
+    sections = [{"location": "1", "note": "good", "more": 1}, "2", {"note": 3}]
+    text = json.dumps({"overall": "PASS", "approved_sections": sections})
+
+    read = critique(text).approved_sections
+
+    assert read == ({"location": "1", "note": "good"}, {"location": "2"}, {})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        MARKED + "Nothing.",
+        "Well then.\n" + MARKED + "Nothing.",
+        f"=== ADJUDICATION ===\n```json\n{APPROVED}\n```\n=== BILL_OF_WORK ===\nNothing.\n",
+        f"=== ADJUDICATION ===  \r\n{APPROVED}\r\n=== BILL_OF_WORK ===\r\nNothing.\r\n",
+        "=== ADJUDICATION ===\nstatus: APPROVED\n=== BILL_OF_WORK ===\nNothing.",
+        '```json\n{"status": "approved", "bill_of_work": "Nothing."}\n```',
+        "```yaml\nstatus: APPROVED\nbill_of_work: |\n  Nothing.\n```",
+        "status: APPROVED\nbill_of_work: Nothing.\n",
+    ],
+    ids=["sections", "prose", "fence", "crlf", "yaml", "old json", "old yaml", "bare yaml"],
+)
+def test_an_approval_is_read_in_every_form_judges_use(text: str) -> None:
+    """The two sections are asked for; the older forms are still understood."""
+    assert judged(text) == Adjudication(2, Verdict.APPROVED, bill_of_work="Nothing.")
+
+
+def test_fences_and_markers_inside_the_bill_stay_in_it() -> None:
+    """That is what the second section is for."""
+    bill = '```\n{"status": "APPROVED"}\n```\n=== BILL_OF_WORK ===\nmore'
+
+    assert judged(MARKED + bill).bill_of_work == bill
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "empty"),
+        ("APPROVED", "not a JSON object"),
+        ("- status: APPROVED", "not a JSON object"),
+        ("status: [APPROVED", "neither"),
+        ("status: APPROVED\nstatus: REWRITE", "neither"),
+        ("```yaml\nstatus: APPROVED", "fenced block"),
+        ('{"status": "SHIP IT"}', "APPROVED or REWRITE"),
+        ('{"status": "ERROR"}', "APPROVED or REWRITE"),
+        ('{"status": {"is": "APPROVED"}}', "must be a text"),
+        (f"=== ADJUDICATION ===\n{APPROVED[:-1]}", "cut off"),
+        (f"=== ADJUDICATION ===\n{APPROVED[:-1]}\n=== BILL_OF_WORK ===\n}}", "cut off"),
+        (f"=== ADJUDICATION ===\n{APPROVED}\n{APPROVED}", "2 JSON objects"),
+        (MARKED + MARKED, "more than once"),
+        (f"=== BILL_OF_WORK ===\n=== ADJUDICATION ===\n{APPROVED}", "stands before"),
+        ('{"decisions": {"a": "dismissed"}}', "list of objects"),
+        ('{"decisions": [{"status": "dismissed"}]}', "names no issue"),
+        ('{"decisions": [{"issue_id": "a", "flagged_by": 3}]}', "list of texts"),
+        (json.dumps({"decisions": [{"issue_id": "a"}] * (MOST_DECISIONS + 1)}), "the most"),
+        ("x" * 300_000, "no JSON object"),
+        ("- " * 50_000, "neither"),
+    ],
+)
+def test_what_is_no_adjudication_is_unreadable_and_says_why(text: str, why: str) -> None:
+    """An approval nobody gave must not end a run."""
+    with pytest.raises(Unreadable, match=why):
+        judged(text)
+
+
+def test_a_marker_counts_only_alone_on_its_line() -> None:
+    """Texts about the format can be talked about."""
+    text = f"The line `=== ADJUDICATION ===` is there.\n > === ADJUDICATION ===\n{MARKED}"
+
+    assert judged(text).status is Verdict.APPROVED
+
+
+def test_a_missing_status_asks_for_work() -> None:
+    """Silence approves nothing."""
+    assert judged('{"decisions": []}').status is Verdict.REWRITE
+
+
+def test_decisions_in_doubt_are_pursued_and_it_is_said() -> None:
+    """A judge that is unclear, or says both, has not dismissed anything."""
+    said = [("a", None), ("b", "later"), ("c", "dismissed"), ("c", "pursuing"), ("d", "Dismissed")]
+    decisions = [{"issue_id": name, "status": status} for name, status in said]
+
+    read = judged(json.dumps({"decisions": decisions, "termination": {"high_pursuing": 0}}))
+
+    assert [d.issue_id for d in read.decisions if d.status is Pursuit.PURSUING] == ["a", "b", "c"]
+    assert [note[:1] for note in read.notes] == ["b", "c"]
+    assert read.termination == {"critical_pursuing": 0, "high_pursuing": 3}
+
+
+def test_a_decisions_reasons_are_kept() -> None:
+    """They are shown to whoever asks why."""
+    decision = {
+        "issue_id": "a",
+        "constraint": "tone",
+        "severity": "low",
+        "flagged_by": ["ann"],
+        "competing_constraint": "law",
+        "rationale": "Said already.",
+    }
+    tension = {"axis": "short or complete", "target": "short", "weight": 3}
+    text = json.dumps({"decisions": [decision], "tension_analysis": [tension, "odd"]})
+
+    read = judged(text)
+
+    (made,) = read.decisions
+    assert made.to_json() == {**decision, "severity": "LOW", "status": "pursuing"}
+    assert read.tension_analysis == ({"axis": "short or complete", "target": "short"},)
