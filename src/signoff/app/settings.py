@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from signoff.app.home import Home
 from signoff.core.spend import Limits
+from signoff.documents.files import read_text
 from signoff.errors import ConfigError, Problem
 
 BUILT_IN: Mapping[str, Any] = {
@@ -159,16 +160,12 @@ def _files(home: Home | None, environment: Mapping[str, str]) -> list[tuple[Path
 
 
 def _read_file(path: Path, must_exist: bool, problems: list[Problem]) -> Layer:
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
+    if not path.exists():
         if must_exist:
             problems.append(Problem(str(path), "is not there", "SIGNOFF_CONFIG names it"))
         return {}
-    except (OSError, UnicodeDecodeError) as error:
-        problems.append(Problem(str(path), f"cannot be read: {error}"))
-        return {}
-    if _says_nothing(text):
+    text = read_text(path, problems, name=str(path))
+    if text is None or _says_nothing(text):
         return {}
     from signoff.app.config_file import read_config
 

@@ -27,6 +27,7 @@ Path = tuple[str | int, ...]
 MOST_VALUES = 100_000
 """Aliases written out must not become more than this, or a short file fills the memory."""
 DEEPEST = 50
+_TOO_DEEP = f"is nested more than {DEEPEST} deep"
 
 
 @dataclass(frozen=True)
@@ -60,12 +61,12 @@ def read_yaml(text: str, name: str, problems: list[Problem]) -> Document | None:
         with warnings.catch_warnings():
             # An anchor used twice is told on standard error otherwise, outside of any report.
             warnings.simplefilter("ignore")
-            node = YAML(typ="rt").load(StringIO(text))
+            node = _reader().load(StringIO(text))
         return Document(name, _Plain().of(node), node)
     except _TooMuchError as error:
         problems.append(Problem(name, str(error)))
     except RecursionError:
-        problems.append(Problem(name, f"is nested more than {DEEPEST} deep"))
+        problems.append(Problem(name, _TOO_DEEP))
     except YAMLError as error:
         problems.append(_syntax_problem(error, name))
     except ValueError as error:
@@ -94,6 +95,13 @@ def newer_version(document: Document, known: int) -> Problem | None:
         f"version {version} is newer than signoff {__version__} knows ({known})",
         f"upgrade signoff, or write the file for version {known}",
     )
+
+
+def _reader() -> YAML:
+    reader = YAML(typ="rt")
+    # Deep nesting makes the scanner slow long before it exhausts the stack.
+    reader.max_depth = DEEPEST + 1
+    return reader
 
 
 def _own_key(node: Any, part: str | int) -> Any:
@@ -125,7 +133,7 @@ class _Plain:
                 f"holds more than {MOST_VALUES:,} values once its aliases are unfolded"
             )
         if depth > DEEPEST:
-            raise _TooMuchError(f"is nested more than {DEEPEST} deep")
+            raise _TooMuchError(_TOO_DEEP)
         if isinstance(node, Mapping):
             return {str(key): self.of(value, depth + 1) for key, value in node.items()}
         if isinstance(node, list):
@@ -148,4 +156,6 @@ def _syntax_problem(error: YAMLError, name: str) -> Problem:
     mark = error.problem_mark or error.context_mark
     where = f"{name}:{mark.line + 1}" if mark else name
     what = (error.problem or error.context or "is not YAML").splitlines()[0].strip()
+    if "depth" in what:
+        return Problem(where, _TOO_DEEP)
     return Problem(where, what, "indent with spaces, not tabs" if "'\\t'" in what else "")

@@ -52,7 +52,7 @@ def _read(kind: Any, raw: Any) -> Any:
         return {_read(arguments[0], key): _read(arguments[1], each) for key, each in raw}
     if isinstance(kind, type) and issubclass(kind, Enum):
         return kind(raw)
-    if is_dataclass(kind):
+    if isinstance(kind, type) and is_dataclass(kind):
         kinds = _kinds(kind)
         return kind(**{name: _read(kinds[name], each) for name, each in raw.items()})
     return raw

@@ -143,7 +143,7 @@ class Judging:
 
     def _blocking(self) -> list[tuple[tuple[str, ...], tuple[Severity, ...]]]:
         approval, when = self.adjudication.approval, self.termination.approve_when
-        said = []
+        said: list[tuple[tuple[str, ...], tuple[Severity, ...]]] = []
         if approval.block_on is not None:
             listed = {Severity(name) for name in approval.block_on}
             ordered = tuple(severity for severity in Severity if severity in listed)

@@ -1,0 +1,1 @@
+"""JSON Schemas of the files people write, for editors; made from the models that read them."""

@@ -1,0 +1,108 @@
+import pytest
+
+from signoff.documents.yaml_text import (
+    MOST_VALUES,
+    Document,
+    newer_version,
+    read_mapping,
+    read_yaml,
+)
+from signoff.errors import Problem
+
+
+def read(text: str) -> Document:
+    problems: list[Problem] = []
+    document = read_yaml(text, "file.yaml", problems)
+    assert problems == []
+    assert document is not None
+    return document
+
+
+def complaint(text: str) -> str:
+    problems: list[Problem] = []
+    assert read_mapping(text, "file.yaml", problems, "settings") is None
+    (problem,) = problems
+    return str(problem)
+
+
+def test_values_come_out_plain() -> None:
+    """The reader's own kinds would not pass as texts and numbers where those are checked."""
+    document = read(
+        "a: 'x'\nb: 1\nc: 1.5\nd: &yes true\ne: [1_000, 0x10]\nf:\ng: |\n  long\n1: z\n"
+    )
+
+    said = document.content
+    assert said == {
+        "a": "x",
+        "b": 1,
+        "c": 1.5,
+        "d": True,
+        "e": [1000, 16],
+        "f": None,
+        "g": "long\n",
+        "1": "z",
+    }
+    kinds = [type(value) for value in (said["a"], said["b"], said["c"], said["d"], said["g"])]
+    assert kinds == [str, int, float, bool, str]
+
+
+def test_every_value_knows_its_line() -> None:
+    """People go to the line a complaint names."""
+    document = read("a: 1\nb:\n  - c: 2\n\n    D: 3\n  - x\n")
+
+    assert document.at(("a",)) == "file.yaml:1"
+    assert document.at(("b", 0, "c")) == "file.yaml:3"
+    assert document.at(("b", 0, "d")) == "file.yaml:5"
+    assert document.at(("b", 1)) == "file.yaml:6"
+
+
+def test_what_is_missing_is_looked_for_around_its_place() -> None:
+    """A key that is not there has no line of its own."""
+    document = read("a:\n  - b:\n      c: 1\n")
+
+    assert document.line(("a", 0, "b", "nothing")) == 2
+    assert document.line(("a", 7)) == 1
+    assert document.line(("a", 0, "b", "c", "deeper")) == 3
+    assert document.line(("nothing",)) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("a: 1\na: 2\n", 'file.yaml:2: found duplicate key "a"'),
+        ("a:\n\tb: 1\n", "file.yaml:2: found character '\\t' that cannot start any token (indent"),
+        ("a: [", "file.yaml:1: "),
+        ("a: 1\n---\nb: 2\n", "file.yaml:"),
+        ("a: \x00", "file.yaml: "),
+        ("- a\n", "file.yaml:1: is not a list of `key: value` settings"),
+        ("just words\n", "file.yaml:1: is not a list of `key: value` settings"),
+        ("# nothing\n", "file.yaml:1: is empty"),
+        ("a: *nobody\n", "file.yaml:1: found undefined alias"),
+        ("a: 2024-99-99\n", "file.yaml: is not YAML: month must be in 1..12"),
+        ("[" * 100_000, "file.yaml:1: is nested more than 50 deep"),
+        ("a: " + "[" * 60 + "]" * 60, "file.yaml:1: is nested more than 50 deep"),
+    ],
+)
+def test_what_cannot_be_read_is_one_problem(text: str, words: str) -> None:
+    """A traceback would say nothing about the file."""
+    assert complaint(text).startswith(words)
+
+
+def test_aliases_that_unfold_without_end_are_refused() -> None:
+    """A file of a few lines must not fill the memory."""
+    lines = ["a: &a [x, x, x, x, x, x, x, x, x]"]
+    for before, name in zip("abcdefgh", "bcdefghi", strict=True):
+        lines.append(f"{name}: &{name} [{', '.join([f'*{before}'] * 9)}]")
+
+    assert f"more than {MOST_VALUES:,} values" in complaint("\n".join(lines))
+
+
+def test_a_newer_file_is_refused_and_this_version_is_not() -> None:
+    """Half-read files of a newer program would mean something else."""
+    newer = newer_version(read("a: 1\nversion: 2\n"), 1)
+
+    assert newer is not None
+    assert newer.where == "file.yaml:2"
+    assert "upgrade signoff" in newer.remedy
+    assert newer_version(read("version: 1\n"), 1) is None
+    assert newer_version(read("version: soon\n"), 1) is None

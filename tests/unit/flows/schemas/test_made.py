@@ -1,0 +1,72 @@
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from ruamel.yaml import YAML
+
+import signoff.flows.schemas
+from signoff.flows.schemas.made import schemas
+
+FOLDER = Path(signoff.flows.schemas.__file__).parent
+FIXTURES = Path(__file__).parents[3] / "fixtures"
+EXAMPLES = [
+    *(("flow", path) for path in FIXTURES.glob("flows/*.yaml") if path.stem != "genloop"),
+    ("genloop", FIXTURES / "flows" / "genloop.yaml"),
+    *(("constraint", path) for path in FIXTURES.glob("constraints/*.yaml")),
+    *(("goal", path) for path in FIXTURES.glob("goals/*.yaml")),
+]
+
+
+def test_the_shipped_schemas_are_those_of_the_models() -> None:
+    """Run `python -m signoff.flows.schemas`: an editor would mark what the program accepts."""
+    shipped = {path.name: path.read_text("utf-8") for path in FOLDER.glob("*.json")}
+
+    assert shipped == schemas()
+
+
+@pytest.mark.parametrize(("kind", "path"), EXAMPLES, ids=lambda each: getattr(each, "stem", each))
+def test_every_example_is_valid_by_its_schema(kind: str, path: Path) -> None:
+    """An editor that underlines a working file teaches people to ignore it."""
+    checker = jsonschema.Draft202012Validator(schema(kind))
+
+    assert list(checker.iter_errors(YAML(typ="safe").load(path))) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "wrong"),
+    [
+        ("flow", {"workflow": [{"step": "critque"}]}),
+        ("flow", {"workflow": [{"step": "generate", "scope": "all"}]}),
+        ("flow", {"workflow": [{"step": "generate"}], "nmae": "x"}),
+        ("genloop", {"max_iterations": 30}),
+        ("constraint", {"rules": [{"id": "x"}]}),
+        ("goal", {"source": {}}),
+    ],
+)
+def test_a_wrong_file_is_wrong_by_its_schema(kind: str, wrong: dict[str, Any]) -> None:
+    """The point of a schema is to be told while writing."""
+    assert not jsonschema.Draft202012Validator(schema(kind)).is_valid(wrong)
+
+
+@pytest.mark.parametrize("kind", ["flow", "genloop", "constraint", "goal"])
+def test_every_field_is_described(kind: str) -> None:
+    """Editors show the description beside the key."""
+    undescribed = [name for name, said in fields(schema(kind)) if len(said["description"]) < 10]
+
+    assert undescribed == []
+
+
+def schema(kind: str) -> dict[str, Any]:
+    said: dict[str, Any] = json.loads((FOLDER / f"{kind}.schema.json").read_text("utf-8"))
+    return said
+
+
+def fields(node: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    inside = node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
+    if isinstance(node, dict) and "properties" in node:
+        yield from node["properties"].items()
+    for each in inside:
+        yield from fields(each)

@@ -1,0 +1,166 @@
+from pathlib import Path
+
+import pytest
+
+from signoff._version import __version__
+from signoff.errors import InvalidWorkflow, Problem
+from signoff.flows.constraint_file import (
+    constraint_from_dict,
+    inline_constraint,
+    load_constraints,
+    read_constraints,
+)
+from signoff.review.behaviors import ConstraintBehavior
+from signoff.review.constraint import Constraint, Rule, SourceBlock
+from signoff.review.severity import Severity
+
+CONSTRAINTS = Path(__file__).parents[2] / "fixtures" / "constraints"
+
+
+def complaints(folder: Path) -> list[str]:
+    with pytest.raises(InvalidWorkflow) as caught:
+        load_constraints(folder)
+    return [str(problem).removeprefix(f"{folder}/") for problem in caught.value.problems]
+
+
+def test_every_key_of_a_constraint_has_its_place() -> None:
+    """Critics are asked about what stands in the file, all of it."""
+    (constraint,) = load_constraints(CONSTRAINTS / "every_key.yaml")
+
+    assert constraint == Constraint(
+        id="tone",
+        priority=2,
+        summary="The text is friendly.",
+        rules=(
+            Rule(
+                "no-shouting",
+                "Nothing is written in capitals.",
+                Severity.LOW,
+                "READ THIS!",
+                "Please read this.",
+            ),
+            Rule("greets", "It greets the reader.", Severity.HIGH),
+        ),
+        agents=("claude", "gemini"),
+        behavior=ConstraintBehavior.from_dict({"critical": "escalate", "low": "continue"}),
+        script="tools/tone.sh",
+        source=SourceBlock(("guide.md",), ("examples/*.md",), ("tools/words.sh",), "We say you."),
+    )
+
+
+def test_a_constraint_that_names_one_severity_says_nothing_about_the_others(
+    tmp_path: Path,
+) -> None:
+    """The levels below it decide those."""
+    (tmp_path / "a.yaml").write_text("summary: x\nbehavior: {Critical: ESCALATE}\n")
+
+    (constraint,) = load_constraints(tmp_path)
+
+    assert constraint.behavior == ConstraintBehavior.from_dict({"critical": "escalate"})
+
+
+def test_what_is_not_said_has_the_known_defaults(tmp_path: Path) -> None:
+    """A file of one line is a constraint, named after itself."""
+    (tmp_path / "no.jargon-1.yml").write_text("summary: No jargon.\nrules:\nagents:\n")
+
+    assert load_constraints(tmp_path) == [Constraint("no.jargon-1", 10, "No jargon.")]
+
+
+def test_a_folder_is_read_in_the_order_of_names_and_a_list_in_its_own(tmp_path: Path) -> None:
+    """The order of definition is an order a step may ask for."""
+    for name in ("b.yaml", "a.yml", "c.yaml"):
+        (tmp_path / name).write_text("summary: x\n")
+    (tmp_path / "notes.md").write_text("no constraint")
+    (tmp_path / ".hidden.yaml").write_text("no constraint")
+
+    assert [c.id for c in load_constraints(tmp_path)] == ["a", "b", "c"]
+    assert [c.id for c in load_constraints([tmp_path / "c.yaml", tmp_path / "a.yml"])] == ["c", "a"]
+
+
+def test_every_problem_of_every_file_is_named_together(tmp_path: Path) -> None:
+    """A run must not start with nine of ten constraints, nor tell of one wrong file at a time."""
+    files = {
+        "a.yaml": "summary: fine\n",
+        "b.yaml": "summary: [\n",
+        "c.yaml": "- no mapping\n",
+        "d.yaml": "agents: claude\npriority: high\nrules:\n  - id: x\n  - text: y\n",
+        "e.yaml": "source: {files: [a]}\nsources: [b]\n",
+        "f.yaml": "rules:\n  - {id: x, text: a}\n  - {id: x, text: b}\n",
+        "g.yaml": "id: a\n",
+        "h.yaml": "behavior: halt\nsumary: x\n",
+        "i.yaml": "id: a b\n",
+        "j.yaml": "version: 2\nfuture: 1\n",
+        "k.yaml": "behavior: {severe: halt}\nrules: [{id: r, text: t, default_severity: BAD}]\n",
+        "l.yaml": "",
+        "m n.yaml": "summary: x\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+
+    lines = complaints(tmp_path)
+
+    assert [line.split(" (")[0] for line in lines] == [
+        "b.yaml:2: expected the node content, but found '<stream end>'",
+        "c.yaml:1: is not a list of `key: value` fields",
+        "d.yaml:1: agents is 'claude'",
+        "d.yaml:2: priority is 'high'",
+        "d.yaml:4: rules[0].text is missing",
+        "d.yaml:5: rules[1].id is missing",
+        "e.yaml:2: sources stands beside source",
+        "f.yaml:3: rules[1].id is 'x', as is rules[0].id",
+        f"g.yaml: the id 'a' is taken by {tmp_path}/a.yaml",
+        "h.yaml:1: behavior is 'halt'",
+        "h.yaml:2: unknown key 'sumary'",
+        "i.yaml:1: id is 'a b'",
+        f"j.yaml:1: version 2 is newer than signoff {__version__} knows",
+        "k.yaml:1: unknown key 'severe'",
+        "k.yaml:2: rules[0].default_severity is 'BAD'",
+        "l.yaml:1: is empty",
+        "m n.yaml: its name 'm n' is no id",
+    ]
+
+
+def test_the_older_list_of_sources_is_read_with_a_remark(tmp_path: Path) -> None:
+    """Old files work, and their authors learn the newer form."""
+    (tmp_path / "a.yaml").write_text("summary: x\nsources: [a.md, b.md]\n")
+    remarks: list[Problem] = []
+
+    (constraint,) = read_constraints([tmp_path / "a.yaml"], [], remarks)
+
+    assert constraint.source == SourceBlock(files=("a.md", "b.md"))
+    assert [str(remark).removeprefix(f"{tmp_path}/") for remark in remarks] == [
+        "a.yaml:2: `sources` is the older form (source: {files: …})"
+    ]
+
+
+def test_a_constraint_that_demands_nothing_is_remarked_on(tmp_path: Path) -> None:
+    """A critic could only guess what to look for."""
+    (tmp_path / "a.yaml").write_text("priority: 1\n")
+    remarks: list[Problem] = []
+
+    read_constraints([tmp_path / "a.yaml"], [], remarks)
+
+    assert "neither a summary nor rules" in str(remarks[0])
+
+
+def test_a_missing_file_is_a_problem(tmp_path: Path) -> None:
+    """A constraint nobody reads is worse than a run that does not start."""
+    assert complaints(tmp_path / "none.yaml")[0].endswith("none.yaml: is not there")
+
+
+def test_a_constraint_is_read_back_from_what_it_writes() -> None:
+    """Runs keep their constraints, and are judged by them later."""
+    (constraint,) = load_constraints(CONSTRAINTS / "every_key.yaml")
+
+    assert constraint_from_dict(constraint.to_json()) == constraint
+    with pytest.raises(InvalidWorkflow, match="id is missing"):
+        constraint_from_dict({"summary": "x"})
+    with pytest.raises(InvalidWorkflow, match="unknown key 'x'"):
+        constraint_from_dict({"id": "a", "x": 1})
+
+
+def test_one_line_is_a_constraint_with_one_rule() -> None:
+    """The shorthand is reviewed like any other constraint."""
+    assert inline_constraint("short", "No sentence is long.", 3) == Constraint(
+        "short", 3, "No sentence is long.", (Rule("short", "No sentence is long."),)
+    )

@@ -1,0 +1,85 @@
+from pathlib import Path
+
+import pytest
+
+from signoff.errors import InvalidWorkflow
+from signoff.flows.reading import read_flow
+from signoff.review.constraint import Constraint
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A project whose flow stands in a folder of its own."""
+    for name in (".signoff/constraints/home", "rules/b", "rules/a", "flows/near/own", "extra"):
+        path = tmp_path / f"{name}.yaml"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"summary: {path.stem}\n")
+    return tmp_path
+
+
+def read(project: Path, constraints: str) -> tuple[Constraint, ...]:
+    flow = project / "flows" / "flow.yaml"
+    flow.write_text(f"workflow: [{{step: generate}}]\nconstraints: {constraints}\n")
+    return read_flow(flow, root=project, home=project / ".signoff").constraints
+
+
+def ids(project: Path, constraints: str) -> list[str]:
+    return [constraint.id for constraint in read(project, constraints)]
+
+
+@pytest.mark.parametrize(
+    ("constraints", "found"),
+    [
+        ("", "home"),
+        ("{inline: {short: It is short.}}", "home short"),
+        ("{dir: rules}", "a b"),
+        ("{files: [extra.yaml]}", "extra"),
+        ("{dir: rules, files: [extra.yaml, rules/b.yaml, ./extra.yaml]}", "extra b a"),
+        ("{dir: rules, inline: {short: It is short.}}", "a b short"),
+        ("{dir: near}", "own"),
+        ("{files: [near/own.yaml]}", "own"),
+        ("{dir: flows/near}", "own"),
+    ],
+)
+def test_files_come_first_then_the_folder_then_the_lines(
+    project: Path, constraints: str, found: str
+) -> None:
+    """The order of definition is what the author sees, from the root or beside the flow."""
+    assert ids(project, constraints) == found.split()
+
+
+def test_lines_get_their_priorities_in_order(project: Path) -> None:
+    """What stands first matters most."""
+    inline = read(project, "{dir: rules, inline: {x: One., y: Two.}}")[2:]
+
+    assert [(each.id, each.priority) for each in inline] == [("x", 1), ("y", 2)]
+
+
+@pytest.mark.parametrize(
+    ("constraints", "words"),
+    [
+        ("{dir: nowhere}", "flow.yaml:2: constraints.dir is 'nowhere', and there is no such"),
+        ("{dir: extra.yaml}", "there is no such folder"),
+        ("{files: [nothing.yaml]}", "constraints.files[0] is 'nothing.yaml', and there is no"),
+        ("{files: [rules]}", "there is no such file"),
+        ("{dir: rules, inline: {a: Taken.}}", "the id 'a' is taken by a constraint file"),
+        ("{inline: {a b: Not an id.}}", "constraints.inline has the id 'a b'"),
+    ],
+)
+def test_what_is_named_has_to_be_there(project: Path, constraints: str, words: str) -> None:
+    """A typo must not turn a review into none."""
+    with pytest.raises(InvalidWorkflow) as caught:
+        read(project, constraints)
+
+    assert words in str(caught.value)
+
+
+def test_a_project_without_constraints_is_told_so(project: Path) -> None:
+    """It may be meant; nothing is reviewed then."""
+    flow = project / "flow.yaml"
+    flow.write_text("workflow: [{step: generate}]\n")
+
+    read_it = read_flow(flow, root=project, home=project / "elsewhere")
+
+    assert read_it.constraints == ()
+    assert any("there are no constraints" in remark for remark in read_it.remarks)

@@ -1,0 +1,83 @@
+from pathlib import Path
+
+import pytest
+
+from signoff.errors import InvalidWorkflow
+from signoff.flows.goal_file import load_goal
+from signoff.flows.model import Goal
+from signoff.review.constraint import SourceBlock
+
+GOALS = Path(__file__).parents[2] / "fixtures" / "goals"
+
+
+def test_every_key_of_a_goal_has_its_place() -> None:
+    """The author of the artifact is given what stands there."""
+    assert load_goal(GOALS / "every_key.yaml") == Goal(
+        "A page about tea.\n",
+        SourceBlock(("notes.md",), ("docs/**/*.md",), ("tools/facts.sh",), "Tea is a drink."),
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("goal.yaml", "A page about tea.\nWith two lines.\n"),
+        ("goal.yaml", "- a page\n- about tea\n"),
+        ("goal.md", "# Tea: a page\n\ngoal: not a key here\n"),
+        ("goal.txt", "a: [\n"),
+        ("GOAL", "Tea."),
+    ],
+)
+def test_a_text_is_the_goal_as_a_whole(tmp_path: Path, name: str, text: str) -> None:
+    """Whoever has a text does not have to learn keys."""
+    (tmp_path / name).write_text(text)
+
+    assert load_goal(tmp_path / name) == Goal(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("gaol: Tea.\n", "did you mean 'goal'? valid: goal, source, version"),
+        ("source: {inline: x}\n", "goal is missing"),
+        ("goal: ''\n", "a text that says what to make"),
+        ("goal: 5\n", "goal is 5"),
+        ("goal: x\nsource: notes.md\n", ":2: source is 'notes.md' (files, globs, scripts or"),
+        ("goal: x\nsource: {files: notes.md}\n", "a list of paths"),
+        ("goal: x\nsource: {urls: []}\n", "valid: files, globs, scripts, inline"),
+        ("version: 9\nwish: x\n", "version 9 is newer"),
+        ("goal: [\n", "expected the node content"),
+        ("  \n", "is empty"),
+    ],
+)
+def test_a_wrong_goal_is_answered_with_what_would_be_right(
+    tmp_path: Path, text: str, words: str
+) -> None:
+    """A run without a goal makes something nobody asked for."""
+    (tmp_path / "goal.yaml").write_text(text)
+
+    with pytest.raises(InvalidWorkflow) as caught:
+        load_goal(tmp_path / "goal.yaml")
+
+    assert words in str(caught.value)
+
+
+def test_a_folder_holds_a_goal_in_the_newer_or_the_older_form(tmp_path: Path) -> None:
+    """Old run folders keep working."""
+    with pytest.raises(InvalidWorkflow, match=r"holds no goal\.yaml and no goal\.md"):
+        load_goal(tmp_path)
+
+    (tmp_path / "goal.md").write_text("Tea.")
+    assert load_goal(tmp_path) == Goal("Tea.")
+
+    (tmp_path / "source.md").write_text("Tea is a drink.")
+    assert load_goal(str(tmp_path)) == Goal("Tea.", SourceBlock(inline="Tea is a drink."))
+
+    (tmp_path / "goal.yaml").write_text("goal: Coffee.\n")
+    assert load_goal(tmp_path) == Goal("Coffee.")
+
+
+def test_a_goal_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    """The name on the command line may hold a typo."""
+    with pytest.raises(InvalidWorkflow, match="is not there"):
+        load_goal(tmp_path / "gaol.yaml")

@@ -1,0 +1,71 @@
+from itertools import product
+
+import pytest
+
+from signoff.flows.model import GenflowConfig, StepKind, WorkflowStep
+from signoff.review.behaviors import BUILT_IN, ConstraintBehavior, IssueBehavior, Level
+from signoff.review.constraint import Constraint
+from signoff.review.severity import Severity
+
+LEVELS = (Level.CONSTRAINT, Level.FLOW, Level.DEFAULT)
+STEPS = (WorkflowStep(StepKind.GENERATE),)
+
+
+def level_of(said: dict[Level, ConstraintBehavior]) -> tuple[GenflowConfig, Constraint]:
+    silent = ConstraintBehavior()
+    config = GenflowConfig(
+        STEPS,
+        default_behavior=said.get(Level.DEFAULT, silent),
+        constraint_behaviors={"tone": said[Level.FLOW]} if Level.FLOW in said else {},
+    )
+    return config, Constraint("tone", behavior=said.get(Level.CONSTRAINT))
+
+
+@pytest.mark.parametrize(("severity", "behavior"), [*product(Severity, IssueBehavior)])
+def test_the_strongest_level_that_names_a_severity_decides_it(
+    severity: Severity, behavior: IssueBehavior
+) -> None:
+    """Every severity, every behaviour, every set of levels that speak."""
+    other = next(each for each in IssueBehavior if each is not behavior)
+    for speaking in product((True, False), repeat=3):
+        stated = [level for level, speaks in zip(LEVELS, speaking, strict=True) if speaks]
+        said = {level: ConstraintBehavior({severity: other}) for level in stated}
+        if stated:
+            said[stated[0]] = ConstraintBehavior({severity: behavior})
+        config, constraint = level_of(said)
+
+        resolved = config.behavior(constraint, severity)
+
+        expected = (behavior, stated[0]) if stated else (BUILT_IN.get(severity), Level.BUILT_IN)
+        assert (resolved.behavior, resolved.level) == expected
+
+
+@pytest.mark.parametrize(("level", "named"), [*product(LEVELS, Severity)])
+def test_a_level_that_names_one_severity_leaves_the_others_alone(
+    level: Level, named: Severity
+) -> None:
+    """A constraint that escalates CRITICAL must not change what its LOW issues do."""
+    config, constraint = level_of({level: ConstraintBehavior({named: IssueBehavior.ESCALATE})})
+
+    for severity in Severity:
+        resolved = config.behavior(constraint, severity)
+        if severity is named:
+            assert (resolved.behavior, resolved.level) == (IssueBehavior.ESCALATE, level)
+        else:
+            assert (resolved.behavior, resolved.level) == (BUILT_IN.get(severity), Level.BUILT_IN)
+
+
+def test_an_exact_id_is_stronger_than_a_pattern_and_the_first_pattern_than_the_next() -> None:
+    """One constraint can be an exception among its like."""
+    config = GenflowConfig(
+        STEPS,
+        constraint_behaviors={
+            "to*": ConstraintBehavior.from_dict({"low": "halt", "high": "ignore"}),
+            "*": ConstraintBehavior.from_dict({"low": "escalate", "medium": "escalate"}),
+            "tone": ConstraintBehavior.from_dict({"low": "continue"}),
+        },
+    )
+
+    said = {s: config.behavior(Constraint("tone"), s).behavior.value for s in Severity}
+
+    assert said == {"LOW": "continue", "HIGH": "ignore", "MEDIUM": "escalate", "CRITICAL": "halt"}

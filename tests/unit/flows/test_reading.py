@@ -1,0 +1,392 @@
+from pathlib import Path
+
+import pytest
+
+from signoff.core.spend import Limits
+from signoff.errors import InvalidWorkflow
+from signoff.flows.model import (
+    AdjudicationConfig,
+    ConstraintConfig,
+    ConvergenceConfig,
+    GenflowConfig,
+    Goal,
+    Independence,
+    OutputConfig,
+    Routing,
+    RoutingRule,
+    StepKind,
+    WorkflowStep,
+)
+from signoff.flows.reading import config_from_dict, read_flow, read_flow_file, step_from_dict
+from signoff.review.behaviors import ConstraintBehavior
+from signoff.review.severity import Severity
+
+FLOWS = Path(__file__).parents[2] / "fixtures" / "flows"
+MINIMAL = "workflow:\n  - step: generate\n"
+
+
+def complaints(tmp_path: Path, text: str) -> list[str]:
+    file = tmp_path / "flow.yaml"
+    file.write_text(text)
+    with pytest.raises(InvalidWorkflow) as caught:
+        read_flow_file(file)
+    return [str(problem).removeprefix(f"{file}:") for problem in caught.value.problems]
+
+
+@pytest.mark.parametrize(
+    ("name", "ids"),
+    [
+        ("minimal", "generate critique adjudicate refine"),
+        ("plain_loop", "generate critique adjudicate refine"),
+        ("full", "draft structure_review style_review judge fix"),
+        ("safety_first", "generate safety_gate quality_review adjudicate refine"),
+        ("multi_model", "generate critique adjudicate refine"),
+        (
+            "two_pass",
+            (
+                "draft structure_review structure_judge structure_fix "
+                "style_review final_judge style_fix"
+            ),
+        ),
+    ],
+)
+def test_every_known_example_is_read_as_written(name: str, ids: str) -> None:
+    """People come with these flows in hand."""
+    config = read_flow_file(FLOWS / f"{name}.yaml")
+
+    assert [step.id for step in config.workflow] == ids.split()
+
+
+def test_the_full_example_means_what_it_says() -> None:
+    """A key that is read and dropped would change what the flow does."""
+    config = read_flow_file(FLOWS / "full.yaml")
+
+    draft, structure, style, judge, fix = config.workflow
+    assert config.max_iterations == 5
+    assert (draft.agent, draft.model) == ("claude", "opus")
+    assert (structure.execution, structure.order) == ("parallel", "priority")
+    assert structure.constraints == ("structure*", "completeness*")
+    assert (style.execution, style.agent) == ("serial", "gemini")
+    assert judge.scope == "accumulated"
+    assert (fix.mode, fix.loop_to) == ("edit", "structure_review")
+    assert config.constraints == ConstraintConfig(
+        dir=".arena/constraints",
+        routing=Routing(
+            ("claude", "codex", "gemini"), (RoutingRule("security*", ("claude", "codex")),)
+        ),
+    )
+    assert config.adjudication.triggers == ("max_iterations", "thrashing")
+    assert not config.agents_of_all
+
+
+def test_every_key_of_a_flow_has_its_place() -> None:
+    """Whatever a file may say has to arrive where it is acted on."""
+    config = read_flow_file(FLOWS / "every_key.yaml")
+
+    assert config == GenflowConfig(
+        workflow=(
+            WorkflowStep(
+                StepKind.GENERATE,
+                name="draft",
+                agent="claude",
+                model="opus",
+                timeout=600,
+                id="draft",
+            ),
+            WorkflowStep(
+                StepKind.CRITIQUE,
+                name="review",
+                agent="gemini",
+                model="flash",
+                execution="serial",
+                order="definition",
+                constraints=("style*", "tone"),
+                id="review",
+            ),
+            WorkflowStep(
+                StepKind.ADJUDICATE,
+                name="judge",
+                agent="policy",
+                scope="previous",
+                on_approved="continue",
+                id="judge",
+            ),
+            WorkflowStep(
+                StepKind.REFINE,
+                name="fix",
+                mode="apply",
+                loop_to="review",
+                validation_retries=2,
+                max_size_change_pct=20,
+                on_invalid="escalate",
+                id="fix",
+            ),
+        ),
+        max_iterations=9,
+        default_behavior=ConstraintBehavior.from_dict({"critical": "escalate", "high": "halt"}),
+        constraint_behaviors={
+            "tone": ConstraintBehavior.from_dict({"medium": "ignore"}),
+            "style*": ConstraintBehavior.from_dict({"low": "continue"}),
+        },
+        constraints=ConstraintConfig(
+            files=("tone.yaml",), inline={"style-short": "No sentence is long."}
+        ),
+        adjudication=AdjudicationConfig(
+            block_on=tuple(Severity),
+            triggers=("conflicting_criticals", "not_converging"),
+            thrash_threshold=3,
+            instructions="Be strict.",
+        ),
+        output=OutputConfig("out/text", "tea.md"),
+        convergence=ConvergenceConfig(3, 2, 4, 5, "escalate"),
+        independence=Independence("different_family", "report"),
+        allow_scripts=True,
+        limits=Limits(2.5, 100000, 40, 900),
+        name="every-key",
+        description="Uses every key once.",
+        goal=Goal("A page about tea."),
+    )
+
+
+def test_what_a_flow_does_not_say_has_the_known_defaults() -> None:
+    """Nothing escalates and no rule ends a run unless the author says so."""
+    config = config_from_dict({"workflow": [{"step": "generate"}]})
+
+    assert config == GenflowConfig(workflow=(WorkflowStep(StepKind.GENERATE, id="generate"),))
+    assert config.max_iterations == 3
+    assert config.adjudication.block_on == (Severity.CRITICAL, Severity.HIGH)
+    assert config.adjudication.triggers == ()
+
+
+def test_ten_mistakes_in_one_file_are_ten_problems_with_their_lines(tmp_path: Path) -> None:
+    """One complaint per try costs a person one try per mistake."""
+    lines = complaints(
+        tmp_path,
+        """\
+max_iterations: 0
+nmae: tea
+workflow:
+  - step: generate
+    scope: all
+  - step: critique
+    execution: paralel
+    constraints: style*
+  - step: adjudicate
+    agnet: claude
+  - step: refine
+    mode: delete
+    loop_to: nowhere
+default_behavior: {high: explode}
+adjudication:
+  approval: {block_on: [SEVERE]}
+  escalation: {thrash_threshold: 99}
+constraints:
+  routing:
+    rules: [{match: a}]
+    priority_routing: [{range: [3, 1], agents: [a]}]
+output:
+  dir: ../elsewhere
+  filename: a/b
+independence: {rule: sometimes}
+limits: {usd: "5"}
+""",
+    )
+
+    assert [line.split(" (")[0] for line in lines] == [
+        "1: max_iterations is 0",
+        "2: unknown key 'nmae'",
+        "5: unknown key 'scope'",
+        "7: workflow[1].execution is 'paralel'",
+        "8: workflow[1].constraints is 'style*'",
+        "10: unknown key 'agnet'",
+        "12: workflow[3].mode is 'delete'",
+        "13: workflow[3].loop_to is 'nowhere', which is no step",
+        "14: default_behavior.high is 'explode'",
+        "16: adjudication.approval.block_on[0] is 'SEVERE'",
+        "17: adjudication.escalation.thrash_threshold is 99",
+        "20: constraints.routing.rules[0].agents is missing",
+        "21: constraints.routing.priority_routing[0].range is [3, 1]",
+        "23: output.dir is '../elsewhere'",
+        "24: output.filename is 'a/b'",
+        "25: independence.rule is 'sometimes'",
+        "26: limits.usd is '5'",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("workflow: [{step: critque}]", "one of: generate, critique, adjudicate, refine"),
+        ("workflow: [generate]", "a mapping with step: generate, critique"),
+        ("workflow: [{name: a}]", "workflow[0].step is missing (one of: generate, critique"),
+        ("workflow: []", "a list of steps"),
+        ("workflow: [{step: generate, agnet: a}]", "did you mean 'agent'? valid: step, name"),
+        ("workflow: [{step: generate, mode: edit}]", "only refine steps have it; valid: step"),
+        ("workflow: [{step: generate, timeout: 0}]", "a number of seconds above 0"),
+        ("workflow: [{step: generate, name: a b}]", "letters, digits, _ and -"),
+        ("phases: {}\n" + MINIMAL, "only files without `workflow` have it"),
+        ("goal: 5\n" + MINIMAL, "goal is 5"),
+        ("goal: {gaol: x, goal: y}\n" + MINIMAL, "did you mean 'goal'? valid: goal, source"),
+        ("independence: maybe\n" + MINIMAL, "one of: none, different_family; or a mapping"),
+        ("default_behavior: {HIGH: halt, high: ignore}\n" + MINIMAL, "twice"),
+        ("convergence: {plateau: 0}\n" + MINIMAL, "a whole number from 1 to 1000"),
+        ("output: {dir: iterations}\n" + MINIMAL, "that folder of a run is taken"),
+        ("output: {dir: /etc}\n" + MINIMAL, "a relative path"),
+        ("output: {filename: ..}\n" + MINIMAL, "a file name"),
+        ("constraints: {routing: {rules: [{match: a, agents: []}]}}\n" + MINIMAL, "a list of ag"),
+        ("adjudication: {tensions: [{guidance: x}]}\n" + MINIMAL, "axis is missing"),
+        ("version: 7\nnew: 1", "version 7 is newer"),
+        ("version: 0\n" + MINIMAL, "version is 0 (1)"),
+        ("- a", "is not a list of `key: value`"),
+        ("", "is empty"),
+        ("a: [", "expected the node content"),
+    ],
+)
+def test_a_wrong_value_is_answered_with_the_valid_ones(
+    tmp_path: Path, text: str, words: str
+) -> None:
+    """A complaint without a remedy sends people to the documentation."""
+    (line,) = complaints(tmp_path, text)
+
+    assert words in line
+
+
+def test_a_slip_in_the_word_workflow_is_not_taken_for_the_fixed_loop(tmp_path: Path) -> None:
+    """The loop would run, and it is not what was written."""
+    lines = complaints(tmp_path, "worfklow:\n  - step: generate\n")
+
+    assert any("did you mean 'workflow'?" in line for line in lines)
+
+
+def test_behaviours_and_severities_are_read_in_any_case() -> None:
+    """Both `critical: HALT` and `CRITICAL: halt` are found in the wild."""
+    config = config_from_dict(
+        {
+            "workflow": [{"step": "generate"}],
+            "default_behavior": {"Critical": "HALT", " low ": "Ignore"},
+            "adjudication": {"approval": {"block_on": ["low", "Critical"]}},
+        }
+    )
+
+    assert config.default_behavior.to_json() == {"critical": "halt", "low": "ignore"}
+    assert config.adjudication.block_on == (Severity.CRITICAL, Severity.LOW)
+
+
+@pytest.mark.parametrize(
+    ("approval", "termination", "agree"),
+    [
+        ({"block_on": ["CRITICAL", "HIGH"], "policy": "no_critical_or_high"}, {}, True),
+        ({"block_on": ["HIGH", "CRITICAL"]}, {"approve_when": "no_critical_and_no_high"}, True),
+        ({"policy": "no_critical"}, {"approve_when": "no_critical"}, True),
+        ({"block_on": ["CRITICAL"], "policy": "all_resolved"}, {}, False),
+        ({"block_on": ["CRITICAL"]}, {"approve_when": "no_critical_and_no_high"}, False),
+        ({"policy": "no_critical"}, {"approve_when": "all_resolved"}, False),
+    ],
+)
+def test_two_words_for_what_blocks_must_not_disagree(
+    approval: dict[str, object], termination: dict[str, object], agree: bool
+) -> None:
+    """Whichever won, half of the readers of the file would be wrong."""
+    raw = {
+        "workflow": [{"step": "generate"}],
+        "adjudication": {"approval": approval},
+        "termination": termination,
+    }
+
+    if agree:
+        assert config_from_dict(raw).adjudication.block_on[0] is Severity.CRITICAL
+        return
+    with pytest.raises(InvalidWorkflow, match="keep one of them"):
+        config_from_dict(raw)
+
+
+def test_two_words_for_when_a_person_is_asked_must_not_disagree() -> None:
+    """A run that waits, or does not, by accident of order is a surprise either way."""
+    raw = {
+        "workflow": [{"step": "generate"}],
+        "adjudication": {"escalation": {"triggers": ["thrashing"]}},
+        "termination": {"escalate_on": ["max_iterations"]},
+    }
+
+    with pytest.raises(InvalidWorkflow, match=r"termination\.escalate_on says max_iterations"):
+        config_from_dict(raw)
+    raw["termination"] = {"escalate_on": ["thrashing"]}
+    assert config_from_dict(raw).adjudication.triggers == ("thrashing",)
+
+
+def test_headings_without_content_say_nothing(tmp_path: Path) -> None:
+    """People comment things out and leave the headings."""
+    (tmp_path / "flow.yaml").write_text(MINIMAL + "limits:\nconstraints:\nadjudication:\n")
+
+    assert read_flow_file(tmp_path / "flow.yaml").limits == Limits()
+
+
+def test_a_step_can_be_read_by_itself() -> None:
+    """Flows are also put together in Python."""
+    step = step_from_dict({"step": "refine", "loop_to": "review"})
+
+    assert step == WorkflowStep(StepKind.REFINE, loop_to="review", id="refine")
+    with pytest.raises(InvalidWorkflow, match="only adjudicate steps have it"):
+        step_from_dict({"step": "critique", "scope": "all"})
+
+
+def test_something_that_is_no_mapping_is_refused_in_words() -> None:
+    """A list where a flow should be is a frequent slip in Python."""
+    with pytest.raises(InvalidWorkflow, match="a mapping with `workflow`"):
+        config_from_dict([{"step": "generate"}])  # type: ignore[arg-type]  # the slip itself
+
+
+def test_a_flow_comes_with_its_goal_and_its_constraints(tmp_path: Path) -> None:
+    """One command names one file, and everything it needs is found from there."""
+    (tmp_path / "flow.yaml").write_text(MINIMAL + "goal: Tea.\nconstraints: {dir: rules}\n")
+    (tmp_path / "rules").mkdir()
+    (tmp_path / "rules" / "short.yaml").write_text("summary: Short.\n")
+    (tmp_path / "goal.md").write_text("Coffee.")
+
+    own = read_flow(tmp_path / "flow.yaml", root=tmp_path)
+    given = read_flow(tmp_path / "flow.yaml", root=tmp_path, goal=tmp_path / "goal.md")
+
+    assert own.goal == Goal("Tea.")
+    assert given.goal == Goal("Coffee.")
+    assert [constraint.id for constraint in own.constraints] == ["short"]
+    assert any("no critique step reads the artifact against 'short'" in r for r in own.remarks)
+
+
+def test_mistakes_of_all_files_are_reported_together(tmp_path: Path) -> None:
+    """Nine right constraints beside a wrong one must not hide it, nor it them."""
+    (tmp_path / "flow.yaml").write_text(MINIMAL + "constraints: {dir: rules}\n")
+    (tmp_path / "rules").mkdir()
+    (tmp_path / "rules" / "a.yaml").write_text("summary: [")
+    (tmp_path / "rules" / "b.yaml").write_text("priority: high\n")
+    (tmp_path / "goal.yaml").write_text("gaol: x\n")
+
+    with pytest.raises(InvalidWorkflow) as caught:
+        read_flow(tmp_path / "flow.yaml", root=tmp_path, goal=tmp_path / "goal.yaml")
+
+    files = {Path(problem.where.split(":")[0]).name for problem in caught.value.problems}
+    assert files == {"a.yaml", "b.yaml", "goal.yaml"}
+
+
+def test_a_model_with_several_routed_agents_is_refused_where_it_matters(tmp_path: Path) -> None:
+    """One model's name cannot be right for two agents."""
+    flow = """\
+workflow:
+  - step: generate
+  - step: critique
+    model: opus
+    constraints: [{pattern}]
+constraints:
+  inline: {{safe: Nothing is unsafe., tone: It is friendly.}}
+  routing:
+    rules:
+      - {{match: safe, agents: [claude, codex]}}
+      - {{match: tone, agents: [claude]}}
+"""
+    file = tmp_path / "flow.yaml"
+
+    file.write_text(flow.format(pattern="tone"))
+    assert read_flow(file, root=tmp_path).config.workflow[1].model == "opus"
+
+    file.write_text(flow.format(pattern="safe"))
+    with pytest.raises(InvalidWorkflow, match="but the routing names claude, codex"):
+        read_flow(file, root=tmp_path)

@@ -1,0 +1,89 @@
+from dataclasses import replace
+
+from signoff.flows.model import (
+    ConstraintConfig,
+    GenflowConfig,
+    Goal,
+    PriorityRoute,
+    Routing,
+    RoutingRule,
+    StepKind,
+    WorkflowStep,
+)
+from signoff.flows.remarks import flow_remarks
+from signoff.flows.step_file import with_ids
+from signoff.review.behaviors import ConstraintBehavior
+from signoff.review.constraint import Constraint
+
+GENERATE = WorkflowStep(StepKind.GENERATE)
+CRITIQUE = WorkflowStep(StepKind.CRITIQUE)
+ADJUDICATE = WorkflowStep(StepKind.ADJUDICATE)
+REFINE = WorkflowStep(StepKind.REFINE)
+USUAL = GenflowConfig(with_ids((GENERATE, CRITIQUE, ADJUDICATE, REFINE)))
+TONE = [Constraint("tone", priority=5)]
+
+
+def said(config: GenflowConfig, constraints: list[Constraint]) -> list[str]:
+    return [remark.what for remark in flow_remarks(config, constraints)]
+
+
+def test_the_usual_flow_is_not_remarked_on() -> None:
+    """Remarks about nothing are not read."""
+    assert said(USUAL, TONE) == []
+
+
+def test_patterns_that_match_nothing_are_named() -> None:
+    """A typo in a pattern silently takes a constraint out of review."""
+    config = replace(
+        USUAL,
+        workflow=with_ids((GENERATE, replace(CRITIQUE, constraints=("tone", "styl*")), ADJUDICATE)),
+        constraint_behaviors={"ton": ConstraintBehavior()},
+        constraints=ConstraintConfig(
+            routing=Routing(
+                rules=(RoutingRule("sec*", ("a",)), RoutingRule("t*", ("a",))),
+                priority_routing=(PriorityRoute(1, 4, ("a",)), PriorityRoute(5, 9, ("a",))),
+            )
+        ),
+    )
+
+    assert said(config, TONE) == [
+        "workflow[1].constraints[1]: 'styl*' matches no constraint",
+        "constraints.routing.rules[0].match: 'sec*' matches no constraint",
+        "constraint_behaviors.ton: 'ton' matches no constraint",
+        "constraints.routing.priority_routing[0]: no constraint has a priority from 1 to 4",
+    ]
+
+
+def test_a_constraint_nobody_reads_is_named() -> None:
+    """It looks as if it were checked."""
+    steps = with_ids((GENERATE, replace(CRITIQUE, constraints=("tone",)), ADJUDICATE))
+
+    remarks = said(GenflowConfig(steps), [*TONE, Constraint("law")])
+
+    assert remarks == ["no critique step reads the artifact against 'law'"]
+
+
+def test_a_flow_without_constraints_is_told_once() -> None:
+    """Every pattern matches nothing then, which is no news."""
+    steps = with_ids((GENERATE, replace(CRITIQUE, constraints=("a", "b")), ADJUDICATE))
+
+    assert said(GenflowConfig(steps), []) == ["there are no constraints: critics look at none"]
+
+
+def test_judging_that_cannot_work_is_named() -> None:
+    """The run would end at its limit, or judge nothing."""
+    blind = with_ids((GENERATE, ADJUDICATE, CRITIQUE))
+    loops = with_ids((GENERATE, CRITIQUE, ADJUDICATE, replace(REFINE, loop_to="adjudicate")))
+
+    assert "nothing approves" in said(GenflowConfig(with_ids((GENERATE, CRITIQUE))), TONE)[0]
+    assert said(GenflowConfig(blind), TONE) == ["'adjudicate' judges before any critique step"]
+    assert said(GenflowConfig(loops), TONE) == [
+        "after the loop to 'adjudicate' there are no critiques to go by"
+    ]
+
+
+def test_a_goal_that_looks_like_a_file_is_named() -> None:
+    """An artifact about the words `goal.yaml` is not what anybody wants."""
+    config = replace(USUAL, goal=Goal("goal.yaml\n"))
+
+    assert said(config, TONE) == ["goal is the text 'goal.yaml', not the file of that name"]
