@@ -26,7 +26,11 @@ def home(tmp_path: Path) -> Iterator[Home]:
     yield init_home(tmp_path, {}).home
     sys.path[:] = path
     for name in set(sys.modules) - modules:
-        if not name.startswith("signoff."):
+        places = [
+            str(getattr(sys.modules[name], "__file__", "")),
+            *getattr(sys.modules[name], "__path__", ()),
+        ]
+        if any(place.startswith(str(tmp_path)) for place in places):
             del sys.modules[name]
 
 
