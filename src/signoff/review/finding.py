@@ -63,6 +63,8 @@ class Finding:
     """How often it came back after it had been fixed."""
     flagged_by: tuple[str, ...] = ()
     """Who reported it the last time."""
+    artifact: str = ""
+    """The digest of the text it was last reported about, or was gone from."""
 
     @property
     def omission(self) -> bool:

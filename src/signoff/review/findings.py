@@ -33,8 +33,6 @@ class Ledger:
     findings: Mapping[str, Finding] = field(default_factory=dict)
     iteration: int = 0
     """The latest iteration that was taken in."""
-    artifact: str = ""
-    """The digest of the text it was about."""
 
     def take(
         self,
@@ -49,9 +47,7 @@ class Ledger:
         Findings of a constraint that was read, and that nobody reports any more, are fixed.
         A second reading of the same text in the same iteration takes nothing back.
         """
-        named = text_digest(artifact)[:SHORT]
-        again = (self.iteration, self.artifact) == (iteration, named)
-        reading = _Reading(iteration, again, artifact, previous_artifact)
+        reading = _Reading(iteration, artifact, previous_artifact)
         ids = identify(self.findings.values(), critiques, artifact)
 
         seen = {
@@ -64,7 +60,7 @@ class Ledger:
             for each in self.findings.values()
             if each.id not in seen and was_read(each)
         }
-        ledger = Ledger({**self.findings, **gone, **seen}, iteration, named)
+        ledger = Ledger({**self.findings, **gone, **seen}, iteration)
         told = [_labelled(*each, seen) for each in zip(critiques, ids, strict=True)]
         return ledger, told
 
@@ -93,7 +89,6 @@ class Ledger:
         """Returns it as plain values."""
         return {
             "iteration": self.iteration,
-            "artifact": self.artifact,
             "entries": [each.to_json() for each in self.findings.values()],
         }
 
@@ -103,7 +98,7 @@ class Ledger:
         if not raw:
             return cls()
         entries = [Finding.from_json(each) for each in raw["entries"]]
-        return cls({each.id: each for each in entries}, raw["iteration"], raw["artifact"])
+        return cls({each.id: each for each in entries}, raw["iteration"])
 
 
 def rounds(ledger: Ledger) -> list[dict[str, Any]]:
@@ -140,8 +135,6 @@ class _Reading:
     """One taking-in of critiques."""
 
     iteration: int
-    again: bool
-    """Whether this very text was taken in before, in this iteration."""
     artifact: str
     previous: str
 
@@ -160,6 +153,7 @@ class _Reading:
             first=self.iteration,
             last=self.iteration,
             flagged_by=critics,
+            artifact=self._named,
         )
         aside = all(set_aside(issue) for _, _, issue in said)
         if known is not None and self.still_holds(known):
@@ -178,7 +172,7 @@ class _Reading:
         over = known.status in (Status.FIXED, Status.DISMISSED)
         if over or self.still_holds(known):
             return known
-        fixed = replace(known, status=Status.FIXED, label=Label.FIXED)
+        fixed = replace(known, status=Status.FIXED, label=Label.FIXED, artifact=self._named)
         return fixed.noted(self.iteration, Label.FIXED.value)
 
     def label(self, known: Finding | None, now: Finding) -> Label:
@@ -193,13 +187,18 @@ class _Reading:
     def not_gone_after_all(self, known: Finding | None) -> Finding | None:
         """Returns a finding as it was before another reading of this very text missed it."""
         fixed_now = (self.iteration, Label.FIXED.value)
-        if known is None or not self.again or known.history[-1:] != (fixed_now,):
+        if known is None or known.artifact != self._named or known.history[-1] != fixed_now:
             return known
         return replace(known, status=Status.OPEN, history=known.history[:-1])
 
     def still_holds(self, known: Finding) -> bool:
         """Tells whether it was reported about this very text, in this iteration."""
-        return self.again and known.last == self.iteration
+        same = (known.last, known.artifact) == (self.iteration, self._named)
+        return same and known.status is not Status.FIXED
+
+    @cached_property
+    def _named(self) -> str:
+        return text_digest(self.artifact)[:SHORT]
 
     @cached_property
     def _text(self) -> ArtifactText:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
 from signoff.core.digest import SHORT, text_digest
@@ -104,9 +104,18 @@ class _Candidate:
         return (self.constraint, self.rule, self.quoted)
 
     @property
+    def statement(self) -> tuple[str, ...]:
+        """What a critique says only once."""
+        return (self.rule, "quote" if self.quoted else "", self.subject, self.words)
+
+    @property
     def compared(self) -> str:
         """What is left to compare when the subjects differ."""
         return (self.subject if self.quoted else self.words)[:MOST_COMPARED]
+
+
+_Given = dict[tuple[str, ...], str]
+"""Ids by statement."""
 
 
 @dataclass
@@ -151,57 +160,55 @@ class _Register:
     def identify(self, critique: Critique) -> list[str]:
         """Returns the ids of a critique's issues; two that say different things get two."""
         issues = [_Candidate.of(each, critique.constraint_id) for each in critique.issues]
-        claimed: dict[str, _Candidate] = {}
-        given: dict[int, str] = {}
-        for number, issue in enumerate(issues):
-            same = self._same(issue, claimed)
-            if same is not None:
-                given[number] = same
-                claimed.setdefault(same, issue)
-        for number, reworded in self._reworded(issues, given, claimed).items():
-            given[number] = reworded
-            claimed[reworded] = issues[number]
-        for number, issue in enumerate(issues):
-            if number not in given:
-                given[number] = self._new(issue, claimed)
-        return [given[number] for number in range(len(issues))]
+        # What is said twice in the same words is said once.
+        distinct = list({each.statement: each for each in issues}.values())
+        given: dict[tuple[str, ...], str] = {}
+        for find in (self._unchanged, self._same, self._reworded, self._new):
+            left = [each for each in distinct if each.statement not in given]
+            given |= find(left, frozenset(given.values()))
+        return [given[each.statement] for each in issues]
 
-    def _same(self, issue: _Candidate, claimed: Mapping[str, _Candidate]) -> str | None:
-        """Returns the finding about exactly this, if there is one the critique did not name yet."""
-        about = [
-            each
-            for each in self._subjects.get((*issue.group, issue.subject), ())
-            if each.id not in claimed or claimed[each.id].words == issue.words
-        ]
-        if not about and issue.id in self._ids and issue.id not in claimed:
-            return issue.id  # its quote was reworded, and back
-        if len(about) < 2:
-            return about[0].id if about else None
-        alike = _likeness()
-        return max(about, key=lambda each: alike(each.words, issue.words)).id
+    def _unchanged(self, issues: Sequence[_Candidate], claimed: frozenset[str]) -> _Given:
+        """Returns findings that are reported in the very same words."""
+        found = {}
+        for issue in issues:
+            about = [each for each in self._about(issue, claimed) if each.words == issue.words]
+            if about:
+                found[issue.statement] = about[0].id
+        return found
 
-    def _reworded(
-        self,
-        issues: Sequence[_Candidate],
-        given: Mapping[int, str],
-        claimed: Mapping[str, _Candidate],
-    ) -> dict[int, str]:
-        """Returns which of the other issues are findings whose words have changed."""
-        others = {n: issue for n, issue in enumerate(issues) if n not in given and issue.compared}
+    def _same(self, issues: Sequence[_Candidate], claimed: frozenset[str]) -> _Given:
+        """Returns findings about the very same thing, though other words are used of it."""
+        found: _Given = {}
+        for issue in issues:
+            about = self._about(issue, claimed | frozenset(found.values()))
+            if about:
+                found[issue.statement] = _closest_words(issue, about).id
+        return found
+
+    def _about(self, issue: _Candidate, claimed: frozenset[str]) -> list[_Candidate]:
+        """Returns the findings about exactly this that the critique has not named yet."""
+        about = self._subjects.get((*issue.group, issue.subject), [])
+        if not about and issue.id in self._ids:
+            about = [self._ids[issue.id]]  # its quote was reworded, and now back
+        return [each for each in about if each.id not in claimed]
+
+    def _reworded(self, issues: Sequence[_Candidate], claimed: frozenset[str]) -> _Given:
+        """Returns findings whose quote has changed a little; the closest issue gets each."""
         free = {
             group: [each for each in self._groups.get(group, ()) if each.id not in claimed]
-            for group in {issue.group for issue in others.values()}
+            for group in {issue.group for issue in issues}
         }
         texts = {group: [each.compared for each in found] for group, found in free.items()}
         best = [
-            (score, number, free[issue.group][place].id)
-            for number, issue in others.items()
+            (score, issue.statement, free[issue.group][place].id)
+            for issue in issues
             for score, place in self._closest(issue, free[issue.group], texts[issue.group])
         ]
-        taken: dict[str, int] = {}
-        for _, number, named in sorted(best, key=lambda each: (-each[0], each[1])):
-            taken.setdefault(named, number)
-        return {number: named for named, number in taken.items()}
+        taken: dict[str, tuple[str, ...]] = {}
+        for _, statement, named in sorted(best, key=lambda each: -each[0]):
+            taken.setdefault(named, statement)
+        return {statement: named for named, statement in taken.items()}
 
     def _closest(
         self, issue: _Candidate, free: Sequence[_Candidate], texts: Sequence[str]
@@ -215,19 +222,24 @@ class _Register:
         unique = len(alike) == 1 or (len(alike) > 1 and alike[0][0] > alike[1][0])
         return alike[:1] if unique else []
 
-    def _new(self, issue: _Candidate, claimed: dict[str, _Candidate]) -> str:
-        """Returns an id nobody has; what is said twice in the same words is one finding."""
+    def _new(self, issues: Sequence[_Candidate], _: frozenset[str]) -> _Given:
+        """Takes the others in as new findings, each with an id nobody has."""
+        return {issue.statement: self._added(issue) for issue in issues}
+
+    def _added(self, issue: _Candidate) -> str:
         named = issue.id
         while named in self._ids:
-            if named in claimed and claimed[named].words == issue.words:
-                return named
             named = _short(named, issue.words)
-        fresh = _Candidate(
-            named, issue.constraint, issue.rule, issue.subject, issue.words, issue.quoted
-        )
-        self.add(fresh)
-        claimed[named] = fresh
+        self.add(replace(issue, id=named))
         return named
+
+
+def _closest_words(issue: _Candidate, about: Sequence[_Candidate]) -> _Candidate:
+    if len(about) == 1:
+        return about[0]
+    from rapidfuzz import fuzz
+
+    return max(about, key=lambda each: fuzz.ratio(each.words, issue.words))
 
 
 def _all_alike(text: str, others: Sequence[str]) -> list[tuple[float, int]]:
@@ -238,12 +250,6 @@ def _all_alike(text: str, others: Sequence[str]) -> list[tuple[float, int]]:
 
     found = process.extract(text, others, scorer=fuzz.ratio, score_cutoff=ALIKE, limit=None)
     return [(score, place) for _, score, place in found]
-
-
-def _likeness() -> Callable[[str, str], float]:
-    from rapidfuzz import fuzz
-
-    return fuzz.ratio
 
 
 def _short(*parts: str) -> str:

@@ -279,6 +279,60 @@ def test_what_only_the_second_critic_of_a_text_still_sees_was_never_gone() -> No
     assert only(ledger).history == ((1, "new"), (2, "persisting"))
 
 
+def test_what_was_said_of_an_older_text_of_the_round_does_not_hold_for_the_newer() -> None:
+    """Draft, review, fix, then two review steps: the second of them may find it mended."""
+    ledger, _ = take(Ledger(), 1, read(issue()))
+    ledger, _ = take(ledger, 1, read(of="style"), text="mended")
+
+    ledger, _ = take(ledger, 1, read(), text="mended")
+
+    assert only(ledger).status is Status.FIXED
+
+
+def test_a_finding_fixed_and_seen_again_in_one_round_is_open() -> None:
+    """Status and story must not contradict each other."""
+    ledger, _ = take(Ledger(), 1, read(issue()))
+    ledger, _ = take(ledger, 1, read(), text="changed")
+
+    ledger, told = take(ledger, 1, read(issue(), by="codex"), text="changed")
+
+    assert told[0].label == "persisting"
+    assert only(ledger).status is Status.OPEN
+    assert round_of(ledger, 1)["open"]["HIGH"] == 1
+
+
+def test_a_report_that_is_set_aside_does_not_reopen_what_was() -> None:
+    """A second critic's ignored remark changes nothing."""
+    aside = issue(behavior="ignore")
+    ledger, _ = take(Ledger(), 1, read(aside, by="claude"))
+
+    ledger, _ = take(ledger, 1, read(aside, by="codex"))
+
+    assert only(ledger).status is Status.IGNORED
+
+
+def test_a_quote_that_was_reworded_and_put_back_is_the_same_finding() -> None:
+    """An author who undoes a change has not made another fault."""
+    other = "We accept every number of user."
+    ledger, first = take(Ledger(), 1, read(issue()))
+    ledger, second = take(ledger, 2, read(issue(other)), text=other)
+
+    _, third = take(ledger, 3, read(issue()), text=LIMIT)
+
+    assert first[0].finding_id == second[0].finding_id == third[0].finding_id
+
+
+def test_a_quite_different_passage_is_not_taken_for_a_reworded_one() -> None:
+    """Somebody who replaces a sentence has mended it, though the new one is bad too."""
+    other = "We accept ten users, and no more than that."
+    ledger, first = take(Ledger(), 1, read(issue()))
+
+    ledger, second = take(ledger, 2, read(issue(other)), text=other, before=TEXT)
+
+    assert second[0].label == "introduced"
+    assert ledger.findings[first[0].finding_id].status is Status.FIXED
+
+
 def test_a_second_reading_of_a_changed_text_in_a_round_does() -> None:
     """After a refinement in the middle of a round, what is gone is fixed."""
     ledger, _ = take(Ledger(), 1, read(issue()))
