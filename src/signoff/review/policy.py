@@ -172,4 +172,5 @@ def _bill(docket: Sequence[_Case]) -> str:
             continue
         _, issue = case.worst
         notes.append((case.name, issue.severity.value, issue.suggested_fix or issue.finding))
-    return format_bill(edits, notes) if docket else ""
+    severities = {case.name: case.worst[1].severity.value for case in docket}
+    return format_bill(edits, notes, severities) if docket else ""

@@ -268,6 +268,7 @@ def test_the_policy_judges_bill_holds_literal_edits_and_words_the_worst_first() 
         Edit(EditKind.DELETE, "secret", issue="c-4"),
         Edit(EditKind.REPLACE, "teh", "the", issue="c-1"),
     ]
+    assert "Issue: c-4 (CRITICAL)" in bill
     assert "say how much" in bill
     assert "c-3 is wrong" in bill
 
