@@ -6,7 +6,7 @@ WORKERS ?= 2
 DEMO ?= examples/review_loop/demo.sh
 
 # Extras whose clients the tests talk through; the heavy ones (claude, codex, local) stay out.
-DEV_EXTRAS := anthropic,ollama,openai
+DEV_EXTRAS := anthropic,ollama,openai,postgres
 
 # The vendors' own programs, for tests/real: 800 MB unpacked, so they live apart from the rest.
 AGENTS := .agents-env

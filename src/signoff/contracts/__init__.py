@@ -1,0 +1,1 @@
+"""Steps that prove they were done: definitions with conditions, gates, and a guarded database."""

@@ -1,0 +1,129 @@
+"""Tells whether a WHERE narrows anything down, or is there for show.
+
+No list of always-true conditions is complete. What is decided here is what can be: a condition
+has to look at a column of the table that is changed, in each of its alternatives, and must not
+compare a thing with itself.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+from sqlglot.expressions import Expr as Expression
+
+
+def narrows(where: Expression, target: exp.Table) -> bool:
+    """Tells whether a condition can leave any row of the target out."""
+    return not _always(where.this, _names(target))
+
+
+def _names(target: exp.Table) -> frozenset[str]:
+    return frozenset({"", target.name.lower(), target.alias_or_name.lower()})
+
+
+def _always(node: Expression, names: frozenset[str]) -> bool:
+    """Tells whether a condition holds for all rows, or for reasons that are not in the row."""
+    match node:
+        case exp.Paren():
+            return _always(node.this, names)
+        case exp.Or():
+            return _either(node, names)
+        case exp.And():
+            return _always(node.left, names) and _always(node.right, names)
+    return not _looks_at_row(node, names) or _tautology(node)
+
+
+def _either(node: exp.Or, names: frozenset[str]) -> bool:
+    parts = list(node.flatten())
+    if any(_always(part, names) for part in parts):
+        return True
+    said = {_positive(part) for part in parts}
+    return any((text, not negated) in said for text, negated in said)
+
+
+def _positive(node: Expression) -> tuple[str, bool]:
+    """Returns a condition without its negation, and whether there was one."""
+    node = node.unnest()
+    if node.args.get("negate"):
+        plain = node.copy()
+        plain.set("negate", None)
+        return _text(plain), True
+    match node:
+        case exp.Not():
+            text, negated = _positive(node.this)
+            return text, not negated
+        case exp.NEQ():
+            return _equality(node), True
+        case exp.EQ():
+            return _equality(node), False
+        case exp.GTE():
+            return f"{_text(node.left)} < {_text(node.right)}", True
+        case exp.LTE():
+            return f"{_text(node.left)} > {_text(node.right)}", True
+    return _text(node), False
+
+
+def _equality(node: exp.Binary) -> str:
+    return " = ".join(sorted((_text(node.left), _text(node.right))))
+
+
+def _looks_at_row(node: Expression, names: frozenset[str]) -> bool:
+    """Tells whether a column of the target takes part; a subquery's own columns do not."""
+    return any(_of_row(column, node, names) for column in node.find_all(exp.Column))
+
+
+def _of_row(column: exp.Column, top: Expression, names: frozenset[str]) -> bool:
+    if column.table.lower() not in names:
+        return False
+    inner = column.find_ancestor(exp.Query)
+    return bool(column.table) or inner is None or inner is top.find_ancestor(exp.Query)
+
+
+def _tautology(node: Expression) -> bool:
+    match node:
+        case exp.Not():
+            return _contradiction(node.this.unnest())
+        case exp.Is() if node.args.get("negate"):
+            return _contradiction(node)
+        case exp.EQ() | exp.GTE() | exp.LTE() | exp.NullSafeEQ() | exp.Is():
+            return _text(node.left) == _text(node.right) or _never_less(node)
+        case exp.Like() | exp.ILike() | exp.Glob() | exp.SimilarTo():
+            pattern = node.expression.name if isinstance(node.expression, exp.Literal) else "-"
+            return _text(node.this) == _text(node.expression) or not pattern.strip("%*")
+        case exp.Between():
+            return _text(node.this) == _text(node.args["low"]) == _text(node.args["high"])
+        case exp.In():
+            return _all_of_itself(node)
+    return False
+
+
+def _contradiction(node: Expression) -> bool:
+    match node:
+        case exp.NEQ() | exp.GT() | exp.LT() | exp.NullSafeNEQ():
+            return _text(node.left) == _text(node.right)
+        case exp.Not():
+            return _tautology(node.this.unnest())
+        case exp.Is():
+            # `NOT rowid IS NULL` says nothing about a row: it is there, so it has one.
+            return node.left.name.lower() in ("rowid", "_rowid_", "oid", "ctid")
+    return False
+
+
+def _never_less(node: Expression) -> bool:
+    """Tells whether a measure, such as a length, is asked to be at least nothing."""
+    if not isinstance(node, exp.GTE) or _text(node.right) not in ("0", "-1"):
+        return False
+    return isinstance(node.left.unnest(), exp.Length | exp.Abs)
+
+
+def _all_of_itself(node: exp.In) -> bool:
+    """Tells whether a column is asked to be among all values of that same column."""
+    members = [m for m in node.expressions if _text(m) == _text(node.this)]
+    query = node.args.get("query")
+    inner = query.unnest() if isinstance(query, Expression) else None
+    if not isinstance(inner, exp.Select) or inner.args.get("where") or inner.args.get("joins"):
+        return bool(members)
+    return bool(members) or inner.selects[0].name.lower() == node.this.name.lower()
+
+
+def _text(node: Expression) -> str:
+    return node.unnest().sql(comments=False, normalize=True).lower()

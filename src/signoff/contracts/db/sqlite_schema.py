@@ -1,0 +1,61 @@
+"""What SQLite changes by itself when a statement changes a table.
+
+The authorizer is asked about these changes as if the statement made them, and has to know which
+ones follow from the schema: the tables behind search indexes, and rows changed because a
+foreign key says so.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+_SHADOWS = "SELECT name FROM pragma_table_list WHERE type = 'shadow'"
+_VIRTUAL = "SELECT name FROM pragma_table_list WHERE type = 'virtual' AND schema = 'main'"
+_ACTIONS = """
+SELECT f."table", m.name FROM sqlite_master AS m JOIN pragma_foreign_key_list(m.name) AS f
+WHERE m.type = 'table' AND NOT (
+    f.on_update IN ('NO ACTION', 'RESTRICT') AND f.on_delete IN ('NO ACTION', 'RESTRICT'))
+"""
+_TRIGGERED = "SELECT tbl_name FROM sqlite_master WHERE type = 'trigger'"
+
+
+@dataclass(frozen=True)
+class Consequences:
+    """Which tables change along with which."""
+
+    shadows: frozenset[str]
+    """Tables behind search indexes."""
+    virtual: frozenset[str]
+    """Search indexes and the like, which other code stands behind."""
+    children: Mapping[str, frozenset[str]]
+    """For each table, those whose foreign keys follow it."""
+    triggered: frozenset[str]
+    """Tables with triggers, which may change any other table and so what follows that."""
+
+    def of(self, table: str) -> frozenset[str]:
+        """Returns the tables that may change because this one does."""
+        found: set[str] = set()
+        open_ends = [table]
+        while open_ends:
+            new = self.children.get(open_ends.pop(), frozenset()) - found
+            found |= new
+            open_ends += new
+        if self.triggered & {table, *found}:
+            found.update(*self.children.values())
+        return frozenset(found)
+
+
+def consequences(db: sqlite3.Connection) -> Consequences:
+    """Reads the schema."""
+    children: dict[str, frozenset[str]] = {}
+    for parent, child in db.execute(_ACTIONS).fetchall():
+        known = children.get(parent.lower(), frozenset())
+        children[parent.lower()] = known | {child.lower()}
+    return Consequences(
+        shadows=frozenset(name.lower() for (name,) in db.execute(_SHADOWS).fetchall()),
+        virtual=frozenset(name for (name,) in db.execute(_VIRTUAL).fetchall()),
+        children=children,
+        triggered=frozenset(name.lower() for (name,) in db.execute(_TRIGGERED).fetchall()),
+    )
