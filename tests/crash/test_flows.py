@@ -1,0 +1,28 @@
+from pathlib import Path
+
+import pytest
+
+from signoff.core.outcome import Status
+from signoff.testing import crash_everywhere
+from signoff.testing.crashing_store import When
+from tests.crash import flow_story
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_flow_killed_at_any_write_is_approved_all_the_same(tmp_path: Path, when: When) -> None:
+    """No critic, judge or edit that was recorded is ever asked, or paid for, again."""
+    survivals = list(crash_everywhere(flow_story.tell, tmp_path, when=when))
+
+    whole = survivals[-1]
+    (uncut,) = whole.runs.values()
+    assert whole.deaths == 0
+    assert len(whole.performed) == len(set(whole.performed)) > 10
+    for survival in survivals:
+        where = f"killed {survival.when} write {survival.at}"
+        (run,) = survival.runs.values()
+        assert run.status is Status.COMPLETED, where
+        assert run.state == uncut.state, where
+        assert survival.repeated == [], where
+        assert set(survival.performed) == set(whole.performed), where
