@@ -272,7 +272,9 @@ def leave(position: Position, way: Way, *, feedback: str | None = None) -> Decis
     iteration = position.iteration + way.edge.starts_iteration
     rounds = _rounds(position)
     if way.edge.starts_iteration and rounds is not None and iteration > rounds:
-        return _at_limit(way, ROUNDS, f"{rounds} iterations without approval")
+        return _at_limit(
+            way, ROUNDS, f"{rounds} iteration{'' if rounds == 1 else 's'} without approval"
+        )
     if way.to is None or isinstance(way.to, End):
         status = Status.COMPLETED if way.to is None else way.to.status
         return Finish(status, feedback or "", way)

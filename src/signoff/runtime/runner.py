@@ -181,7 +181,9 @@ class Runner:
 
     def _escalate(self, wait: Wait) -> Stage:
         attempt = self._attempt
-        self._journal.record(ev.Escalated(wait.problem, wait.way, attempt.outcome, attempt.delta))
+        # Where a loop may not go on, the step that wanted to knows best what is left to do.
+        problem = (wait.way and attempt.reason) or wait.problem
+        self._journal.record(ev.Escalated(problem, wait.way, attempt.outcome, attempt.delta))
         return Stage.ESCALATED
 
     def _leave(self, move: Move, fact: Fact) -> Stage:

@@ -82,12 +82,12 @@ async def test_a_reason_that_is_no_text_is_the_handlers_mistake(bench: Bench) ->
 
 
 async def test_the_question_at_the_limit_of_rounds_has_a_name(bench: Bench) -> None:
-    """It can be answered by file without looking up its number."""
+    """It can be answered by file without its number, and says what the step says."""
     waiting = await bench.start(rounds(2, on_limit="ask"))
 
     item = only(waiting.inbox)
     assert '"question_id":"max_iterations"' in item.form.replace(": ", ":")
-    assert "2 iterations without approval" in item.prompt
+    assert "2 rounds, 2 findings open" in item.prompt
     assert '"continue"' in item.form
     assert '"stop"' in item.form
 
