@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any, Literal
 
 from signoff.core.spend import Limits
-from signoff.review.behaviors import ConstraintBehavior, Resolved, resolve_behavior
+from signoff.review.behaviors import ConstraintBehavior, IssueBehavior, Resolved, resolve_behavior
 from signoff.review.constraint import Constraint, SourceBlock
 from signoff.review.severity import DEFAULT_BLOCK_ON, Severity
 
@@ -65,6 +65,13 @@ class WorkflowStep:
     """Seconds one call may take."""
     id: str = ""
     """The step's id in the graph: its name, or its kind, told apart by its position."""
+
+    @classmethod
+    def from_dict(cls, raw: Mapping[str, Any]) -> WorkflowStep:
+        """Reads one step as it stands in YAML; raises `InvalidWorkflow` with every problem."""
+        from signoff.flows.reading import step_from_dict
+
+        return step_from_dict(raw)
 
 
 @dataclass(frozen=True)
@@ -217,3 +224,10 @@ class GenflowConfig:
             if fnmatchcase(constraint, pattern) and said.get(severity) is not None
         )
         return next(matching, None)
+
+
+def get_behavior_for_severity(
+    config: GenflowConfig, constraint: Constraint, severity: Severity | str
+) -> IssueBehavior:
+    """Returns what an issue of a severity does, whichever of the four levels decides it."""
+    return config.behavior(constraint, Severity(str(severity).upper())).behavior

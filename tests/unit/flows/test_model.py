@@ -2,7 +2,12 @@ from itertools import product
 
 import pytest
 
-from signoff.flows.model import GenflowConfig, StepKind, WorkflowStep
+from signoff.flows.model import (
+    GenflowConfig,
+    StepKind,
+    WorkflowStep,
+    get_behavior_for_severity,
+)
 from signoff.review.behaviors import BUILT_IN, ConstraintBehavior, IssueBehavior, Level
 from signoff.review.constraint import Constraint
 from signoff.review.severity import Severity
@@ -69,3 +74,15 @@ def test_an_exact_id_is_stronger_than_a_pattern_and_the_first_pattern_than_the_n
     said = {s: config.behavior(Constraint("tone"), s).behavior.value for s in Severity}
 
     assert said == {"LOW": "continue", "HIGH": "ignore", "MEDIUM": "escalate", "CRITICAL": "halt"}
+
+
+def test_the_names_its_users_know_work() -> None:
+    """Somebody holding the flow's own document writes these calls."""
+    step = WorkflowStep.from_dict({"step": "critique", "name": "review", "execution": "serial"})
+    config = GenflowConfig.from_dict(
+        {"workflow": [{"step": "generate"}], "default_behavior": {"high": "escalate"}}
+    )
+
+    assert (step.id, step.execution) == ("review", "serial")
+    assert get_behavior_for_severity(config, Constraint("a"), "high") is IssueBehavior.ESCALATE
+    assert get_behavior_for_severity(config, Constraint("a"), Severity.LOW) is IssueBehavior.IGNORE
