@@ -1,6 +1,7 @@
 import pytest
 
 from signoff import plugins
+from signoff.agents.base import EDITING_KINDS
 from signoff.errors import ConfigError
 
 
@@ -18,7 +19,14 @@ def test_what_cannot_be_loaded_is_a_mistake_in_the_settings(place: str) -> None:
 
 def test_every_built_in_entry_can_be_loaded() -> None:
     """A table with a wrong name in it fails only on the day somebody uses it."""
-    for place in (*plugins.NOTATIONS.values(), *plugins.AGENT_KINDS.values()):
+    tables = (
+        plugins.NOTATIONS,
+        plugins.AGENT_KINDS,
+        plugins.LAYOUTS,
+        plugins.STORIES,
+        plugins.PLANS,
+    )
+    for place in (place for table in tables for place in table.values()):
         assert plugins.load(place) is not None
 
 
@@ -26,3 +34,8 @@ def test_tables_include_what_other_packages_add() -> None:
     """The built-in entries are always there, whoever else is installed."""
     assert plugins.NOTATIONS.items() <= plugins.notations().items()
     assert plugins.AGENT_KINDS.items() <= plugins.agent_kinds().items()
+
+
+def test_kinds_that_edit_are_kinds_there_are() -> None:
+    """A misspelt one would be asked for words where it could have edited."""
+    assert plugins.AGENT_KINDS.keys() >= EDITING_KINDS

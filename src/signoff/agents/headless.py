@@ -148,6 +148,9 @@ class HeadlessAgent(ABC):
         try:
             reply = await self._attempt(job, request, call, secrets)
         except AgentError as error:
+            if request.copied:
+                # What it left goes with the copy; another try begins with the texts as they were.
+                raise
             left = await asyncio.to_thread(ws.compare, before)
             told = _with_leftovers(error, [*left.inside, *left.outside])
             raise told from (error.__cause__ if told is error else error)

@@ -28,6 +28,9 @@ FIELDS: Mapping[str, Any] = {
 }
 """A flow's own fields of `state.json`, and what stands there before any step has run."""
 
+INTERNAL = frozenset({"read"})
+"""What only the steps themselves need; with a long artifact it would be long, too."""
+
 LAST_STEP = "last_step"
 """What the last step did; in `state.json`, `step` is where the run stands."""
 
@@ -65,7 +68,8 @@ class FlowLayout(PlainLayout):
         """Returns the flow's fields, those everybody knows first."""
         known = {key: state.get(key, default) for key, default in FIELDS.items()}
         more = {LAST_STEP if key == "step" else key: value for key, value in state.items()}
-        return {**known, **{key: value for key, value in more.items() if key not in known}}
+        own = {key: value for key, value in more.items() if key not in INTERNAL}
+        return {**known, **{key: value for key, value in own.items() if key not in known}}
 
     def definition(self, description: Mapping[str, Any]) -> Mapping[str, bytes]:
         """Returns the goal and the constraints, as they were when the run began."""

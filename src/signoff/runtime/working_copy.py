@@ -38,7 +38,9 @@ async def ask_on_copy(
     """Asks an agent that works on copies of some texts, and returns them with its reply."""
     with _folder(call, files) as folder:
         _lay_out(folder, request.files)
-        reply = await agent.ask(replace(request, files={}, workspace=str(folder), copied=True), call)
+        reply = await agent.ask(
+            replace(request, files={}, workspace=str(folder), copied=True), call
+        )
         try:
             contents = dict(_collect(folder, request.files)) if request.edit else None
         except AgentBadOutput as error:

@@ -263,3 +263,25 @@ async def test_a_program_that_edits_in_silence_has_done_its_work(tmp_path: Path)
 
     assert result.reason == ""
     assert result.state == {"contents": {NAME: "old\nmore\n"}, "text": ""}
+
+
+async def test_a_program_that_breaks_off_is_tried_again_on_a_fresh_copy(tmp_path: Path) -> None:
+    """Half an edit in a copy is no reason to give up: the copy is thrown away."""
+    began = tmp_path / "began"
+    body = (
+        f"text = open({NAME!r}).read()\n"
+        f"open({NAME!r}, 'w').write(text + 'half\\n')\n"
+        f"if not os.path.exists({str(began)!r}):\n"
+        f"    open({str(began)!r}, 'w').close()\n"
+        "    os.kill(os.getpid(), 15)\n"
+        "print('Done.')\n"
+    )
+    agent = ClaudeAgent(path=program(tmp_path / "bin", "claude", body))
+    bench = Bench(files=RunFiles(tmp_path / "runs"), agents={"claude": agent})
+
+    result = await bench.start(editing())
+    await bench.close()
+
+    assert result.reason == ""
+    assert result.spend.calls == 2
+    assert result.state["contents"] == {NAME: "old\nhalf\n"}
