@@ -13,7 +13,7 @@ from typing import Any
 
 DEEPEST = 64
 """Brackets inside each other; an answer that needs more is none of ours."""
-LONGEST_MENDED = 500_000
+LONGEST_MENDED = 100_000
 """Characters; mending takes much longer than reading."""
 
 # A whole string, or a bracket. Outside of strings nothing else matters for where a value ends.
@@ -22,9 +22,11 @@ _FENCE = "```"
 _CLOSES = {"{": "}", "[": "]"}
 # Braces of prose and templates, such as {name}, do not open an object.
 _OBJECT = re.compile(r"\{(?=\s*[\"'}])")
-_ESCAPED = re.compile(r"\\u[0-9a-fA-F]{4}|\\[bfnrt]")
+_ESCAPED = re.compile(r"\\u([0-9a-fA-F]{4})|\\[bfnrt]")
 _COMMENT = re.compile(r"^[ \t]*(?://|#).*$", re.MULTILINE)
-_WORD = re.compile(r"[A-Za-z]{2,}")
+# A name of a field inside a string, as it is written once more: the repair ran two fields together.
+_ABSORBED = re.compile(r"""(?:\\"|')\s*:""")
+_WORD = re.compile(r"[^\W\d_]+")
 _PYTHON = {"none": "null"}
 
 
@@ -107,17 +109,18 @@ def _mended(body: str, error: ValueError) -> Any:
         mended = repair_json(body, return_objects=True)
     except (ValueError, RecursionError):
         raise NotJson(f"it is not JSON: {error}") from error
-    if type(mended) is not {"{": dict, "[": list}[body[0]] or not _same_words(body, mended):
+    if type(mended) is not {"{": dict, "[": list}[body[0]] or not _same(body, mended):
         raise NotJson(f"it is not JSON: {error}") from error
     return mended
 
 
-def _same_words(body: str, mended: Any) -> bool:
-    """Tells whether a repair only touched punctuation: what it left out might be a finding."""
-    before = _words(_COMMENT.sub("", body))
-    return before == _words(json.dumps(mended, ensure_ascii=False))
+def _same(body: str, mended: Any) -> bool:
+    """Tells whether a repair only touched punctuation: what it lost might be a finding."""
+    written = json.dumps(mended, ensure_ascii=False)
+    return not _ABSORBED.search(written) and _words(_COMMENT.sub("", body)) == _words(written)
 
 
 def _words(text: str) -> list[str]:
-    words = _WORD.findall(_ESCAPED.sub(" ", text).lower())
+    plain = _ESCAPED.sub(lambda found: chr(int(found[1], 16)) if found[1] else " ", text)
+    words = _WORD.findall(plain.lower())
     return [_PYTHON.get(word, word) for word in words]

@@ -28,7 +28,8 @@ _SET_ALIKE = {
     **dict.fromkeys("*_`~|\\", None),  # marks of Markdown
 }
 _TABLE = str.maketrans(_SET_ALIKE)
-_LINE_MARK = re.compile(r"^[ \t]*(?:>[> \t]*)?(?:#{1,6}[ \t]+|\+[ \t]+)?", re.MULTILINE)
+_MARK = r"(?:#{1,6}|\+)[ \t]+"
+_LINE_MARK = re.compile(rf"^[ \t]*(?:>[> \t]*(?:{_MARK})?|{_MARK})", re.MULTILINE)
 # No bracket inside, so a line of nothing but brackets is read once and not once for each.
 _LINK = re.compile(r"!?\[([^\[\]\n]{0,500})\]\([^()\n]{0,2000}\)")
 _LEFT_OUT = re.compile(r"\[\.{3,}\]|\(\.{3,}\)|\.{3,}")

@@ -14,9 +14,11 @@ WHOLE = {"overall": "PASS", "issues": [{"finding": 'a "{" in a string'}, {"findi
         ("{'a': True, 'b': None}", {"a": True, "b": None}),
         ('{"a": "he said "no" twice"}', {"a": 'he said "no" twice'}),
         ('{"a": "two\nlines"}', {"a": "two\nlines"}),
+        ("{'a': 'it's', 'b': [{'c': 'd'}]}", {"a": "it's", "b": [{"c": "d"}]}),
         ('{\n// why\n"a": 1,\n}', {"a": 1}),
+        ('{"a": "\\u0439\\n\\"é\\"",}', {"a": 'й\n"é"'}),  # not Latin on purpose
     ],
-    ids=["commas", "python", "quotes", "newline", "comment"],
+    ids=["commas", "python", "quotes", "newline", "apostrophe", "comment", "escapes"],
 )
 def test_a_slip_of_punctuation_is_mended(slip: str, value: object) -> None:
     """Asking a model again for a comma costs a call."""
@@ -41,6 +43,21 @@ def test_what_was_cut_off_is_refused_wherever_it_was_cut(cut: int) -> None:
 )
 def test_what_is_said_twice_is_refused(text: str) -> None:
     """The last one would win, and nobody would know of the first."""
+    with pytest.raises(NotJson):
+        load(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a": "x ""y ""z"}',
+        '{"a": "да ""нет ""да"}',
+        '{"a": : "b": "c"}',
+        '{"overall": "PASS", "summary": "a "word", "issues": [{"finding": "bad"}]}',
+    ],
+)
+def test_a_repair_that_would_lose_anything_is_refused(text: str) -> None:
+    """What it leaves out, or takes for part of a text, may be the finding that blocks."""
     with pytest.raises(NotJson):
         load(text)
 
