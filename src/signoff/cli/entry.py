@@ -33,6 +33,7 @@ COMMANDS = {
     "approve": "Say yes to what was shown.",
     "reject": "Say no to what was shown.",
     "cancel": "End a run for good.",
+    "policy": "Explain what findings did, and try another policy on a run.",
     "models": "List, fetch and delete small models that run on this machine.",
     "config": "Show settings and where each came from.",
     "doctor": "Say what is ready and what to do about what is not.",
@@ -41,7 +42,7 @@ COMMANDS = {
 _SECTIONS = {
     "Make": ("init", "validate", "graph"),
     "Run": ("run", "resume", "cancel"),
-    "Look": ("runs", "show", "logs"),
+    "Look": ("runs", "show", "logs", "policy"),
     "Decide": ("inbox", "answer", "approve", "reject"),
     "Set up": ("models", "config", "doctor"),
 }

@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from signoff.flows.flow_file import FlowFile
 from signoff.flows.frozen import config_from_json, config_to_json
 from signoff.flows.genloop_file import GenloopFile
 from signoff.flows.goal_file import read_goal
-from signoff.flows.model import GenflowConfig, Goal, WorkflowStep
+from signoff.flows.model import GenflowConfig, Goal, StepKind, WorkflowStep
 from signoff.flows.remarks import flow_remarks
 from signoff.flows.step_file import with_ids
 from signoff.flows.validation import flow_mistakes
@@ -37,10 +37,14 @@ __all__ = [
     "config_to_json",
     "read_flow",
     "read_flow_file",
+    "read_policy",
     "step_from_dict",
 ]
 
 Place = tuple[str | int, ...]
+
+POLICY = ("default_behavior", "constraint_behaviors", "adjudication")
+"""The keys of a flow that decide what happens with findings."""
 
 _TRIES = 5
 """How often values are taken out of a wrong file to see what else is wrong with it."""
@@ -76,6 +80,7 @@ def read_flow(
         places = (root, path.parent)
         constraints = constraints_of(config.constraints, places, home, document, problems, remarks)
         if not problems:
+            # Only now is it known who reads what.
             found = flow_mistakes(config, constraints)
             problems.extend(mistake.problem(document.at) for mistake in found)
     if document is None or config is None or problems:
@@ -91,9 +96,30 @@ def read_flow_file(path: Path) -> GenflowConfig:
     problems: list[Problem] = []
     document = _document(path, problems)
     config = _checked(document.content, document.at, problems) if document is not None else None
-    if config is None:
+    if config is None or problems:
         raise InvalidWorkflow(shown(path), problems)
     return config
+
+
+def read_policy(path: Path, onto: GenflowConfig) -> GenflowConfig:
+    """Returns a flow with the policy of a file: what findings do, and what blocks approval.
+
+    The file is a whole flow, or only those of its keys; what it leaves out stays.
+    """
+    problems: list[Problem] = []
+    document = _document(path, problems)
+    if document is None:
+        raise InvalidWorkflow(shown(path), problems)
+    said: dict[str, Any] = document.content
+    whole = said if "workflow" in said else {**said, "workflow": [{"step": "generate"}]}
+    config = _checked(whole, document.at, problems)
+    if config is None:
+        raise InvalidWorkflow(shown(path), problems)
+    named = {key: getattr(config, key) for key in POLICY if key in said}
+    if named.get("adjudication") is not None:
+        block_on = config.adjudication.block_on
+        named["adjudication"] = replace(onto.adjudication, block_on=block_on)
+    return replace(onto, **named)
 
 
 def config_from_dict(raw: Mapping[str, Any], name: str = "flow") -> GenflowConfig:
@@ -103,7 +129,7 @@ def config_from_dict(raw: Mapping[str, Any], name: str = "flow") -> GenflowConfi
         problems.append(Problem(name, f"is {raw!r:.60}", "a mapping with `workflow`"))
         raise InvalidWorkflow(name, problems)
     config = _checked(dict(raw), lambda place: spelled(place) or name, problems)
-    if config is None:
+    if config is None or problems:
         raise InvalidWorkflow(name, problems)
     return config
 
@@ -138,13 +164,17 @@ def _document(path: Path, problems: list[Problem]) -> Document | None:
 def _checked(
     raw: dict[str, Any], at: Callable[[Place], str], problems: list[Problem]
 ) -> GenflowConfig | None:
-    """Returns the config when nothing is wrong with it; else every mistake, in the file's order."""
+    """Returns what can be made of a flow; every mistake goes to `problems`, in the file's order.
+
+    With problems, what is returned is only good for finding more of them.
+    """
     form = FlowFile if _has_steps(raw) else GenloopFile
     config, found = _parsed(form, raw)
     if config is None:
-        found += _also_wrong(form, raw, found)
+        config, others = _remainder(form, raw, found)
+        found += others
     problems.extend(sorted((mistake.problem(at) for mistake in found), key=_line))
-    return None if found else config
+    return config
 
 
 def _parsed(
@@ -158,24 +188,26 @@ def _parsed(
     return config, [*said.judging().disagreements(), *flow_mistakes(config)]
 
 
-def _also_wrong(
+def _remainder(
     form: type[FlowFile | GenloopFile], raw: dict[str, Any], found: Sequence[Mistake]
-) -> list[Mistake]:
-    """Returns what else is wrong, judged without the values that were complained about.
+) -> tuple[GenflowConfig | None, list[Mistake]]:
+    """Returns a flow without the values that were complained about, and what else is wrong.
 
     Where the steps themselves are in doubt, nothing can be said about how they fit.
     """
-    if any(_shapes_the_flow(mistake.path) for mistake in found):
-        return []
     wrong = {mistake.path for mistake in found}
     rest = _without(raw, wrong)
+    shapeless = any(_shapes_the_flow(path) for path in wrong)
+    if shapeless:
+        rest["workflow"] = [{"step": StepKind.GENERATE.value}]
     for _ in range(_TRIES):
         config, others = _parsed(form, rest)
         if config is not None:
-            return [mistake for mistake in others if mistake.path not in wrong]
+            new = [mistake for mistake in others if mistake.path not in wrong]
+            return config, [] if shapeless else new
         # A key that must be there was taken out, so what is around it goes as well.
         rest = _without(rest, [mistake.path for mistake in others])
-    return []
+    return None, []
 
 
 def _shapes_the_flow(path: Place) -> bool:

@@ -74,6 +74,8 @@ class Adjudication:
     """Markdown: the edits that would satisfy what is pursued."""
     notes: tuple[str, ...] = ()
     """What the engine changed or found odd about it."""
+    stated: Verdict | None = None
+    """The judge's own word, where it does not stand."""
 
     def pursued(self, severities: Iterable[Severity] | None = None) -> list[AdjudicationDecision]:
         """Returns what is still worked on, of some severities or of all."""
@@ -98,7 +100,11 @@ class Adjudication:
             "termination": self.termination,
             "bill_of_work": self.bill_of_work,
         }
-        return {**said, "notes": list(self.notes)} if self.notes else said
+        if self.notes:
+            said["notes"] = list(self.notes)
+        if self.stated is not None:
+            said["stated"] = self.stated.value
+        return said
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> Adjudication:
@@ -110,4 +116,5 @@ class Adjudication:
             tension_analysis=tuple(dict(each) for each in raw["tension_analysis"]),
             bill_of_work=raw["bill_of_work"],
             notes=tuple(raw.get("notes", ())),
+            stated=Verdict(raw["stated"]) if raw.get("stated") else None,
         )

@@ -32,7 +32,7 @@ def check_verdict(
     if checked.status is Verdict.APPROVED and blocking:
         named = ", ".join(f"{each.issue_id} ({each.severity.value})" for each in blocking)
         notes.append(f"APPROVED does not stand while this is pursued: {named}")
-        checked = replace(checked, status=Verdict.REWRITE)
+        checked = replace(checked, status=Verdict.REWRITE, stated=Verdict.APPROVED)
     if checked.status is Verdict.REWRITE and not checked.pursued():
         notes.append("the judge asks for a rewrite and pursues nothing")
     return replace(checked, notes=(*checked.notes, *notes))

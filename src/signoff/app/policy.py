@@ -1,0 +1,145 @@
+"""Explains why a finding did what it did, and what another policy would have made of a run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from signoff.app.history import events_of, state_of
+from signoff.app.project import Project
+from signoff.core import events as ev
+from signoff.core.delta import merged
+from signoff.core.fold import RunState, evolve
+from signoff.errors import UnknownName, UsageError
+from signoff.runtime.ports import RunRow
+
+if TYPE_CHECKING:
+    from signoff.flows.model import GenflowConfig
+    from signoff.flows.replay import Done, Replay
+    from signoff.review.behaviors import Resolved
+    from signoff.review.constraint import Constraint
+    from signoff.review.finding import Finding
+
+LEAST_OF_ID = 4
+"""Characters of a finding's id that are enough to name it."""
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why a finding did what it did."""
+
+    run: str
+    finding: Finding
+    resolved: Resolved
+    blocks: bool
+    """Whether its severity keeps the artifact from being approved."""
+    decision: Mapping[str, Any] | None
+    """What the last judge decided about it."""
+    unverified: bool
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns it as plain values."""
+        return {
+            "run": self.run,
+            "finding": self.finding.to_json(),
+            "behavior": self.resolved.behavior.value,
+            "decided_by": self.resolved.level.value,
+            "levels": [
+                {"level": level.value, "says": said.value if said else None}
+                for level, said in self.resolved.stated
+            ],
+            "blocks_approval": self.blocks,
+            "unverified": self.unverified,
+            "decision": dict(self.decision) if self.decision else None,
+        }
+
+
+def explain(project: Project, run: str, named: str) -> Explanation:
+    """Returns which level decided about a finding, and what a judge made of it."""
+    from signoff.review.constraint import Constraint
+
+    row, config, constraints = _definition(project, run)
+    state = state_of(project, row)
+    finding = _finding(state, named)
+    constraint = constraints.get(finding.constraint, Constraint(finding.constraint))
+    judged = state.get("last_adjudication") or {}
+    decisions = [d for d in judged.get("decisions", ()) if d.get("finding_id") == finding.id]
+    return Explanation(
+        run=row.name,
+        finding=finding,
+        resolved=config.behavior(constraint, finding.severity),
+        blocks=finding.severity in config.adjudication.block_on,
+        decision=decisions[0] if decisions else None,
+        unverified=_unverified(state, finding.id),
+    )
+
+
+def replay(project: Project, run: str, policy: Path) -> Replay:
+    """Recomputes a run's routing under the policy of a file; no model is asked."""
+    from signoff.flows.reading import read_policy
+    from signoff.flows.replay import replay as recompute
+
+    row, config, constraints = _definition(project, run)
+    return recompute(list(_history(project, row)), read_policy(policy, config), constraints)
+
+
+def _definition(
+    project: Project, run: str
+) -> tuple[RunRow, GenflowConfig, Mapping[str, Constraint]]:
+    from signoff.flows.constraint_file import constraint_from_dict
+    from signoff.flows.frozen import config_from_json
+
+    row = project.run(run)
+    description = json.loads(project.store.description(row.id))
+    if description.get("notation") != "flows":
+        raise UsageError(f"run {row.name!r} is no review flow; only those have a policy")
+    source = description["source"]
+    constraints = [constraint_from_dict(each) for each in source["constraints"]]
+    return row, config_from_json(source["flow"]), {each.id: each for each in constraints}
+
+
+def _finding(state: Mapping[str, Any], named: str) -> Finding:
+    from signoff.review.findings import Ledger
+
+    known = Ledger.from_json(state.get("findings")).findings
+    if named in known:
+        return known[named]
+    by_issue = {
+        issue["id"]: issue.get("finding_id", "")
+        for made in (state.get("critiques_by_step") or {}).values()
+        for critique in made
+        for issue in critique["issues"]
+    }
+    if by_issue.get(named) in known:
+        return known[by_issue[named]]
+    begun = [each for each in known if len(named) >= LEAST_OF_ID and each.startswith(named)]
+    if len(begun) != 1:
+        raise UnknownName("finding", named, known)
+    return known[begun[0]]
+
+
+def _unverified(state: Mapping[str, Any], finding: str) -> bool:
+    return any(
+        issue.get("finding_id") == finding and issue.get("unverified", False)
+        for made in (state.get("critiques_by_step") or {}).values()
+        for critique in made
+        for issue in critique["issues"]
+    )
+
+
+def _history(project: Project, row: RunRow) -> Iterator[Done]:
+    """Yields every step a run has worked, with the state before and after it."""
+    from signoff.flows.replay import Done
+
+    state = RunState()
+    for _seq, event in events_of(project, row):
+        step, iteration, before = state.step or "", state.iteration, state.state
+        evolve(state, event)
+        if isinstance(event, ev.StepFinished):
+            yield Done(step, iteration, before, state.state)
+    if state.pending is not None:
+        held_back = merged(state.state, state.pending.delta)
+        yield Done(state.step or "", state.iteration, state.state, held_back)

@@ -1,0 +1,122 @@
+"""`signoff policy`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from signoff.cli.options import complete_run, debug_option, json_option, open_here, output
+
+if TYPE_CHECKING:
+    from signoff.app.policy import Explanation
+    from signoff.cli.output import Output
+    from signoff.flows.replay import Replay
+
+_EPILOG = """\b
+Examples:
+  signoff policy explain first-try 3fa9c0de11b2
+  signoff policy replay first-try --policy stricter.yaml
+
+A policy file holds default_behavior, constraint_behaviors and adjudication.approval as
+in a flow; what it leaves out stays as the run had it. A whole flow file will do as well.
+"""
+
+
+@click.group(epilog=_EPILOG)
+def command() -> None:
+    """Explain what findings did, and try another policy on a run."""
+
+
+@command.command()
+@click.argument("run", shell_complete=complete_run)
+@click.argument("finding")
+@json_option
+@debug_option
+def explain(run: str, finding: str, as_json: bool) -> None:
+    """Show which level decided what FINDING does in RUN.
+
+    FINDING is its id, the beginning of it, or an issue's id of the latest reviews; `signoff
+    show RUN` lists them.
+    """
+    from signoff.app.policy import explain as use_case
+
+    out = output(as_json)
+    with open_here() as project:
+        found = use_case(project, run, finding)
+    if as_json:
+        out.json(found.to_json())
+    else:
+        _tell(found, out)
+
+
+@command.command()
+@click.argument("run", shell_complete=complete_run)
+@click.option(
+    "--policy",
+    "file",
+    required=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="The file with the other policy.",
+)
+@json_option
+@debug_option
+def replay(run: str, file: Path, as_json: bool) -> None:
+    """Recompute RUN's routing under another policy; nobody is asked and nothing changes."""
+    from signoff.app.policy import replay as use_case
+
+    out = output(as_json)
+    with open_here() as project:
+        replayed = use_case(project, run, file)
+    if as_json:
+        out.json(replayed.to_json())
+    else:
+        _compare(replayed, out)
+
+
+def _tell(found: Explanation, out: Output) -> None:
+    finding = found.finding
+    out.line(f"{finding.id}  {finding.severity.value}  {finding.constraint}  {finding.finding}")
+    if not finding.omission:
+        out.line(f"  quotes   {finding.quote}{'  (not found)' if found.unverified else ''}")
+    story = ", ".join(f"{label} in {iteration}" for iteration, label in finding.history)
+    out.line(f"  story    {story}")
+    out.line(f"  does     {found.resolved.behavior.value}: {found.resolved.level.value} says so")
+    out.line(f"  blocks   {'yes' if found.blocks else 'no'}")
+    if found.decision:
+        why = found.decision.get("rationale") or found.decision.get("guidance") or ""
+        out.line(f"  judge    {found.decision['status']}{f': {why}' if why else ''}")
+    out.line()
+    rows = [
+        (level.value, said.value if said else "-", "<" if level is found.resolved.level else "")
+        for level, said in found.resolved.stated
+    ]
+    out.table(("LEVEL, STRONGEST FIRST", f"SAYS OF {finding.severity.value}", ""), rows)
+
+
+def _compare(replayed: Replay, out: Output) -> None:
+    changed = [each for each in replayed.issues if each.changed]
+    if changed:
+        rows = [
+            (e.iteration, e.step, e.issue.id, e.issue.severity.value, e.issue.behavior, e.now.value)
+            for e in changed
+        ]
+        out.table(("ITER", "STEP", "ISSUE", "SEVERITY", "WAS", "WOULD BE"), rows)
+        out.line()
+    if replayed.verdicts:
+        verdicts = [
+            (v.iteration, v.step, v.was.value, v.now.value, ", ".join(v.blocking))
+            for v in replayed.verdicts
+        ]
+        out.table(("ITER", "JUDGE", "WAS", "WOULD BE", "IN THE WAY"), verdicts)
+        out.line()
+    unchanged = len(replayed.issues) - len(changed)
+    out.line(f"{len(changed)} of {unchanged + len(changed)} issues would do something else")
+    if replayed.parts_at:
+        out.line(
+            f"the run would have gone another way from {replayed.parts_at}; what follows was "
+            "recorded on the road it took"
+        )
+    else:
+        out.line("the run would have gone the same way")
