@@ -70,6 +70,7 @@ def test_without_rules_nothing_ends_a_run() -> None:
         ([3, 2, 3, 2], True),
         ([5, 4, 3, 2, 1], False),
         ([1, 2, 3], True),
+        ([1, 5, 4, 3], True),
     ],
 )
 def test_a_plateau_is_so_many_rounds_no_better_than_the_best_before(
