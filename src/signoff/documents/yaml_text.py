@@ -27,6 +27,8 @@ Path = tuple[str | int, ...]
 MOST_VALUES = 100_000
 """Aliases written out must not become more than this, or a short file fills the memory."""
 DEEPEST = 50
+_FAULTS = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
+"""What the reader raises at odd texts: a date such as 2024-99-99, a mapping as a key."""
 _TOO_DEEP = f"is nested more than {DEEPEST} deep"
 
 
@@ -63,14 +65,13 @@ def read_yaml(text: str, name: str, problems: list[Problem]) -> Document | None:
             warnings.simplefilter("ignore")
             node = _reader().load(StringIO(text))
         return Document(name, _Plain().of(node), node)
-    except _TooMuchError as error:
+    except _UnusableError as error:
         problems.append(Problem(name, str(error)))
     except RecursionError:
         problems.append(Problem(name, _TOO_DEEP))
     except YAMLError as error:
         problems.append(_syntax_problem(error, name))
-    except ValueError as error:
-        # Numbers and dates that look like one and are none, such as 2024-99-99.
+    except _FAULTS as error:
         problems.append(Problem(name, f"is not YAML: {error}"))
     return None
 
@@ -116,7 +117,7 @@ def _own_key(node: Any, part: str | int) -> Any:
     return next((key for key in node if str(key).strip().lower() == wanted), None)
 
 
-class _TooMuchError(Exception):
+class _UnusableError(Exception):
     """Carries why a document is not unfolded."""
 
 
@@ -129,16 +130,22 @@ class _Plain:
     def of(self, node: Any, depth: int = 0) -> Any:
         self._count += 1
         if self._count > MOST_VALUES:
-            raise _TooMuchError(
+            raise _UnusableError(
                 f"holds more than {MOST_VALUES:,} values once its aliases are unfolded"
             )
         if depth > DEEPEST:
-            raise _TooMuchError(_TOO_DEEP)
+            raise _UnusableError(_TOO_DEEP)
         if isinstance(node, Mapping):
-            return {str(key): self.of(value, depth + 1) for key, value in node.items()}
+            return {_key(key): self.of(value, depth + 1) for key, value in node.items()}
         if isinstance(node, list):
             return [self.of(value, depth + 1) for value in node]
         return _scalar(node)
+
+
+def _key(key: Any) -> str:
+    if isinstance(key, Mapping | tuple | list):
+        raise _UnusableError("has a list or a mapping where a key should be")
+    return str(key)
 
 
 def _scalar(node: Any) -> Any:

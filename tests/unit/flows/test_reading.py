@@ -352,9 +352,13 @@ def test_a_flow_comes_with_its_goal_and_its_constraints(tmp_path: Path) -> None:
     assert any("no critique step reads the artifact against 'short'" in r for r in own.remarks)
 
 
-def test_mistakes_of_all_files_are_reported_together(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "flow",
+    ["workflow: [{step: critique}]", "workflow: [{step: crit}]", "max_iterations: 0", "limits: 3"],
+)
+def test_mistakes_of_all_files_are_reported_together(tmp_path: Path, flow: str) -> None:
     """Nine right constraints beside a wrong one must not hide it, nor it them."""
-    (tmp_path / "flow.yaml").write_text(MINIMAL + "constraints: {dir: rules}\n")
+    (tmp_path / "flow.yaml").write_text(f"{flow}\nconstraints: {{dir: rules}}\n")
     (tmp_path / "rules").mkdir()
     (tmp_path / "rules" / "a.yaml").write_text("summary: [")
     (tmp_path / "rules" / "b.yaml").write_text("priority: high\n")
@@ -364,7 +368,7 @@ def test_mistakes_of_all_files_are_reported_together(tmp_path: Path) -> None:
         read_flow(tmp_path / "flow.yaml", root=tmp_path, goal=tmp_path / "goal.yaml")
 
     files = {Path(problem.where.split(":")[0]).name for problem in caught.value.problems}
-    assert files == {"a.yaml", "b.yaml", "goal.yaml"}
+    assert files == {"flow.yaml", "a.yaml", "b.yaml", "goal.yaml"}
 
 
 def test_a_model_with_several_routed_agents_is_refused_where_it_matters(tmp_path: Path) -> None:
