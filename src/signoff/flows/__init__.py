@@ -1,1 +1,109 @@
-"""Review flows: generate, critique, adjudicate and refine steps in YAML, compiled to a graph."""
+"""Review flows: generate, critique, adjudicate and refine steps in YAML, compiled to a graph.
+
+`load_flow("flow.yaml", goal="goal.yaml")` returns a workflow for `signoff.run`. The rest
+is for programs that work with flows themselves; names are loaded when they are used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from signoff.core.workflow import Workflow
+    from signoff.flows.constraint_file import load_constraints as load_constraints
+    from signoff.flows.goal_file import load_goal as load_goal
+    from signoff.flows.model import AdjudicationConfig as AdjudicationConfig
+    from signoff.flows.model import ConstraintConfig as ConstraintConfig
+    from signoff.flows.model import ConvergenceConfig as ConvergenceConfig
+    from signoff.flows.model import GenflowConfig as GenflowConfig
+    from signoff.flows.model import Goal as Goal
+    from signoff.flows.model import OutputConfig as OutputConfig
+    from signoff.flows.model import WorkflowStep as WorkflowStep
+    from signoff.flows.model import get_behavior_for_severity as get_behavior_for_severity
+    from signoff.flows.selection import resolve_constraints_for_step as resolve_constraints_for_step
+    from signoff.flows.state import critiques_in_scope as critiques_in_scope
+    from signoff.flows.validation import validate_workflow as validate_workflow
+    from signoff.review.adjudication import Adjudication as Adjudication
+    from signoff.review.adjudication import AdjudicationDecision as AdjudicationDecision
+    from signoff.review.behaviors import ConstraintBehavior as ConstraintBehavior
+    from signoff.review.behaviors import IssueBehavior as IssueBehavior
+    from signoff.review.constraint import Constraint as Constraint
+    from signoff.review.constraint import Rule as Rule
+    from signoff.review.constraint import SourceBlock as SourceBlock
+    from signoff.review.constraint import compress_constraints as compress_constraints
+    from signoff.review.critique import Critique as Critique
+    from signoff.review.critique import CritiqueIssue as CritiqueIssue
+    from signoff.review.findings import Finding as Finding
+    from signoff.review.findings import Ledger as Ledger
+    from signoff.review.parsing import parse_adjudication as parse_adjudication
+    from signoff.review.parsing import parse_critique as parse_critique
+    from signoff.review.severity import Severity as Severity
+
+_HOMES = {
+    # configuration
+    "signoff.flows.model": (
+        "AdjudicationConfig",
+        "ConstraintConfig",
+        "ConvergenceConfig",
+        "GenflowConfig",
+        "Goal",
+        "OutputConfig",
+        "WorkflowStep",
+        "get_behavior_for_severity",
+    ),
+    "signoff.flows.validation": ("validate_workflow",),
+    "signoff.flows.selection": ("resolve_constraints_for_step",),
+    "signoff.flows.state": ("critiques_in_scope",),
+    # files
+    "signoff.flows.goal_file": ("load_goal",),
+    "signoff.flows.constraint_file": ("load_constraints",),
+    # review
+    "signoff.review.behaviors": ("ConstraintBehavior", "IssueBehavior"),
+    "signoff.review.constraint": ("Constraint", "Rule", "SourceBlock", "compress_constraints"),
+    "signoff.review.critique": ("Critique", "CritiqueIssue"),
+    "signoff.review.adjudication": ("Adjudication", "AdjudicationDecision"),
+    "signoff.review.findings": ("Finding", "Ledger"),
+    "signoff.review.parsing": ("parse_adjudication", "parse_critique"),
+    "signoff.review.severity": ("Severity",),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [*sorted(_HOME_OF), "load_flow"]  # noqa: PLE0604  # names come from the table above
+
+
+def load_flow(
+    path: str | Path,
+    *,
+    goal: str | Path | None = None,
+    root: str | Path | None = None,
+    allow_scripts: bool = False,
+) -> Workflow:
+    """Returns the workflow of a flow file; raises `InvalidWorkflow` with every problem.
+
+    `root` is the project's folder, by default the one this runs in: paths are seen from
+    there, and its `.signoff/constraints` are the flow's unless it names others.
+    """
+    from signoff.flows.notation import read_notation
+
+    folder = Path(root) if root is not None else Path.cwd()
+    options = {"goal": str(goal) if goal else None, "allow_scripts": allow_scripts}
+    return read_notation(
+        folder / path, root=folder, home=folder / ".signoff", options=options, agents={}
+    )
+
+
+def __getattr__(name: str) -> Any:
+    """Loads a public name from its home when it is first used."""
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module 'signoff.flows' has no attribute {name!r}")
+    value = getattr(import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """Lists the public names."""
+    return sorted(__all__)

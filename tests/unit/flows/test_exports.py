@@ -1,0 +1,41 @@
+"""What `signoff.flows` offers to programs."""
+
+from pathlib import Path
+
+import pytest
+
+import signoff
+from signoff import flows
+from signoff.core.outcome import Status
+from signoff.testing import ScriptedAgent
+from tests.unit.flows.harness import passes, rules
+
+
+@pytest.mark.parametrize("name", flows.__all__)
+def test_every_public_name_is_there(name: str) -> None:
+    """A name that is listed and missing fails only when somebody needs it."""
+    assert getattr(flows, name) is not None
+    assert name in dir(flows)
+
+
+def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
+    """`hasattr` and friends rely on it."""
+    with pytest.raises(AttributeError, match=r"signoff\.flows"):
+        flows.nothing_like_it  # noqa: B018  # the access is the test
+
+
+def test_a_flow_can_be_run_from_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same file that runs on the command line."""
+    (tmp_path / "flow.yaml").write_text(
+        "goal: Say hello.\n"
+        "constraints: {inline: {short: Be short.}}\n"
+        "workflow: [{step: generate}, {step: critique}, {step: adjudicate}]\n"
+    )
+    claude = ScriptedAgent(["Hello.", passes(), rules("APPROVED")])
+    workflow = flows.load_flow("flow.yaml", root=tmp_path)
+    monkeypatch.chdir(tmp_path)
+
+    result = signoff.run(workflow, home=tmp_path, agents={"claude": claude})
+
+    assert result.status is Status.COMPLETED
+    assert (tmp_path / f".signoff/runs/{result.run}/final/artifact.md").read_text() == "Hello.\n"
