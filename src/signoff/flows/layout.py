@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from signoff.core.outcome import Status
-from signoff.flows.yaml_text import as_yaml
+from signoff.flows.yaml_pages import as_yaml
 from signoff.review.constraint import Constraint, compress_constraints
 from signoff.store.rundir.layout import Asked, Made, PlainLayout, Shown, word
 
