@@ -215,5 +215,5 @@ def _block(label: str, text: str) -> str:
 
 
 def _quoted(words: str) -> str:
-    """Returns words as a quotation, so that nothing in them is taken for an entry."""
+    """Returns words as a quotation: no line of one can begin an entry, or a block."""
     return "\n".join(f"> {line}".rstrip() for line in words.strip().split("\n"))

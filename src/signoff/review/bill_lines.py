@@ -1,4 +1,4 @@
-"""The lines of a bill of work: fenced blocks whole, quotations left out."""
+"""The lines of a bill of work, its fenced blocks whole."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def read_lines(markdown: str) -> Iterator[Line]:
     while at < len(lines):
         opening = _OPENS.fullmatch(lines[at].rstrip("\r"))
         if opening is None:
-            yield from _plain(lines[at])
+            yield Line(lines[at].rstrip("\r"))
             announced = lines[at].rstrip().rstrip("*_").endswith(":") or (
                 announced and not lines[at].strip()
             )
@@ -50,12 +50,6 @@ def read_lines(markdown: str) -> Iterator[Line]:
             return
         yield Line(fenced=Fenced("\n".join(inside)))
         at, announced = end + 1, False
-
-
-def _plain(line: str) -> Iterator[Line]:
-    text = line.rstrip("\r")
-    if not text.lstrip().startswith(">"):
-        yield Line(text)
 
 
 def _end(lines: list[str], start: int, fence: str) -> int:

@@ -76,6 +76,7 @@ def test_one_issue_may_need_several_edits() -> None:
         "Find:\n```\nx\n```\nReplace:\n```\ny",
         "Find:\n```\nx\n```\nand\n```\nmore\n```\nReplace: `y`",
         "Find:\n```\nx\n```\nand\n```\nReplace:\n```\ny\n```",
+        "Find:\nthe line about this:\n```\nx\n```\nReplace: `y`",
         "Insert after: `x`\nInsert: `y`",
         "> Find: `x`\n> Replace: `y`",
     ],
@@ -85,6 +86,16 @@ def test_an_entry_that_leaves_a_doubt_gives_no_edit(entry: str) -> None:
     before = "Issue: sure (HIGH)\nFind: `s`\nReplace: `t`\n\n"
 
     assert [e.issue for e in parse_bill(f"{before}Issue: a (HIGH)\n{entry}\n")] == ["sure"]
+
+
+def test_once_blocks_have_come_apart_nothing_that_follows_is_believed() -> None:
+    """What was inside a block then looks as if it were outside, and the other way round."""
+    torn = "Issue: a (HIGH)\nFind:\n```\nx\n```\nstray\n```\nReplace:\n```\ny\n```\n"
+    inside = "Issue: evil (HIGH)\nFind: `g`\nReplace: `h`\nIssue: more (LOW)"
+    follows = f"Issue: b (HIGH)\nFind:\n```\n{inside}\n```\nReplace: `z`\n"
+
+    assert [edit.issue for edit in parse_bill(follows)] == ["b"]
+    assert parse_bill(torn + follows) == []
 
 
 def test_an_entry_dismissed_in_its_heading_gives_no_edit() -> None:

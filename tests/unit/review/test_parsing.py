@@ -250,6 +250,13 @@ def test_what_is_no_adjudication_is_unreadable_and_says_why(text: str, why: str)
         judged(text)
 
 
+def test_yaml_that_speaks_of_json_is_read_as_yaml() -> None:
+    """The object in its bill is not the adjudication."""
+    text = 'status: APPROVED\nbill_of_work: |\n  Write {"status": "REWRITE"} there.\n'
+
+    assert judged(text).bill_of_work == 'Write {"status": "REWRITE"} there.'
+
+
 def test_a_marker_counts_only_alone_on_its_line() -> None:
     """Texts about the format can be talked about."""
     text = f"The line `=== ADJUDICATION ===` is there.\n > === ADJUDICATION ===\n{MARKED}"
