@@ -108,12 +108,18 @@ async def test_the_policy_judge_blocks_on_what_it_is_told_to(
     assert result.status is (Status.LIMIT if severity in block_on else Status.COMPLETED)
 
 
-@pytest.mark.parametrize(("rule", "rounds"), [("plateau", 3), ("thrashing", 2)])
+@pytest.mark.parametrize(
+    ("rule", "config", "rounds"),
+    [
+        ("plateau", ConvergenceConfig(plateau=2), 3),
+        ("thrashing", ConvergenceConfig(thrashing=2), 2),
+    ],
+)
 async def test_a_loop_that_gets_nowhere_ends_by_name(
-    rule: str, rounds: int, tmp_path: Path
+    rule: str, config: ConvergenceConfig, rounds: int, tmp_path: Path
 ) -> None:
     """Rounds that change nothing cost money and end in the same place."""
-    made = flow(by_policy(), max_iterations=20, convergence=ConvergenceConfig(**{rule: 2}))
+    made = flow(by_policy(), max_iterations=20, convergence=config)
 
     result = await play(made, {"claude": never_pleased()}, tmp_path)
 
