@@ -41,10 +41,22 @@ def test_any_text_comes_back_as_it_was(text: str) -> None:
     assert read(as_yaml({"text": text, "listed": [text]})) == {"text": text, "listed": [text]}
 
 
-@given(st.text(st.characters(exclude_categories=["Cs"]), max_size=60))
-def test_no_text_is_an_exception(text: str) -> None:
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
+LINES = st.lists(st.sampled_from(["", "a", " b", "c ", "- d", "#", "\t"]), max_size=5).map(
+    "\n".join
+)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+    | TEXTS | LINES,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
+    max_leaves=8,
+)  # fmt: skip
+
+
+@given(st.dictionaries(TEXTS, VALUES, max_size=4))
+def test_any_value_comes_back_as_it_was(value: dict[str, object]) -> None:
     """Nobody can list everything a model may write."""
-    assert read(as_yaml({"text": text})) == {"text": text}
+    assert read(as_yaml(value)) == value
 
 
 def test_half_a_character_does_not_stop_the_page() -> None:
