@@ -48,8 +48,11 @@ class FlowState:
 
     @property
     def pursued(self) -> list[list[str]]:
-        """The findings each judge pursued, in order."""
-        return [list(each) for each in self.raw.get("pursued", ())]
+        """The findings that were pursued in each iteration, by any judge, in order."""
+        by_round: dict[int, dict[str, None]] = {}
+        for each in self.raw.get("pursued", ()):
+            by_round.setdefault(each["iteration"], {}).update(dict.fromkeys(each["findings"]))
+        return [list(found) for found in by_round.values()]
 
     @property
     def best(self) -> Mapping[str, Any] | None:

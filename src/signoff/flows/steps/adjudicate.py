@@ -20,7 +20,7 @@ from signoff.flows.model import POLICY_JUDGE, StepKind, WorkflowStep
 from signoff.flows.state import FlowState, after, critiques_in_scope, left_unadjudicated, read
 from signoff.flows.steps.asking import told
 from signoff.flows.steps.ending import Work, at_last_round, save_approved, save_unapproved
-from signoff.flows.steps.scoring import with_best
+from signoff.flows.steps.scoring import with_best, with_round
 from signoff.review.adjudication import Adjudication, Verdict
 from signoff.review.convergence import check as why_stop
 from signoff.review.convergence import chronic
@@ -55,8 +55,9 @@ class Judge:
         update: dict[str, Any] = {
             "last_adjudication": judged.to_json(),
             "unadjudicated_critiques": left_unadjudicated(ctx.step_state, self.step.scope),
-            "pursued": Append([pursued]),
+            "pursued": Append([{"iteration": ctx.iteration, "findings": pursued}]),
             "findings": ledger.to_json(),
+            "rounds": with_round(state, ledger, ctx.iteration),
             "step_index": self.flow.index(self.step),
             "step": {"kind": "adjudicate", "step": self.step.id, "agent": self._agent},
         }
@@ -65,7 +66,7 @@ class Judge:
             if self.finishes:
                 await save_approved(ctx, self.flow, state.artifact)
             return Outcome.OK, update
-        return await self._go_on(ctx, judged, [*state.pursued, pursued], update)
+        return await self._go_on(ctx, judged, update)
 
     @property
     def finishes(self) -> bool:
@@ -128,21 +129,11 @@ class Judge:
             guidance=state.guidance,
         )
 
-    async def _go_on(
-        self,
-        ctx: StepContext,
-        judged: Adjudication,
-        pursued: list[list[str]],
-        update: dict[str, Any],
-    ) -> Work:
+    async def _go_on(self, ctx: StepContext, judged: Adjudication, update: dict[str, Any]) -> Work:
         """Leads on to the next round, unless a rule or a person ends it here."""
-        update |= await self._escalations(ctx, judged, pursued)
-        stop = why_stop(
-            list(ctx.step_state.get("rounds", ())),
-            FlowState(after(ctx.step_state, update)).ledger,
-            pursued,
-            self.flow.config.convergence,
-        )
+        state = FlowState(after(ctx.step_state, update))
+        update |= await self._escalations(ctx, judged, state.pursued)
+        stop = why_stop(state.rounds, state.ledger, state.pursued, self.flow.config.convergence)
         if stop is not None:
             why = f"not converging ({stop.rule}): {stop.evidence}"
             if await self._ends_here(ctx, why, update):

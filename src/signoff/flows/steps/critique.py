@@ -23,11 +23,10 @@ from signoff.flows.state import FlowState, after, stored
 from signoff.flows.steps.asking import told
 from signoff.flows.steps.ending import Work, at_last_round, save_unapproved
 from signoff.flows.steps.reader import Reader
-from signoff.flows.steps.scoring import with_best
+from signoff.flows.steps.scoring import with_best, with_round
 from signoff.review.behaviors import IssueBehavior
 from signoff.review.critique import Critique, CritiqueIssue
 from signoff.review.evidence import ArtifactText
-from signoff.review.findings import Ledger, round_of
 
 STOPS = (IssueBehavior.HALT, IssueBehavior.ESCALATE)
 
@@ -61,7 +60,7 @@ class Critics:
             "unadjudicated_critiques": [*state.unadjudicated, *made],
             "last_critique_step": self.step.id,
             "findings": ledger.to_json(),
-            "rounds": _rounds(state, ledger, ctx.iteration),
+            "rounds": with_round(state, ledger, ctx.iteration),
             "read": {"artifact": state.artifact, "before": before},
             "step_index": self.flow.index(self.step),
             "step": {"kind": "critique", "step": self.step.id, "halted": _halted(critiques)},
@@ -126,8 +125,3 @@ def _read_before(state: FlowState) -> str:
     if read is None:
         return ""
     return str(read["before"] if read["artifact"] == state.artifact else read["artifact"])
-
-
-def _rounds(state: FlowState, ledger: Ledger, iteration: int) -> list[Any]:
-    earlier = [each for each in state.rounds if each["iteration"] != iteration]
-    return [*earlier, round_of(ledger, iteration)]

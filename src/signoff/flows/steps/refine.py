@@ -7,7 +7,7 @@ is recorded hunk by hunk, each tied to the finding it answers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from signoff.agents.base import EDITING_KINDS
@@ -21,8 +21,10 @@ from signoff.flows.state import NOTHING_REVIEWED, FlowState, after
 from signoff.flows.steps.asking import told
 from signoff.flows.steps.ending import Work, at_last_round, save_unapproved
 from signoff.flows.steps.generate import checked_artifact
+from signoff.review.adjudication import Pursuit
 from signoff.review.bill import Applied, apply_edits, format_bill, parse_bill
 from signoff.review.constraint import compress_constraints
+from signoff.review.edit import Edit
 from signoff.review.findings import Finding
 from signoff.review.hunks import tie_hunks, word_change_pct
 from signoff.review.prompts import generator_prompt, refinement_prompt
@@ -47,7 +49,7 @@ class Refine:
         """Returns the artifact with the bill of work done, as far as it could be."""
         state = FlowState(ctx.step_state)
         bill = bill_of(state)
-        edits = parse_bill(bill)
+        edits = _wanted_edits(state, bill)
         applied = apply_edits(state.artifact, edits if self.step.mode == "apply" else [])
         if self.step.mode == "apply":
             bill = bill_of(state, applied)
@@ -56,7 +58,7 @@ class Refine:
         if bill.strip():
             text, problem, update = await self._revised(ctx, state, applied.text, bill)
         quotes = [(f.id, f.quote) for f in state.ledger.open()]
-        hunks = tie_hunks(state.artifact, text, [e for e in edits if e.find], quotes)
+        hunks = tie_hunks(state.artifact, text, edits, quotes)
         update |= {
             "artifact": text,
             "artifact_path": self._path(ctx.iteration),
@@ -203,7 +205,7 @@ def bill_of(state: FlowState, applied: Applied | None = None) -> str:
         return ""
     if applied is None and judged.bill_of_work.strip():
         return judged.bill_of_work
-    answered = {edit.issue for edit in applied.applied} if applied else set()
+    answered = {edit.issue for edit in applied.applied if edit.issue} if applied else set()
     findings = {finding.id: finding for finding in state.ledger.open()}
     left = [edit for edit, _why in applied.unmatched] if applied else []
     words = [
@@ -212,6 +214,25 @@ def bill_of(state: FlowState, applied: Applied | None = None) -> str:
         if not answered & {d.issue_id, d.finding_id}
     ]
     return format_bill(left, words) if left or words else ""
+
+
+def _wanted_edits(state: FlowState, bill: str) -> list[Edit]:
+    """Returns the literal edits of a bill without those for what the judge dismissed."""
+    judged = state.adjudication
+    decisions = judged.decisions if judged else ()
+    lasting = {d.issue_id: d.finding_id for d in decisions if d.finding_id}
+    dismissed = {
+        name
+        for d in decisions
+        if d.status is Pursuit.DISMISSED
+        for name in (d.issue_id, d.finding_id)
+    }
+    return [
+        # Findings keep their lasting id from round to round, and so do the changes they caused.
+        replace(edit, issue=lasting.get(edit.issue, edit.issue))
+        for edit in parse_bill(bill)
+        if edit.issue not in dismissed
+    ]
 
 
 def _said(finding: Finding | None) -> str:

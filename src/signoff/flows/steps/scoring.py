@@ -1,4 +1,4 @@
-"""Which version was the best so far: the one with the fewest, least severe open findings."""
+"""How the rounds went, and which version was the best: with the fewest, least severe findings."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 from signoff.core.context import StepContext
 from signoff.flows.state import FlowState
+from signoff.review.findings import Ledger, round_of
 from signoff.review.severity import Severity
 
 
@@ -19,3 +20,9 @@ def with_best(ctx: StepContext, state: Mapping[str, Any]) -> dict[str, Any]:
     if best is not None and list(best["score"]) < score:
         return {}
     return {"best": {"artifact": view.artifact, "iteration": ctx.iteration, "score": score}}
+
+
+def with_round(state: FlowState, ledger: Ledger, iteration: int) -> list[Mapping[str, Any]]:
+    """Returns the rounds with this one as it stands; earlier ones stay as they were."""
+    earlier = [each for each in state.rounds if each["iteration"] != iteration]
+    return [*earlier, round_of(ledger, iteration)]

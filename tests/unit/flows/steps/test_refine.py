@@ -67,6 +67,21 @@ async def test_literal_edits_are_made_exactly_and_cost_nothing(
     assert (tmp_path / "run/final/artifact.md").read_text() == after
 
 
+async def test_what_the_judge_dismissed_is_not_done(tmp_path: Path) -> None:
+    """A bill may still list it; the decision counts."""
+    bill = format_bill([SPELLING, LESS], [])
+    decisions = [
+        {"issue_id": "clear-001", "status": "pursuing"},
+        {"issue_id": "clear-002", "status": "dismissed"},
+    ]
+    found = fails(issue("misspelt", evidence="see"), issue("wet", evidence="It is wet."))
+    claude = ScriptedAgent([TEXT, found, rules("REWRITE", *decisions, bill=bill)])
+
+    result = await play(flow(loop("apply"), max_iterations=1), {"claude": claude}, tmp_path)
+
+    assert result.state["artifact"] == "The sea is blue.\n\nIt is wet.\n"
+
+
 async def test_what_does_not_match_goes_to_the_agent_on_a_working_copy(tmp_path: Path) -> None:
     """An edit that fits twice is nobody's guess; the others are made all the same."""
     unclear = Edit(EditKind.REPLACE, "is", "was", "clear-002")
