@@ -13,6 +13,19 @@ from signoff.app.settings import ENVIRONMENT
 from signoff.cli.entry import COMMANDS
 from signoff.cli.exits import OF_STATUS
 from signoff.documents.sections import LimitsSection
+from signoff.flows.common_file import ConvergenceSection
+from signoff.flows.constraint_file import ConstraintFile
+from signoff.flows.flow_file import FlowFile
+from signoff.flows.genloop_file import RefinePhaseSection
+from signoff.flows.judging_file import (
+    ApprovalSection,
+    EscalationSection,
+    TensionSection,
+    TerminationSection,
+)
+from signoff.flows.routing_file import ConstraintsSection, RoutingSection
+from signoff.flows.sections import SourceSection
+from signoff.flows.step_file import AdjudicateStep, CritiqueStep, GenerateStep, RefineStep
 from signoff.store.schema import known_migrations
 from tests.acceptance.pages import KNOWN, Section, anchors, links, sections
 from tests.acceptance.reader import Reader
@@ -84,6 +97,19 @@ def test_every_command_setting_variable_and_exit_code_has_its_place() -> None:
     ]
 
     assert [text for text in wanted if text not in page] == []
+
+
+def test_every_key_of_a_flow_and_a_constraint_has_its_place() -> None:
+    """A key that is read and stands on no page is one only we know of."""
+    page = (ROOT / "docs" / "flows.md").read_text("utf-8")
+    read = (
+        *(FlowFile, GenerateStep, CritiqueStep, AdjudicateStep, RefineStep, ConstraintFile),
+        *(SourceSection, ConstraintsSection, RoutingSection, ConvergenceSection, TensionSection),
+        *(EscalationSection, ApprovalSection, TerminationSection, RefinePhaseSection),
+    )
+    keys = {key for section in read for key in section.model_fields}
+
+    assert {key for key in keys if not re.search(rf"\b{key}\b", page)} == set()
 
 
 def test_every_public_name_is_explained() -> None:
