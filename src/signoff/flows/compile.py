@@ -83,7 +83,9 @@ def _edges(flow: Flow, index: int, handler: Any) -> dict[Outcome, str | End | Ed
     step: WorkflowStep = handler.step
     onward = _onward(flow, index)
     if step.step is not StepKind.ADJUDICATE:
-        return {Outcome.OK: onward}
+        # Every graph has an end; where nothing judges, it is the limit on rounds that ends a run.
+        ends = {} if flow.of_kind(StepKind.ADJUDICATE) else {Outcome.FAIL: End.LIMIT}
+        return {Outcome.OK: onward, **ends}
     steps = flow.config.workflow
     passed = index
     if index + 1 < len(steps) and steps[index + 1].step is StepKind.REFINE:

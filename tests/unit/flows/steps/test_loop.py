@@ -4,7 +4,7 @@ from pathlib import Path
 
 from signoff.core.outcome import Status
 from signoff.testing import ScriptedAgent
-from tests.unit.flows.harness import fails, flow, issue, passes, play, rules
+from tests.unit.flows.harness import fails, flow, issue, passes, play, rules, step
 
 
 async def test_a_loop_goes_round_until_the_judge_approves(tmp_path: Path) -> None:
@@ -26,3 +26,16 @@ async def test_a_loop_goes_round_until_the_judge_approves(tmp_path: Path) -> Non
     assert result.status is Status.COMPLETED, result.reason
     assert (tmp_path / "run/final/artifact.md").read_text() == "The sea!\n"
     assert claude.left == 0
+
+
+async def test_a_flow_without_a_judge_ends_at_its_limit_with_the_best_version(
+    tmp_path: Path,
+) -> None:
+    """Nothing approves, so nothing is called approved."""
+    made = flow([step("generate"), step("critique")], max_iterations=2)
+    claude = ScriptedAgent(["One.", passes(), "Two.", fails(issue("bad"))])
+
+    result = await play(made, {"claude": claude}, tmp_path)
+
+    assert result.status is Status.LIMIT
+    assert (tmp_path / "run/final/artifact.md").read_text() == "One.\n"
