@@ -29,7 +29,7 @@ def _always(node: Expression, names: frozenset[str]) -> bool:
             return _either(node, names)
         case exp.And():
             return _always(node.left, names) and _always(node.right, names)
-    return not _looks_at_row(node, names) or _tautology(node)
+    return not _looks_at_row(node, names) or _tautology(node, names)
 
 
 def _either(node: exp.Or, names: frozenset[str]) -> bool:
@@ -78,12 +78,12 @@ def _of_row(column: exp.Column, top: Expression, names: frozenset[str]) -> bool:
     return bool(column.table) or inner is None or inner is top.find_ancestor(exp.Query)
 
 
-def _tautology(node: Expression) -> bool:
+def _tautology(node: Expression, names: frozenset[str]) -> bool:
     match node:
         case exp.Not():
-            return _contradiction(node.this.unnest())
+            return _contradiction(node.this.unnest(), names)
         case exp.Is() if node.args.get("negate"):
-            return _contradiction(node)
+            return _contradiction(node, names)
         case exp.EQ() | exp.GTE() | exp.LTE() | exp.NullSafeEQ() | exp.Is():
             return _text(node.left) == _text(node.right) or _never_less(node)
         case exp.Like() | exp.ILike() | exp.Glob() | exp.SimilarTo():
@@ -92,16 +92,16 @@ def _tautology(node: Expression) -> bool:
         case exp.Between():
             return _text(node.this) == _text(node.args["low"]) == _text(node.args["high"])
         case exp.In():
-            return _all_of_itself(node)
+            return _all_of_itself(node, names)
     return False
 
 
-def _contradiction(node: Expression) -> bool:
+def _contradiction(node: Expression, names: frozenset[str]) -> bool:
     match node:
         case exp.NEQ() | exp.GT() | exp.LT() | exp.NullSafeNEQ():
             return _text(node.left) == _text(node.right)
         case exp.Not():
-            return _tautology(node.this.unnest())
+            return _tautology(node.this.unnest(), names)
         case exp.Is():
             # `NOT rowid IS NULL` says nothing about a row: it is there, so it has one.
             return node.left.name.lower() in ("rowid", "_rowid_", "oid", "ctid")
@@ -115,14 +115,17 @@ def _never_less(node: Expression) -> bool:
     return isinstance(node.left.unnest(), exp.Length | exp.Abs)
 
 
-def _all_of_itself(node: exp.In) -> bool:
+def _all_of_itself(node: exp.In, names: frozenset[str]) -> bool:
     """Tells whether a column is asked to be among all values of that same column."""
-    members = [m for m in node.expressions if _text(m) == _text(node.this)]
+    if any(_text(member) == _text(node.this) for member in node.expressions):
+        return True
     query = node.args.get("query")
     inner = query.unnest() if isinstance(query, Expression) else None
     if not isinstance(inner, exp.Select) or inner.args.get("where") or inner.args.get("joins"):
-        return bool(members)
-    return bool(members) or inner.selects[0].name.lower() == node.this.name.lower()
+        return False
+    source = inner.find(exp.Table)
+    same_table = source is not None and source.name.lower() in names
+    return same_table and inner.selects[0].name.lower() == node.this.name.lower()
 
 
 def _text(node: Expression) -> str:

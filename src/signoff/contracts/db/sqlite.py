@@ -125,8 +125,9 @@ class SqliteConnection:
         if version == self._schema_version:
             return
         self._consequences = consequences(self._db)
-        # A search index is opened by statements of its own, which the authorizer would refuse.
-        for name in self._consequences.virtual:
+        # A search index, or a function that gives rows, is opened by statements of its own,
+        # which the authorizer would refuse.
+        for name in (*self._consequences.virtual, "json_each", "json_tree"):
             quoted = name.replace('"', '""')
             with suppress(sqlite3.OperationalError):
                 self._db.execute(f'SELECT 1 FROM "{quoted}" LIMIT 0')  # noqa: S608 - a quoted name

@@ -1,0 +1,62 @@
+"""A small library in a database of either kind, and a way to look at it past the guard."""
+
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from signoff.contracts.db.client import SafeDatabaseClient
+from signoff.contracts.db.verdict import Dialect
+from tests.stubs.postgres import PostgresServer
+from tests.unit.contracts.db.honest import SCHEMA
+
+
+@dataclass(frozen=True)
+class Library:
+    """Where it is, and how tests look at it and disturb it from outside."""
+
+    dialect: Dialect
+    address: str
+    folder: Path
+    connect: Callable[[], Any]
+
+    def open(self, **options: Any) -> SafeDatabaseClient:
+        return SafeDatabaseClient.open(self.address, **options)
+
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        with closing(self.connect()) as db:
+            found: list[tuple[Any, ...]] = db.execute(sql).fetchall()
+            return found
+
+    def titles(self) -> list[str]:
+        return [title for (title,) in self.rows("SELECT title FROM books ORDER BY id")]
+
+    def place(self, number: int) -> str:
+        """Returns how the n-th value is bound by position."""
+        return "?" if self.dialect == "sqlite" else f"${number}"
+
+
+def sqlite_library(folder: Path) -> Library:
+    path = folder / "library.db"
+    with closing(sqlite3.connect(path)) as db:
+        db.executescript(SCHEMA["sqlite"])
+
+    def connect() -> sqlite3.Connection:
+        return sqlite3.connect(path, isolation_level=None)
+
+    return Library("sqlite", str(path), folder, connect)
+
+
+def postgres_library(server: PostgresServer, folder: Path) -> Library:
+    import psycopg
+
+    url = server.new_database()
+    with psycopg.connect(url, autocommit=True) as db:
+        db.execute(SCHEMA["postgres"])
+
+    def connect() -> psycopg.Connection[Any]:
+        return psycopg.connect(url, autocommit=True)
+
+    return Library("postgres", url, folder, connect)

@@ -1,0 +1,472 @@
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from signoff.contracts.db.client import SafeDatabaseClient
+from signoff.contracts.db.ports import Row
+from signoff.contracts.db.postconditions import Postcondition
+from signoff.contracts.db.staging import Committed, Marker, RolledBack
+from signoff.contracts.db.view import ReadOnlyView
+from signoff.errors import ConfigError, NotAllowed, StoreBusy, StoreError, UsageError
+from signoff.testing import FrozenClock
+from tests.contract.library import Library, postgres_library, sqlite_library
+from tests.unit.contracts.db.attacks import ATTACKS, NEED_A_TOKEN
+from tests.unit.contracts.db.honest import DELETES, HONEST
+
+MARKER = Marker("run-1", "edit", 1)
+BEFORE = ["Dune", "Emma"]
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def library(request: pytest.FixtureRequest, tmp_path: Path) -> Library:
+    if request.param == "sqlite":
+        return sqlite_library(tmp_path)
+    return postgres_library(request.getfixturevalue("postgres"), tmp_path)
+
+
+@pytest.fixture
+def clock() -> FrozenClock:
+    return FrozenClock()
+
+
+@pytest.fixture
+def db(library: Library, clock: FrozenClock) -> Iterator[SafeDatabaseClient]:
+    with library.open(clock=clock, patience=0.3) as client:
+        yield client
+
+
+def has(title: str) -> Postcondition:
+    def holds(view: ReadOnlyView) -> bool:
+        return view.exists("SELECT 1 FROM books WHERE title = :title", {"title": title})
+
+    return Postcondition(f"there is a book called {title}", holds)
+
+
+def failing(name: str, holds: object) -> Postcondition:
+    def check(_view: ReadOnlyView) -> bool:
+        if isinstance(holds, Exception):
+            raise holds
+        return holds  # type: ignore[return-value]  # what an author without types may return
+
+    return Postcondition(name, check)
+
+
+# Statements
+
+
+def test_every_honest_statement_runs(db: SafeDatabaseClient, library: Library) -> None:
+    """What the guard lets through, the database's own line of defence must let through too."""
+    refused = []
+
+    for sql in HONEST[library.dialect]:
+        try:
+            db.execute(sql)
+        except (NotAllowed, StoreError) as error:
+            refused.append(f"{sql}: {error}")
+
+    assert refused == []
+
+
+def test_no_attack_changes_anything(db: SafeDatabaseClient, library: Library) -> None:
+    """This is what the guard is for."""
+    through = []
+
+    for sql in [*ATTACKS[library.dialect], *NEED_A_TOKEN]:
+        try:
+            db.execute(sql)
+        except NotAllowed:
+            continue
+        through.append(sql)
+
+    assert through == []
+    assert library.titles() == BEFORE
+
+
+def test_values_are_bound_by_position_and_by_name(db: SafeDatabaseClient, library: Library) -> None:
+    """Whoever pastes values into texts is open to whatever the values say."""
+    hostile = "'; DROP TABLE books; --"
+
+    db.execute(f"INSERT INTO books (title) VALUES ({library.place(1)})", [hostile])
+    rows = db.query(
+        "SELECT title FROM books WHERE title = :title OR title = :title", {"title": hostile}
+    )
+
+    assert rows == ({"title": hostile},)
+
+
+def test_a_query_only_reads(db: SafeDatabaseClient, library: Library) -> None:
+    """Conditions are given queries; they must not be able to do a step's work."""
+    for sql in (
+        "UPDATE books SET title = 'x' WHERE id = 1",
+        "INSERT INTO books (title) VALUES ('x')",
+    ):
+        with pytest.raises(NotAllowed, match="only reads"):
+            db.query(sql)
+        with pytest.raises(NotAllowed, match="only reads"):
+            db.read_only().query(sql)
+
+    assert library.titles() == BEFORE
+
+
+def test_a_view_answers_with_rows_one_row_a_value_or_whether_there_is_any(
+    db: SafeDatabaseClient,
+) -> None:
+    """Conditions would be full of indexing otherwise."""
+    view = db.read_only()
+
+    rows: tuple[Row, ...] = view.query("SELECT id, title FROM books ORDER BY id")
+
+    assert rows == ({"id": 1, "title": "Dune"}, {"id": 2, "title": "Emma"})
+    assert view.one("SELECT title FROM books WHERE id = 2") == {"title": "Emma"}
+    assert view.one("SELECT title FROM books WHERE id = 3") is None
+    assert view.value("SELECT count(*) FROM books") == 2
+    assert view.value("SELECT title FROM books WHERE id = 3") is None
+    assert view.exists("SELECT 1 FROM books")
+
+
+def test_a_statement_the_database_refuses_says_what_it_said(db: SafeDatabaseClient) -> None:
+    """An agent can mend a wrong column only when it is told."""
+    with pytest.raises(StoreError, match="no_such_column"):
+        db.query("SELECT no_such_column FROM books")
+    with pytest.raises(StoreError):
+        db.execute("INSERT INTO books (id) VALUES (1)")
+
+    assert db.query("SELECT 1 AS one") == ({"one": 1},)
+
+
+# Deletes
+
+
+@pytest.mark.parametrize("where", DELETES)
+def test_a_confirmed_delete_runs_once(db: SafeDatabaseClient, library: Library, where: str) -> None:
+    """Nothing could ever be deleted otherwise, or everything again and again."""
+    there = len(library.rows(f"SELECT 1 FROM books WHERE {where}"))
+    confirmation = db.get_delete_confirmation("books", where)
+
+    deleted = db.delete("books", where, confirm=confirmation.token)
+
+    assert confirmation.rows == deleted == there
+    with pytest.raises(NotAllowed, match="used before"):
+        db.execute(f"DELETE FROM books WHERE {where}", confirm=confirmation)
+
+
+def test_a_token_for_one_row_does_not_delete_another(
+    db: SafeDatabaseClient, library: Library, clock: FrozenClock
+) -> None:
+    """Neither do values slip past it, nor time."""
+    where = f"id = {library.place(1)}"
+    other = db.get_delete_confirmation("books", where, [1])
+    with pytest.raises(NotAllowed, match="another table or condition"):
+        db.delete("books", where, [2], confirm=other)
+
+    late = db.get_delete_confirmation("books", where, [1])
+    clock.advance(31)
+    with pytest.raises(NotAllowed, match="30 seconds"):
+        db.delete("books", where, [1], confirm=late)
+
+    with pytest.raises(NotAllowed, match="get_delete_confirmation"):
+        db.delete("books", where, [1])
+    assert library.titles() == BEFORE
+
+
+@pytest.mark.parametrize(
+    ("table", "where"),
+    [
+        ("books", "1=1"),
+        ("books", "id = 1; DROP TABLE books"),
+        ("books; DROP TABLE books; --", "id = 1"),
+        ("books -- ", "id = 1"),
+        ("signoff_steps", "run = 'x'"),
+    ],
+)
+def test_no_token_is_given_for_what_would_be_refused(
+    db: SafeDatabaseClient, table: str, where: str
+) -> None:
+    """A confirmation must not be a way around the guard."""
+    with pytest.raises(NotAllowed):
+        db.get_delete_confirmation(table, where)
+
+
+def test_what_no_workflow_may_do_is_refused_by_name(
+    db: SafeDatabaseClient, library: Library
+) -> None:
+    """The calls exist so that the refusal can say what to use instead."""
+    with pytest.raises(NotAllowed, match="migration"):
+        db.drop_table("books")
+    with pytest.raises(NotAllowed, match="confirmation"):
+        db.truncate_table("books")
+    with pytest.raises(NotAllowed, match="person"):
+        db.delete_database()
+
+    assert library.titles() == BEFORE
+
+
+# A step's work
+
+
+def test_a_steps_statements_are_applied_together_and_marked(
+    db: SafeDatabaseClient, library: Library
+) -> None:
+    """The journal learns of the commit a moment later; the marker is what bridges that moment."""
+    work = db.staged()
+    work.stage("INSERT INTO books (title) VALUES (:title)", {"title": "Ulysses"})
+    work.stage("UPDATE books SET title = 'Emma II' WHERE title = 'Emma'")
+    assert library.titles() == BEFORE
+
+    applied = work.apply([has("Ulysses"), has("Emma II")], marker=MARKER)
+
+    assert applied == Committed(changed=2)
+    assert sorted(library.titles()) == ["Dune", "Emma II", "Ulysses"]
+    assert db.done(MARKER)
+    assert not db.done(Marker("run-1", "edit", 2))
+
+
+def test_work_that_was_done_is_not_done_again(library: Library) -> None:
+    """A crash between the commit and the journal would double every row."""
+    for attempt in range(2):
+        with library.open() as db:
+            work = db.staged()
+            work.stage("INSERT INTO books (title) VALUES ('Ulysses')")
+            applied = work.apply([has("Ulysses")], marker=("run-1", "edit", 1))
+            assert applied == Committed(changed=1 - attempt, already=bool(attempt))
+
+    assert library.titles().count("Ulysses") == 1
+
+
+def test_each_item_of_a_fan_out_has_a_marker_of_its_own(
+    db: SafeDatabaseClient, library: Library
+) -> None:
+    """The first item would pass for all of them."""
+    for item in ("a", "b", "a"):
+        work = db.staged()
+        work.stage("INSERT INTO books (title) VALUES (:item)", {"item": item})
+        work.apply([], marker=Marker("run-1", "edit", 1, item))
+
+    assert sorted(library.titles()) == ["Dune", "Emma", "a", "b"]
+
+
+def test_every_condition_that_does_not_hold_is_named_and_nothing_stays(
+    db: SafeDatabaseClient, library: Library
+) -> None:
+    """The feedback for the next attempt must say all that is missing."""
+    work = db.staged()
+    work.stage("INSERT INTO books (title) VALUES ('Ulysses')")
+
+    applied = work.apply(
+        [
+            has("Ulysses"),
+            has("Middlemarch"),
+            failing("explodes", ValueError("boom")),
+            failing("forgot to return", None),
+            failing("is only truthy", 1),
+        ],
+        marker=MARKER,
+    )
+
+    assert applied == RolledBack(
+        (
+            "there is a book called Middlemarch: does not hold",
+            "explodes: raised ValueError: boom",
+            "forgot to return: returned None instead of True or False",
+            "is only truthy: returned 1 instead of True or False",
+        )
+    )
+    assert library.titles() == BEFORE
+    assert not db.done(MARKER)
+
+
+def test_work_that_was_undone_can_be_tried_again(db: SafeDatabaseClient, library: Library) -> None:
+    """A failed attempt must leave no marker behind."""
+    work = db.staged()
+    work.stage("INSERT INTO books (title) VALUES ('Ulysses')")
+    assert isinstance(work.apply([failing("no", False)], marker=MARKER), RolledBack)
+
+    assert work.apply([has("Ulysses")], marker=MARKER) == Committed(changed=1)
+    assert "Ulysses" in library.titles()
+
+
+def test_a_statement_that_fails_undoes_those_before_it(
+    db: SafeDatabaseClient, library: Library
+) -> None:
+    """Half of a step's work is worse than none."""
+    work = db.staged()
+    work.stage("INSERT INTO books (title) VALUES ('Ulysses')")
+    work.stage("INSERT INTO chapters (book, n) VALUES (999, 1)")
+
+    applied = work.apply([], marker=MARKER)
+
+    assert isinstance(applied, RolledBack)
+    assert "statement 2 of 2 (INSERT INTO chapters" in str(applied)
+    assert library.titles() == BEFORE
+
+
+def test_a_condition_that_asks_without_end_is_broken_off(
+    db: SafeDatabaseClient, library: Library
+) -> None:
+    """The database would stay locked for everybody."""
+    endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n"
+    work = db.staged()
+    work.stage("INSERT INTO books (title) VALUES ('Ulysses')")
+
+    began = time.monotonic()
+    applied = work.apply(
+        [Postcondition("endless", lambda view: view.exists(endless))], marker=MARKER, seconds=0.2
+    )
+
+    assert applied == RolledBack(("endless: did not come to an end within 0.2 seconds",))
+    assert time.monotonic() - began < 5
+    assert library.titles() == BEFORE
+    assert db.query("SELECT 1 AS one") == ({"one": 1},)
+
+
+def test_a_condition_that_hangs_by_itself_is_left_behind(
+    db: SafeDatabaseClient, library: Library
+) -> None:
+    """And cannot look at the database any more when it wakes up."""
+    woken, said = threading.Event(), []
+
+    def hang(view: ReadOnlyView) -> bool:
+        woken.wait(20)
+        try:
+            view.query("SELECT 1")
+        except UsageError as error:
+            said.append(str(error))
+        said.append("over")
+        return True
+
+    work = db.staged()
+    work.stage("INSERT INTO books (title) VALUES ('Ulysses')")
+    threading.Timer(0.5, woken.set).start()
+
+    applied = work.apply([Postcondition("hangs", hang)], marker=MARKER, seconds=0.1)
+
+    assert isinstance(applied, RolledBack)
+    assert library.titles() == BEFORE
+    assert said[0].startswith("this view of the database is closed")
+
+
+def test_a_condition_cannot_change_what_it_checks(db: SafeDatabaseClient, library: Library) -> None:
+    """It would make itself true."""
+
+    def cheat(view: ReadOnlyView) -> bool:
+        view.query("INSERT INTO books (title) VALUES ('Ulysses')")
+        return True
+
+    applied = db.staged().apply([Postcondition("cheats", cheat)], marker=MARKER)
+
+    assert isinstance(applied, RolledBack)
+    assert "only reads" in str(applied)
+    assert library.titles() == BEFORE
+
+
+def test_what_may_not_run_is_refused_when_it_is_staged(db: SafeDatabaseClient) -> None:
+    """Whoever submits a step is told at once, before a transaction is opened."""
+    work = db.staged()
+
+    with pytest.raises(NotAllowed, match="migrat"):
+        work.stage("DROP TABLE books")
+    with pytest.raises(NotAllowed, match="get_delete_confirmation"):
+        work.stage("DELETE FROM books WHERE id = 1")
+    with pytest.raises(UsageError, match="query"):
+        work.stage("SELECT 1")
+    assert len(work) == 0
+
+
+def test_a_confirmed_delete_can_be_part_of_a_steps_work(
+    db: SafeDatabaseClient, library: Library
+) -> None:
+    """A step that replaces something deletes the old one."""
+    work = db.staged()
+    confirmation = db.get_delete_confirmation("books", "title = 'Emma'")
+    work.stage("DELETE FROM books WHERE title = 'Emma'", confirm=confirmation)
+
+    work.apply([], marker=MARKER)
+
+    assert library.titles() == ["Dune"]
+
+
+def test_a_database_locked_by_somebody_else_is_said_and_left_alone(
+    db: SafeDatabaseClient, library: Library
+) -> None:
+    """The run stays where it was and can be resumed."""
+    db.done(MARKER)
+    work = db.staged()
+    work.stage("UPDATE books SET title = 'New' WHERE id = 1")
+    work.apply([failing("the table of markers is made", False)], marker=MARKER)
+
+    with closing(library.connect()) as other:
+        other.execute("BEGIN")
+        other.execute("UPDATE books SET price = 1 WHERE id = 1")
+        with pytest.raises(StoreBusy, match="locked"):
+            work.apply([], marker=MARKER)
+        other.execute("ROLLBACK")
+
+    assert library.titles() == BEFORE
+    assert isinstance(work.apply([has("New")], marker=MARKER), Committed)
+
+
+def test_many_threads_take_turns(db: SafeDatabaseClient, library: Library) -> None:
+    """Items of a fan-out end when they like."""
+    results: list[object] = []
+
+    def one(number: int) -> None:
+        work = db.staged()
+        work.stage("INSERT INTO books (title) VALUES (:n)", {"n": f"book {number}"})
+        item = Marker("run-1", "edit", 1, str(number))
+        results.append(work.apply([has(f"book {number}")], marker=item))
+
+    threads = [threading.Thread(target=one, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert results == [Committed(changed=1)] * 8
+    assert len(library.titles()) == 10
+
+
+def test_two_processes_that_do_the_same_work_do_it_once(library: Library) -> None:
+    """A runner that was thought dead may wake up."""
+    results = []
+
+    def one() -> None:
+        with library.open() as db:
+            work = db.staged()
+            work.stage("INSERT INTO books (title) VALUES ('Ulysses')")
+            results.append(work.apply([has("Ulysses")], marker=MARKER))
+
+    threads = [threading.Thread(target=one) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert sorted(result.changed for result in results if isinstance(result, Committed)) == [
+        0,
+        0,
+        0,
+        1,
+    ]
+    assert library.titles().count("Ulysses") == 1
+
+
+# Addresses
+
+
+@pytest.mark.parametrize("address", ["mysql://host/name", "http://host", ""])
+def test_an_address_of_another_kind_is_refused_with_those_there_are(address: str) -> None:
+    """A wrong address must not become a file of that name."""
+    with pytest.raises(ConfigError, match="postgresql://"):
+        SafeDatabaseClient.open(address)
+
+
+def test_a_file_that_is_not_there_is_not_created(tmp_path: Path) -> None:
+    """A slip in the path would pass for an empty database."""
+    with pytest.raises(UsageError, match="there is no database"):
+        SafeDatabaseClient.open(tmp_path / "missing.db")
+
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,378 @@
+"""Statements that must not get through, by what they try. `SHARED` holds for both dialects."""
+
+SHARED = {
+    "schema": """
+DROP TABLE books
+drop table if exists books
+DROP TABLE "books"
+DROP VIEW v
+DROP INDEX i
+DROP SCHEMA public CASCADE
+DROP DATABASE library
+TRUNCATE books
+TRUNCATE TABLE books
+TRUNCATE TABLE books CASCADE
+ALTER TABLE books ADD COLUMN x int
+ALTER TABLE books DROP COLUMN title
+ALTER TABLE books RENAME TO gone
+CREATE TABLE x (a int)
+CREATE TABLE IF NOT EXISTS x (a int)
+CREATE TABLE x AS SELECT * FROM books
+CREATE TEMP TABLE x (a int)
+CREATE VIEW v AS SELECT * FROM books
+CREATE INDEX i ON books (title)
+CREATE TRIGGER t AFTER INSERT ON books BEGIN DELETE FROM chapters; END
+CREATE OR REPLACE VIEW v AS SELECT 1
+REINDEX books
+ANALYZE books
+VACUUM
+""",
+    "every row": """
+DELETE FROM books
+delete from books
+DELETE FROM books;
+DELETE FROM books WHERE 1=1
+DELETE FROM books WHERE TRUE
+DELETE FROM books WHERE 1
+DELETE FROM books WHERE NOT FALSE
+DELETE FROM books WHERE 'a' = 'a'
+DELETE FROM books WHERE (((1))) = 1
+DELETE FROM books WHERE 2 > 1
+DELETE FROM books WHERE id = id
+DELETE FROM books WHERE books.id = id OR 1=1
+DELETE FROM books WHERE id = 1 OR 1=1
+DELETE FROM books WHERE id = 1 OR TRUE
+DELETE FROM books WHERE id = 1 OR 'x' LIKE '%'
+DELETE FROM books WHERE title LIKE '%'
+DELETE FROM books WHERE title LIKE '%%'
+DELETE FROM books WHERE id IS NULL OR id IS NOT NULL
+DELETE FROM books WHERE id = 1 OR id <> 1
+DELETE FROM books WHERE id = 1 OR NOT id = 1
+DELETE FROM books WHERE id = 1 OR 1 != id
+DELETE FROM books WHERE id < 5 OR id >= 5
+DELETE FROM books WHERE NOT (id <> id)
+DELETE FROM books WHERE id BETWEEN id AND id
+DELETE FROM books WHERE id IN (id)
+DELETE FROM books WHERE id IN (SELECT id FROM books)
+DELETE FROM books WHERE EXISTS (SELECT 1)
+DELETE FROM books WHERE EXISTS (SELECT 1 FROM chapters)
+DELETE FROM books WHERE (SELECT count(*) FROM books) > 0
+DELETE FROM books WHERE length(title) >= 0
+DELETE FROM books WHERE abs(id) >= 0
+DELETE FROM books WHERE coalesce(1, 0) = 1
+DELETE FROM books WHERE NULL IS NULL
+DELETE FROM books WHERE 1 IN (1, 2)
+DELETE FROM books WHERE CASE WHEN 1=1 THEN 1 ELSE 0 END = 1
+DELETE FROM books WHERE :everything
+DELETE FROM books WHERE id = :id OR :everything = 1
+DELETE FROM books RETURNING *
+DELETE FROM books AS b
+DELETE FROM books AS b WHERE b.id = b.id
+UPDATE books SET title = 'gone'
+UPDATE books SET title = 'gone' WHERE 1=1
+UPDATE books SET title = 'gone' WHERE true
+UPDATE books SET title = 'gone' WHERE title = title
+UPDATE books SET title = 'gone' WHERE id >= id
+UPDATE books SET title = 'gone' WHERE id = 1 OR 2 = 2
+UPDATE books SET title = 'gone' WHERE (id = 1) OR (NOT (id = 1))
+UPDATE books SET title = 'gone' WHERE id = 1 OR (id = 2 OR 1=1)
+UPDATE books SET title = 'gone' WHERE 1=1 AND 2=2
+UPDATE books SET title = 'gone' WHERE id = id AND title = title
+UPDATE books SET title = 'gone' RETURNING id
+UPDATE books SET title = 'gone' FROM chapters
+UPDATE books SET title = 'gone' FROM chapters WHERE chapters.id = 1
+UPDATE books SET title = 'gone' FROM chapters AS c WHERE c.id = c.id
+UPDATE books SET title = (SELECT 'gone' WHERE 1=1)
+WITH x AS (SELECT 1) DELETE FROM books
+WITH x AS (SELECT 1) UPDATE books SET title = 'gone'
+""",
+    "several statements": """
+SELECT 1; DELETE FROM books
+SELECT 1; DROP TABLE books
+SELECT 1; DROP TABLE books; --
+SELECT 1;;DELETE FROM books
+;DROP TABLE books
+; SELECT 1; DROP TABLE books
+INSERT INTO books (title) VALUES ('a'); DELETE FROM books
+UPDATE books SET title = 'x' WHERE id = 1; UPDATE books SET title = 'y'
+SELECT 'it''s'; DROP TABLE books
+SELECT ';' ; DROP TABLE books
+SELECT 1; SELECT 2
+SELECT 1/* ; */; DROP TABLE books
+BEGIN; DROP TABLE books; COMMIT
+""",
+    "comments": """
+/* SELECT */ DROP TABLE books
+/**/DELETE/**/FROM/**/books
+-- SELECT 1
+/* SELECT 1 */
+SELECT 1 /* open
+SELECT 1 */ ; DROP TABLE books
+SELECT 1 /* a /* b */ ; DELETE FROM books -- */
+SELECT 1 /* a /* b */ c */
+DELETE FROM books -- WHERE id = 1
+DELETE FROM books /* WHERE id = 1 */
+UPDATE books SET title = 'x' --WHERE id = 1
+DELETE FROM books WHERE 1=1 -- AND id = 1
+DELETE FROM books WHERE /* id = */ 1
+DR/**/OP TABLE books
+/*! DROP TABLE books */
+""",
+    "hidden changes": """
+WITH x AS (DELETE FROM books RETURNING *) SELECT * FROM x
+WITH x AS (DELETE FROM books WHERE id = 1 RETURNING *) SELECT * FROM x
+WITH x AS (UPDATE books SET title = 'x' RETURNING *) SELECT * FROM x
+WITH x AS (INSERT INTO books (title) VALUES ('x') RETURNING *) SELECT * FROM x
+WITH a AS (WITH b AS (DELETE FROM books RETURNING *) SELECT * FROM b) SELECT * FROM a
+WITH x AS (DELETE FROM books WHERE id = 1 RETURNING id) UPDATE chapters SET n = 1 WHERE id = 1
+WITH x AS (DELETE FROM books WHERE id = 1 RETURNING id) INSERT INTO chapters (id) SELECT id FROM x
+WITH RECURSIVE x AS (DELETE FROM books RETURNING id) SELECT 1
+SELECT * FROM (DELETE FROM books RETURNING *) AS x
+SELECT (DELETE FROM books RETURNING id)
+EXPLAIN ANALYZE DELETE FROM books
+EXPLAIN ANALYZE DELETE FROM books WHERE id = 1
+EXPLAIN (ANALYZE) UPDATE books SET title = 'x'
+EXPLAIN ANALYZE SELECT 1
+MERGE INTO books USING chapters ON books.id = chapters.id WHEN MATCHED THEN DELETE
+MERGE INTO books b USING chapters c ON b.id = c.id WHEN MATCHED THEN UPDATE SET title = 'x'
+REPLACE INTO books (id, title) VALUES (1, 'x')
+INSERT OR REPLACE INTO books (id, title) VALUES (1, 'x')
+insert or replace into books values (1, 'x')
+INSERT OR ROLLBACK INTO books (id) VALUES (1)
+UPDATE OR REPLACE books SET id = 2 WHERE id = 1
+SELECT * INTO gone FROM books
+SELECT * FROM books FOR UPDATE
+SELECT * FROM books FOR SHARE
+INSERT OVERWRITE books SELECT 1
+CALL wipe()
+DO $$ BEGIN DELETE FROM books; END $$
+EXECUTE wipe
+PREPARE wipe AS DELETE FROM books
+DECLARE c CURSOR FOR SELECT 1
+""",
+    "records of signoff": """
+INSERT INTO signoff_steps (run, step, visit, item, applied_at) VALUES ('r', 's', 1, '', 'now')
+insert into SIGNOFF_STEPS values ('r', 's', 1, '', 'now')
+INSERT INTO "signoff_steps" VALUES ('r', 's', 1, '', 'now')
+INSERT INTO "SignOff_Steps" VALUES ('r', 's', 1, '', 'now')
+UPDATE signoff_steps SET visit = 2 WHERE visit = 1
+UPDATE signoff_migrations SET checksum = 'x' WHERE version = 1
+DELETE FROM signoff_steps WHERE run = 'r'
+DELETE FROM signoff_database WHERE id = 'x'
+UPDATE signoff_database SET id = 'x' WHERE id = 'y'
+""",
+    "settings and files": """
+PRAGMA writable_schema = 1
+PRAGMA foreign_keys = OFF
+PRAGMA journal_mode = OFF
+pragma table_info(books)
+ATTACH DATABASE 'other.db' AS other
+ATTACH 'file:other.db?mode=rwc' AS other
+DETACH DATABASE other
+VACUUM INTO 'copy.db'
+LOAD 'library'
+COPY books TO '/etc/passwd'
+COPY books FROM PROGRAM 'rm -rf .'
+COPY (SELECT * FROM books) TO PROGRAM 'curl host'
+COPY books FROM STDIN
+SET ROLE postgres
+SET SESSION AUTHORIZATION postgres
+SET search_path TO evil
+SET standard_conforming_strings = off
+SET TRANSACTION READ WRITE
+RESET ALL
+DISCARD ALL
+GRANT ALL ON books TO PUBLIC
+REVOKE ALL ON books FROM PUBLIC
+LOCK TABLE books
+LISTEN x
+NOTIFY x
+UNLISTEN *
+SECURITY LABEL ON TABLE books IS 'x'
+COMMENT ON TABLE books IS 'x'
+BEGIN
+START TRANSACTION
+COMMIT
+END
+ROLLBACK
+SAVEPOINT a
+RELEASE a
+ROLLBACK TO a
+PREPARE TRANSACTION 'x'
+CHECKPOINT
+CLUSTER books
+REFRESH MATERIALIZED VIEW v
+IMPORT FOREIGN SCHEMA s FROM SERVER x INTO public
+""",
+    "functions": """
+SELECT load_extension('evil')
+SELECT writefile('x', 'y')
+SELECT readfile('/etc/passwd')
+SELECT edit('x')
+SELECT fts3_tokenizer('x', 1)
+SELECT pg_sleep(1000)
+SELECT pg_catalog.pg_sleep(1000)
+SELECT "pg_sleep"(1000)
+SELECT PG_SLEEP(1000)
+SELECT pg_read_file('/etc/passwd')
+SELECT * FROM pg_read_file('/etc/passwd')
+SELECT pg_ls_dir('/')
+SELECT lo_import('/etc/passwd')
+SELECT lo_export(1, '/tmp/x')
+SELECT lo_unlink(1)
+SELECT pg_terminate_backend(1)
+SELECT pg_cancel_backend(1)
+SELECT pg_reload_conf()
+SELECT pg_advisory_lock(1)
+SELECT set_config('search_path', 'evil', false)
+SELECT setval('books_id_seq', 1)
+SELECT dblink_exec('', 'DELETE FROM books')
+SELECT * FROM dblink('', 'DELETE FROM books') AS x(a int)
+SELECT query_to_xml('DELETE FROM books', true, true, '')
+SELECT table_to_xml('books', true, true, '')
+SELECT pg_file_write('x', 'y', false)
+SELECT wipe_everything()
+SELECT public.lower('x')
+SELECT evil.wipe()
+UPDATE books SET title = wipe_everything() WHERE id = 1
+INSERT INTO books (title) VALUES (pg_read_file('/etc/passwd'))
+INSERT INTO books (title) SELECT pg_ls_dir('/')
+SELECT * FROM books WHERE wipe_everything() = 1
+SELECT * FROM books ORDER BY wipe_everything()
+SELECT count(*) FILTER (WHERE wipe_everything()) FROM books
+SELECT CASE WHEN wipe_everything() THEN 1 END
+SELECT * FROM pg_shadow
+SELECT * FROM pg_catalog.pg_authid
+SELECT passwd FROM pg_user_mapping
+""",
+    "system tables": """
+DELETE FROM sqlite_master WHERE name = 'books'
+UPDATE sqlite_master SET sql = 'x' WHERE name = 'books'
+INSERT INTO sqlite_master VALUES (1)
+UPDATE sqlite_schema SET sql = 'x' WHERE name = 'books'
+DELETE FROM sqlite_sequence WHERE name = 'books'
+UPDATE pg_class SET relname = 'x' WHERE relname = 'books'
+DELETE FROM pg_catalog.pg_class WHERE relname = 'books'
+UPDATE information_schema.tables SET table_name = 'x' WHERE table_name = 'y'
+INSERT INTO pg_catalog.books (id) VALUES (1)
+""",
+    "nonsense": """
+hello
+SELECT FROM WHERE
+SELEC * FROM books
+DELETE books WHERE id = 1 AND
+SELECT (((
+SELECT 'open
+SELECT "open
+INSERT books
+UPDATE WHERE id = 1
+12345
+()
+""",
+}
+
+SQLITE = """
+SELECT `open
+SELECT [open
+DELETE FROM [books]
+DELETE FROM `books` WHERE 1
+DELETE FROM 'books'
+DELETE FROM main.books
+DELETE FROM books WHERE rowid IS NOT NULL
+DELETE FROM books WHERE title GLOB '*'
+DELETE FROM books NOT INDEXED
+DELETE FROM books INDEXED BY i
+SELECT * FROM other.books
+INSERT INTO temp.books (id) VALUES (1)
+UPDATE other.books SET title = 'x' WHERE id = 1
+SELECT * FROM pragma_table_info('books')
+SELECT sqlite_compileoption_get(1)
+DELETE FROM books ORDER BY id LIMIT 1000000
+INSERT OR FAIL INTO books (id) VALUES (1)
+INSERT INTO [signoff_steps] VALUES (1)
+SELECT 'a\\'; DELETE FROM books; --'
+SELECT zipfile('x', 'y')
+"""
+
+POSTGRES = """
+SELECT $$open
+SELECT $a$ x $b$
+SELECT $$a$$; DELETE FROM books
+SELECT $a$ $$ $a$; DELETE FROM books
+SELECT E'a\\'' ; DELETE FROM books; --'
+SELECT 'a\\'; DELETE FROM books; --'
+SELECT U&'d\\0061t\\+000061'
+SELECT U&"d\\0061t\\+000061" FROM books
+DELETE FROM ONLY books
+DELETE FROM books USING chapters
+DELETE FROM books USING chapters WHERE chapters.id = 1
+DELETE FROM books USING chapters WHERE chapters.id = chapters.id
+DELETE FROM books WHERE title ILIKE '%'
+DELETE FROM books WHERE title SIMILAR TO '%'
+DELETE FROM books WHERE ctid IS NOT NULL
+DELETE FROM books WHERE true::boolean
+DELETE FROM books WHERE id IS NOT DISTINCT FROM id
+SELECT * INTO TEMP x FROM books
+SELECT * INTO UNLOGGED x FROM books
+SELECT * FROM books FOR NO KEY UPDATE SKIP LOCKED
+WITH x AS MATERIALIZED (DELETE FROM books RETURNING *) SELECT 1
+WITH x AS NOT MATERIALIZED (DELETE FROM books RETURNING *) SELECT 1
+(WITH x AS (DELETE FROM books RETURNING *) SELECT 1)
+SELECT 1 UNION (WITH x AS (DELETE FROM books RETURNING *) SELECT 1 FROM x)
+TABLE books; DROP TABLE books
+VALUES (pg_sleep(10))
+SELECT * FROM ROWS FROM (pg_ls_dir('/')) AS x
+SELECT lateral_evil.* FROM books, LATERAL wipe(books.id) AS lateral_evil
+CREATE RULE r AS ON INSERT TO books DO INSTEAD DELETE FROM books
+CREATE FUNCTION f() RETURNS int LANGUAGE sql AS 'SELECT 1'
+CREATE EXTENSION dblink
+ALTER SYSTEM SET fsync = off
+ALTER ROLE postgres PASSWORD 'x'
+SELECT current_setting('is_superuser'), set_config('role', 'postgres', false)
+"""
+
+
+def lines(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line.strip()]
+
+
+ODD = [
+    "",
+    "   ",
+    ";",
+    "SELECT 1\0; DROP TABLE books",
+    "\u017fELECT 1",
+    "DELETE\u00a0FROM books WHERE id = 1",
+    "SELECT\u200b1",
+    "SELECT 1 \u2028 FROM books",
+    "\ufeffSELECT 1",
+    "DELETE FROM books -- x\rWHERE id = 1",
+    "SELECT 1 -- x\r; DROP TABLE books",
+    "UPDATE boo\u212as SET title = 'x' WHERE id = 1",
+    "SELECT 1\x0c; DROP TABLE books",
+    "SELECT \u2018x\u2019",
+    "DELETE FROM books\nWHERE\n1=1",
+    "DeLeTe\tFrOm\nbooks",
+    "DROP\n\n\nTABLE\tbooks",
+    "SELECT 1;\n\n\nDROP TABLE books",
+    "-- harmless\nDROP TABLE books",
+    "-- harmless\nDELETE FROM books",
+    "/* harmless */\n\nUPDATE books SET title = 'x'",
+    "SELECT " + "(" * 3000 + "1" + ")" * 3000,
+    "SELECT 1" + " UNION SELECT 1" * 5000 + "; DROP TABLE books",
+]
+"""What does not fit on a line of the lists above."""
+
+ATTACKS = {
+    "sqlite": [*(s for part in SHARED.values() for s in lines(part)), *lines(SQLITE), *ODD],
+    "postgres": [*(s for part in SHARED.values() for s in lines(part)), *lines(POSTGRES), *ODD],
+}
+
+NEED_A_TOKEN = [
+    "DELETE FROM books WHERE id = 1",
+    "delete from books where id = 1 returning *",
+    "DELETE FROM books WHERE id IN (SELECT book FROM chapters WHERE n = 3)",
+    "WITH x AS (SELECT 1 AS id) DELETE FROM books WHERE id IN (SELECT id FROM x)",
+    "DELETE FROM books AS b WHERE b.id = 1",
+]
+"""Sound deletes: judged as such, and let through with a token only."""
