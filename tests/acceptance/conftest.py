@@ -6,9 +6,12 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+if TYPE_CHECKING:
+    from tests.acceptance.desk import Desk
 
 PROGRAM = str(Path(sys.executable).with_name("signoff"))
 PATIENCE_SECONDS = 30.0
@@ -110,3 +113,13 @@ def site(tmp_path: Path) -> Iterator[Site]:
     pid_file = tmp_path / "pid"
     if pid_file.exists() and is_alive(int(pid_file.read_text())):
         os.kill(int(pid_file.read_text()), signal.SIGKILL)
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> "Iterator[Desk]":
+    """A project whose agents are programs that play the vendors'."""
+    from tests.acceptance.desk import Desk
+
+    here = Desk(tmp_path, monkeypatch)
+    yield here
+    here.end_everything()
