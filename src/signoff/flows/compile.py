@@ -86,10 +86,7 @@ def _edges(flow: Flow, index: int, handler: Any) -> dict[Outcome, str | End | Ed
         # Every graph has an end; where nothing judges, it is the limit on rounds that ends a run.
         ends = {} if flow.of_kind(StepKind.ADJUDICATE) else {Outcome.FAIL: End.LIMIT}
         return {Outcome.OK: onward, **ends}
-    steps = flow.config.workflow
-    passed = index
-    if index + 1 < len(steps) and steps[index + 1].step is StepKind.REFINE:
-        passed += 1
+    passed = flow.index(flow.passed_on_approval(step))
     approved = None if handler.finishes else _next_after(flow, passed)
     return {Outcome.OK: approved, Outcome.ITERATE: onward, Outcome.FAIL: End.NOT_CONVERGING}
 

@@ -19,7 +19,13 @@ from signoff.flows.flow import Flow
 from signoff.flows.model import POLICY_JUDGE, StepKind, WorkflowStep
 from signoff.flows.state import FlowState, after, critiques_in_scope, left_unadjudicated, read
 from signoff.flows.steps.asking import told
-from signoff.flows.steps.ending import Work, at_last_round, save_approved, save_unapproved
+from signoff.flows.steps.ending import (
+    Work,
+    at_last_round,
+    at_limit,
+    save_approved,
+    save_unapproved,
+)
 from signoff.flows.steps.scoring import with_best, with_round
 from signoff.review.adjudication import Adjudication, Verdict
 from signoff.review.convergence import check as why_stop
@@ -63,9 +69,7 @@ class Judge:
         }
         update |= with_best(ctx, after(ctx.step_state, update))
         if judged.status is Verdict.APPROVED:
-            if self.finishes:
-                await save_approved(ctx, self.flow, state.artifact)
-            return Outcome.OK, update
+            return Outcome.OK, update | await self._approved(ctx, after(ctx.step_state, update))
         return await self._go_on(ctx, judged, update)
 
     @property
@@ -74,6 +78,15 @@ class Judge:
         if self.step.on_approved is not None:
             return self.step.on_approved == "finish"
         return self.flow.of_kind(StepKind.ADJUDICATE)[-1].id == self.step.id
+
+    async def _approved(self, ctx: StepContext, state: dict[str, Any]) -> dict[str, Any]:
+        """Saves the artifact if nothing comes after its approval; returns the update."""
+        if self.finishes:
+            return await save_approved(ctx, self.flow, state)
+        if not (self.flow.starts_round_on_approval(self.step) and at_limit(ctx, self.flow)):
+            return {}
+        why = f"{ctx.iteration} iterations; approval by {self.step.id!r} does not end the run"
+        return await save_unapproved(ctx, self.flow, state, why)
 
     @property
     def _agent(self) -> str:

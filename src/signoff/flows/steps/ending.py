@@ -18,16 +18,27 @@ Work = tuple[Outcome, dict[str, Any]]
 
 def at_last_round(ctx: StepContext, flow: Flow, step: WorkflowStep) -> bool:
     """Tells whether the engine will end the run, or ask a person, when this step is left."""
+    return flow.starts_round(step) and at_limit(ctx, flow)
+
+
+def at_limit(ctx: StepContext, flow: Flow) -> bool:
+    """Tells whether no further iteration may begin unless a person says so."""
     # A person may grant as many rounds again, so the limit is any multiple.
-    return flow.starts_round(step) and ctx.iteration % flow.config.max_iterations == 0
+    return ctx.iteration % flow.config.max_iterations == 0
 
 
-async def save_approved(ctx: StepContext, flow: Flow, artifact: str) -> None:
-    """Puts the approved artifact where whoever started the run looks for it."""
-    await ctx.write(_place(flow), artifact)
-    if FlowState(ctx.step_state).raw.get("unapproved"):
-        status = f"# Approved\n\nApproved in iteration {ctx.iteration}.\n"
-        await ctx.write(_place(flow, "status.md"), status, key="status")
+async def save_approved(ctx: StepContext, flow: Flow, state: Mapping[str, Any]) -> dict[str, Any]:
+    """Puts the approved artifact where whoever started the run looks for it; returns the update."""
+    view = FlowState(state)
+    await ctx.write(_place(flow), view.artifact)
+    if not view.raw.get("unapproved"):
+        return {}
+    status = (
+        f"# Approved\n\n`{flow.config.output.filename}` was approved in iteration "
+        f"{ctx.iteration}. If `{_beside(flow)}` is here, it is an older version.\n"
+    )
+    await ctx.write(_place(flow, "status.md"), status, key="status")
+    return {"unapproved": ""}
 
 
 async def save_unapproved(

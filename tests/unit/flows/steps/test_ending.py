@@ -1,0 +1,58 @@
+"""What a run leaves in `final/`."""
+
+from pathlib import Path
+
+from signoff.core.outcome import Status
+from signoff.flows.model import AdjudicationConfig
+from signoff.store.memory import MemoryStore
+from signoff.testing import ScriptedAgent
+from tests.unit.flows.harness import fails, flow, go_on, issue, passes, play, step
+
+JUDGED_BY_RULES = (
+    step("generate"),
+    step("critique"),
+    step("adjudicate", agent="policy"),
+    step("refine", mode="rewrite", loop_to="critique"),
+)
+
+
+async def test_an_approval_that_ends_nothing_still_leaves_its_artifact(tmp_path: Path) -> None:
+    """With `on_approved: continue` at the end, a run spent its rounds and left nothing at all."""
+    steps = (
+        step("generate"),
+        step("critique"),
+        step("adjudicate", "judge", agent="policy", on_approved="continue"),
+        step("refine", mode="rewrite", loop_to="critique"),
+    )
+    claude = ScriptedAgent(["The sea."]).on("against clear now", passes())
+
+    result = await play(flow(steps, max_iterations=1), {"claude": claude}, tmp_path)
+
+    assert result.status is Status.LIMIT
+    assert result.reason == "1 iterations; approval by 'judge' does not end the run"
+    assert (tmp_path / "run/final/artifact.md").read_text() == "The sea.\n"
+
+
+async def test_an_approval_after_more_rounds_takes_back_what_was_said_before(
+    tmp_path: Path,
+) -> None:
+    """The state of an approved run went on to say that it was not approved."""
+    adjudication = AdjudicationConfig(triggers=("max_iterations",))
+    played = flow(JUDGED_BY_RULES, max_iterations=1, adjudication=adjudication)
+    claude = ScriptedAgent(["The see.", "The sea."]).on(
+        "against clear now", fails(issue("misspelt", evidence="see")), passes()
+    )
+    store = MemoryStore()
+    waiting = await play(played, {"claude": claude}, tmp_path, store=store)
+    assert waiting.status is Status.WAITING
+
+    result = await go_on(played, {"claude": claude}, tmp_path, store, "continue")
+
+    assert result.status is Status.COMPLETED, result.reason
+    assert not result.state["unapproved"]
+    final = tmp_path / "run/final"
+    assert (final / "artifact.md").read_text() == "The sea.\n"
+    assert (final / "status.md").read_text() == (
+        "# Approved\n\n`artifact.md` was approved in iteration 2. If "
+        "`artifact_unreviewed.md` is here, it is an older version.\n"
+    )

@@ -1,0 +1,33 @@
+"""Which version stands in `final/` when none was approved."""
+
+from pathlib import Path
+
+from signoff.core.outcome import Status
+from signoff.testing import ScriptedAgent
+from tests.unit.flows.harness import constraint, fails, flow, issue, passes, play, step
+
+IN_TWO_PASSES = (
+    step("generate"),
+    step("critique", "structure", constraints=("structure",)),
+    step("adjudicate", "first", agent="policy", scope="previous"),
+    step("refine", "mend", mode="rewrite"),
+    step("critique", "style", constraints=("style",)),
+    step("adjudicate", "second", agent="policy"),
+    step("refine", "polish", mode="rewrite", loop_to="structure"),
+)
+
+
+async def test_a_version_read_against_fewer_constraints_is_not_the_best(tmp_path: Path) -> None:
+    """A draft nobody had checked for style was handed over, since its style had no faults yet."""
+    claude = (
+        ScriptedAgent(["draft", "mended", "polished", "mended again", "polished again"])
+        .on("against structure now", fails(issue("no end")), passes())
+        .on("against style now", fails(issue("dull"), issue("long")), fails(issue("dull")))
+    )
+    played = flow(IN_TWO_PASSES, [constraint("structure"), constraint("style")], max_iterations=2)
+
+    result = await play(played, {"claude": claude}, tmp_path)
+
+    assert result.status is Status.LIMIT, result.reason
+    assert (tmp_path / "run/final/artifact.md").read_text() == "polished\n"
+    assert "open: 1 HIGH" in (tmp_path / "run/final/status.md").read_text()
