@@ -19,6 +19,8 @@ from signoff.errors import ConfigError, NotAllowed
 _FILE = re.compile(r"(\d{3,})_([A-Za-z0-9][\w-]*)\.sql")
 _OWN = re.compile(rf"\b{OWN_TABLES}(steps|migrations|database)\b", re.IGNORECASE)
 
+_FIRST_WORD = re.compile(r"[\s;]*(\w+)")
+
 _NOT_INSIDE = frozenset(
     "begin start commit end rollback abort savepoint release attach detach vacuum pragma".split()
 )
@@ -93,7 +95,7 @@ def _problems(migration: Migration, dialect: Dialect) -> Iterator[str]:
             return
     else:
         firsts = reading.bare.split(";")
-    words = {text.split()[0].lower() for text in firsts if text.split()}
+    words = {found[1].lower() for text in firsts if (found := _FIRST_WORD.match(text))}
     for word in sorted(words & _NOT_INSIDE):
         yield f"{word.upper()} has no place in it: each file is one transaction"
 

@@ -83,10 +83,8 @@ def test_without_a_real_token_nothing_is_confirmed(
 
 def test_tokens_nobody_uses_are_forgotten(confirmations: Confirmations) -> None:
     """An agent that only asks would fill the memory."""
-    first = confirmations.issue(SCOPE, [0])
-    for number in range(MOST_OPEN):
-        last = confirmations.issue(SCOPE, [number])
+    first, *_, last = [confirmations.issue(SCOPE, [n]) for n in range(MOST_OPEN + 1)]
 
-    confirmations.redeem(last, SCOPE, [MOST_OPEN - 1])
+    confirmations.redeem(last, SCOPE, [MOST_OPEN])
     with pytest.raises(NotAllowed, match="unknown"):
         confirmations.redeem(first, SCOPE, [0])

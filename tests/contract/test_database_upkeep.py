@@ -1,0 +1,388 @@
+import json
+import os
+import stat
+import threading
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from signoff.contracts.db.backups import Backup
+from signoff.contracts.db.upkeep import Upkeep
+from signoff.errors import (
+    ConfigError,
+    StoreBusy,
+    StoreDamaged,
+    StoreError,
+    UnknownName,
+    UsageError,
+    WriteFailed,
+)
+from signoff.testing import FrozenClock
+from tests.contract.library import Library, postgres_library, sqlite_library
+
+BEFORE = ["Dune", "Emma"]
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def library(request: pytest.FixtureRequest, tmp_path: Path) -> Library:
+    if request.param == "sqlite":
+        return sqlite_library(tmp_path)
+    return postgres_library(request.getfixturevalue("postgres"), tmp_path)
+
+
+@pytest.fixture
+def clock() -> FrozenClock:
+    return FrozenClock()
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    folder = tmp_path / "migrations"
+    folder.mkdir()
+    (folder / "001_shelves.sql").write_text(
+        "-- where books stand; on shelves\n"
+        "CREATE TABLE shelves (id INT PRIMARY KEY, name TEXT);\n"
+        "INSERT INTO shelves VALUES (1, 'top; left');\n"
+    )
+    (folder / "002_authors.sql").write_text("ALTER TABLE books ADD COLUMN author TEXT")
+    return folder
+
+
+@pytest.fixture
+def upkeep(library: Library, files: Path, clock: FrozenClock) -> Upkeep:
+    return Upkeep(
+        library.address,
+        migrations=files,
+        backups=library.folder / "backups",
+        clock=clock,
+        keep=3,
+        patience=0.3,
+    )
+
+
+def write(library: Library, sql: str) -> None:
+    with closing(library.connect()) as db:
+        db.execute(sql)
+
+
+def file_of(backup: Backup) -> Path:
+    return Path(backup.path)
+
+
+# Backups
+
+
+def test_a_backup_is_restored_whole(upkeep: Upkeep, library: Library) -> None:
+    """Whatever a workflow did to the data must be undone, and what it added be gone."""
+    backup = upkeep.backup("before run r1")
+    write(library, "UPDATE books SET title = 'ruined'")
+    write(library, "DELETE FROM chapters")
+    write(library, "CREATE TABLE added_later (a INT)")
+
+    restored = upkeep.restore(backup.id)
+
+    assert library.titles() == BEFORE
+    assert len(library.rows("SELECT 1 FROM chapters")) == 3
+    with library.open() as db, pytest.raises(StoreError, match="added_later"):
+        db.query("SELECT 1 FROM added_later")
+    assert restored.backup == backup
+    assert (backup.reason, backup.size_bytes > 0) == ("before run r1", True)
+
+
+def test_what_a_restore_replaces_can_be_brought_back(
+    upkeep: Upkeep, library: Library, clock: FrozenClock
+) -> None:
+    """Somebody restores the wrong one sooner or later."""
+    first = upkeep.backup()
+    write(library, "UPDATE books SET title = 'newer' WHERE id = 1")
+    clock.advance(1)
+
+    restored = upkeep.restore(first.id)
+    assert restored.saved is not None
+    assert library.titles() == BEFORE
+    clock.advance(1)
+    upkeep.restore(restored.saved.id)
+
+    assert library.titles() == ["newer", "Emma"]
+
+
+def test_backups_are_listed_newest_first_and_the_oldest_go(
+    upkeep: Upkeep, clock: FrozenClock
+) -> None:
+    """A disk is not endless, and the one wanted is mostly the last."""
+    taken = []
+    for number in range(5):
+        taken.append(upkeep.backup(f"number {number}"))
+        clock.advance(60)
+
+    assert [backup.reason for backup in upkeep.backups()] == ["number 4", "number 3", "number 2"]
+    assert not file_of(taken[0]).exists()
+    assert upkeep.status().newest_backup == taken[-1]
+
+
+def test_the_backup_that_is_being_restored_is_not_thinned_out(
+    upkeep: Upkeep, library: Library, clock: FrozenClock
+) -> None:
+    """The copy of what is there now would push out what is wanted."""
+    taken = []
+    for _ in range(3):
+        taken.append(upkeep.backup())
+        clock.advance(60)
+    write(library, "UPDATE books SET title = 'ruined'")
+
+    upkeep.restore(taken[0].id)
+
+    assert library.titles() == BEFORE
+    assert file_of(taken[0]).exists()
+
+
+def test_a_backup_is_for_its_owner_only(upkeep: Upkeep) -> None:
+    """It holds all of the data."""
+    backup = upkeep.backup()
+
+    assert stat.S_IMODE(file_of(backup).stat().st_mode) == 0o600
+    assert stat.S_IMODE(file_of(backup).parent.stat().st_mode) & 0o077 == 0
+
+
+@pytest.mark.parametrize("damage", ["cut", "changed", "emptied", "replaced"])
+def test_a_damaged_backup_is_refused_and_nothing_changes(
+    upkeep: Upkeep, library: Library, damage: str
+) -> None:
+    """Restoring it would destroy what is still there."""
+    backup = upkeep.backup()
+    content = file_of(backup).read_bytes()
+    middle = len(content) // 2
+    flipped = bytes([content[middle] ^ 0xFF])
+    file_of(backup).write_bytes(
+        {
+            "cut": content[:middle],
+            "changed": content[:middle] + flipped + content[middle + 1 :],
+            "emptied": b"",
+            "replaced": b"something else entirely",
+        }[damage]
+    )
+    write(library, "UPDATE books SET title = 'worth keeping' WHERE id = 1")
+
+    with pytest.raises(StoreDamaged, match="damaged"):
+        upkeep.restore(backup.id)
+
+    assert library.titles() == ["worth keeping", "Emma"]
+    assert len(upkeep.backups()) == 1
+
+
+def test_a_damaged_backup_with_a_forged_record_is_still_refused(
+    upkeep: Upkeep, library: Library
+) -> None:
+    """A digest beside the file says that it was not changed, not that it was ever sound."""
+    import hashlib
+
+    backup = upkeep.backup()
+    cut = file_of(backup).read_bytes()[:-600]
+    file_of(backup).write_bytes(cut)
+    record = file_of(backup).with_name(f"{backup.id}.json")
+    forged = {**json.loads(record.read_text()), "sha256": hashlib.sha256(cut).hexdigest()}
+    record.write_text(json.dumps(forged))
+
+    with pytest.raises(StoreDamaged, match=r"damaged|no sound backup"):
+        upkeep.restore(backup.id)
+
+    assert library.titles() == BEFORE
+
+
+def test_a_backup_of_another_database_is_refused(
+    upkeep: Upkeep, library: Library, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    """One folder of backups may be copied to another project."""
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    other = (
+        sqlite_library(elsewhere)
+        if library.dialect == "sqlite"
+        else postgres_library(request.getfixturevalue("postgres"), elsewhere)
+    )
+    upkeep.backup()
+    foreign = Upkeep(other.address, backups=library.folder / "backups").backup()
+
+    with pytest.raises(StoreError, match="another database"):
+        upkeep.restore(foreign.id)
+
+    assert library.titles() == BEFORE
+
+
+def test_a_foreign_file_under_a_known_name_is_refused(upkeep: Upkeep, library: Library) -> None:
+    """A file without a record of ours is nobody's backup."""
+    backup = upkeep.backup()
+    file_of(backup).with_name("mine" + file_of(backup).suffix).write_bytes(b"x")
+    file_of(backup).with_name("odd.json").write_text('{"id": "odd"}')
+    file_of(backup).with_name("torn.json").write_text("{")
+
+    with pytest.raises(UnknownName, match=f"there is: {backup.id}"):
+        upkeep.restore("mine")
+    with pytest.raises(UnknownName):
+        upkeep.restore("../" + backup.id)
+
+    assert upkeep.backups() == (backup,)
+
+
+def test_a_folder_of_backups_can_be_moved(upkeep: Upkeep, library: Library) -> None:
+    """Projects are moved, and records hold paths."""
+    backup = upkeep.backup()
+    (library.folder / "backups").rename(library.folder / "moved")
+    write(library, "UPDATE books SET title = 'ruined'")
+
+    Upkeep(library.address, backups=library.folder / "moved").restore(backup.id)
+
+    assert library.titles() == BEFORE
+
+
+def test_a_backup_does_not_wait_for_readers_nor_they_for_it(
+    upkeep: Upkeep, library: Library
+) -> None:
+    """It is taken at the start of every run, while others use the database."""
+    with library.open() as settled, closing(library.connect()) as reader:
+        settled.query("SELECT 1")
+        reader.execute("BEGIN")
+        reader.execute("SELECT * FROM books").fetchall()
+        backup = upkeep.backup()
+        still = reader.execute("SELECT title FROM books ORDER BY id").fetchall()
+        reader.execute("ROLLBACK")
+
+    assert [title for (title,) in still] == BEFORE
+    assert backup.size_bytes > 0
+
+
+def test_a_restore_into_a_database_somebody_uses_gives_up_and_says_so(
+    upkeep: Upkeep, library: Library
+) -> None:
+    """It would wait for ever, or tear the data away from under somebody's transaction."""
+    backup = upkeep.backup()
+
+    with closing(library.connect()) as other:
+        other.execute("BEGIN")
+        other.execute("UPDATE books SET title = 'mine' WHERE id = 1")
+        with pytest.raises(StoreBusy, match="locked"):
+            upkeep.restore(backup.id)
+        other.execute("COMMIT")
+
+    assert library.titles() == ["mine", "Emma"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions are those of POSIX")
+def test_a_folder_that_cannot_be_written_is_said(library: Library, tmp_path: Path) -> None:
+    """A run must not start without the backup it counts on."""
+    (tmp_path / "file").write_text("in the way")
+
+    with pytest.raises(WriteFailed, match="no backup could be written"):
+        Upkeep(library.address, backups=tmp_path / "file" / "backups").backup()
+
+
+# Migrations
+
+
+def test_pending_migrations_are_applied_once_after_a_backup(
+    upkeep: Upkeep, library: Library
+) -> None:
+    """Schemas change by numbered files only, and each change can be undone."""
+    before = upkeep.status()
+
+    first, second = upkeep.migrate(), upkeep.migrate()
+
+    assert [migration.version for migration in before.pending] == [1, 2]
+    assert [migration.name for migration in first.applied] == ["shelves", "authors"]
+    assert first.backup is not None
+    assert (second.applied, second.backup) == ((), None)
+    assert [done.version for done in upkeep.status().applied] == [1, 2]
+    assert library.rows("SELECT name FROM shelves") == [("top; left",)]
+    upkeep.restore(first.backup.id)
+    assert [migration.version for migration in upkeep.status().pending] == [1, 2]
+
+
+def test_a_dry_run_changes_nothing_and_finds_what_would_fail(
+    upkeep: Upkeep, library: Library, files: Path
+) -> None:
+    """It is asked for by those who are not sure."""
+    planned = upkeep.migrate(dry_run=True)
+    assert ([m.version for m in planned.applied], planned.dry_run) == ([1, 2], True)
+
+    (files / "003_wrong.sql").write_text("ALTER TABLE nowhere ADD COLUMN x INT;")
+    with pytest.raises(StoreError, match=r"003_wrong\.sql"):
+        upkeep.migrate(dry_run=True)
+
+    assert upkeep.status().applied == ()
+    assert upkeep.backups() == ()
+    with library.open() as db, pytest.raises(StoreError, match="shelves"):
+        db.query("SELECT 1 FROM shelves")
+
+
+def test_a_migration_that_fails_half_way_is_undone_and_those_before_it_stay(
+    upkeep: Upkeep, library: Library, files: Path
+) -> None:
+    """Half a migration fits neither the old program nor the new one."""
+    (files / "003_half.sql").write_text(
+        "CREATE TABLE half (a INT); INSERT INTO half VALUES (1); INSERT INTO nowhere VALUES (1);"
+    )
+
+    with pytest.raises(StoreError, match=r"003_half\.sql failed and was undone.*nowhere"):
+        upkeep.migrate()
+
+    assert [done.version for done in upkeep.status().applied] == [1, 2]
+    with library.open() as db, pytest.raises(StoreError, match="half"):
+        db.query("SELECT 1 FROM half")
+    (files / "003_half.sql").write_text("CREATE TABLE half (a INT);")
+    assert [migration.version for migration in upkeep.migrate().applied] == [3]
+
+
+def test_a_file_changed_after_it_was_applied_is_refused_by_name(
+    upkeep: Upkeep, files: Path
+) -> None:
+    """Two databases of the same number would differ, and nobody would know."""
+    upkeep.migrate()
+    (files / "001_shelves.sql").write_text("CREATE TABLE shelves (id INT);")
+
+    with pytest.raises(ConfigError, match=r"001_shelves\.sql was changed after it was applied"):
+        upkeep.migrate()
+    with pytest.raises(ConfigError, match=r"001_shelves\.sql"):
+        upkeep.status()
+
+    (files / "001_shelves.sql").unlink()
+    with pytest.raises(ConfigError, match=r"number 1 is missing"):
+        upkeep.status()
+
+
+def test_a_removed_last_file_is_refused_by_name(upkeep: Upkeep, files: Path) -> None:
+    """An older program would work on a newer schema."""
+    upkeep.migrate()
+    (files / "002_authors.sql").unlink()
+
+    with pytest.raises(ConfigError, match=r"002_authors\.sql was applied and is gone"):
+        upkeep.migrate()
+
+
+def test_two_processes_that_migrate_at_once_apply_each_file_once(
+    library: Library, files: Path
+) -> None:
+    """A deployment starts several at the same moment."""
+    outcomes: list[object] = []
+
+    def one() -> None:
+        try:
+            done = Upkeep(library.address, migrations=files, backups=library.folder / "b").migrate()
+            outcomes.append(len(done.applied))
+        except StoreError as error:
+            outcomes.append(error)
+
+    threads = [threading.Thread(target=one) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert sum(count for count in outcomes if isinstance(count, int)) == 2, outcomes
+    assert len(outcomes) == 3
+
+
+def test_migrations_without_a_folder_are_a_mistake(library: Library) -> None:
+    """Nothing to do must not be told from nothing configured."""
+    with pytest.raises(UsageError, match="folder of migrations"):
+        Upkeep(library.address, backups=library.folder / "b").migrate()
