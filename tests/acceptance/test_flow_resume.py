@@ -9,6 +9,7 @@ from tests.acceptance.desk import (
     DRAFT,
     FINAL,
     Desk,
+    Rule,
     finds,
     issue,
     mends,
@@ -17,12 +18,12 @@ from tests.acceptance.desk import (
     writes,
 )
 
-FOR_EVER = {"seconds": 600}
+FOR_EVER: Rule = {"seconds": 600}
 TOKENS = 110
 """What each program says it used."""
 
 
-def story(**slow: dict[str, int]) -> list[dict[str, object]]:
+def story(**slow: Rule) -> list[Rule]:
     """Returns the answers of one round of work and an approval; some of them never come."""
     return [
         writes(**slow.get("generate", {})),
