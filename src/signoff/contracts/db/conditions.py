@@ -125,7 +125,8 @@ def _all_of_itself(node: exp.In, names: frozenset[str]) -> bool:
         return False
     source = inner.find(exp.Table)
     same_table = source is not None and source.name.lower() in names
-    return same_table and inner.selects[0].name.lower() == node.this.name.lower()
+    columns = {column.name.lower() for column in inner.selects}
+    return same_table and (not columns or node.this.name.lower() in columns)
 
 
 def _text(node: Expression) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from signoff.contracts.db.advice import ENTRANCES, ONE_AT_A_TIME, PLAIN, refusal_of
 from signoff.contracts.db.lexing import Reading, read
+from signoff.contracts.db.quiet import quiet
 from signoff.contracts.db.verdict import Allowed, Dialect, Refused, Verdict
 from signoff.errors import NotAllowed
 
@@ -25,6 +26,9 @@ MOST_CHARACTERS = 1_000_000
 CACHED_STATEMENTS = 2_000
 CACHED_CHARACTERS = 20_000
 """A longer statement holds a text of its own and will hardly come again."""
+
+_TRIPPED = (RecursionError, ValueError, TypeError, AttributeError, LookupError)
+"""What a parser that was not written for hostile input may raise; refused like all else."""
 
 _FIRST_WORD = re.compile(r"[\s(]*(\w*)")
 
@@ -69,13 +73,17 @@ class Guard:
             return Refused(f"the statement cannot be read for certain ({error})", PLAIN)
         if len(trees) != 1:
             return Refused("several statements in one text are refused", ONE_AT_A_TIME)
+        return self._by_its_tree(trees[0])
+
+    def _by_its_tree(self, tree: Expr) -> Verdict:
         # Imported here: a project without a database of its own does not load the parser.
         from signoff.contracts.db.tree import Judge
 
         try:
-            return Judge(self.dialect, self._own_functions).verdict(trees[0])
-        except RecursionError:
-            return Refused("the statement is nested too deeply", "split it into several")
+            return Judge(self.dialect, self._own_functions).verdict(tree)
+        except _TRIPPED as error:
+            said = f"the statement cannot be judged ({type(error).__name__})"
+            return Refused(said, "write it in a simpler way")
 
     def _parsed(self, sql: str, reading: Reading) -> list[Expr]:
         from sqlglot import Dialect as Grammar
@@ -87,11 +95,12 @@ class Guard:
             seen = frozenset(_quote_ends(sql, tokens))
             if seen != reading.quotes:
                 raise _UnreadableError("its quotes can be read in two ways")
-            return [tree for tree in grammar.parser().parse(tokens, sql) if tree is not None]
+            with quiet():
+                trees = grammar.parser().parse(tokens, sql)
+            return [tree for tree in trees if tree is not None]
         except SqlglotError as error:
             raise _UnreadableError(str(error).splitlines()[0][:120]) from error
-        except (RecursionError, ValueError, TypeError, AttributeError, IndexError) as error:
-            # The parser was not written for hostile input; whatever it trips over is refused.
+        except _TRIPPED as error:
             raise _UnreadableError(f"the parser failed with {type(error).__name__}") from error
 
 

@@ -15,6 +15,7 @@ from signoff.contracts.db.verdict import OWN_TABLES, Allowed, Dialect, Kind, Ref
 _SYSTEM_TABLES = ("sqlite_", "pg_")
 _SYSTEM_SCHEMAS = frozenset({"pg_catalog", "information_schema", "pg_toast"})
 _SECRETS = frozenset({"pg_authid", "pg_shadow", "pg_user_mapping", "pg_user_mappings"})
+"""Tables with passwords in them."""
 
 _PARTS: dict[type[Expression], frozenset[str]] = {
     exp.Select: frozenset(
@@ -190,8 +191,9 @@ class Judge:
             raise _RefusedError(f"{_shown(node)} is refused", advice.PLAIN)
 
     def _check_table(self, node: exp.Table) -> None:
-        if node.name.lower() in _SECRETS:
-            raise _RefusedError(f"{node.name} holds passwords and is refused", "leave it out")
+        name = node.name.lower()
+        if name in _SECRETS or name.startswith("pragma_"):
+            raise _RefusedError(f"{name} is no table of the project and is refused", "leave it out")
         database = node.catalog or (node.db if self._dialect == "sqlite" else "")
         if database and database.lower() != "main":
             raise _RefusedError(f"a table of another database ({database}) is refused", "use main")

@@ -266,6 +266,9 @@ SELECT 'open
 SELECT "open
 INSERT books
 UPDATE WHERE id = 1
+DELETE FROM books WHERE id IN (SELECT FROM books)
+WITH x AS (REVOKE FROM books) SELECT 1
+SELECT a -> '$.[' FROM books WHERE
 12345
 ()
 """,
@@ -286,6 +289,7 @@ SELECT * FROM other.books
 INSERT INTO temp.books (id) VALUES (1)
 UPDATE other.books SET title = 'x' WHERE id = 1
 SELECT * FROM pragma_table_info('books')
+SELECT * FROM pragma_table_info
 SELECT sqlite_compileoption_get(1)
 DELETE FROM books ORDER BY id LIMIT 1000000
 INSERT OR FAIL INTO books (id) VALUES (1)

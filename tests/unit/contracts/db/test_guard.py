@@ -102,6 +102,16 @@ def test_what_was_judged_is_remembered_and_forgotten_in_time() -> None:
     assert len(guard._judged) < 2_001
 
 
+def test_the_parser_writes_nothing_to_the_terminal(
+    guard: Guard, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its remarks about what it does not know would run through the live view."""
+    for sql in ATTACKS[guard.dialect]:
+        guard.judge(sql)
+
+    assert caplog.records == []
+
+
 def test_a_statement_beyond_all_measure_is_refused_unread(guard: Guard) -> None:
     """Parsing it would hold everything up."""
     verdict = guard.judge("SELECT '" + "x" * MOST_CHARACTERS + "'")

@@ -1,0 +1,219 @@
+"""What only a server can go through: it reads for itself, it goes away, its tools are too old."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+
+import pytest
+
+from signoff.contracts.db.client import SafeDatabaseClient
+from signoff.contracts.db.postconditions import Postcondition
+from signoff.contracts.db.postgres import PostgresConnection, numbered
+from signoff.contracts.db.staging import Committed, Marker, RolledBack
+from signoff.contracts.db.upkeep import Upkeep
+from signoff.contracts.db.verdict import Allowed, Kind
+from signoff.contracts.db.view import ReadOnlyView
+from signoff.errors import ConfigError, NotAllowed, SignoffError, StoreError, WriteFailed
+from tests.contract.library import Library, postgres_library
+from tests.stubs.postgres import PostgresServer
+from tests.unit.contracts.db.attacks import SHARED, lines
+
+MARKER = Marker("run-1", "edit", 1)
+BEFORE = ["Dune", "Emma"]
+
+
+@pytest.fixture
+def library(postgres: PostgresServer, tmp_path: Path) -> Library:
+    return postgres_library(postgres, tmp_path)
+
+
+@pytest.fixture
+def connection(library: Library) -> Iterator[PostgresConnection]:
+    with closing(PostgresConnection(library.address, statement_seconds=2)) as db:
+        yield db
+
+
+def test_no_change_gets_through_even_when_the_guard_takes_it_for_a_read(
+    connection: PostgresConnection, library: Library
+) -> None:
+    """One mistake of the parser would be enough."""
+    kinds = ("schema", "every row", "several statements", "comments", "hidden changes")
+    before = library.rows("SELECT count(*) FROM pg_class")
+
+    for sql in [sql for kind in kinds for sql in lines(SHARED[kind])]:
+        connection.begin(write=False)
+        with suppress(SignoffError):
+            connection.run(sql, (), Allowed(Kind.READ))
+        connection.rollback()
+
+    assert library.titles() == BEFORE
+    assert len(library.rows("SELECT 1 FROM chapters")) == 3
+    assert library.rows("SELECT count(*) FROM pg_class") == before
+
+
+@pytest.mark.parametrize(
+    ("sql", "allowed"),
+    [
+        ("DELETE FROM books", Allowed(Kind.UPDATE, "books")),
+        ("UPDATE chapters SET n = 0", Allowed(Kind.UPDATE, "books")),
+        ("INSERT INTO chapters (n) VALUES (1)", Allowed(Kind.INSERT, "books")),
+        (
+            "WITH x AS (DELETE FROM chapters RETURNING 1) UPDATE books SET title = 'x'",
+            Allowed(Kind.UPDATE, "books"),
+        ),
+        (
+            "WITH x AS (DELETE FROM books RETURNING 1) UPDATE books SET title = 'x'",
+            Allowed(Kind.UPDATE, "books"),
+        ),
+        ("SELECT 1", Allowed(Kind.UPDATE, "books")),
+        ("UPDATE quiet SET title = 'x'", Allowed(Kind.UPDATE, "quiet")),
+    ],
+)
+def test_the_servers_own_reading_of_a_change_has_to_agree(
+    connection: PostgresConnection, library: Library, sql: str, allowed: Allowed
+) -> None:
+    """What was judged as one thing could do another: by a text, by a rule, by a view."""
+    connection.own("CREATE VIEW quiet AS SELECT * FROM books")
+    connection.own("CREATE RULE loud AS ON UPDATE TO quiet DO INSTEAD DELETE FROM books")
+    connection.begin(write=True)
+
+    with pytest.raises(NotAllowed, match="the server reads the statement differently"):
+        connection.run(sql, (), allowed)
+
+    connection.rollback()
+    assert library.titles() == BEFORE
+
+
+def test_several_statements_in_one_text_are_refused_by_the_server_too(
+    connection: PostgresConnection, library: Library
+) -> None:
+    """The simple protocol would run them all."""
+    connection.begin(write=False)
+
+    with pytest.raises(StoreError, match="multiple commands"):
+        connection.run("COMMIT; DELETE FROM books", (), Allowed(Kind.READ))
+
+    connection.rollback()
+    assert library.titles() == BEFORE
+
+
+def test_a_connection_that_breaks_in_a_transaction_leaves_nothing_behind(
+    library: Library,
+) -> None:
+    """The server restarts, the network goes: the run is resumed later and does it once."""
+
+    def broken(view: ReadOnlyView) -> bool:
+        pid = view.value("SELECT max(pid) FROM pg_stat_activity WHERE query LIKE '%max(pid)%'")
+        library.rows(f"SELECT pg_terminate_backend({pid})")
+        return view.exists("SELECT 1 FROM books")
+
+    insert = "INSERT INTO books (title) VALUES ('Ulysses')"
+    with library.open() as db:
+        work = db.staged()
+        work.stage(insert)
+        undone = work.apply([Postcondition("breaks", broken)], marker=MARKER)
+    seen = library.titles()
+    with library.open() as db:
+        again = db.staged()
+        again.stage(insert)
+        done = again.apply([], marker=MARKER)
+
+    assert isinstance(undone, RolledBack)
+    assert "cannot be used" in str(undone)
+    assert seen == BEFORE
+    assert done == Committed(changed=1)
+
+
+def test_a_server_that_is_not_there_is_said_without_the_password(tmp_path: Path) -> None:
+    """Messages end up in logs."""
+    address = f"postgresql://ann:secret@/books?host={tmp_path}"
+
+    with pytest.raises(WriteFailed, match=r"database books on .* cannot be used") as refused:
+        SafeDatabaseClient.open(address, patience=1)
+
+    assert "secret" not in str(refused.value)
+
+
+def test_an_address_that_cannot_be_read_is_said_without_it() -> None:
+    """It may hold a password."""
+    with pytest.raises(ConfigError, match="cannot be read") as refused:
+        SafeDatabaseClient.open("postgresql://ann:secret@[host/x")
+
+    assert "secret" not in str(refused.value)
+
+
+def test_without_psycopg_the_message_says_how_to_install_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is an extra, and most users never need it."""
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+
+    with pytest.raises(ConfigError, match=r"pip install 'signoff\[postgres\]'"):
+        SafeDatabaseClient.open("postgresql://host/name")
+
+
+def test_a_dump_program_that_is_too_old_is_passed_over_for_the_servers_own(
+    library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Distributions ship one version; it refuses to dump a newer server."""
+    old = tmp_path / "bin"
+    old.mkdir()
+    for name in ("pg_dump", "psql"):
+        (old / name).write_text(
+            f'#!/bin/sh\n[ "$1" = --version ] || exit 1\necho "{name} (PostgreSQL) 9.6.1"\n'
+        )
+        (old / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{old}:/usr/bin:/bin")
+
+    backup = Upkeep(library.address, backups=tmp_path / "backups").backup()
+
+    assert "Dune" in Path(backup.path).read_text(encoding="utf-8")
+
+
+def test_without_any_fitting_dump_program_the_message_says_which_is_needed(
+    library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A backup that silently was none is the worst kind."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    plain = _as_plain_user(library)
+
+    with pytest.raises(ConfigError, match=r"psql 18 or newer on the PATH.*none was found"):
+        Upkeep(plain, backups=tmp_path / "backups").backup()
+
+
+def test_backups_of_a_server_need_a_folder(library: Library) -> None:
+    """There is no place beside it."""
+    with pytest.raises(ConfigError, match="where backups"):
+        Upkeep(library.address).backup()
+
+
+@pytest.mark.parametrize(
+    ("sql", "params", "numbers", "values"),
+    [
+        ("a = :x AND b = :y AND c = :x", {"x": 1, "y": 2}, "a = $1 AND b = $2 AND c = $1", [1, 2]),
+        ("a::text = :x", {"x": 1, "unused": 2}, "a::text = $1", [1]),
+        ("':x' = :x", {"x": 1}, "':x' = $1", [1]),
+        ("a = $1", [5], "a = $1", [5]),
+    ],
+)
+def test_names_become_numbers(
+    sql: str, params: dict[str, object], numbers: str, values: list[object]
+) -> None:
+    """The same statement should run on both kinds of database."""
+    assert numbered(sql, params) == (numbers, values)
+
+
+def test_a_name_without_a_value_is_said() -> None:
+    """It would be sent as it is, and the server's answer be about a colon."""
+    with pytest.raises(StoreError, match=":missing"):
+        numbered("a = :missing", {"x": 1})
+
+
+def _as_plain_user(library: Library) -> str:
+    """Returns the library's address as a user who is not told where the server's programs are."""
+    with closing(library.connect()) as db:
+        db.execute("DROP ROLE IF EXISTS plain")
+        db.execute("CREATE ROLE plain LOGIN")
+        db.execute("GRANT ALL ON SCHEMA public TO plain")
+    return library.address.replace("postgres@", "plain@")
