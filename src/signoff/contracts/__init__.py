@@ -1,1 +1,63 @@
 """Steps that prove they were done: definitions with conditions, gates, and a guarded database."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from signoff.contracts.checkpoint import Checkpoint as Checkpoint
+    from signoff.contracts.context import StepContext as StepContext
+    from signoff.contracts.db.client import SafeDatabaseClient as SafeDatabaseClient
+    from signoff.contracts.definition import define_workflow as define_workflow
+    from signoff.contracts.model import Condition as Condition
+    from signoff.contracts.model import ConditionalNext as ConditionalNext
+    from signoff.contracts.model import Database as Database
+    from signoff.contracts.model import GateOption as GateOption
+    from signoff.contracts.model import HumanGate as HumanGate
+    from signoff.contracts.model import ParallelItemResult as ParallelItemResult
+    from signoff.contracts.model import StepInput as StepInput
+    from signoff.contracts.model import StepOutput as StepOutput
+    from signoff.contracts.model import StepResult as StepResult
+    from signoff.contracts.model import WorkflowDefinition as WorkflowDefinition
+    from signoff.contracts.model import WorkflowStep as WorkflowStep
+    from signoff.contracts.resuming import ResumeContext as ResumeContext
+
+_HOMES = {
+    "signoff.contracts.definition": ("define_workflow",),
+    "signoff.contracts.model": (
+        "Condition",
+        "ConditionalNext",
+        "Database",
+        "GateOption",
+        "HumanGate",
+        "ParallelItemResult",
+        "StepInput",
+        "StepOutput",
+        "StepResult",
+        "WorkflowDefinition",
+        "WorkflowStep",
+    ),
+    "signoff.contracts.checkpoint": ("Checkpoint",),
+    "signoff.contracts.context": ("StepContext",),
+    "signoff.contracts.resuming": ("ResumeContext",),
+    "signoff.contracts.db.client": ("SafeDatabaseClient",),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = sorted(_HOME_OF)  # noqa: PLE0605  # names come from the table above
+
+
+def __getattr__(name: str) -> Any:
+    """Loads a public name from its home when it is first used."""
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module 'signoff.contracts' has no attribute {name!r}")
+    value = getattr(import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """Lists the public names."""
+    return sorted(__all__)

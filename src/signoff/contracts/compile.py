@@ -1,0 +1,195 @@
+"""Turns a contract workflow into the one graph type."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from signoff.contracts.model import (
+    MAX_RETRIES,
+    Condition,
+    ConditionalNext,
+    GateOption,
+    HumanGate,
+    WorkflowDefinition,
+    WorkflowStep,
+)
+from signoff.contracts.steps import ForEach, Single, Surroundings, Together
+from signoff.core.code import describe_code
+from signoff.core.context import StepContext
+from signoff.core.outcome import End, Outcome
+from signoff.core.step import Condition as EngineCondition
+from signoff.core.step import Edge, Gate, StepDef
+from signoff.core.step import GateOption as EngineOption
+from signoff.core.workflow import Workflow
+
+NOTATION = "contracts"
+
+_REFUSES = re.compile(r"\b(reject|stop|abort|cancel|decline|refuse|deny)", re.IGNORECASE)
+
+
+def compile_definition(
+    definition: WorkflowDefinition,
+    *,
+    source: Mapping[str, Any] | None = None,
+    remarks: Sequence[str] = (),
+) -> Workflow:
+    """Returns the workflow of a definition that was found to be sound."""
+    groups = _groups(definition.steps)
+    nodes = {step.name: _node_id(group) for group in groups for step in group}
+    around = Surroundings(definition)
+    start = definition.initial_step or definition.steps[0].name
+    return Workflow(
+        definition.name or definition.type,
+        *(_node(group, around, nodes) for group in groups),
+        entry_point=nodes[start],
+        description=definition.description,
+        limits=definition.limits,
+        notation=NOTATION,
+        source={"contract": described(definition), **(source or {})},
+        remarks=tuple(remarks),
+    )
+
+
+def described(definition: WorkflowDefinition) -> dict[str, Any]:
+    """Returns a definition as plain data: what is frozen with every run of it."""
+    database = definition.database
+    return {
+        "type": definition.type,
+        "database": database.url if database else None,
+        "steps": [_described_step(step) for step in definition.steps],
+    }
+
+
+def _described_step(step: WorkflowStep) -> dict[str, Any]:
+    command = step.command
+    asked = [step.prompt, step.agent, step.model, step.schema] if step.prompt else None
+    branch = step.next
+    conditional = (
+        [_check(branch.condition), branch.on_true, branch.on_false, branch.max_iterations]
+        if isinstance(branch, ConditionalNext)
+        else branch
+    )
+    return {
+        "name": step.name,
+        "command": describe_code(command) if callable(command) else command and list(command),
+        "asks": asked,
+        "before": [_described_condition(each) for each in step.preconditions],
+        "after": [_described_condition(each) for each in step.postconditions],
+        "items": step.parallel_key,
+        "next": conditional,
+    }
+
+
+def _described_condition(condition: Condition) -> list[Any]:
+    return [condition.name, condition.error, _check(condition.check)]
+
+
+def _check(check: Any) -> Any:
+    return describe_code(check) if callable(check) else check
+
+
+def _groups(steps: Sequence[WorkflowStep]) -> list[tuple[WorkflowStep, ...]]:
+    """Puts neighbours that run together into one group; all others are groups of their own."""
+    groups: list[tuple[WorkflowStep, ...]] = []
+    for step in steps:
+        together = step.parallel and step.parallel_key is None
+        before = groups[-1][-1] if groups else None
+        if together and before is not None and before.parallel and before.parallel_key is None:
+            groups[-1] = (*groups[-1], step)
+        else:
+            groups.append((step,))
+    return groups
+
+
+def _node_id(group: Sequence[WorkflowStep]) -> str:
+    return "+".join(step.name for step in group)
+
+
+def _node(
+    group: tuple[WorkflowStep, ...], around: Surroundings, nodes: Mapping[str, str]
+) -> StepDef:
+    last = group[-1]
+    handler: Any
+    if len(group) > 1:
+        handler = Together(around, group)
+    elif last.parallel_key is not None:
+        handler = ForEach(around, last)
+    else:
+        handler = Single(around, last)
+    order = list(nodes).index(group[0].name)
+    return StepDef(
+        _node_id(group),
+        title=last.title or last.name,
+        handler=handler,
+        next={} if last.human_gate else _edges(last, nodes, order),
+        preconditions=[
+            EngineCondition(each.name, Held(around, step, each), each.words)
+            for step in group
+            for each in step.preconditions
+        ],
+        retries=MAX_RETRIES,
+        gate=_gate(last.human_gate, nodes) if last.human_gate else None,
+        timeout=None if last.parallel_key else last.timeout,
+    )
+
+
+def _edges(
+    step: WorkflowStep, nodes: Mapping[str, str], order: int
+) -> dict[Outcome, str | End | Edge | None]:
+    branch = step.next
+    if not isinstance(branch, ConditionalNext):
+        return {Outcome.OK: nodes[branch] if branch is not None else None}
+    names = list(nodes)
+    # The branch that leads back is the one that is counted; where none does, the other way out.
+    back = {target: names.index(target) <= order for target in (branch.on_true, branch.on_false)}
+    loops_on_true = back[branch.on_true] and not back[branch.on_false]
+    counted = Edge(
+        nodes[branch.on_true if loops_on_true else branch.on_false],
+        bound=branch.max_iterations,
+        starts_iteration=back[branch.on_true if loops_on_true else branch.on_false],
+        on_limit="ask",
+        resets=True,
+    )
+    plain = nodes[branch.on_false if loops_on_true else branch.on_true]
+    if loops_on_true:
+        return {Outcome.OK: counted, Outcome.ITERATE: plain}
+    return {Outcome.OK: plain, Outcome.ITERATE: counted}
+
+
+def _gate(gate: HumanGate, nodes: Mapping[str, str]) -> Gate:
+    options = [
+        EngineOption(each.label, _leads_to(each, nodes), each.requires_input)
+        for each in gate.options
+    ]
+    return Gate(gate.prompt, options, tuple(gate.context))
+
+
+def _leads_to(option: GateOption, nodes: Mapping[str, str]) -> str | End | None:
+    if option.next_step is not None:
+        return nodes[option.next_step]
+    rejected = option.ends == "rejected" or (
+        option.ends is None and _REFUSES.search(option.label) is not None
+    )
+    # Only an end that was asked for counts as success; a refusal has a status of its own.
+    return End.REJECTED if rejected else None
+
+
+@dataclass(frozen=True)
+class Held:
+    """Checks a precondition of a step."""
+
+    around: Surroundings
+    step: WorkflowStep
+    condition: Condition
+
+    @property
+    def definition(self) -> list[Any]:
+        """What a run depends on."""
+        return _described_condition(self.condition)
+
+    async def __call__(self, ctx: StepContext) -> bool:
+        """Tells whether it holds."""
+        return await self.around.holds(ctx, self.step, self.condition.check)

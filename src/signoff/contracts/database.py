@@ -1,0 +1,70 @@
+"""A step's work on the user's database: read at once, changed all together when it is proved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from signoff.contracts.db.client import SafeDatabaseClient, Staged
+from signoff.contracts.db.confirmations import DeleteConfirmation
+from signoff.contracts.db.ports import Row
+from signoff.contracts.db.postconditions import Postcondition
+from signoff.contracts.db.staging import Marker, RolledBack
+from signoff.contracts.db.verdict import Params
+from signoff.contracts.db.view import ReadOnlyView
+from signoff.errors import StepFailed
+
+
+@dataclass(frozen=True)
+class Proof:
+    """A postcondition that is to hold inside the transaction."""
+
+    words: str
+    holds: Callable[[ReadOnlyView], bool]
+
+
+class StepDatabase:
+    """The database as one attempt at a step sees it."""
+
+    def __init__(self, client: SafeDatabaseClient) -> None:
+        self._client = client
+        self._staged: Staged = client.staged()
+
+    def query(self, sql: str, params: Params = ()) -> tuple[Row, ...]:
+        """Returns the rows a SELECT gives, each by column name."""
+        return self._client.query(sql, params)
+
+    def stage(self, sql: str, params: Params = (), *, confirm: object = None) -> None:
+        """Adds a statement to the step's work; one that is not allowed is refused here."""
+        self._staged.stage(sql, params, confirm=confirm)
+
+    def get_delete_confirmation(
+        self, table: str, where: str, params: Params = ()
+    ) -> DeleteConfirmation:
+        """Returns a token for deleting these rows, good once."""
+        return self._client.get_delete_confirmation(table, where, params)
+
+    def view(self) -> ReadOnlyView:
+        """Returns a view through which nothing can be changed."""
+        return self._client.read_only()
+
+    def take(self, statements: Sequence[Sequence[Any]]) -> None:
+        """Adds what a worker outside handed in: `[sql]` or `[sql, params]` each."""
+        for each in statements:
+            match each:
+                case str():
+                    self.stage(each)
+                case [str() as sql]:
+                    self.stage(sql)
+                case [str() as sql, params]:
+                    self.stage(sql, params)
+                case _:
+                    raise StepFailed(f"{each!r:.200} is no statement; give [sql, params]")
+
+    def commit(self, proofs: Sequence[Proof], marker: Marker) -> None:
+        """Applies everything in one transaction; raises `StepFailed` when a proof fails."""
+        conditions = [Postcondition(proof.words, proof.holds) for proof in proofs]
+        done = self._staged.apply(conditions, marker=marker)
+        if isinstance(done, RolledBack):
+            raise StepFailed(str(done))

@@ -1,0 +1,78 @@
+"""Conditions written as text: CEL over `ctx`, `result`, `checkpoint`, `params` and `hint`.
+
+`===` and `!==`, as JavaScript has them, are read as `==` and `!=`; inside a string they
+stand for themselves.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from signoff.errors import AuthorError
+
+LONGEST = 2_000
+"""Characters of an expression; longer ones belong into a function."""
+
+_TOKEN = re.compile(
+    r"""
+    (?P<string>[rRbB]{0,2}(?:\"\"\".*?\"\"\"|'''.*?'''|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'))
+    |(?P<strict>===|!==)
+    |(?P<other>.)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+
+class BadExpression(AuthorError):  # noqa: N818  # named for what it says
+    """A condition cannot be read or evaluated."""
+
+
+class Expression:
+    """A condition, read once and evaluated as often as needed."""
+
+    def __init__(self, text: str) -> None:
+        """Reads the text; raises `BadExpression` naming what is wrong."""
+        self.text = text
+        self._program = _compiled(text)
+
+    def evaluate(self, values: Mapping[str, Any]) -> Any:
+        """Returns what it comes to; a name that is missing raises `BadExpression`."""
+        try:
+            return self._program.execute(dict(values))
+        except Exception as error:  # whatever the evaluator raises, the author has to act
+            said = str(error).strip().splitlines()[0] if str(error).strip() else repr(error)
+            raise BadExpression(f"{self.text!r}: {type(error).__name__}: {said}") from error
+
+    def holds(self, values: Mapping[str, Any]) -> bool:
+        """Tells whether it is true; anything but true or false raises `BadExpression`."""
+        value = self.evaluate(values)
+        if not isinstance(value, bool):
+            raise BadExpression(f"{self.text!r} gives {value!r:.80}, neither true nor false")
+        return value
+
+
+@lru_cache(maxsize=512)
+def _compiled(text: str) -> Any:
+    import cel
+
+    if not text.strip():
+        raise BadExpression("the expression is empty")
+    if len(text) > LONGEST:
+        raise BadExpression(f"the expression has {len(text)} characters; at most {LONGEST}")
+    try:
+        return cel.compile(plain_cel(text))
+    except Exception as error:  # the parser raises several kinds, all of them the author's
+        first = next(iter(str(error).splitlines()), "")
+        said = first.split("ERROR:")[-1].strip()
+        raise BadExpression(f"{text!r} is no expression: {said}") from error
+
+
+def plain_cel(text: str) -> str:
+    """Returns an expression with JavaScript's strict comparisons as CEL writes them."""
+    return "".join(
+        match.group()[:2] if match.lastgroup == "strict" else match.group()
+        for match in _TOKEN.finditer(text)
+    )

@@ -1,0 +1,282 @@
+"""The handlers of contract steps: one at a time, several together, or one for every item."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from signoff.contracts.checkpoint import BACKUP, COMPLETED, HINT, ITEMS, checkpoint_of, lookup
+from signoff.contracts.context import StepContext
+from signoff.contracts.database import StepDatabase
+from signoff.contracts.db.client import SafeDatabaseClient
+from signoff.contracts.db.staging import Marker
+from signoff.contracts.model import (
+    MAX_RETRIES,
+    Check,
+    ConditionalNext,
+    WorkflowDefinition,
+    WorkflowStep,
+)
+from signoff.contracts.proving import holds, prove
+from signoff.contracts.work import work
+from signoff.core.context import Failure
+from signoff.core.context import StepContext as EngineContext
+from signoff.core.delta import Append
+from signoff.core.outcome import Outcome
+from signoff.core.requests import Choice
+from signoff.errors import StepFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Work = tuple[Outcome, dict[str, Any]]
+
+RETRY, LEAVE_OUT = "retry", "leave out"
+"""What a person can say about items that failed."""
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What the steps of one workflow share."""
+
+    definition: WorkflowDefinition
+
+    def context(
+        self,
+        ctx: EngineContext,
+        step: WorkflowStep,
+        database: StepDatabase | None = None,
+        item: Any = None,
+    ) -> StepContext:
+        """Returns the context of a step in the words of contract workflows."""
+        point = checkpoint_of(ctx.run, self.definition.type, step.name, ctx.step_state)
+        last = point.completed_steps[-1].result if point.completed_steps else None
+        return StepContext(
+            step=step.name,
+            checkpoint=point,
+            params=dict(ctx.workflow_params),
+            result=last,
+            item=item,
+            attempt=ctx.attempt,
+            feedback=ctx.feedback or "",
+            database=database,
+            engine=ctx,
+        )
+
+    @contextmanager
+    def connected(self) -> Iterator[StepDatabase | None]:
+        """Gives the database to one attempt, and closes it."""
+        if self.definition.database is None:
+            yield None
+            return
+        with SafeDatabaseClient.open(self.definition.database.url) as client:
+            yield StepDatabase(client)
+
+    async def begin(self, ctx: EngineContext) -> dict[str, Any]:
+        """Takes a copy of the database before a run first touches it."""
+        database = self.definition.database
+        if database is None or not database.backup or BACKUP in ctx.step_state:
+            return {}
+        (taken,) = await ctx.map([database.url], self._back_up, key="backup")
+        return {BACKUP: taken}
+
+    def _back_up(self, ctx: EngineContext, url: str) -> str:
+        from signoff.contracts.db.upkeep import Upkeep
+
+        database = self.definition.database
+        keep = database.keep if database else 0
+        return Upkeep(url, keep=keep).backup(f"before run {ctx.run}").id
+
+    async def perform(
+        self, ctx: EngineContext, step: WorkflowStep, item: Any = None, key: str = ""
+    ) -> dict[str, Any]:
+        """Works a step, or one item of it, and proves it; returns what it gave."""
+        with self.connected() as database:
+            inner = self.context(ctx, step, database, item)
+            output = await work(step, inner)
+            if database is not None:
+                database.take(output.statements)
+            elif output.statements:
+                raise StepFailed("statements were handed in, and this workflow has no database")
+            marker = Marker(ctx.run, step.name, ctx.visit, key)
+            # On a thread: a condition may take its time, and the other runs go on meanwhile.
+            await asyncio.to_thread(
+                prove, inner, step.postconditions, output.result, output.next_step_hint, marker
+            )
+        return {"result": output.result, "hint": output.next_step_hint}
+
+    async def holds(
+        self,
+        ctx: EngineContext,
+        step: WorkflowStep,
+        check: Check | str,
+        done: Mapping[str, Any] | None = None,
+    ) -> bool:
+        """Evaluates a condition before a step, or about what it gave; raises what it raises."""
+        with self.connected() as database:
+            inner = self.context(ctx, step)
+            view = database.view() if database is not None else None
+            gave, hint = (done["result"], done["hint"]) if done else (inner.result, None)
+            return await asyncio.to_thread(holds, check, inner.seen_by(view, gave, hint))
+
+
+@dataclass(frozen=True)
+class Single:
+    """The handler of an ordinary step."""
+
+    around: Surroundings
+    step: WorkflowStep
+
+    @property
+    def definition(self) -> list[Any]:
+        """What a run depends on; the rest is kept with the run."""
+        return ["contracts", "single", 1]
+
+    async def __call__(self, ctx: EngineContext) -> Work:
+        """Works the step and decides which way it leads."""
+        update = await self.around.begin(ctx)
+        done = await self.around.perform(ctx, self.step)
+        update |= _completed(ctx, {self.step.name: done["result"]}, done["hint"])
+        return await _leads(self.around, ctx, self.step, done), update
+
+
+@dataclass(frozen=True)
+class Together:
+    """The handler of neighbours that run at the same time; the last one says what follows."""
+
+    around: Surroundings
+    steps: tuple[WorkflowStep, ...]
+
+    @property
+    def definition(self) -> list[Any]:
+        """What a run depends on; the rest is kept with the run."""
+        return ["contracts", "together", 1]
+
+    async def __call__(self, ctx: EngineContext) -> Work:
+        """Works all steps; those that fail are tried again alone, then a person is asked."""
+        update = await self.around.begin(ctx)
+        by_name = {step.name: step for step in self.steps}
+
+        async def one(inner: EngineContext, name: str) -> dict[str, Any]:
+            return await self.around.perform(inner, by_name[name])
+
+        results = await _all_done(ctx, list(by_name), one)
+        gave = {name: done["result"] for name, done in results.items()}
+        last = self.steps[-1]
+        done = results.get(last.name, {"result": None, "hint": None})
+        update |= _completed(ctx, gave, done["hint"])
+        return await _leads(self.around, ctx, last, done), update
+
+
+@dataclass(frozen=True)
+class ForEach:
+    """The handler of a step that is worked once for every item of a list."""
+
+    around: Surroundings
+    step: WorkflowStep
+
+    @property
+    def definition(self) -> list[Any]:
+        """What a run depends on; the rest is kept with the run."""
+        return ["contracts", "for each", 1]
+
+    async def __call__(self, ctx: EngineContext) -> Work:
+        """Works all items; those that fail are tried again alone, then a person is asked."""
+        update = await self.around.begin(ctx)
+        items = self._items(ctx)
+        names = {_item_name(item, index): item for index, item in enumerate(items)}
+
+        async def one(inner: EngineContext, name: str) -> dict[str, Any]:
+            return await self.around.perform(inner, self.step, names[name], name)
+
+        results = await _all_done(ctx, list(names), one)
+        gave = {name: done["result"] for name, done in results.items()}
+        result = {"items": gave, "failed": [name for name in names if name not in gave]}
+        update |= _completed(ctx, {self.step.name: result}, None)
+        update[ITEMS] = {
+            name: {"status": "completed", "result": gave[name]}
+            if name in gave
+            else {"status": "failed", "error": "left out by a person"}
+            for name in names
+        }
+        return await _leads(self.around, ctx, self.step, {"result": result, "hint": None}), update
+
+    def _items(self, ctx: EngineContext) -> list[Any]:
+        key = self.step.parallel_key or ""
+        values = {**ctx.step_state, **ctx.workflow_params}
+        found = lookup(values, key)
+        if not isinstance(found, list | tuple):
+            what = "nothing" if found is None else f"{found!r:.80}"
+            raise StepFailed(
+                f"step {self.step.name!r} works the items of {key!r}, and that is {what}; an "
+                "earlier step, or a parameter, must give a list"
+            )
+        return list(found)
+
+
+async def _all_done(
+    ctx: EngineContext, names: Sequence[str], one: Any
+) -> dict[str, dict[str, Any]]:
+    """Works all, the failed ones again; what still fails goes to a person as often as needed."""
+    results: dict[str, dict[str, Any]] = {}
+    left = list(names)
+    while left:
+        ended = await ctx.map(left, one, key="items", retries=MAX_RETRIES, on_failure="keep")
+        failed = {
+            name: end.error
+            for name, end in zip(left, ended, strict=True)
+            if isinstance(end, Failure)
+        }
+        results |= {
+            name: end for name, end in zip(left, ended, strict=True) if not isinstance(end, Failure)
+        }
+        if not failed:
+            break
+        listed = "\n".join(f"- {name}: {error}" for name, error in failed.items())
+        request = Choice(
+            f"{len(failed)} of {len(names)} items of step {ctx.step_id!r} failed, the others are "
+            f"done:\n{listed}\n{RETRY} works them again, {LEAVE_OUT} goes on without them.",
+            [RETRY, LEAVE_OUT],
+            question_id="items_failed",
+        )
+        answer = await ctx.wait(request, key="failed")
+        left = list(failed) if answer.value == RETRY else []
+    return {name: results[name] for name in names if name in results}
+
+
+def _completed(ctx: EngineContext, gave: Mapping[str, Any], hint: str | None) -> dict[str, Any]:
+    """Returns the update of steps that are done: their results, and what they gave by name."""
+    at = ctx.now().isoformat()
+    update: dict[str, Any] = {}
+    for result in gave.values():
+        if isinstance(result, Mapping):
+            update |= {key: value for key, value in result.items() if not str(key).startswith("_")}
+    done = [{"step": step, "completed_at": at, "result": gave[step]} for step in gave]
+    return {**update, COMPLETED: Append(done), HINT: hint}
+
+
+async def _leads(
+    around: Surroundings, ctx: EngineContext, step: WorkflowStep, done: Mapping[str, Any]
+) -> Outcome:
+    """Returns the outcome that stands for the branch a step's result leads to."""
+    if not isinstance(step.next, ConditionalNext):
+        return Outcome.OK
+    try:
+        held = await around.holds(ctx, step, step.next.condition, done)
+    except Exception as error:  # an author's expression or function may raise anything
+        raise StepFailed(f"what follows {step.name!r} cannot be decided: {error}") from error
+    return Outcome.OK if held else Outcome.ITERATE
+
+
+def _item_name(item: Any, index: int) -> str:
+    """Returns what an item is called: its own name, or its place."""
+    if isinstance(item, str) and item and len(item) <= 60:
+        return f"{index}:{item}"
+    if isinstance(item, Mapping):
+        for key in ("id", "name", "key"):
+            if isinstance(item.get(key), str | int):
+                return f"{index}:{item[key]}"
+    return str(index)

@@ -1,0 +1,121 @@
+"""Does the work of a step: calls its function, runs its program, or asks its agent."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from signoff.contracts.checkpoint import lookup
+from signoff.contracts.context import StepContext
+from signoff.contracts.model import Condition, StepInput, StepOutput, WorkflowStep
+from signoff.errors import StepFailed
+
+_VARIABLE = re.compile(r"\{\{\s*([\w.]+)\s*\}\}")
+_OUTPUT_KEYS = frozenset({"success", "result", "error", "next_step_hint", "statements"})
+_OLD_NAMES = {"nextStepHint": "next_step_hint", "postconditionsPassed": ""}
+
+
+async def work(step: WorkflowStep, ctx: StepContext) -> StepOutput:
+    """Returns what a step gives; a worker that says it failed raises `StepFailed`."""
+    output = await _done(step, ctx)
+    if not output.success:
+        raise StepFailed(output.error or f"step {step.name!r} reports a failure and no reason")
+    return output
+
+
+async def _done(step: WorkflowStep, ctx: StepContext) -> StepOutput:
+    command = step.command
+    if callable(command):
+        given = command(ctx)
+        return as_output(await given if inspect.isawaitable(given) else given)
+    if command is not None:
+        return await _run(list(command), step, ctx)
+    if step.prompt:
+        return await _ask(step, ctx)
+    return StepOutput()
+
+
+async def _run(argv: list[str], step: WorkflowStep, ctx: StepContext) -> StepOutput:
+    retry = {"error": ctx.feedback, "attempt": ctx.attempt} if ctx.feedback else None
+    given = StepInput(ctx.run_id, step.name, ctx.checkpoint.to_json(), ctx.params, ctx.item, retry)
+    stdin = json.dumps(given.to_json(), ensure_ascii=False)
+    done = await ctx.run(argv, key="command", stdin=stdin, timeout=step.timeout)
+    if not done.ok:
+        said = (done.stderr or done.stdout).strip()[-2000:]
+        raise StepFailed(f"{argv[0]} failed with exit code {done.code}: {said or 'no output'}")
+    return _printed(done.stdout)
+
+
+def _printed(text: str) -> StepOutput:
+    stripped = text.strip()
+    if not stripped:
+        return StepOutput()
+    try:
+        return as_output(json.loads(stripped))
+    except ValueError:
+        return StepOutput(result=stripped)
+
+
+async def _ask(step: WorkflowStep, ctx: StepContext) -> StepOutput:
+    reply = await ctx.ask(
+        step.agent,
+        prompt_of(step, ctx),
+        key="work",
+        model=step.model,
+        schema=step.schema,
+        timeout=step.timeout,
+    )
+    return as_output(reply.value) if reply.value is not None else _printed(reply.text)
+
+
+def prompt_of(step: WorkflowStep, ctx: StepContext) -> str:
+    """Returns what a worker is told: the task, what will be checked, and what went wrong before."""
+    parts = [_filled(step.prompt, ctx)]
+    if ctx.item is not None:
+        parts.append(f"Item:\n{json.dumps(ctx.item, ensure_ascii=False, indent=1)}")
+    if step.postconditions:
+        parts.append("Afterwards this must be true; it is checked:\n" + told(step.postconditions))
+    if ctx.feedback:
+        said = "Previous attempt failed" if ctx.attempt > 1 else "A person says"
+        parts.append(f"{said}: {ctx.feedback}")
+    return "\n\n".join(parts)
+
+
+def told(conditions: Any) -> str:
+    """Returns conditions as a list in words."""
+    return "\n".join(f"- {_words(each)}" for each in conditions)
+
+
+def _words(condition: Condition) -> str:
+    tail = f" ({condition.check})" if isinstance(condition.check, str) else ""
+    return f"{condition.name}{tail}; otherwise: {condition.words}"
+
+
+def _filled(prompt: str, ctx: StepContext) -> str:
+    values = {**ctx.checkpoint.to_json(), **ctx.params, "item": ctx.item}
+
+    def value(match: re.Match[str]) -> str:
+        found = lookup(values, match.group(1))
+        if found is None:
+            raise StepFailed(f"the prompt names {match.group()}, and nothing is called so")
+        return found if isinstance(found, str) else json.dumps(found, ensure_ascii=False)
+
+    return _VARIABLE.sub(value, prompt)
+
+
+def as_output(given: Any) -> StepOutput:
+    """Reads what a function, a program or an agent gave back."""
+    if isinstance(given, StepOutput):
+        return given
+    if isinstance(given, Mapping):
+        renamed = {_OLD_NAMES.get(str(key), str(key)): value for key, value in given.items()}
+        renamed.pop("", None)
+        if "success" in renamed and set(renamed) <= _OUTPUT_KEYS:
+            return StepOutput(**{**renamed, "success": renamed["success"] is True})
+        statements = renamed.pop("statements", None)
+        if isinstance(statements, list):
+            return StepOutput(result=renamed, statements=statements)
+    return StepOutput(result=given)

@@ -1,0 +1,313 @@
+"""Contract workflows from the first step to the last."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import signoff
+from signoff.contracts import StepContext, define_workflow
+from signoff.core.outcome import Status
+from signoff.core.workflow import Workflow
+from signoff.runtime.engine import Engine
+from signoff.runtime.result import RunResult
+from signoff.store.memory import MemoryStore
+from signoff.testing import ScriptedAgent
+
+Gives = Any
+
+
+def gives(*results: Gives) -> Any:
+    """Returns a command that gives one result after the other, the last one from then on."""
+    left = list(results)
+
+    def command(_ctx: StepContext) -> Gives:
+        return left.pop(0) if len(left) > 1 else left[0]
+
+    return command
+
+
+async def play(
+    workflow: Workflow,
+    params: dict[str, Any] | None = None,
+    store: MemoryStore | None = None,
+    **agents: Any,
+) -> RunResult:
+    async with Engine(store or MemoryStore(), agents=agents) as engine:
+        return await engine.start(workflow, params or {}, name="run")
+
+
+async def go_on(
+    workflow: Workflow, store: MemoryStore, answer: Any, text: str = "", **agents: Any
+) -> RunResult:
+    (item,) = store.items("run")
+    signoff.answer(item, answer, text=text, by="ann", store=store)
+    async with Engine(store, agents=agents) as engine:
+        return await engine.resume("run", workflow)
+
+
+async def test_steps_follow_each_other_and_what_they_give_stays() -> None:
+    """A later step builds on what an earlier one gave."""
+
+    def second(ctx: StepContext) -> dict[str, Any]:
+        assert ctx.checkpoint.completed("first")
+        return {"sum": ctx.checkpoint.data["number"] + 1}
+
+    workflow = define_workflow(
+        {
+            "type": "sums",
+            "initialStep": "first",
+            "steps": [
+                {"name": "first", "command": gives({"number": 1}), "next": "second"},
+                {"name": "second", "command": second, "next": None},
+            ],
+        }
+    )
+
+    result = await play(workflow)
+
+    assert result.status is Status.COMPLETED, result.reason
+    assert result.state["sum"] == 2
+
+
+async def test_a_step_that_proves_nothing_is_tried_again_with_the_reason_then_a_person() -> None:
+    """Agents say they are done; the engine looks."""
+    said: list[str] = []
+
+    def lazy(ctx: StepContext) -> dict[str, Any]:
+        said.append(ctx.feedback)
+        return {"chapters": []}
+
+    workflow = define_workflow(
+        {
+            "type": "lazy",
+            "steps": [
+                {
+                    "name": "write",
+                    "command": lazy,
+                    "postconditions": [
+                        {
+                            "name": "modified",
+                            "check": "size(result.chapters) > 0",
+                            "error": "No chapters were modified",
+                        }
+                    ],
+                }
+            ],
+        }
+    )
+
+    result = await play(workflow)
+
+    assert result.status is Status.WAITING
+    assert said[0] == ""
+    assert "No chapters were modified" in said[1]
+    assert "No chapters were modified" in result.inbox[0].prompt
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        'result.decision === "approved"',
+        lambda ctx: ctx.result["decision"] == "approved",
+    ],
+)
+async def test_a_loop_is_counted_and_ends_at_a_person(condition: Any) -> None:
+    """N rounds of the looping branch, then somebody decides; it never falls back by itself."""
+    seen: list[int] = []
+
+    def writer(ctx: StepContext) -> dict[str, Any]:
+        seen.append(ctx.checkpoint.iteration_counts.get("writer", 0))
+        return {"text": "..."}
+
+    workflow = define_workflow(
+        {
+            "type": "loop",
+            "steps": [
+                {"name": "writer", "command": writer, "next": "review"},
+                {
+                    "name": "review",
+                    "command": gives({"decision": "no"}),
+                    "next": {
+                        "condition": condition,
+                        "onTrue": "done",
+                        "onFalse": "writer",
+                        "maxIterations": 3,
+                    },
+                },
+                {"name": "done", "command": gives({}), "next": None},
+            ],
+        }
+    )
+
+    result = await play(workflow)
+
+    assert result.status is Status.WAITING
+    assert seen == [0, 1, 2, 3]
+
+
+async def test_items_are_worked_on_their_own_and_only_failed_ones_again() -> None:
+    """One bad item must not cost the others' work."""
+    worked: list[str] = []
+
+    def write(ctx: StepContext) -> dict[str, Any]:
+        worked.append(ctx.item)
+        return {"words": 0 if ctx.item == "b" and worked.count("b") < 3 else 5}
+
+    workflow = define_workflow(
+        {
+            "type": "items",
+            "steps": [
+                {"name": "plan", "command": gives({"areas": ["a", "b", "c"]}), "next": "write"},
+                {
+                    "name": "write",
+                    "command": write,
+                    "parallel": True,
+                    "parallelKey": "areas",
+                    "postconditions": [{"name": "written", "check": "result.words > 0"}],
+                    "next": None,
+                },
+            ],
+        }
+    )
+    store = MemoryStore()
+    waiting = await play(workflow, store=store)
+
+    result = await go_on(workflow, store, "retry")
+
+    assert waiting.status is Status.WAITING
+    assert "1 of 3 items" in waiting.inbox[0].prompt
+    assert result.status is Status.COMPLETED, result.reason
+    assert sorted(worked) == ["a", "b", "b", "b", "c"]
+
+
+async def test_neighbours_that_are_parallel_run_together() -> None:
+    """Reviews that do not need each other need not wait for each other."""
+    slow = ScriptedAgent(delay=0.01).on("", '{"ok": true}')
+
+    async def ask(ctx: StepContext) -> Any:
+        return {ctx.step: (await ctx.ask("claude", ctx.step)).text}
+
+    workflow = define_workflow(
+        {
+            "type": "together",
+            "steps": [
+                {"name": "style", "command": ask, "parallel": True},
+                {"name": "facts", "command": ask, "parallel": True, "next": "end"},
+                {"name": "end", "command": gives({}), "next": None},
+            ],
+        }
+    )
+
+    result = await play(workflow, claude=slow)
+
+    assert result.status is Status.COMPLETED, result.reason
+    assert slow.most_at_once == 2
+    assert {"style", "facts"} <= set(result.state)
+
+
+async def test_a_gate_shows_its_context_and_its_input_reaches_the_next_step() -> None:
+    """What a person asks for has to arrive where it is done."""
+    heard: list[str] = []
+
+    def plan(ctx: StepContext) -> dict[str, Any]:
+        heard.append(ctx.feedback)
+        return {"metrics": {"delta": 3}}
+
+    workflow = define_workflow(
+        {
+            "type": "gate",
+            "steps": [
+                {"name": "plan", "command": plan, "next": "gate"},
+                {
+                    "name": "gate",
+                    "humanGate": {
+                        "prompt": "How to proceed?",
+                        "context": ["metrics.delta"],
+                        "options": [
+                            {"label": "Approve", "nextStep": "finish"},
+                            {"label": "More", "nextStep": "plan", "requiresInput": True},
+                            {"label": "Reject and stop", "nextStep": None},
+                        ],
+                    },
+                },
+                {"name": "finish", "command": gives({}), "next": None},
+            ],
+        }
+    )
+    store = MemoryStore()
+    await play(workflow, store=store)
+    await go_on(workflow, store, "More", "shorter, please")
+
+    result = await go_on(workflow, store, "Reject and stop")
+
+    assert heard == ["", "shorter, please"]
+    assert result.status is Status.REJECTED
+
+
+async def test_a_prompt_step_asks_its_agent_and_says_what_will_be_checked(tmp_path: Path) -> None:
+    """The worker knows what it will be held to."""
+    claude = ScriptedAgent(['{"decision": "approved"}'])
+    workflow = define_workflow(
+        {
+            "type": "prompted",
+            "steps": [
+                {
+                    "name": "review",
+                    "prompt": "Review {{book}}.",
+                    "agent": "claude",
+                    "postconditions": [
+                        {
+                            "name": "decided",
+                            "check": "result.decision != null",
+                            "error": "undecided",
+                        }
+                    ],
+                }
+            ],
+        }
+    )
+
+    result = await play(workflow, {"book": "Emma"}, claude=claude)
+
+    assert result.status is Status.COMPLETED, result.reason
+    assert claude.prompts[0].startswith("Review Emma.")
+    assert "undecided" in claude.prompts[0]
+
+
+async def test_a_database_step_changes_everything_or_nothing(tmp_path: Path) -> None:
+    """A step that cannot be proved leaves the database as it was."""
+    import sqlite3
+
+    file = tmp_path / "book.db"
+    with sqlite3.connect(file) as db:
+        db.execute("CREATE TABLE chapters (id INTEGER PRIMARY KEY, words INTEGER)")
+        db.execute("INSERT INTO chapters VALUES (1, 10)")
+
+    def write(ctx: StepContext) -> dict[str, Any]:
+        ctx.db.stage("UPDATE chapters SET words = ? WHERE id = 1", [20 if ctx.attempt > 1 else 5])  # type: ignore[union-attr]  # a command can stage
+        return {}
+
+    def grown(ctx: StepContext) -> bool:
+        return bool(ctx.db.value("SELECT words FROM chapters WHERE id = 1") > 10)  # type: ignore[union-attr]  # a condition can look
+
+    workflow = define_workflow(
+        {
+            "type": "book",
+            "database": str(file),
+            "steps": [
+                {
+                    "name": "write",
+                    "command": write,
+                    "postconditions": [{"name": "grown", "check": grown, "error": "not grown"}],
+                }
+            ],
+        }
+    )
+
+    result = await play(workflow)
+
+    assert result.status is Status.COMPLETED, result.reason
+    with sqlite3.connect(file) as db:
+        assert db.execute("SELECT words FROM chapters").fetchall() == [(20,)]
+    assert list((tmp_path / "backups").iterdir())
