@@ -10,6 +10,7 @@ from pydantic_core import PydanticCustomError
 from signoff.core.spend import Limits
 from signoff.documents.mistakes import ADVICE
 from signoff.documents.sections import LimitsSection, Section
+from signoff.errors import UnsafePath
 from signoff.flows.judging_file import AdjudicationSection, Judging, TerminationSection
 from signoff.flows.model import (
     DEFAULT_MAX_ITERATIONS,
@@ -26,12 +27,17 @@ from signoff.flows.sections import (
     IndependenceField,
     IndependenceSection,
 )
+from signoff.runtime.paths import check_path, folded
+from signoff.store.rundir.place import ENGINES_OWN
 
 VERSION = 1
 
+STATUS = "status.md"
+"""Beside the artifact, where it was not approved."""
+
 ROUNDS = "a whole number from 1 to 1000"
-RESERVED = frozenset({"iterations", "hitl", "constraints", "critiques"})
-"""Folders of a run that the artifact must not be put into."""
+RESERVED = ENGINES_OWN | {"iterations", "constraints", "critiques", "reviewed", "goal.yaml"}
+"""Names in a run's folder that the artifact must not be put under."""
 
 
 class OutputSection(Section):
@@ -54,13 +60,27 @@ class OutputSection(Section):
     @field_validator("dir")
     @classmethod
     def _stays_inside(cls, value: str) -> str:
-        parts = value.replace("\\", "/").removesuffix("/").split("/")
-        unsafe = any(not part or part.startswith(".") or ":" in part for part in parts)
-        if unsafe or any(ord(letter) < 32 for letter in value):
-            raise ValueError(value)
-        if parts[0] in RESERVED:
+        place = value.replace("\\", "/").removesuffix("/")
+        # What the engine will not write is refused before anybody is paid for it.
+        if folded(place.split("/")[0]) in RESERVED:
             raise PydanticCustomError(ADVICE, "that folder of a run is taken; choose another")
-        return "/".join(parts)
+        _check_path(place)
+        return place
+
+    @field_validator("filename")
+    @classmethod
+    def _is_a_name(cls, value: str) -> str:
+        if folded(value) == STATUS:
+            raise PydanticCustomError(ADVICE, "that file says how the run ended; choose another")
+        _check_path(value)
+        return value
+
+
+def _check_path(path: str) -> None:
+    try:
+        check_path(path)
+    except UnsafePath as error:
+        raise ValueError(str(error)) from error
 
 
 class ConvergenceSection(Section):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -135,6 +136,10 @@ class ConstraintFile(Section):
         found = []
         if self.source is not None and self.older_sources is not None:
             found.append(Mistake(("sources",), "sources stands beside source", "keep one of them"))
+        try:
+            shlex.split(self.script)
+        except ValueError as error:
+            found.append(Mistake(("script",), f"script is no command: {error}", "close its quotes"))
         seen: dict[str, int] = {}
         for position, rule in enumerate(self.rules):
             first = seen.setdefault(rule.id, position)

@@ -79,6 +79,20 @@ def script_section(name: str, output: str) -> str:
     return f"### SCRIPT: {name}\n\n{output.strip()}\n"
 
 
+def words_of(command: str, variables: Mapping[str, str]) -> list[str]:
+    """Returns a command as a list, its variables filled in; raises `SourceError`.
+
+    Values are filled in after it was split, so one with blanks stays one argument, quoted or not.
+    """
+    try:
+        words = shlex.split(_VARIABLE.sub(r"{{\1}}", command))
+    except ValueError as error:
+        raise SourceError(f"no usable command ({error})") from error
+    if not words:
+        raise SourceError("no usable command")
+    return [_expanded(word, variables) for word in words]
+
+
 @dataclass
 class _Reading:
     """One reading of a block, and what went wrong so far."""
@@ -160,13 +174,7 @@ class _Reading:
 
     def expanded(self, path: str) -> str:
         """Returns a path with its variables filled in."""
-        if not path.strip() or "\0" in path:
-            raise SourceError("no usable path")
-        unknown = [name for name in _VARIABLE.findall(path) if name not in self.variables]
-        if unknown:
-            known = ", ".join(sorted(self.variables)) or "none"
-            raise SourceError(f"unknown variable {unknown[0]!r}; known here: {known}")
-        return _VARIABLE.sub(lambda match: self.variables[match[1]], path)
+        return _expanded(path, self.variables)
 
     def section(self, file: Path) -> str:
         """Returns a file with its heading, or nothing after telling why."""
@@ -194,13 +202,7 @@ class _Reading:
 
     def argv(self, command: str) -> tuple[str, ...]:
         """Returns a command as a list; a value with blanks in it stays one argument."""
-        try:
-            words = shlex.split(command)
-        except ValueError as error:
-            raise SourceError(f"no usable command ({error})") from error
-        if not words:
-            raise SourceError("no usable command")
-        program, *arguments = map(self.expanded, words)
+        program, *arguments = words_of(command, self.variables)
         return (self.program(program), *arguments)
 
     def program(self, name: str) -> str:
@@ -214,6 +216,16 @@ class _Reading:
         if not os.access(place, os.X_OK):
             raise SourceError("it may not be executed (chmod +x makes it so)")
         return str(place)
+
+
+def _expanded(path: str, variables: Mapping[str, str]) -> str:
+    if not path.strip() or "\0" in path:
+        raise SourceError("no usable path")
+    unknown = [name for name in _VARIABLE.findall(path) if name not in variables]
+    if unknown:
+        known = ", ".join(sorted(variables)) or "none"
+        raise SourceError(f"unknown variable {unknown[0]!r}; known here: {known}")
+    return _VARIABLE.sub(lambda match: variables[match[1]], path)
 
 
 def _refuse_up(path: str) -> None:

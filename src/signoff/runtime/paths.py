@@ -50,6 +50,11 @@ def safe_path(
     return place
 
 
+def check_path(relative: str) -> None:
+    """Raises `UnsafePath` for what can be written under no folder, whatever stands there."""
+    _names(relative, ())
+
+
 def folded(name: str) -> str:
     """Returns a name as file systems that ignore case and accents' spelling compare it."""
     return unicodedata.normalize("NFKC", name).casefold()

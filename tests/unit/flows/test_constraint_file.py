@@ -92,6 +92,7 @@ def test_every_problem_of_every_file_is_named_together(tmp_path: Path) -> None:
         "j.yaml": "version: 2\nfuture: 1\n",
         "k.yaml": "behavior: {severe: halt}\nrules: [{id: r, text: t, default_severity: BAD}]\n",
         "l.yaml": "",
+        "m.yaml": "script: check 'this\n",
         "m n.yaml": "summary: x\n",
     }
     for name, text in files.items():
@@ -117,6 +118,7 @@ def test_every_problem_of_every_file_is_named_together(tmp_path: Path) -> None:
         "k.yaml:2: rules[0].default_severity is 'BAD'",
         "l.yaml:1: is empty",
         "m n.yaml: its name 'm n' is no id",
+        "m.yaml:1: script is no command: No closing quotation",
     ]
 
 

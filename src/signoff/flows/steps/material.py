@@ -5,16 +5,16 @@ It is recorded, so a run that goes on tomorrow works from what it read today.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
-from typing import Any
 
 from signoff.core.context import StepContext
 from signoff.flows.flow import Flow
 from signoff.review.constraint import Constraint, SourceBlock
-from signoff.review.sources import Script, read_source, script_section
+from signoff.review.sources import Script, SourceError, read_source, script_section, words_of
 
 SCRIPT_SECONDS = 30.0
+REVIEWED = "reviewed"
+"""The folder of a run with the artifact that scripts read."""
 NOT_ALLOWED = "not run: scripts run only with --allow-scripts"
 
 
@@ -58,16 +58,22 @@ async def _printed(ctx: StepContext, flow: Flow, script: Script) -> str:
 
 async def analysis(ctx: StepContext, flow: Flow, constraint: Constraint, artifact: str) -> str:
     """Returns what a constraint's own script says about the artifact; empty without one."""
-    if not constraint.script:
+    if not constraint.script.strip():
         return ""
     if not flow.allow_scripts:
         ctx.progress(f"script of {constraint.id} {NOT_ALLOWED}")
         return ""
-    line = constraint.script
-    for name, value in variables(ctx, flow).items():
-        line = line.replace("{{" + name + "}}", shlex.quote(value))
+    known = variables(ctx, flow)
+    try:
+        argv = words_of(constraint.script, known)
+    except SourceError as wrong:
+        ctx.progress(f"script of {constraint.id} not run: {wrong}")
+        return f"(not run: {wrong})"
+    if any(known["artifact"] in word for word in argv):
+        # The run directory shows the same text, but only some time after the step that made it.
+        await ctx.write(_reviewed(flow), artifact)
     done = await ctx.command(
-        shlex.split(line),
+        argv,
         key="analysis",
         cwd=str(flow.root),
         stdin=artifact,
@@ -77,15 +83,20 @@ async def analysis(ctx: StepContext, flow: Flow, constraint: Constraint, artifac
     return f"exit code {done.code}\n{done.stdout}{done.stderr}".strip()
 
 
-def variables(ctx: StepContext, flow: Flow) -> Mapping[str, Any]:
+def variables(ctx: StepContext, flow: Flow) -> Mapping[str, str]:
     """Returns what `{{name}}` stands for in paths."""
     home = flow.home or flow.root / ".signoff"
     folder = home / "runs" / ctx.run
     return {
         "run_dir": str(folder),
         "project_root": str(flow.root),
-        "artifact": str(folder / str(ctx.step_state.get("artifact_path", "artifact.md"))),
+        "artifact": str(folder / _reviewed(flow)),
         "source": str(flow.root),
         "constraint_dir": str(flow.config.constraints.dir or home / "constraints"),
         "arena_home": str(home),
     }
+
+
+def _reviewed(flow: Flow) -> str:
+    """Returns where scripts find the artifact as a file, under the name it will have."""
+    return f"{REVIEWED}/{flow.config.output.filename}"
