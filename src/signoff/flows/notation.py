@@ -14,6 +14,7 @@ from signoff.flows.independence import relatives
 from signoff.flows.model import Goal, StepKind
 from signoff.flows.reading import ReadFlow, read_flow
 from signoff.flows.reviewers import missing_agents
+from signoff.flows.source_remarks import source_remarks
 
 GIVEN = ("goal", "allow_scripts", "default_agent", "found")
 """What of the command line and of this machine a run depends on."""
@@ -74,6 +75,7 @@ def _problems(read: ReadFlow, flow: Flow, path: Path, *, check_only: bool) -> It
 
 
 def _remarks(flow: Flow) -> Iterator[str]:
+    yield from source_remarks(flow)
     if flow.default_agent == "auto" and any(step.agent is None for step in flow.config.workflow):
         yield "claude is not on PATH: steps that name no agent are worked by `auto`"
     if flow.config.independence.rule == "different_family":
