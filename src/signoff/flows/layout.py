@@ -8,12 +8,13 @@ line of `thread.jsonl` for each of them and for each word of a person.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from signoff.core.outcome import Status
 from signoff.flows.yaml_pages import as_yaml
 from signoff.review.constraint import Constraint, compress_constraints
+from signoff.runtime.paths import folded
 from signoff.store.rundir.layout import Asked, Made, PlainLayout, Shown, word
 
 FIELDS: Mapping[str, Any] = {
@@ -75,7 +76,11 @@ class FlowLayout(PlainLayout):
         """Returns the goal and the constraints, as they were when the run began."""
         source = description.get("source") or {}
         constraints = source.get("constraints") or []
-        files = {f"constraints/{word(each['id'])}.yaml": as_yaml(each) for each in constraints}
+        names = _apart([word(each["id"]) for each in constraints])
+        files = {
+            f"constraints/{name}.yaml": as_yaml(each)
+            for name, each in zip(names, constraints, strict=True)
+        }
         if source.get("goal"):
             files["goal.yaml"] = as_yaml(source["goal"])
         files[".cache/constraints-compressed.md"] = _compressed(constraints).encode()
@@ -124,9 +129,11 @@ def _critiques(made: Made, state: Mapping[str, Any], _record: Mapping[str, Any])
     folder = f"iterations/{made.iteration}/critiques"
     files: dict[str, bytes] = {}
     lines = []
-    for critique in (state.get("critiques_by_step") or {}).get(made.step, ()):
+    critiques = (state.get("critiques_by_step") or {}).get(made.step, ())
+    names = _apart([f"{word(c['constraint_id'])}-{word(c['reviewer'])}" for c in critiques])
+    for name, critique in zip(names, critiques, strict=True):
         constraint, agent = str(critique["constraint_id"]), str(critique["reviewer"])
-        path = made.place(f"{folder}/{word(constraint)}-{word(agent)}.json")
+        path = made.place(f"{folder}/{name}.json")
         files[path] = _json({key: value for key, value in critique.items() if key != "step"})
         lines.append(
             _line(
@@ -139,6 +146,18 @@ def _critiques(made: Made, state: Mapping[str, Any], _record: Mapping[str, Any])
             )
         )
     return Shown(files, tuple(lines))
+
+
+def _apart(names: Sequence[str]) -> list[str]:
+    """Returns a name for each that no other has: long ids are cut, and `a-b` may be two words."""
+    given: dict[str, str] = {}
+    for name in names:
+        wanted, number = name, 1
+        while folded(wanted) in given:
+            number += 1
+            wanted = f"{name}_{number}"
+        given[folded(wanted)] = wanted
+    return list(given.values())
 
 
 def _judgement(made: Made, state: Mapping[str, Any], record: Mapping[str, Any]) -> Shown:

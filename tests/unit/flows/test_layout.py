@@ -178,6 +178,32 @@ def test_a_second_step_that_would_write_the_same_file_adds_its_name(
     assert shelf.json(f"{critiques}_style_review.json")["overall"] == "PASS"
 
 
+def test_readings_whose_names_read_alike_stand_in_files_of_their_own(
+    tmp_path: Path, story: Story
+) -> None:
+    """`a` read by `b-c` and `a-b` read by `c` were one file, and one of them was lost."""
+    first = {**CRITIQUE, "constraint_id": "a", "reviewer": "b-c"}
+    second = {**CRITIQUE, "constraint_id": "a-b", "reviewer": "c", "overall": "PASS"}
+    story.begin().commit(drafted())
+    story.commit(reviewed("structure_review", "judge", first, second))
+
+    shelf = Shelf(tmp_path, story).look()
+
+    assert shelf.json("iterations/1/critiques/a-b-c.json")["overall"] == "FAIL"
+    assert shelf.json("iterations/1/critiques/a-b-c_2.json")["overall"] == "PASS"
+
+
+def test_constraints_whose_ids_begin_alike_are_all_shown() -> None:
+    """Ids longer than a file name may be were cut to the same one."""
+    long = "x" * 70
+    constraints = [{"id": f"{long}-{n}", "priority": n, "summary": "s"} for n in (1, 2)]
+
+    files = FlowLayout().definition({"source": {"constraints": constraints}})
+
+    shown = [text.decode() for path, text in files.items() if path.startswith("constraints/")]
+    assert [f"{long}-1" in shown[0], f"{long}-2" in shown[1]] == [True, True]
+
+
 def test_the_thread_holds_the_fields_everybody_reads(tmp_path: Path, story: Story) -> None:
     """Scripts count findings and approvals by these lines."""
     second = {**CRITIQUE, "constraint_id": "style", "issues": [], "overall": "PASS"}

@@ -16,6 +16,7 @@ from signoff.core.requests import Answer, Choice, Option
 from signoff.errors import AgentBadOutput
 from signoff.flows.flow import Flow
 from signoff.flows.model import WorkflowStep
+from signoff.flows.reviewers import reviewers_of
 from signoff.flows.state import FlowState
 from signoff.flows.steps.material import analysis
 from signoff.review.constraint import Constraint
@@ -142,7 +143,9 @@ class Reader:
             )
         )
         shown = {"critique": reading.critique.to_json()} if reading.critique else {}
-        request = Choice(prompt, options, question_id=f"critique_{constraint.id}", shown=shown)
+        several = len(reviewers_of(self.flow, self.step, constraint)) > 1
+        asked = f"critique_{constraint.id}_{agent}" if several else f"critique_{constraint.id}"
+        request = Choice(prompt, options, question_id=asked, shown=shown)
         return await ctx.wait(request, key="unusable")
 
     def _with_behaviors(self, critique: Critique, constraint: Constraint) -> Critique:

@@ -1,5 +1,6 @@
 """Readings are checked before they count."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,17 @@ from signoff.core.outcome import Status
 from signoff.errors import AgentBadOutput
 from signoff.store.memory import MemoryStore
 from signoff.testing import ScriptedAgent
-from tests.unit.flows.harness import fails, flow, go_on, issue, passes, play, rules, step
+from tests.unit.flows.harness import (
+    constraint,
+    fails,
+    flow,
+    go_on,
+    issue,
+    passes,
+    play,
+    rules,
+    step,
+)
 
 ROUND = [step("generate"), step("critique"), step("adjudicate", agent="policy")]
 
@@ -118,3 +129,16 @@ async def test_a_hostile_artifact_approves_nothing(tmp_path: Path) -> None:
     result = await play(flow(ROUND, max_iterations=1), {"claude": claude}, tmp_path)
 
     assert result.status is Status.LIMIT
+
+
+async def test_questions_about_several_critics_of_a_constraint_are_told_apart(
+    tmp_path: Path,
+) -> None:
+    """Both had one id, so an answer in a file was for neither, or later for the wrong one."""
+    played = flow(ROUND, [constraint("clear", agents=("ann", "ben"))])
+    agents = {name: ScriptedAgent(["no", "no"]) for name in ("ann", "ben")}
+
+    result = await play(played, {"claude": ScriptedAgent(["Text."]), **agents}, tmp_path)
+
+    asked = [json.loads(item.form)["question_id"] for item in result.inbox]
+    assert asked == ["critique_clear_ann", "critique_clear_ben"]
