@@ -11,7 +11,7 @@ from signoff.app.show import RunReport
 from signoff.cli.exits import exit_code
 from signoff.cli.output import STYLES, Output
 from signoff.cli.text import clean, moment, one_line
-from signoff.core.outcome import FINAL, Status
+from signoff.core.outcome import Status
 from signoff.runtime.amounts import duration, spend_words
 from signoff.runtime.narration import reason_beyond
 
@@ -124,8 +124,10 @@ def _waiting(report: RunReport) -> Iterator[str]:
 
 def _places(report: RunReport) -> Iterator[tuple[str, Path]]:
     final = report.folder / "final"
-    if report.row.status in FINAL and final.is_dir():
+    if final.is_dir() and report.row.status is Status.COMPLETED:
         yield "result", final
+    elif final.is_dir() and report.row.status in (Status.LIMIT, Status.NOT_CONVERGING):
+        yield "best so far", final
     if report.folder.is_dir():
         yield "files", report.folder
 

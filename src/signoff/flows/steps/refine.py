@@ -20,14 +20,13 @@ from signoff.flows.model import StepKind, WorkflowStep
 from signoff.flows.state import NOTHING_REVIEWED, FlowState, after
 from signoff.flows.steps.asking import told
 from signoff.flows.steps.ending import Work, at_last_round, save_unapproved
-from signoff.flows.steps.generate import checked_artifact
+from signoff.flows.steps.generate import author_prompt, checked_artifact
 from signoff.review.adjudication import Pursuit
 from signoff.review.bill import Applied, apply_edits, format_bill, parse_bill
-from signoff.review.constraint import compress_constraints
 from signoff.review.edit import Edit
 from signoff.review.findings import Finding
 from signoff.review.hunks import tie_hunks, word_change_pct
-from signoff.review.prompts import generator_prompt, refinement_prompt
+from signoff.review.prompts import refinement_prompt
 
 FILE = "artifact.md"
 BY_HAND, REGENERATE, ACCEPT = "edit by hand", "regenerate", "accept"
@@ -53,6 +52,9 @@ class Refine:
         applied = apply_edits(state.artifact, edits if self.step.mode == "apply" else [])
         if self.step.mode == "apply":
             bill = bill_of(state, applied)
+            if bill.strip() and self._anew:
+                # The edits would be lost with the text they were made in.
+                applied = apply_edits(state.artifact, [])
         update: dict[str, Any] = {}
         text, problem = applied.text, ""
         if bill.strip():
@@ -104,8 +106,7 @@ class Refine:
     async def _ask(
         self, ctx: StepContext, state: FlowState, text: str, bill: str, feedback: str
     ) -> str:
-        in_words = self.step.mode == "rewrite" or self._kind not in EDITING_KINDS
-        if in_words:
+        if self._in_words:
             return await self._written(ctx, state, text, bill, feedback)
         prompt = refinement_prompt(
             filename=FILE,
@@ -125,23 +126,27 @@ class Refine:
         )
         elsewhere = [path for path in reply.files if path.startswith("..")]
         if elsewhere:
-            ctx.progress(
-                f"changed while {self._agent} worked, and not by it? {', '.join(elsewhere)}"
-            )
+            ctx.progress(f"changed meanwhile, outside the copy: {', '.join(elsewhere)}")
         return _edited(reply, text)
 
     @property
-    def _kind(self) -> str:
-        return self.flow.kind(self._agent)
+    def _in_words(self) -> bool:
+        """Whether the agent answers with the text itself."""
+        return self.step.mode == "rewrite" or self.flow.kind(self._agent) not in EDITING_KINDS
+
+    @property
+    def _anew(self) -> bool:
+        """Whether it does so without having seen the text there is."""
+        return self._in_words and self.step.prompt == "brief"
 
     async def _written(
         self, ctx: StepContext, state: FlowState, text: str, bill: str, feedback: str
     ) -> str:
         feedback = feedback or ctx.feedback or ""
-        prompt = generator_prompt(
-            goal=self.flow.goal.text,
+        prompt = author_prompt(
+            self.flow,
+            self.step,
             sources=state.source(),
-            constraints=compress_constraints(self.flow.constraints),
             previous=text,
             bill_of_work=bill,
             guidance=[*state.guidance, *([feedback] if feedback else [])],
