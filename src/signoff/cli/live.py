@@ -211,6 +211,9 @@ class LiveView:
         for visit in fresh:
             lines += [*self._new_round(visit.iteration), done_line(visit)]
         self._told += len(fresh)
+        if fresh:
+            # What a step said of itself is over with it.
+            self._words.pop("", None)
         return [*lines, *self._new_round(self._timeline.iteration)]
 
     def _new_round(self, iteration: int) -> list[RenderableType]:

@@ -143,6 +143,19 @@ def test_no_line_is_wider_than_the_terminal(width: int) -> None:
     assert max(map(len, picture)) <= width
 
 
+def test_what_a_step_said_goes_with_the_step() -> None:
+    """Words that stay under the next step look as if that one had said them."""
+    stage = Stage()
+    stage.record(started())
+    stage.view.notice(Progress("one", "draft", "", "nothing has changed"))
+    during = stage.picture()
+
+    stage.record(ev.StepFinished(Outcome.OK, "draft/ok", "judge", {}, 1))
+
+    assert any("nothing has changed" in line for line in during)
+    assert not any("nothing has changed" in line for line in stage.picture())
+
+
 def test_a_pause_counts_down_and_goes_when_the_next_try_begins() -> None:
     """`again in 0s` that stays there looks like a hang."""
     stage = Stage()
