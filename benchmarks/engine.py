@@ -16,6 +16,7 @@ from time import perf_counter, time
 from typing import Any
 
 from benchmarks import cold, figures, sample
+from benchmarks.guarded import guarded
 from benchmarks.payload import ARTIFACT, BIG_ARTIFACT, step_name, text
 from benchmarks.sample import Figures
 from benchmarks.scale import Scale
@@ -362,6 +363,7 @@ WORKS: dict[str, sample.AsyncWork] = {
     "W5": gates,
     "W6": start_up,
     "W7": history,
+    "W8": guarded,
 }
 
 if __name__ == "__main__":

@@ -40,7 +40,7 @@ bit_and bit_length bit_or bool_and bool_or btrim cardinality cbrt char_length ch
 clock_timestamp concat_agg convert_from convert_to corr covar_pop covar_samp current_database
 current_schema current_user current_version currval date date_add date_bin date_part date_sub
 date_trunc decode div encode every explode exploding_generate_series extract format gcd
-gen_random_uuid generate_series generate_subscripts group_concat grouping inline is_distinct_from
+gen_random_uuid generate_series generate_subscripts group_concat grouping is_distinct_from
 isempty isfinite json_agg json_array_agg json_array_elements json_array_elements_text
 json_array_length json_build_array json_build_object json_each json_each_text json_extract
 json_extract_path json_extract_path_text json_extract_scalar json_object_agg json_object_keys
@@ -52,11 +52,11 @@ jsonb_extract jsonb_extract_path jsonb_extract_path_text jsonb_extract_scalar js
 jsonb_object jsonb_object_agg jsonb_object_keys jsonb_path_exists jsonb_path_match
 jsonb_path_query jsonb_path_query_array jsonb_path_query_first jsonb_populate_record jsonb_pretty
 jsonb_set jsonb_set_lax jsonb_strip_nulls jsonb_to_record jsonb_to_recordset jsonb_typeof
-justify_days justify_hours justify_interval lastval lateral lcm length levenshtein localtime
+justify_days justify_hours justify_interval lastval lcm length levenshtein localtime
 localtimestamp logical_and logical_or lower_inc make_date make_interval make_time make_timestamp
 make_timestamptz match_against md5 nextval now num_nonnulls num_nulls numnode octet_length
 overlaps overlay parse_ident parse_json percentile_cont percentile_disc pg_typeof phraseto_tsquery
-plainto_tsquery posexplode quote_ident quote_literal quote_nullable range_agg range_merge
+plainto_tsquery quote_ident quote_literal quote_nullable range_agg range_merge
 regexp_count regexp_i_like regexp_instr regexp_like regexp_match regexp_matches regexp_replace
 regexp_split regexp_split_to_array regexp_split_to_table regexp_substr regr_avgx regr_avgy
 regr_count regr_intercept regr_r2 regr_slope row row_to_json scale session_user set_bit setseed
@@ -64,7 +64,7 @@ setweight sha224 sha256 sha384 sha512 similarity split_part starts_with statemen
 str_to_date str_to_time string_agg string_to_array string_to_table strip struct time_to_str
 timeofday timestamp timestamp_trunc to_ascii to_char to_date to_hex to_json to_jsonb to_number
 to_timestamp to_tsquery to_tsvector tochar tonumber transaction_timestamp translate trim_array
-ts_headline ts_or_ds_to_date ts_or_ds_to_timestamp ts_rank ts_rank_cd ts_rewrite unix_to_time
+ts_headline ts_or_ds_to_date ts_or_ds_to_timestamp ts_rank ts_rank_cd unix_to_time
 unnest upper_inc uuid uuidv4 uuidv7 version websearch_to_tsquery width_bucket word_similarity
 """
 

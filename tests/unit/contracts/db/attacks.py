@@ -325,6 +325,8 @@ WITH x AS NOT MATERIALIZED (DELETE FROM books RETURNING *) SELECT 1
 SELECT 1 UNION (WITH x AS (DELETE FROM books RETURNING *) SELECT 1 FROM x)
 TABLE books; DROP TABLE books
 VALUES (pg_sleep(10))
+SELECT ts_rewrite('a'::tsquery, 'SELECT pg_sleep(10)')
+SELECT * FROM ts_stat('SELECT pg_sleep(10)')
 SELECT * FROM ROWS FROM (pg_ls_dir('/')) AS x
 SELECT lateral_evil.* FROM books, LATERAL wipe(books.id) AS lateral_evil
 CREATE RULE r AS ON INSERT TO books DO INSTEAD DELETE FROM books

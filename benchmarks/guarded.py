@@ -1,0 +1,107 @@
+"""W8: what the guard before the user's own database costs, over the same work without it."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+
+from benchmarks.payload import text
+from benchmarks.sample import Figures
+from benchmarks.scale import Scale
+from signoff.contracts.db.client import SafeDatabaseClient
+from signoff.contracts.db.guard import Guard
+from signoff.contracts.db.postconditions import Postcondition
+from signoff.contracts.db.staging import Committed, Marker
+from signoff.contracts.db.verdict import Allowed
+
+SCHEMA = """
+CREATE TABLE books (id INTEGER PRIMARY KEY, chapters INTEGER NOT NULL);
+CREATE TABLE chapters (id INTEGER PRIMARY KEY, book INTEGER NOT NULL, body TEXT NOT NULL);
+CREATE TABLE marks (run TEXT, step TEXT, visit INTEGER, PRIMARY KEY (run, step, visit));
+INSERT INTO books VALUES (1, 0);
+"""
+INSERT = "INSERT INTO chapters (id, book, body) VALUES (?, 1, ?)"
+COUNT = "UPDATE books SET chapters = chapters + 1 WHERE id = 1"
+THERE = "SELECT 1 FROM chapters WHERE id = ?"
+AGREES = "SELECT 1 FROM books WHERE id = 1 AND chapters = (SELECT count(*) FROM chapters)"
+MARK = "INSERT INTO marks VALUES ('run', 'step', ?)"
+
+REPEATED = 10_000
+"""How often one statement is judged again."""
+
+
+async def guarded(folder: Path, scale: Scale) -> Figures:
+    """W8: judging, and a step's transaction beside the same one by hand."""
+    guard = Guard("sqlite")
+    began = perf_counter()
+    assert isinstance(guard.judge(AGREES), Allowed)
+    first = perf_counter() - began
+    began = perf_counter()
+    for _ in range(REPEATED):
+        guard.judge(AGREES)
+    again = (perf_counter() - began) / REPEATED
+
+    # In turn, so that a slow disk hits both alike.
+    with closing(_prepared(folder / "plain.db")) as plain:
+        _prepared(folder / "guarded.db").close()
+        with SafeDatabaseClient.open(folder / "guarded.db") as client:
+            times = [_both(plain, client, number) for number in range(1, scale.steps + 1)]
+    by_hand, by_us = (median(column) for column in zip(*times, strict=True))
+    return {
+        "first_ms": first * 1000,
+        "again_us": again * 1_000_000,
+        "by_hand_ms": by_hand * 1000,
+        "step_ms": by_us * 1000,
+        "added_ms": (by_us - by_hand) * 1000,
+    }
+
+
+def _both(
+    plain: sqlite3.Connection, client: SafeDatabaseClient, number: int
+) -> tuple[float, float]:
+    # Who comes second finds the disk awake; each does half of the time.
+    if number % 2:
+        by_hand = _plain(plain, number)
+        return by_hand, _guarded(client, number)
+    by_us = _guarded(client, number)
+    return _plain(plain, number), by_us
+
+
+def _prepared(path: Path) -> sqlite3.Connection:
+    db = sqlite3.connect(path, isolation_level=None)
+    db.executescript(SCHEMA)
+    db.execute("PRAGMA journal_mode = WAL")
+    db.execute("PRAGMA synchronous = FULL")
+    return db
+
+
+def _plain(db: sqlite3.Connection, number: int) -> float:
+    began = perf_counter()
+    db.execute("BEGIN IMMEDIATE")
+    db.execute(MARK, (number,))
+    db.execute(INSERT, (number, text(number)))
+    db.execute(COUNT)
+    assert db.execute(THERE, (number,)).fetchone()
+    assert db.execute(AGREES).fetchone()
+    db.execute("COMMIT")
+    return perf_counter() - began
+
+
+def _guarded(client: SafeDatabaseClient, number: int) -> float:
+    began = perf_counter()
+    work = client.staged()
+    work.stage(INSERT, (number, text(number)))
+    work.stage(COUNT)
+    done = work.apply(
+        [
+            Postcondition("it is there", lambda view: view.exists(THERE, (number,))),
+            Postcondition("the count agrees", lambda view: view.exists(AGREES)),
+        ],
+        marker=Marker("run", "step", number),
+    )
+    took = perf_counter() - began
+    assert done == Committed(changed=2)
+    return took
