@@ -114,10 +114,7 @@ def round_of(ledger: Ledger, iteration: int) -> dict[str, Any]:
     opened = [each for each in ledger.findings.values() if each.at(iteration) not in _CLOSED]
     severities = Counter(each.severity for each in opened)
     labels = Counter(_first_word(each, iteration) for each in opened)
-    fixed = sum(
-        (iteration, Label.FIXED.value) in each.history and each.at(iteration) == Label.FIXED
-        for each in ledger.findings.values()
-    )
+    fixed = sum(_fixed_in(each, iteration) for each in ledger.findings.values())
     return {
         "iteration": iteration,
         "open": {severity.value: severities[severity] for severity in Severity},
@@ -260,6 +257,12 @@ def _labelled(critique: Critique, ids: Sequence[str], seen: Mapping[str, Finding
         for issue, named in zip(critique.issues, ids, strict=True)
     )
     return replace(critique, issues=tuple(issues))
+
+
+def _fixed_in(known: Finding, iteration: int) -> bool:
+    """Tells whether it was open, and is gone since this iteration."""
+    told = [each for each in known.history if each[0] <= iteration]
+    return told[-1:] == [(iteration, Label.FIXED.value)] and told[-2][1] != Status.IGNORED
 
 
 def _first_word(known: Finding, iteration: int) -> str:

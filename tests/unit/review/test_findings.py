@@ -452,6 +452,16 @@ def test_rounds_count_what_was_open_at_their_end_and_what_happened_in_them() -> 
     ]
 
 
+def test_what_was_never_open_is_not_counted_as_fixed() -> None:
+    """A round that fixed one finding and lost sight of an ignored one fixed one."""
+    ignored = issue(PRICE, id="c-002", severity=Severity.LOW, behavior="ignore")
+    ledger, _ = take(Ledger(), 1, read(issue(), ignored))
+
+    ledger, _ = take(ledger, 2, read(round_=2), text="# Offer\n", before=TEXT)
+
+    assert [(each["new"], each["fixed"]) for each in rounds(ledger)] == [(1, 0), (0, 1)]
+
+
 def test_a_ledger_survives_being_stored() -> None:
     """A run that goes on tomorrow goes on with the same findings."""
     ledger, _ = take(Ledger(), 1, read(issue(), issue("OMISSION")))
