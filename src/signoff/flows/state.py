@@ -18,6 +18,9 @@ from signoff.review.findings import Ledger
 MOST_GUIDANCE = 10
 """Answers of people that prompts repeat, the latest ones."""
 
+LONGEST_QUESTION = 2_000
+"""Characters of a question that are repeated with its answer; it may list hundreds of findings."""
+
 
 @dataclass(frozen=True)
 class FlowState:
@@ -63,7 +66,7 @@ class FlowState:
     def guidance(self) -> list[str]:
         """What people have said, for prompts."""
         said = list(self.raw.get("human", ()))[-MOST_GUIDANCE:]
-        return [f"{each['question']}\n{each['answer']}" for each in said]
+        return [f"{_shortened(each['question'])}\n{each['answer']}" for each in said]
 
     def source(self, of: str = "") -> str:
         """Returns the material of a constraint, or of the goal."""
@@ -130,3 +133,8 @@ def stored(critique: Critique, step: str) -> dict[str, Any]:
 def read(kept: Sequence[Mapping[str, Any]]) -> list[Critique]:
     """Reads critiques the state keeps."""
     return [Critique.from_json(each) for each in kept]
+
+
+def _shortened(question: str) -> str:
+    cut = question[:LONGEST_QUESTION]
+    return question if cut == question else f"{cut}…"

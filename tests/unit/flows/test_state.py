@@ -6,7 +6,14 @@ from typing import Any
 
 import pytest
 
-from signoff.flows.state import NOTHING_REVIEWED, after, critiques_in_scope, left_unadjudicated
+from signoff.flows.state import (
+    LONGEST_QUESTION,
+    NOTHING_REVIEWED,
+    FlowState,
+    after,
+    critiques_in_scope,
+    left_unadjudicated,
+)
 
 STEPS = ("first", "second", "accumulated", "previous", "all")
 ORDERS = [order for length in (1, 2, 3, 4) for order in product(STEPS, repeat=length)]
@@ -60,3 +67,12 @@ def test_every_scope_sees_and_clears_what_it_should(order: tuple[str, ...]) -> N
         left = left_unadjudicated(state, name)  # type: ignore[arg-type]  # one of the scopes
         assert [each["number"] for each in left] == [k for _, k in told.unseen]
         state = after(state, {"unadjudicated_critiques": left})
+
+
+def test_a_long_question_is_repeated_in_part_and_its_answer_whole() -> None:
+    """Ten questions that list hundreds of findings each would fill every later prompt."""
+    said = {"question": "q" * 50_000, "answer": "a" * 5_000}
+
+    (told,) = FlowState({"human": [said]}).guidance
+
+    assert told == f"{'q' * LONGEST_QUESTION}…\n{'a' * 5_000}"

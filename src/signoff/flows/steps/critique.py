@@ -27,6 +27,7 @@ from signoff.flows.steps.scoring import with_best, with_round
 from signoff.review.behaviors import IssueBehavior
 from signoff.review.critique import Critique, CritiqueIssue
 from signoff.review.evidence import ArtifactText
+from signoff.review.finding import set_aside
 
 STOPS = (IssueBehavior.HALT, IssueBehavior.ESCALATE)
 
@@ -97,7 +98,7 @@ class Critics:
         listed = "\n".join(
             f"- [{issue.severity}] {issue.id}: {issue.finding}"
             + (f"\n  > {issue.evidence}" if issue.evidence else "")
-            for issue in issues
+            for issue in {each.finding_id: each for each in issues}.values()
         )
         prompt = f"Review step {self.step.id!r} found what a person must decide on:\n{listed}"
         answer = await ctx.wait(Question(prompt, question_id="escalate"), key="escalate")
@@ -105,10 +106,8 @@ class Critics:
 
 
 def _does(issue: CritiqueIssue, *behaviors: IssueBehavior) -> bool:
-    """Tells whether an issue has such an effect; a quote nobody can find has none by itself."""
-    if issue.unverified and issue.severity not in ("CRITICAL", "HIGH"):
-        return False
-    return issue.behavior in behaviors
+    """Tells whether an issue has such an effect; one that is kept from the judge has none."""
+    return not set_aside(issue) and issue.behavior in behaviors
 
 
 def _halted(critiques: Sequence[Critique]) -> bool:

@@ -129,3 +129,18 @@ async def test_what_a_person_answers_reaches_the_judge_and_nothing_is_read_again
     assert result.status is Status.COMPLETED
     (prompt,) = judge.prompts
     assert "the oddity is on purpose" in prompt
+
+
+async def test_what_several_critics_escalate_alike_is_put_to_a_person_once(tmp_path: Path) -> None:
+    """A person was shown every finding as often as there were critics."""
+    made = flow(
+        [step("generate"), step("critique"), step("adjudicate")],
+        [constraint("clear", agents=("ann", "ben"))],
+        default_behavior=ConstraintBehavior({Severity.HIGH: IssueBehavior.ESCALATE}),
+    )
+    agents = {name: ScriptedAgent([fails(issue("dull"))]) for name in ("ann", "ben")}
+
+    result = await play(made, {"claude": ScriptedAgent(["Text."]), **agents}, tmp_path)
+
+    (item,) = result.inbox
+    assert item.prompt.count("dull") == 1
