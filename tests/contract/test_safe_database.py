@@ -10,6 +10,7 @@ from signoff.contracts.db.client import SafeDatabaseClient
 from signoff.contracts.db.ports import Row
 from signoff.contracts.db.postconditions import Postcondition
 from signoff.contracts.db.staging import Committed, Marker, RolledBack
+from signoff.contracts.db.verdict import Allowed, Kind
 from signoff.contracts.db.view import ReadOnlyView
 from signoff.errors import ConfigError, NotAllowed, StoreBusy, StoreError, UsageError
 from signoff.testing import FrozenClock
@@ -360,6 +361,22 @@ def test_a_condition_cannot_change_what_it_checks(db: SafeDatabaseClient, librar
 
     assert isinstance(applied, RolledBack)
     assert "only reads" in str(applied)
+    assert library.titles() == BEFORE
+
+
+def test_not_even_what_was_judged_as_a_change_runs_inside_a_condition(
+    db: SafeDatabaseClient, library: Library
+) -> None:
+    """The database itself holds the transaction to reading from then on, whoever asks."""
+
+    def cheat(_view: ReadOnlyView) -> bool:
+        insert = "INSERT INTO books (title) VALUES ('Ulysses')"
+        db._db.run(insert, (), Allowed(Kind.INSERT, "books"))
+        return True
+
+    applied = db.staged().apply([Postcondition("cheats", cheat)], marker=MARKER)
+
+    assert isinstance(applied, RolledBack)
     assert library.titles() == BEFORE
 
 
