@@ -9,10 +9,11 @@ import pytest
 
 from signoff.agents.local import SEED, TEMPERATURE, LocalModel
 from signoff.agents.local_process import Load, Question, desk
-from signoff.core.effects import AgentRequest
+from signoff.core.effects import AgentRequest, EffectId
 from signoff.errors import AgentBadRequest, AgentTimeout, AgentTransient
 from signoff.runtime.faults import usage_of
 from signoff.runtime.owner import birth_of
+from signoff.runtime.ports import Call
 from signoff.testing.agent_harness import BreaksOff, Hangs, Harness, Says, ask, call_for
 from signoff.testing.agent_suite.answers import SCHEMA, AnswerPromises, CutOffPromises
 from signoff.testing.agent_suite.bounds import CancelPromises, ClockPromises, settled, until_asked
@@ -323,3 +324,19 @@ async def test_a_file_of_ones_own_that_is_missing_is_named(harness: LocalHarness
     """It is a path in the settings, so the settings are what has to be mended."""
     with pytest.raises(AgentBadRequest, match=r"absent\.gguf"):
         await ask(LocalModel(model=str(harness.script.with_name("absent.gguf"))))
+
+
+async def test_every_call_of_a_run_can_have_a_seed_of_its_own(harness: LocalHarness) -> None:
+    """A second try must be another text, and the whole run the same however it is called."""
+    await harness.act(Says("Yes."))
+    places = [("one", 1), ("one", 2), ("two", 2)]
+
+    for run, visit in places:
+        call = Call(run, EffectId("draft#1"), f"{run}-{visit}", visit=visit)
+        await harness.agent(vary=True).ask(AgentRequest("Write."), call)
+    await harness.agent(vary=True).ask(AgentRequest("Write.", options={"seed": 8}), call_for())
+
+    first, second, elsewhere, named = [body["seed"] for body in harness.bodies()]
+    assert first != second
+    assert second == elsewhere
+    assert named == 8

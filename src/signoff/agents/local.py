@@ -3,7 +3,8 @@
 Its weights are fetched once (`signoff models pull`); `signoff[local]` brings what runs them.
 It writes a sentence or two and keeps to a JSON schema, but it judges nothing: give it small
 writing jobs and let checks judge. Equal questions get equal answers, by a fixed seed; ask
-with `options={"seed": ...}` for another one.
+with `options={"seed": ...}` for another one. With `vary` every call of a run has a seed
+of its own, always the same one, so that a second try is another text.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 from signoff.agents.answer import Answer, Collected, costing, judge, tokens, whole_characters
 from signoff.agents.base import Health
@@ -62,12 +64,14 @@ class LocalModel:
         seed: int = SEED,
         threads: int | None = None,
         timeout: float = 600.0,
+        vary: bool = False,
     ) -> None:
         """Takes a name of `signoff models list`, or the path of a .gguf file of one's own."""
         self._model = model
         self._context = _whole("context", context)
         self._threads = None if threads is None else _whole("threads", threads)
         self._timeout = positive("timeout", timeout)
+        self._vary = vary
         self._options = {
             "max_tokens": _whole("max_tokens", max_tokens),
             "temperature": _number("temperature", temperature),
@@ -78,6 +82,8 @@ class LocalModel:
         """Answers, or raises one of the `AgentError` family."""
         name = request.model or self._model
         body = self._body(request)
+        if self._vary and "seed" not in request.options:
+            body["seed"] += _place(call)
         load = Load(str(self._file(name)), self._context, self._threads or _half_the_cores())
         try:
             answer = await self._answer(load, body, _Said(name, call.emit), call)
@@ -201,6 +207,12 @@ class _Said:
         )
         cut_off = self._finish != "stop"
         return Answer(self._text.text, self._finish, cut_off=cut_off, usage=usage)
+
+
+def _place(call: Call) -> int:
+    """Returns a number for where in its run a call stands; the name of the run is not in it."""
+    place = (call.step, call.visit, call.step_attempt, call.effect, call.attempt)
+    return crc32(repr(place).encode()) >> 1
 
 
 def _on(

@@ -30,6 +30,7 @@ Execution = Literal["parallel", "serial"]
 Order = Literal["priority", "definition"]
 Scope = Literal["accumulated", "previous", "all"]
 Mode = Literal["edit", "rewrite", "apply"]
+Prompt = Literal["full", "brief"]
 OnApproved = Literal["finish", "continue"]
 Trigger = Literal["max_iterations", "thrashing", "conflicting_criticals", "not_converging"]
 
@@ -43,6 +44,9 @@ class WorkflowStep:
     agent: str | None = None
     """None leaves it to the routing (critiques) and the default agent."""
     model: str | None = None
+    # generate, and refine where the text is written anew
+    prompt: Prompt = "full"
+    """`brief` says the goal and what is to be mended and nothing else, for small models."""
     # critique
     execution: Execution = "parallel"
     order: Order = "priority"

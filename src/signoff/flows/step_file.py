@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -17,23 +17,25 @@ NAME_WORDS = "letters, digits, _ and -"
 
 
 OF_KIND: Mapping[StepKind, frozenset[str]] = {
-    StepKind.GENERATE: frozenset(),
+    StepKind.GENERATE: frozenset({"prompt"}),
     StepKind.CRITIQUE: frozenset({"execution", "order", "constraints"}),
     StepKind.ADJUDICATE: frozenset({"scope", "on_approved"}),
     StepKind.REFINE: frozenset(
-        {"mode", "loop_to", "validation_retries", "max_size_change_pct", "on_invalid"}
+        {"mode", "loop_to", "validation_retries", "max_size_change_pct", "on_invalid", "prompt"}
     ),
 }
-"""The fields that only one kind of step has."""
+"""The fields that not every kind of step has."""
+
+
+def owners(field: str) -> str:
+    """Says which kinds of step have a field."""
+    kinds = [kind.value for kind, names in OF_KIND.items() if field in names]
+    return f"only {' and '.join(kinds)} steps have it"
 
 
 def _of_others(own: StepKind) -> dict[str, str]:
-    return {
-        name: f"only {kind} steps have it"
-        for kind, names in OF_KIND.items()
-        for name in names
-        if kind is not own
-    }
+    foreign = frozenset().union(*OF_KIND.values()) - OF_KIND[own]
+    return {name: owners(name) for name in sorted(foreign)}
 
 
 class _AnyStep(Section):
@@ -56,12 +58,20 @@ class _AnyStep(Section):
     )
 
 
+_PROMPT: Any = Field(
+    "full",
+    title="Everything an author should know, or the goal alone, for small models",
+    description="one of: full, brief",
+)
+
+
 class GenerateStep(_AnyStep):
     """Makes the artifact."""
 
     elsewhere: ClassVar[Mapping[str, str]] = _of_others(StepKind.GENERATE)
 
     step: Literal["generate"] = Field(title="Makes the artifact", description="generate")
+    prompt: Literal["full", "brief"] = _PROMPT
 
 
 class CritiqueStep(_AnyStep):
@@ -145,6 +155,7 @@ class RefineStep(_AnyStep):
         title="What happens with an edit that stays invalid",
         description="one of: continue, escalate",
     )
+    prompt: Literal["full", "brief"] = _PROMPT
 
 
 Step = Annotated[

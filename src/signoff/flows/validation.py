@@ -11,7 +11,7 @@ from signoff.documents.mistakes import Mistake, spelled
 from signoff.errors import Problem
 from signoff.flows.model import POLICY_JUDGE, GenflowConfig, Routing, StepKind, WorkflowStep
 from signoff.flows.selection import resolve_constraints_for_step
-from signoff.flows.step_file import NAME, NAME_WORDS, OF_KIND, with_ids
+from signoff.flows.step_file import NAME, NAME_WORDS, OF_KIND, owners, with_ids
 from signoff.review.constraint import Constraint
 
 MOST_ITERATIONS = 1000
@@ -68,12 +68,12 @@ def _names(config: GenflowConfig) -> Iterator[Mistake]:
 def _foreign_fields(config: GenflowConfig) -> Iterator[Mistake]:
     defaults = {field.name: field.default for field in fields(WorkflowStep)}
     for position, step in enumerate(config.workflow):
-        for kind, names in OF_KIND.items():
-            for name in sorted(names):
-                if kind is not step.step and getattr(step, name) != defaults[name]:
-                    path = ("workflow", position, name)
-                    what = f"{spelled(path)} does not belong to a {step.step} step"
-                    yield Mistake(path, what, f"only {kind} steps have it")
+        foreign = frozenset().union(*OF_KIND.values()) - OF_KIND[step.step]
+        for name in sorted(foreign):
+            if getattr(step, name) != defaults[name]:
+                path = ("workflow", position, name)
+                what = f"{spelled(path)} does not belong to a {step.step} step"
+                yield Mistake(path, what, owners(name))
 
 
 def _starts_with_generate(config: GenflowConfig) -> Iterator[Mistake]:

@@ -46,7 +46,9 @@ def policy_judge(
 ) -> Adjudication:
     """Returns the verdict of the rules alone: everything is pursued, nothing is asked."""
     docket = _docket(critiques)
-    decisions = tuple(_decision(case, [], []) for case in docket)
+    decisions = tuple(
+        replace(_decision(case, [], []), guidance=case.worst[1].suggested_fix) for case in docket
+    )
     judged = Adjudication(iteration, Verdict.REWRITE, decisions, bill_of_work=_bill(docket))
     blocked = judged.pursued(block_on)
     return judged if blocked else replace(judged, status=Verdict.APPROVED)

@@ -8,7 +8,7 @@ is about their constraint last, so a provider's prompt cache reads the artifact 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from signoff.core.digest import SHORT, text_digest
 from signoff.review.constraint import Constraint, Rule
@@ -145,6 +145,18 @@ def generator_prompt(
     )
 
 
+def brief_prompt(
+    *, goal: str, sources: str, bill_of_work: str = "", guidance: Sequence[str] = ()
+) -> str:
+    """Returns what a small model is told: the goal, what is to be mended, and nothing else.
+
+    It sees no earlier version and writes anew from the goal: one of a few words that is shown
+    a text copies it, and one that is told about formats writes about formats.
+    """
+    task = " ".join([goal.strip(), *_plain_words(bill_of_work), *map(_flat, guidance)])
+    return _joined(sources.strip(), task)
+
+
 def rewrite_prompt(
     *,
     goal: str,
@@ -277,6 +289,14 @@ def _rule(rule: Rule) -> str:
     lines += [f"  breaks it: {_flat(rule.violation)}"] if rule.violation else []
     lines += [f"  keeps it: {_flat(rule.compliant)}"] if rule.compliant else []
     return "\n".join(lines)
+
+
+def _plain_words(bill: str) -> Iterator[str]:
+    """Yields a bill's sentences without their headings and marks."""
+    for line in bill.splitlines():
+        words = line.lstrip("> ").strip()
+        if words and not words.startswith(("#", "```")):
+            yield words if words.endswith((".", "!", "?", ":")) else f"{words}."
 
 
 def _constraint_line(constraint: Constraint) -> str:

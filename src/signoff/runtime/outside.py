@@ -22,6 +22,7 @@ from signoff.core.digest import text_digest
 from signoff.core.effects import Effect, EffectId, Kind, Reply
 from signoff.core.spend import Limits, Usage
 from signoff.errors import (
+    AgentBadOutput,
     AgentQuota,
     AgentStopped,
     AgentTransient,
@@ -31,7 +32,7 @@ from signoff.errors import (
 )
 from signoff.runtime.agent_limits import AgentGate
 from signoff.runtime.ceilings import Ceilings, check_price
-from signoff.runtime.faults import EFFECT_ERRORS, fault_to_json, usage_of
+from signoff.runtime.faults import EFFECT_ERRORS, FREE, fault_to_json, usage_of
 from signoff.runtime.journal import RunJournal
 from signoff.runtime.performers import reply_of
 from signoff.runtime.ports import Call, Progress, Retrying
@@ -168,6 +169,14 @@ class Outside:
         self.spent(errand.effect, usage)
         return reply_of(errand.effect.kind, data)
 
+    def given_up(self, errand: Errand, why: str) -> BaseException:
+        """Records that whoever works from outside could not do it; returns what to raise."""
+        self._start(errand, errand.attempt, None)
+        # Content that is not there: the next attempt, which knows the reason, may do better.
+        error = AgentBadOutput(why)
+        error.usage = FREE  # type: ignore[attr-defined]  # read by faults.usage_of
+        return self.failed(errand, errand.attempt, error)
+
     def _start(self, errand: Errand, attempt: int, lost: Usage | None) -> int:
         effect = errand.effect
         if attempt > 1:
@@ -194,7 +203,10 @@ class Outside:
             self._journal.record(ev.EffectRunning(errand.id, process))
 
         asked = errand.effect.payload.get("agent", "")
-        return Call(name, errand.id, self.key(errand), attempt, emit, started, step, asked)
+        return Call(
+            name, errand.id, self.key(errand), attempt, emit, started, step, asked,
+            errand.ctx.visit, self._journal.state.attempt,
+        )  # fmt: skip
 
     def failed(self, errand: Errand, attempt: int, error: SignoffError) -> BaseException:
         """Records a failure and returns what the handler is to see of it."""

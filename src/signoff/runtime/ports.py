@@ -56,6 +56,10 @@ class Call:
     """The step that asks."""
     agent: str = ""
     """Who is asked, by the name the step used."""
+    visit: int = 1
+    """How often the run has come to this step."""
+    step_attempt: int = 1
+    """How often the step's handler was tried in this visit."""
 
 
 class Agent(Protocol):

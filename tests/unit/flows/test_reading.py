@@ -91,6 +91,7 @@ def test_every_key_of_a_flow_has_its_place() -> None:
                 agent="claude",
                 model="opus",
                 timeout=600,
+                prompt="brief",
                 id="draft",
             ),
             WorkflowStep(

@@ -313,3 +313,10 @@ def test_a_dismissed_critical_conflicts_with_nothing() -> None:
     dismissed = AdjudicationDecision("2", severity=Severity.CRITICAL, status=Pursuit.DISMISSED)
 
     assert conflicting_criticals(verdict(Verdict.REWRITE, pursued, dismissed)) == []
+
+
+def test_what_a_critic_suggests_is_the_guidance_of_the_rules() -> None:
+    """Once the literal edits are made, it is all that an author is told about the rest."""
+    judged = policy_judge([critique(issue("c-1", suggested_fix="Say when."))], iteration=2)
+
+    assert [each.guidance for each in judged.decisions] == ["Say when."]

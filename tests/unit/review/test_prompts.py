@@ -2,12 +2,13 @@ import re
 from itertools import takewhile
 
 from signoff.core.digest import text_digest
-from signoff.review.bill import parse_bill
+from signoff.review.bill import format_bill, parse_bill
 from signoff.review.constraint import Constraint, Rule
 from signoff.review.critique import Critique, CritiqueIssue, Overall
 from signoff.review.parsing import parse_adjudication
 from signoff.review.prompts import (
     adjudicator_prompt,
+    brief_prompt,
     critic_correction,
     critic_prompt,
     generator_prompt,
@@ -166,3 +167,14 @@ def test_whoever_edits_the_file_is_told_which_and_what_went_wrong_before() -> No
     assert "`artifact.md`" in prompt
     assert "Say hello." in prompt
     assert "changed nothing" in prompt
+
+
+def test_a_small_model_is_told_the_goal_and_what_to_mend_and_nothing_else() -> None:
+    """It writes about formats when it is told about them, and copies what it is shown."""
+    bill = format_bill([], [("facts-001", "HIGH", "Say when"), ("facts-002", "LOW", "Say how.")])
+
+    prompt = brief_prompt(
+        goal="Write a line.\n", sources="It is free.", bill_of_work=bill, guidance=["Be\ncalm."]
+    )
+
+    assert prompt == "It is free.\n\nWrite a line. Say when. Say how. Be calm.\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,9 +15,9 @@ from signoff.flows.state import NOTHING_REVIEWED, FlowState, after
 from signoff.flows.steps.ending import Work, at_last_round, save_unapproved
 from signoff.flows.steps.material import gather
 from signoff.review.constraint import compress_constraints
-from signoff.review.prompts import generator_prompt
+from signoff.review.prompts import brief_prompt, generator_prompt
 
-MOST_BYTES = 5_000_000
+MOST_CHARACTERS = 8_000_000
 """An artifact larger than this is taken for a fault of the agent."""
 
 
@@ -40,10 +41,10 @@ class Generate:
             sources = await gather(ctx, self.flow)
         agent = self.flow.agent(self.step)
         judged = state.adjudication
-        prompt = generator_prompt(
-            goal=self.flow.goal.text,
+        prompt = author_prompt(
+            self.flow,
+            self.step,
             sources=sources.get("", ""),
-            constraints=compress_constraints(self.flow.constraints),
             previous=state.artifact,
             bill_of_work=judged.bill_of_work if judged else "",
             guidance=[*state.guidance, *([ctx.feedback] if ctx.feedback else [])],
@@ -71,10 +72,37 @@ class Generate:
         return f"iterations/{iteration}/artifact{tail}.md"
 
 
+def author_prompt(
+    flow: Flow,
+    step: WorkflowStep,
+    *,
+    sources: str,
+    previous: str,
+    bill_of_work: str,
+    guidance: Sequence[str],
+    iteration: int,
+) -> str:
+    """Returns what whoever writes the whole text is told, as briefly as the step wants it."""
+    goal = flow.goal.text
+    if step.prompt == "brief":
+        return brief_prompt(
+            goal=goal, sources=sources, bill_of_work=bill_of_work, guidance=guidance
+        )
+    return generator_prompt(
+        goal=goal,
+        sources=sources,
+        constraints=compress_constraints(flow.constraints),
+        previous=previous,
+        bill_of_work=bill_of_work,
+        guidance=guidance,
+        iteration=iteration,
+    )
+
+
 def checked_artifact(text: str) -> str:
     """Returns an agent's text as an artifact; one that is none raises `AgentBadOutput`."""
     if not text.strip():
         raise AgentBadOutput("the answer is empty; answer with the whole text and nothing else")
-    if len(text) > MOST_BYTES:
+    if len(text) > MOST_CHARACTERS:
         raise AgentBadOutput(f"the answer has {len(text):,} characters; that cannot be meant")
     return text if text.endswith("\n") else f"{text}\n"

@@ -199,3 +199,42 @@ async def test_a_flow_goes_on_with_an_unchanged_text_unless_told_otherwise(tmp_p
 
     assert result.status is Status.LIMIT
     assert result.state["step"]["problem"] == "changed nothing"
+
+
+async def test_a_brief_author_writes_anew_from_the_goal_and_what_is_to_be_mended(
+    tmp_path: Path,
+) -> None:
+    """Edits made in a text that is then thrown away would be told as made, and be gone."""
+    spelling = issue("a typo", evidence="see", edit={"kind": "replace", "find": "see", "text": "s"})
+    missing = issue("no depth", suggested_fix="Say how deep it is.")
+    steps = [
+        step("generate", agent="ann", prompt="brief"),
+        step("critique", "review", agent="bob"),
+        step("adjudicate", agent="policy"),
+        step("refine", agent="ann", mode="apply", prompt="brief", loop_to="review"),
+    ]
+    author = ScriptedAgent([TEXT, "It is 3 km deep."])
+    critic = ScriptedAgent([fails(spelling, missing), passes()])
+
+    result = await play(flow(steps), {"ann": author, "bob": critic}, tmp_path)
+
+    assert result.status is Status.COMPLETED
+    assert result.state["artifact"] == "It is 3 km deep.\n"
+    assert author.prompts[1] == f"{author.prompts[0].strip()} Say how deep it is.\n"
+
+
+async def test_a_brief_author_is_not_asked_when_exact_edits_are_enough(tmp_path: Path) -> None:
+    """What the engine can do itself costs nothing, and changes nothing else."""
+    edit = {"kind": "replace", "find": "see", "text": "sea"}
+    steps = [
+        step("generate", agent="ann", prompt="brief"),
+        step("critique", "review", agent="bob"),
+        step("adjudicate", agent="policy"),
+        step("refine", agent="ann", mode="apply", prompt="brief", loop_to="review"),
+    ]
+    author = ScriptedAgent([TEXT])
+    critic = ScriptedAgent([fails(issue("a typo", evidence="see", edit=edit)), passes()])
+
+    result = await play(flow(steps), {"ann": author, "bob": critic}, tmp_path)
+
+    assert result.state["artifact"] == TEXT.replace("see", "sea")
