@@ -57,14 +57,20 @@ async def start(
     *,
     name: str | None = None,
     limits: Limits | None = None,
+    switch: Mapping[str, str] | None = None,
     observers: Sequence[Observer] = (),
 ) -> RunResult:
-    """Drives a new run to its end or its next wait."""
+    """Drives a new run to its end or its next wait; `switch` names who stands in for whom."""
     if name is not None:
         refuse_taken(project, name)
     async with project.engine(observers) as engine:
         return await engine.start(
-            target.workflow, params, name=name, limits=limits, target=target.place
+            target.workflow,
+            params,
+            name=name,
+            limits=limits,
+            target=target.place,
+            switch=switch,
         )
 
 

@@ -121,9 +121,14 @@ class Engine:
         name: str | None = None,
         limits: Limits | None = None,
         target: str = "",
+        switch: Mapping[str, str] | None = None,
     ) -> RunResult:
-        """Starts a run and drives it to its end or its next wait."""
+        """Starts a run and drives it to its end or its next wait.
+
+        `switch` names agents that in this run are stood in for by others.
+        """
         values = workflow.bind(params or {})
+        self._check_switch(switch or {})
         given = (limits or Limits()).over(workflow.limits).over(self._limits)
         await check_prices(self._around.performers, workflow, given)
         self._heartbeat.start()
@@ -147,6 +152,7 @@ class Engine:
                 secrets.token_hex(8),
             )
         )
+        self._switch(journal, switch or {})
         await journal.durable()
         return await self._drive(workflow, journal, {})
 
@@ -224,9 +230,13 @@ class Engine:
         for runner in list(self._runners.values()):
             runner.stop(Status.INTERRUPTED, why)
 
-    def _switch(self, journal: RunJournal, switch: Mapping[str, str]) -> None:
-        for agent, to in switch.items():
+    def _check_switch(self, switch: Mapping[str, str]) -> None:
+        for to in switch.values():
             self._around.performers.check_agent(to)
+
+    def _switch(self, journal: RunJournal, switch: Mapping[str, str]) -> None:
+        self._check_switch(switch)
+        for agent, to in switch.items():
             journal.record(ev.AgentSwitched(agent, to))
 
     # Driving

@@ -17,6 +17,10 @@ async def write(ctx: StepContext) -> Work:
     return OK, {"line": reply.text, "by": reply.agent}
 
 
+async def write_as_poet(ctx: StepContext) -> Work:
+    return OK, {"line": (await ctx.ask("poet", "Write a line.")).text}
+
+
 async def write_twice(ctx: StepContext) -> Work:
     async def one(item: StepContext, topic: str) -> str:
         return (await item.ask(topic, f"Write about {topic}.")).text
@@ -72,6 +76,30 @@ async def test_a_waiting_run_can_be_switched_to_another_agent(bench: Bench) -> N
 
     assert result.state["line"] == "By machine."
     assert bench.store.items("run") == []
+    await bench.close()
+
+
+async def test_somebody_can_stand_in_from_the_start_and_still_does_on_a_resume(
+    bench: Bench,
+) -> None:
+    """Going on with a run must not hand it back to the agent it was taken from."""
+    workflow = one_step(write_as_poet)
+
+    waiting = await bench.engine.start(workflow, name="run", switch={"poet": "writer"})
+    bench.answer("By hand.")
+    result = await bench.resume(workflow)
+
+    assert waiting.status is Status.WAITING
+    assert result.state["line"] == "By hand."
+    await bench.close()
+
+
+async def test_a_stand_in_nobody_knows_is_refused_before_the_run_exists(bench: Bench) -> None:
+    """A slip of the pen must leave no run behind."""
+    with pytest.raises(UnknownName, match="nobody"):
+        await bench.engine.start(one_step(write), name="run", switch={"writer": "nobody"})
+
+    assert bench.store.rows() == []
     await bench.close()
 
 
