@@ -3,7 +3,7 @@
 
 PYTHON ?= python3
 WORKERS ?= 2
-DEMO ?= examples/review_loop/demo.sh
+DEMO ?= signoff-demo
 
 # Extras whose clients the tests talk through; the heavy ones (claude, codex, local) stay out.
 DEV_EXTRAS := anthropic,ollama,openai,postgres
@@ -46,10 +46,9 @@ MODEL_STAMP := $(MODEL_ENV)/.ready-$(MODEL_PIN)
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-demo: ## run the main job, end to end, without keys
-	@test -f $(DEMO) || { echo "make demo: $(DEMO) is not there yet" >&2; exit 1; }
-	@$(MAKE) --no-print-directory setup
-	@PATH="$(CURDIR)/$(BIN):$$PATH" bash $(DEMO)
+demo: ## run the main job, end to end, on a small model, without keys
+	@$(MAKE) --no-print-directory model
+	@PYTHONPATH=$(MODEL_ENV) $(BIN)/signoff demo --folder $(DEMO)
 
 test: lint types imports ## everything: lint, types, import contracts and the whole test suite
 	@$(MAKE) --no-print-directory --keep-going agents || \

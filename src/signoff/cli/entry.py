@@ -34,6 +34,7 @@ COMMANDS = {
     "reject": "Say no to what was shown.",
     "cancel": "End a run for good.",
     "policy": "Explain what findings did, and try another policy on a run.",
+    "demo": "Watch a small model write and checks review until the text is approved.",
     "models": "List, fetch and delete small models that run on this machine.",
     "config": "Show settings and where each came from.",
     "doctor": "Say what is ready and what to do about what is not.",
@@ -44,7 +45,7 @@ _SECTIONS = {
     "Run": ("run", "resume", "cancel"),
     "Look": ("runs", "show", "logs", "policy"),
     "Decide": ("inbox", "answer", "approve", "reject"),
-    "Set up": ("models", "config", "doctor"),
+    "Set up": ("demo", "models", "config", "doctor"),
 }
 
 _EPILOG = """\b

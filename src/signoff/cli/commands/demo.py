@@ -1,0 +1,152 @@
+"""`signoff demo`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Coroutine, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from signoff.app.demo import PLACE
+from signoff.cli.options import (
+    debug_option,
+    json_option,
+    limit_settings,
+    output,
+    progress_options,
+)
+from signoff.cli.output import STYLES, Output
+
+if TYPE_CHECKING:
+    from signoff.app.project import Project
+    from signoff.app.show import RunReport
+    from signoff.runtime.ports import Observer
+    from signoff.runtime.result import RunResult
+
+_EPILOG = """\b
+Examples:
+  signoff demo                   on the small local model: no account, no cost
+  signoff demo --agent manual    you write, the checks review
+  signoff demo --agent claude    on another agent, which may cost money
+"""
+
+_SEVERITIES = {"CRITICAL": "red", "HIGH": "red", "MEDIUM": "yellow", "LOW": "dim"}
+
+_NEXT = """
+Look around, change something, run it again:
+  cd {folder}
+  signoff show {name}
+  signoff logs {name}
+  signoff policy explain {name} {finding}
+  signoff run demo --goal goal.yaml
+
+demo_checks.py holds the checks, goal.yaml what is to be written, .signoff/ the flow and
+who works in it."""
+
+
+@click.command(epilog=_EPILOG)
+@click.option(
+    "--folder", type=click.Path(path_type=Path), default=PLACE, show_default=True, metavar="DIR",
+    help="Where the demo's project is made, or stands already.",
+)  # fmt: skip
+@click.option("--agent", metavar="NAME", help="Who writes, instead of the small local model.")
+@progress_options
+@json_option
+@debug_option
+def command(
+    folder: Path,
+    agent: str | None,
+    limits: dict[str, str],
+    no_input: bool,
+    quiet: bool,
+    verbose: bool,
+    events: Path | None,
+    as_json: bool,
+) -> int:
+    """Watch a small model write and checks review until the text is approved.
+
+    Everything lands in one folder that you can look at, change and run again. Nothing is
+    called that costs money unless you name it with --agent.
+    """
+    from signoff.app.demo import begin_run, drive_run
+    from signoff.cli.driving import Manner, drive
+
+    out = output(as_json, quiet, verbose)
+    manner = Manner(out, no_input, events)
+    if agent is None:
+        _need_model(manner.may_ask)
+    begun = begin_run(folder.absolute(), os.environ, limit_settings(limits))
+
+    def work(observers: Sequence[Observer]) -> Coroutine[Any, Any, RunResult]:
+        return drive_run(begun, agent, observers)
+
+    with begun.project as project:
+        _greet(out, agent)
+        code = drive(project, manner, work, workflow=begun.plan.target.workflow)
+        if not (as_json or quiet):
+            _tell(project, begun.name, folder, out)
+    return code
+
+
+def _need_model(may_ask: bool) -> None:
+    """Raises what has to be done first; fetches the weights when a person says so."""
+    from signoff.app.demo import what_is_missing
+    from signoff.errors import UsageError
+
+    runner, weights = what_is_missing(os.environ)
+    if weights and not runner and may_ask and _is_wanted():
+        from signoff.cli.commands.models import pull
+
+        click.get_current_context().invoke(pull, model=None, as_json=False)
+        return
+    steps = [*(["pip install 'signoff[local]'"] if runner else [])]
+    steps += ["signoff models pull"] if weights else []
+    if steps:
+        raise UsageError(
+            f"the demo's small model is not ready on this machine: {' && '.join(steps)}; "
+            "or let another agent write: signoff demo --agent NAME"
+        )
+
+
+def _is_wanted() -> bool:
+    question = "The demo's small model is not on this machine yet. Fetch it (93 MB)?"
+    return click.confirm(question, default=True, err=True)
+
+
+def _greet(out: Output, agent: str | None) -> None:
+    who = agent or "A small model on this machine"
+    out.note(f"{who} writes an announcement, four checks review it, the rules decide.\n")
+
+
+def _tell(project: Project, name: str, folder: Path, out: Output) -> None:
+    """Prints what became of the text, and what to do next."""
+    from signoff.app.show import show
+    from signoff.core.outcome import Status
+
+    report = show(project, name)
+    approved = report.row.status is Status.COMPLETED
+    _show_versions(report, approved, out)
+    if approved:
+        place = folder / report.folder.relative_to(project.home.root)
+        out.line()
+        out.line(f"  artifact  {place / 'final' / 'artifact.md'}")
+        out.line(f"  history   {place}")
+    found = report.story.facts.get("findings") if report.story else None
+    if found:
+        out.note(_NEXT.format(folder=folder, name=name, finding=found[0]["id"]))
+
+
+def _show_versions(report: RunReport, approved: bool, out: Output) -> None:
+    from signoff.app.demo import versions
+
+    read = versions(report)
+    for number, version in enumerate(read, 1):
+        out.line()
+        out.prose(f"  {number}  {' '.join(version.text.split())}", hang="     ")
+        for finding in version.findings:
+            severity = finding["severity"]
+            out.line(f"     {severity:<8} {finding['finding']}", style=_SEVERITIES[severity])
+        if approved and number == len(read):
+            out.line("     approved: nothing is left to say against it", STYLES["completed"])

@@ -1,0 +1,101 @@
+"""The critics of the demo: four functions that read a text and return what is wrong with it.
+
+A finding quotes the text exactly, or says OMISSION. One that knows the exact change brings
+it along as `edit`, and the engine makes it; the others go back to the author in words.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+NAME = "sipwell"
+MOST_WORDS = 32
+FACTS = {
+    "free": ("it is free", r"\bfree\b"),
+    "no-account": ("it needs no account", r"\b(no|without|any)( an?)?( \w+)? account"),
+    "date": ("it comes out on 1 May", r"\b1(st)? (of )?May\b|\bMay (the )?1(st)?\b"),
+}
+"""What has to be said, and how to recognise that it is."""
+
+PRAISE = (
+    "amazing awesome best delightful easy exciting fun great incredible innovative "
+    "perfect powerful refreshing revolutionary simple stunning ultimate unique"
+).split()
+
+Finding = dict[str, Any]
+
+
+def facts(text: str) -> list[Finding]:
+    """Finds facts that are missing: only the author can put them in well."""
+    return [
+        _finding(rule, "HIGH", f"the text does not say that {words}", "OMISSION")
+        | {"suggested_fix": f"Say that {words}."}
+        for rule, (words, pattern) in FACTS.items()
+        if not re.search(pattern, text, re.IGNORECASE)
+    ]
+
+
+def length(text: str) -> list[Finding]:
+    """Finds a text that is too long; what to leave out is for the author."""
+    words = text.split()
+    if len(words) <= MOST_WORDS:
+        return []
+    said = f"the text has {len(words)} words, and {MOST_WORDS} are allowed"
+    found = _finding("words", "HIGH", said, " ".join(words[MOST_WORDS:]))
+    return [found | {"suggested_fix": f"Use at most {MOST_WORDS - 8} words."}]
+
+
+def name(text: str) -> list[Finding]:
+    """Finds the name in another spelling than its own, and knows the right one."""
+    return [
+        _finding("lower-case", "MEDIUM", f"the name is written {match[0]!r}", match[0])
+        | {"edit": _replacing(text, *match.span(), NAME)}
+        for match in re.finditer(rf"\b{NAME}\b", text, re.IGNORECASE)
+        if match[0] != NAME
+    ]
+
+
+def tone(text: str) -> list[Finding]:
+    """Finds praise and exclamation marks, and knows the text without them."""
+    loud = [
+        _finding("calm", "MEDIUM", "an exclamation mark", _around(text, *match.span()))
+        | {"edit": _replacing(text, *match.span(), ".")}
+        for match in re.finditer(r"!+", text)
+    ]
+    words = "|".join(PRAISE)
+    praise = re.compile(rf"(?:\ba )?\b(?:{words})(?: and (?:{words}))?\b,? ?", re.IGNORECASE)
+    return loud + [
+        _finding("no-praise", "MEDIUM", f"{match[0].strip()!r} is praise", match[0].strip())
+        | {"edit": _replacing(text, *match.span(), _article(text, match))}
+        for match in praise.finditer(text)
+    ]
+
+
+def _article(text: str, match: re.Match[str]) -> str:
+    """Returns what is left of `a great`: the article that fits the word behind it."""
+    if not match[0].lower().startswith("a "):
+        return ""
+    article = "an " if text[match.end() : match.end() + 1].lower() in set("aeiou") else "a "
+    return article.capitalize() if match[0][0] == "A" else article
+
+
+def _finding(rule: str, severity: str, said: str, evidence: str) -> Finding:
+    return {"rule_id": rule, "severity": severity, "finding": said, "evidence": evidence}
+
+
+def _around(text: str, start: int, end: int) -> str:
+    """Returns a passage with the words before it, so that a reader sees which one is meant."""
+    return " ".join(text[max(0, start - 30) : end].split())
+
+
+def _replacing(text: str, start: int, end: int, by: str) -> dict[str, str]:
+    """Returns the edit of a passage, with just enough around it to be the only one."""
+    first, last = next(
+        (start - before, end + more - before)
+        for more in range(len(text) + 1)
+        for before in range(min(more, start) + 1)
+        if text.count(text[start - before : end + more - before]) == 1
+    )
+    new = text[first:start] + by + text[end:last]
+    return {"kind": "replace", "find": text[first:last], "text": new}

@@ -1,0 +1,55 @@
+"""The demo as a newcomer sees it: the small model itself writes, and is reviewed."""
+
+import json
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from signoff.agents.weights import SMOLLM2, State, model_cache
+
+pytestmark = [pytest.mark.real, pytest.mark.slow]
+
+RUNNER = Path(__file__).parents[2] / ".model-env"
+PROGRAM = str(Path(sys.executable).with_name("signoff"))
+
+
+@pytest.fixture(autouse=True)
+def model(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Says so where anything is missing."""
+    monkeypatch.setattr(sys, "path", [*sys.path, str(RUNNER)])
+    weights = model_cache(os.environ).state(SMOLLM2)
+    if find_spec("xllamacpp") is None or weights is not State.READY:
+        missing = "the real local model is not here; run: make model"
+        if request.config.getoption("--real"):
+            pytest.fail(missing)
+        pytest.skip(missing)
+
+
+def test_the_small_model_mends_its_text_until_it_is_approved(tmp_path: Path) -> None:
+    """What the first page promises: a draft with faults, and a loop that really mends them."""
+    environment = {**os.environ, "PYTHONPATH": str(RUNNER), "SIGNOFF_CONFIG": os.devnull}
+
+    done = subprocess.run(
+        [PROGRAM, "demo", "--json"],
+        cwd=tmp_path,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=150,
+    )
+
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    open_by_round = [sum(each["open"].values()) for each in report["rounds"]]
+    assert open_by_round[0] > 0
+    assert open_by_round[-1] == 0
+    written = [each for each in report["ledger"] if each["model"] == SMOLLM2.name]
+    assert sum(each["calls"] for each in written) >= 1
+    assert report["spend"]["usd"] == 0.0
+    artifact = tmp_path / "signoff-demo" / ".signoff" / "runs" / "demo" / "final" / "artifact.md"
+    assert "1 May" in artifact.read_text("utf-8") or "May 1" in artifact.read_text("utf-8")

@@ -1,0 +1,63 @@
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from signoff.cli import main
+
+SCRIPT = """\
+version: 1
+rules:
+  - {step: draft, text: Sipwell is free and needs no account.}
+  - {step: fix, text: "Sipwell is free, needs no account and comes out on 1 May."}
+"""
+SETTINGS = "version: 1\nagents:\n  stand-in: {{kind: scripted, file: {file}}}\n"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of a person who has an agent called stand-in, and no model."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setitem(sys.modules, "xllamacpp", None)
+    monkeypatch.setenv("SIGNOFF_MODELS", str(tmp_path / "models"))
+    (tmp_path / "script.yaml").write_text(SCRIPT)
+    settings = tmp_path / "settings.yaml"
+    settings.write_text(SETTINGS.format(file=tmp_path / "script.yaml"))
+    monkeypatch.setenv("SIGNOFF_CONFIG", str(settings))
+    return tmp_path
+
+
+def test_it_ends_with_every_version_and_where_everything_is(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The first command of a newcomer has to explain itself."""
+    assert main(["demo", "--agent", "stand-in"]) == 0
+
+    said = capsys.readouterr()
+    assert "  1  Sipwell is free and needs no account.\n" in said.out
+    assert "HIGH     the text does not say that it comes out on 1 May" in said.out
+    assert "  3  sipwell is free, needs no account and comes out on 1 May.\n" in said.out
+    assert "artifact  signoff-demo/.signoff/runs/demo/final/artifact.md" in said.out
+    assert "round  open" in said.out
+    assert "  cd signoff-demo\n" in said.err
+
+
+def test_programs_get_one_document(capsys: pytest.CaptureFixture[str]) -> None:
+    """Whatever else is told must not get into it."""
+    assert main(["demo", "--agent", "stand-in", "--folder", "place", "--json"]) == 0
+
+    said = json.loads(capsys.readouterr().out)
+    assert [sum(each["open"].values()) for each in said["rounds"]] == [2, 1, 0]
+
+
+def test_without_the_model_it_says_how_to_get_it_and_makes_nothing(
+    capsys: pytest.CaptureFixture[str], folder: Path
+) -> None:
+    """One line to copy, and no half-made project left behind."""
+    assert main(["demo"]) == 2
+
+    said = capsys.readouterr().err
+    assert "pip install 'signoff[local]' && signoff models pull" in said
+    assert not (folder / "signoff-demo").exists()
