@@ -71,8 +71,8 @@ AgentKind = Callable[..., Agent]
 """Makes an agent from the options under its name in the settings."""
 
 NOTATIONS: Mapping[str, str] = {
-    ".yaml": "signoff.flows.notation:read_notation",
-    ".yml": "signoff.flows.notation:read_notation",
+    ".yaml": "signoff.app.yaml_notations:read_notation",
+    ".yml": "signoff.app.yaml_notations:read_notation",
 }
 """Files that can be run, by suffix (`.yaml`)."""
 

@@ -72,7 +72,7 @@ def begin(start: Path, environment: Mapping[str, str], preset: str | None = None
 def _schemas(home: Home) -> Iterator[Path]:
     """Puts the schemas of this version where a project's files say they are; yields new ones."""
     home.schemas.mkdir(exist_ok=True)
-    for schema in _sorted(_data("schemas")):
+    for schema in (*_sorted(_data("schemas")), *_sorted(_data("schemas", "signoff.contracts"))):
         if not schema.name.endswith(".schema.json"):
             continue
         path, text = home.schemas / schema.name, schema.read_text("utf-8")
@@ -101,10 +101,10 @@ def _files(name: str, home: Home) -> Iterator[tuple[Path, str]]:
     yield home.root / GOAL, _text(folder / GOAL, home)
 
 
-def _data(kind: str) -> Traversable:
+def _data(kind: str, package: str = "signoff.flows") -> Traversable:
     from importlib.resources import files
 
-    return files("signoff.flows") / kind
+    return files(package) / kind
 
 
 def _sorted(folder: Traversable) -> list[Traversable]:

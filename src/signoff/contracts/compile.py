@@ -27,6 +27,7 @@ from signoff.core.workflow import Workflow
 
 NOTATION = "contracts"
 
+_PASSWORD = re.compile(r"(?<=://)([^/@:]*):[^/@]*(?=@)")
 _REFUSES = re.compile(r"\b(reject|stop|abort|cancel|decline|refuse|deny)", re.IGNORECASE)
 
 
@@ -42,10 +43,10 @@ def compile_definition(
     around = Surroundings(definition)
     start = definition.initial_step or definition.steps[0].name
     return Workflow(
-        definition.name or definition.type,
+        definition.type,
         *(_node(group, around, nodes) for group in groups),
         entry_point=nodes[start],
-        description=definition.description,
+        description=": ".join(filter(None, (definition.name, definition.description))),
         limits=definition.limits,
         notation=NOTATION,
         source={"contract": described(definition), **(source or {})},
@@ -58,7 +59,8 @@ def described(definition: WorkflowDefinition) -> dict[str, Any]:
     database = definition.database
     return {
         "type": definition.type,
-        "database": database.url if database else None,
+        # It is kept in the journal, where no password belongs.
+        "database": _PASSWORD.sub(r"\1", database.url) if database else None,
         "steps": [_described_step(step) for step in definition.steps],
     }
 

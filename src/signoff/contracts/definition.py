@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import Any, TypeVar
 
 from signoff.contracts.compile import compile_definition
+from signoff.contracts.db.address import read_address
 from signoff.contracts.expressions import BadExpression, Expression
 from signoff.contracts.model import (
     Condition,
@@ -22,7 +23,7 @@ from signoff.contracts.model import (
 )
 from signoff.core.spend import Limits
 from signoff.core.workflow import Workflow
-from signoff.errors import InvalidWorkflow, Problem
+from signoff.errors import ConfigError, InvalidWorkflow, Problem
 
 T = TypeVar("T")
 
@@ -65,7 +66,7 @@ def compiled(
     problems = list(problems_of(definition, at or _by_name(definition)))
     if problems:
         raise InvalidWorkflow(definition.type or "contract", problems)
-    return compile_definition(_resolved(definition), source=source)
+    return compile_definition(resolved(definition), source=source)
 
 
 def problems_of(definition: WorkflowDefinition, at: At) -> Iterator[Problem]:
@@ -83,8 +84,18 @@ def problems_of(definition: WorkflowDefinition, at: At) -> Iterator[Problem]:
     start = definition.initial_step
     if start is not None and start not in names:
         yield Problem(at(("initial_step",)), f"{start!r} is no step", _one_of(names))
+    yield from _database_problems(definition.database, at)
     for index, step in enumerate(definition.steps):
         yield from _step_problems(step, definition, lambda *p, i=index: at(("steps", i, *p)))
+
+
+def _database_problems(database: Database | None, at: At) -> Iterator[Problem]:
+    if database is None:
+        return
+    try:
+        read_address(database.url)
+    except ConfigError as error:
+        yield Problem(at(("database",)), str(error))
 
 
 def _step_problems(
@@ -142,8 +153,9 @@ def _command_problems(
 def _import_problems(place: str, where: str) -> Iterator[Problem]:
     try:
         found = _imported(place)
-    except (ImportError, AttributeError) as error:
-        yield Problem(where, f"the command {place!r} cannot be loaded: {error}")
+    except Exception as error:  # noqa: BLE001  # a module may raise anything while it is imported
+        said = f"{type(error).__name__}: {error}"
+        yield Problem(where, f"the command {place!r} cannot be loaded: {said}")
         return
     if not callable(found):
         yield Problem(where, f"the command {place!r} is no function")
@@ -175,7 +187,7 @@ def _gate_problems(gate: HumanGate, names: list[str], at: Callable[..., str]) ->
             yield Problem(where, what, _one_of(names))
 
 
-def _resolved(definition: WorkflowDefinition) -> WorkflowDefinition:
+def resolved(definition: WorkflowDefinition) -> WorkflowDefinition:
     """Puts functions in the place of their names."""
     steps = []
     for step in definition.steps:

@@ -108,6 +108,8 @@ class Database:
     """Whether a copy is taken before a run first changes it."""
     keep: int = 10
     """How many copies are kept."""
+    backups: str | None = None
+    """The folder of the copies; None keeps them beside a SQLite file."""
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from signoff.contracts.checkpoint import BACKUP, COMPLETED, HINT, ITEMS, checkpoint_of, lookup
@@ -17,6 +18,7 @@ from signoff.contracts.model import (
     MAX_RETRIES,
     Check,
     ConditionalNext,
+    Database,
     WorkflowDefinition,
     WorkflowStep,
 )
@@ -80,15 +82,17 @@ class Surroundings:
         database = self.definition.database
         if database is None or not database.backup or BACKUP in ctx.step_state:
             return {}
-        (taken,) = await ctx.map([database.url], self._back_up, key="backup")
+        # The item is recorded, so it is no address, which may hold a password.
+        (taken,) = await ctx.map(["database"], self._back_up, key="backup")
         return {BACKUP: taken}
 
-    def _back_up(self, ctx: EngineContext, url: str) -> str:
+    def _back_up(self, ctx: EngineContext, _item: str) -> str:
         from signoff.contracts.db.upkeep import Upkeep
 
-        database = self.definition.database
-        keep = database.keep if database else 0
-        return Upkeep(url, keep=keep).backup(f"before run {ctx.run}").id
+        database = self.definition.database or Database("")
+        folder = Path(database.backups) if database.backups else None
+        upkeep = Upkeep(database.url, backups=folder, keep=database.keep)
+        return upkeep.backup(f"before run {ctx.run}").id
 
     async def perform(
         self, ctx: EngineContext, step: WorkflowStep, item: Any = None, key: str = ""

@@ -66,7 +66,7 @@ def _mistake(said: Mapping[str, Any], model: type[BaseModel]) -> Mistake:
     if kind == "extra_forbidden" and place.model is not None:
         name = str(path[-1])
         elsewhere = getattr(place.model, "elsewhere", {}).get(name, "")
-        return Mistake(path, *unknown_key(name, list(place.model.model_fields), elsewhere))
+        return Mistake(path, *unknown_key(name, list(_keys(place.model)), elsewhere))
     if kind == "missing":
         return Mistake(path, f"{spelled(path)} is missing", place.description)
     if kind in ("union_tag_invalid", "union_tag_not_found"):
@@ -121,13 +121,18 @@ def _step(
 ) -> tuple[type[BaseModel] | None, Any, str]:
     section = next((m for m in (here, *members) if _is_model(m)), None)
     if section is not None:
-        named = section.model_fields.get(str(part))
+        named = _keys(section).get(str(part))
         if named is None:
             return section, None, description
         return section, named.annotation, named.description or description
     container = next((m for m in (here, *members) if get_origin(m) in (list, dict, tuple)), None)
     arguments = get_args(container)
     return None, arguments[-1] if arguments else None, description
+
+
+def _keys(model: type[BaseModel]) -> dict[str, FieldInfo]:
+    """Returns a model's fields by what they are called in files."""
+    return {named.alias or name: named for name, named in model.model_fields.items()}
 
 
 def _unwrapped(here: Any, description: str) -> tuple[Any, str]:

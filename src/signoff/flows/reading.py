@@ -5,9 +5,8 @@ Mistakes of all files are collected and reported together, each with its file an
 
 from __future__ import annotations
 
-import copy
 import difflib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from signoff.documents.files import read_text, shown
 from signoff.documents.mistakes import Mistake, mistakes_in, mistakes_of, spelled
+from signoff.documents.pruning import without
 from signoff.documents.yaml_text import Document, newer_version, read_mapping
 from signoff.errors import InvalidWorkflow, Problem
 from signoff.flows.common_file import VERSION
@@ -28,6 +28,7 @@ from signoff.flows.model import GenflowConfig, Goal, StepKind, WorkflowStep
 from signoff.flows.remarks import flow_remarks
 from signoff.flows.step_file import with_ids
 from signoff.flows.validation import flow_mistakes
+from signoff.review.behaviors import ConstraintBehavior
 from signoff.review.constraint import Constraint
 
 __all__ = [
@@ -42,9 +43,6 @@ __all__ = [
 ]
 
 Place = tuple[str | int, ...]
-
-POLICY = ("default_behavior", "constraint_behaviors", "adjudication")
-"""The keys of a flow that decide what happens with findings."""
 
 _TRIES = 5
 """How often values are taken out of a wrong file to see what else is wrong with it."""
@@ -104,22 +102,25 @@ def read_flow_file(path: Path) -> GenflowConfig:
 def read_policy(path: Path, onto: GenflowConfig) -> GenflowConfig:
     """Returns a flow with the policy of a file: what findings do, and what blocks approval.
 
-    The file is a whole flow, or only those of its keys; what it leaves out stays.
+    The file is a whole flow, or only those of its keys; what it leaves out stays, severity by
+    severity. Raises `InvalidWorkflow` with every problem.
     """
     problems: list[Problem] = []
     document = _document(path, problems)
-    if document is None:
+    config = _checked(document.content, document.at, problems) if document is not None else None
+    if document is None or config is None or problems:
         raise InvalidWorkflow(shown(path), problems)
     said: dict[str, Any] = document.content
-    whole = said if "workflow" in said else {**said, "workflow": [{"step": "generate"}]}
-    config = _checked(whole, document.at, problems)
-    if config is None:
-        raise InvalidWorkflow(shown(path), problems)
-    named = {key: getattr(config, key) for key in POLICY if key in said}
-    if named.get("adjudication") is not None:
+    named = ConstraintBehavior.from_dict(said.get("default_behavior") or {}).by_severity
+    changed: dict[str, Any] = {
+        "default_behavior": ConstraintBehavior({**onto.default_behavior.by_severity, **named})
+    }
+    if "constraint_behaviors" in said:
+        changed["constraint_behaviors"] = config.constraint_behaviors
+    if (said.get("adjudication") or {}).get("approval") or said.get("termination"):
         block_on = config.adjudication.block_on
-        named["adjudication"] = replace(onto.adjudication, block_on=block_on)
-    return replace(onto, **named)
+        changed["adjudication"] = replace(onto.adjudication, block_on=block_on)
+    return replace(onto, **changed)
 
 
 def config_from_dict(raw: Mapping[str, Any], name: str = "flow") -> GenflowConfig:
@@ -196,7 +197,7 @@ def _remainder(
     Where the steps themselves are in doubt, nothing can be said about how they fit.
     """
     wrong = {mistake.path for mistake in found}
-    rest = _without(raw, wrong)
+    rest = without(raw, wrong)
     shapeless = any(_shapes_the_flow(path) for path in wrong)
     if shapeless:
         rest["workflow"] = [{"step": StepKind.GENERATE.value}]
@@ -206,7 +207,7 @@ def _remainder(
             new = [mistake for mistake in others if mistake.path not in wrong]
             return config, [] if shapeless else new
         # A key that must be there was taken out, so what is around it goes as well.
-        rest = _without(rest, [mistake.path for mistake in others])
+        rest = without(rest, [mistake.path for mistake in others])
     return None, []
 
 
@@ -214,28 +215,6 @@ def _shapes_the_flow(path: Place) -> bool:
     return path[:1] == ("workflow",) and (
         len(path) < 3 or path[2] in ("step", "name", "loop_to", "agent")
     )
-
-
-def _without(raw: dict[str, Any], paths: Iterable[Place]) -> dict[str, Any]:
-    """Returns a copy in which, for each path, the nearest key that can be left out is left out."""
-    rest = copy.deepcopy(raw)
-    # All are found before any is taken out, or the second of two would take out too much.
-    for holder, key in [found for path in paths if (found := _nearest_key(rest, path))]:
-        holder.pop(key, None)
-    return rest
-
-
-def _nearest_key(node: Any, path: Place) -> tuple[dict[str, Any], str] | None:
-    found = None
-    for part in path:
-        if isinstance(node, dict) and part in node:
-            found = (node, str(part))
-            node = node[part]
-        elif isinstance(node, list) and isinstance(part, int) and part < len(node):
-            node = node[part]
-        else:
-            break
-    return found
 
 
 def _has_steps(raw: Mapping[str, Any]) -> bool:

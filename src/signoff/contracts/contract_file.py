@@ -1,0 +1,223 @@
+"""A contract file: what may stand in it, and what is right there.
+
+These models judge the shape of a file and become its JSON Schema. Whether steps, branches
+and commands fit together is judged in `definition.py`, as for definitions in Python.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Discriminator, Field, Tag
+
+from signoff.documents.sections import LimitsSection, Section
+
+VERSION = 1
+
+STEP_NAME = r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$"
+STEP = "the name of a step"
+EXPRESSION = "an expression over ctx, result, checkpoint, params and hint"
+
+Text = Annotated[str, Field(min_length=1, pattern=r"\S", description="a text that is not empty")]
+
+
+def _form(raw: Any) -> str:
+    """Tells which of two forms of a value was meant."""
+    if isinstance(raw, dict | Section):
+        return "mapping"
+    return "list" if isinstance(raw, list) else "text"
+
+
+class ConditionSection(Section):
+    """Something that must be true before or after a step."""
+
+    name: Text = Field(title="What it is called", description="a short name")
+    check: Text = Field(title="What must be true", description=EXPRESSION)
+    error: str = Field(
+        "", title="What is said when it is false", description="a text for whoever tries again"
+    )
+
+
+ConditionField = Annotated[
+    Annotated[Text, Tag("text")] | Annotated[ConditionSection, Tag("mapping")],
+    Discriminator(_form),
+]
+
+
+class NextSection(Section):
+    """Leads one way or another, by what the step gave."""
+
+    condition: Text = Field(title="What decides", description=EXPRESSION)
+    on_true: Text = Field(title="The step if it holds", description=STEP)
+    on_false: Text = Field(title="The step if it does not", description=STEP)
+    max_iterations: int | None = Field(
+        None,
+        ge=1,
+        title="How often the branch that loops may be taken",
+        description="a whole number from 1",
+    )
+
+
+class GateOptionSection(Section):
+    """One way on from a gate."""
+
+    label: Text = Field(title="What a person chooses", description="a text of its own")
+    next_step: Text | None = Field(
+        None, title="Where it leads; null ends the workflow", description=f"{STEP}, or null"
+    )
+    requires_input: bool = Field(
+        False, title="Whether the person must write something", description="true or false"
+    )
+    ends: Literal["completed", "rejected"] | None = Field(
+        None, title="How it ends the workflow", description="one of: completed, rejected"
+    )
+
+
+class GateSection(Section):
+    """Where a person decides how to go on."""
+
+    prompt: Text = Field(title="What the person is asked", description="a text")
+    options: list[GateOptionSection] = Field(
+        min_length=1, title="The ways on", description="a list of options, each with a label"
+    )
+    context: list[Text] = Field(
+        default_factory=list,
+        title="What the person is shown",
+        description="a list of dotted names of what steps gave",
+    )
+
+
+class DatabaseSection(Section):
+    """The database the workflow works on."""
+
+    url: Text = Field(
+        title="Where it is",
+        description="a SQLite file seen from the project's folder, or postgresql://...",
+    )
+    backup: bool = Field(
+        True, title="Whether a copy is taken before a run changes it", description="true or false"
+    )
+    keep: int = Field(
+        10, ge=1, title="How many copies are kept", description="a whole number from 1"
+    )
+    backups: Text | None = Field(
+        None, title="The folder of the copies", description="a folder seen from the project's"
+    )
+
+
+class StepSection(Section):
+    """One step: what is done, what must hold, and what follows."""
+
+    name: str = Field(
+        pattern=STEP_NAME,
+        max_length=100,
+        title="What it is called",
+        description="letters, digits, - _ and .",
+    )
+    title: str = Field("", title="What people read", description="a text")
+    command: (
+        Annotated[
+            Annotated[Text, Tag("text")]
+            | Annotated[
+                Annotated[list[Text], Field(min_length=1, description="a program, its arguments")],
+                Tag("list"),
+            ],
+            Discriminator(_form),
+        ]
+        | None
+    ) = Field(
+        None,
+        title="What is run",
+        description="a list (a program and its arguments), or package.module:function",
+    )
+    prompt: str = Field(
+        "",
+        title="What an agent is asked; {{name}} stands for a value",
+        description="a text",
+    )
+    agent: Text | None = Field(
+        None, title="Who is asked; the default agent otherwise", description="an agent or a role"
+    )
+    model: Text | None = Field(
+        None, title="The model that agent uses", description="a model's name"
+    )
+    result: dict[str, Any] | None = Field(
+        None,
+        alias="schema",
+        title="What the agent's result looks like",
+        description="a JSON Schema",
+    )
+    preconditions: list[ConditionField] = Field(
+        default_factory=list,
+        title="What must be true before",
+        description="a list of conditions: expressions, or mappings with name, check and error",
+    )
+    postconditions: list[ConditionField] = Field(
+        default_factory=list,
+        title="What must be true afterwards",
+        description="a list of conditions: expressions, or mappings with name, check and error",
+    )
+    parallel: bool = Field(
+        False,
+        title="Whether it runs together with its neighbours that say so too",
+        description="true or false",
+    )
+    parallel_key: Text | None = Field(
+        None,
+        title="The list whose items are worked one by one",
+        description="the dotted name of a list that a step or a parameter gives",
+    )
+    human_gate: GateSection | None = Field(
+        None,
+        title="Where a person decides how to go on",
+        description="a mapping with prompt, options and context",
+    )
+    next: (
+        Annotated[
+            Annotated[Text, Tag("text")] | Annotated[NextSection, Tag("mapping")],
+            Discriminator(_form),
+        ]
+        | None
+    ) = Field(
+        None,
+        title="What follows; nothing ends the workflow",
+        description=f"{STEP}, or a mapping with condition, on_true and on_false",
+    )
+    timeout: float | None = Field(
+        None,
+        gt=0,
+        allow_inf_nan=False,
+        title="Seconds one attempt may take",
+        description="a number of seconds above 0",
+    )
+
+
+class ContractFile(Section):
+    """A workflow whose steps prove that they were done."""
+
+    version: Literal[1] = Field(1, title="The form of the file", description="1")
+    type: Text = Field(
+        title="A short name for this kind of workflow", description="such as w1_editing"
+    )
+    name: str = Field("", title="What it is called", description="a text")
+    description: str = Field("", title="What it is for", description="a text")
+    initial_step: Text | None = Field(
+        None, title="Where it begins; otherwise at the first step", description=STEP
+    )
+    database: (
+        Annotated[
+            Annotated[Text, Tag("text")] | Annotated[DatabaseSection, Tag("mapping")],
+            Discriminator(_form),
+        ]
+        | None
+    ) = Field(
+        None,
+        title="The database the workflow works on",
+        description="a file seen from the project's folder, postgresql://..., or a mapping",
+    )
+    limits: LimitsSection | None = Field(
+        None, title="Ceilings for one run", description="usd, tokens, calls and seconds"
+    )
+    steps: list[StepSection] = Field(
+        min_length=1, title="The steps", description="a list of steps, each with a name"
+    )
