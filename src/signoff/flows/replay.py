@@ -29,6 +29,8 @@ class Done:
 class Rerouted:
     """One reported issue under both policies."""
 
+    visit: int
+    """Which step of the run reported it, counted from its start."""
     iteration: int
     step: str
     constraint: str
@@ -61,6 +63,8 @@ class Rerouted:
 class Rejudged:
     """One verdict under both policies."""
 
+    visit: int
+    """Which step of the run gave it, counted from its start."""
     iteration: int
     step: str
     was: Verdict
@@ -99,16 +103,16 @@ class Replay:
         What comes after that point was recorded on a road the other policy does not take.
         """
         moves = (IssueBehavior.HALT.value, IssueBehavior.ESCALATE.value)
-        points = [
-            (each.iteration, each.step)
+        points: list[Rerouted | Rejudged] = [
+            each
             for each in self.issues
             if each.changed and (each.now.value in moves or each.issue.behavior in moves)
         ]
-        points += [(each.iteration, each.step) for each in self.verdicts if each.changed]
+        points += [each for each in self.verdicts if each.changed]
         if not points:
             return ""
-        iteration, step = min(points, key=lambda point: point[0])
-        return f"iteration {iteration}, step {step}"
+        first = min(points, key=lambda each: each.visit)
+        return f"iteration {first.iteration}, step {first.step}"
 
     def to_json(self) -> dict[str, Any]:
         """Returns it as plain values."""
@@ -127,17 +131,17 @@ def replay(
     steps = {step.id: step for step in policy.workflow}
     issues: list[Rerouted] = []
     verdicts: list[Rejudged] = []
-    for done in history:
+    for visit, done in enumerate(history):
         kind = (done.after.get("step") or {}).get("kind")
         if kind == "critique":
-            issues += _rerouted(done, policy, constraints)
+            issues += _rerouted(visit, done, policy, constraints)
         elif kind == "adjudicate" and done.step in steps:
-            verdicts.append(_rejudged(done, steps[done.step], policy, constraints))
+            verdicts.append(_rejudged(visit, done, steps[done.step], policy, constraints))
     return Replay(tuple(issues), tuple(verdicts))
 
 
 def _rerouted(
-    done: Done, policy: GenflowConfig, constraints: Mapping[str, Constraint]
+    visit: int, done: Done, policy: GenflowConfig, constraints: Mapping[str, Constraint]
 ) -> list[Rerouted]:
     found = []
     for critique in read(done.after["critiques_by_step"].get(done.step, ())):
@@ -145,12 +149,21 @@ def _rerouted(
         for issue in critique.issues:
             said = policy.behavior(constraint, issue.severity)
             found.append(
-                Rerouted(done.iteration, done.step, constraint.id, issue, said.behavior, said.level)
+                Rerouted(
+                    visit=visit,
+                    iteration=done.iteration,
+                    step=done.step,
+                    constraint=constraint.id,
+                    issue=issue,
+                    now=said.behavior,
+                    level=said.level,
+                )
             )
     return found
 
 
 def _rejudged(
+    visit: int,
     done: Done,
     step: WorkflowStep,
     policy: GenflowConfig,
@@ -165,7 +178,7 @@ def _rejudged(
     else:
         now = check_verdict(replace(was, status=was.stated or was.status), critiques, block_on)
     blocking = tuple(decision.issue_id for decision in now.pursued(block_on))
-    return Rejudged(done.iteration, done.step, was.status, now.status, blocking)
+    return Rejudged(visit, done.iteration, done.step, was.status, now.status, blocking)
 
 
 def _under(
