@@ -54,18 +54,12 @@ class Flow:
         """Returns the steps of a kind, in order."""
         return [step for step in self.config.workflow if step.step is kind]
 
-    def index(self, step: WorkflowStep) -> int:
-        """Returns a step's position in the list."""
-        return [each.id for each in self.config.workflow].index(step.id)
-
-    def passed_on_approval(self, step: WorkflowStep) -> WorkflowStep:
-        """Returns the last step that a judge's approval passes over: a refine, else its own."""
-        following = self.config.workflow[self.index(step) + 1 :][:1]
-        return following[0] if following and following[0].step is StepKind.REFINE else step
-
-    def starts_round_on_approval(self, step: WorkflowStep) -> bool:
-        """Tells whether leaving a judge with its approval begins the next iteration."""
-        return self.passed_on_approval(step).id == self.config.workflow[-1].id
+    def leads_to(self, step: WorkflowStep) -> int:
+        """Returns the position of the step that follows one, unless it approves."""
+        ids = [each.id for each in self.config.workflow]
+        if step.loop_to is not None:
+            return ids.index(step.loop_to)
+        return (ids.index(step.id) + 1) % len(ids)
 
     def starts_round(self, step: WorkflowStep) -> bool:
         """Tells whether leaving a step without approval begins the next iteration."""

@@ -64,7 +64,7 @@ class Judge:
             "pursued": Append([{"iteration": ctx.iteration, "findings": pursued}]),
             "findings": ledger.to_json(),
             "rounds": with_round(state, ledger, ctx.iteration),
-            "step_index": self.flow.index(self.step),
+            "step_index": self.flow.leads_to(self.step),
             "step": {"kind": "adjudicate", "step": self.step.id, "agent": self._agent},
         }
         update |= with_best(ctx, after(ctx.step_state, update))

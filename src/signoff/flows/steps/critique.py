@@ -63,7 +63,7 @@ class Critics:
             "findings": ledger.to_json(),
             "rounds": with_round(state, ledger, ctx.iteration),
             "read": {"artifact": state.artifact, "before": before},
-            "step_index": self.flow.index(self.step),
+            "step_index": self.flow.leads_to(self.step),
             "step": {"kind": "critique", "step": self.step.id, "halted": _halted(critiques)},
         }
         escalated = [i for c in critiques for i in c.issues if _does(i, IssueBehavior.ESCALATE)]

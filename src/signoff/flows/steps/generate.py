@@ -59,7 +59,7 @@ class Generate:
             "artifact": artifact,
             "artifact_path": self._path(ctx.iteration),
             "sources": sources,
-            "step_index": self.flow.index(self.step),
+            "step_index": self.flow.leads_to(self.step),
             "step": {"kind": "generate", "step": self.step.id, "agent": agent},
         }
         if at_last_round(ctx, self.flow, self.step):

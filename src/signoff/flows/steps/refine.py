@@ -21,8 +21,8 @@ from signoff.flows.state import NOTHING_REVIEWED, FlowState, after
 from signoff.flows.steps.asking import told
 from signoff.flows.steps.ending import Work, at_last_round, save_unapproved
 from signoff.flows.steps.generate import author_prompt, checked_artifact
-from signoff.review.adjudication import Pursuit
-from signoff.review.bill import Applied, apply_edits, format_bill, parse_bill
+from signoff.review.adjudication import Adjudication, Pursuit
+from signoff.review.bill import Applied, apply_edits, bill_entries, format_bill, parse_bill
 from signoff.review.edit import Edit
 from signoff.review.findings import Finding
 from signoff.review.hunks import tie_hunks, word_change_pct
@@ -64,7 +64,7 @@ class Refine:
         update |= {
             "artifact": text,
             "artifact_path": self._path(ctx.iteration),
-            "step_index": self.flow.index(self.step),
+            "step_index": self.flow.leads_to(self.step),
             "step": {
                 "kind": "refine",
                 "step": self.step.id,
@@ -208,36 +208,43 @@ def bill_of(state: FlowState, applied: Applied | None = None) -> str:
     judged = state.adjudication
     if judged is None:
         return ""
-    if applied is None and judged.bill_of_work.strip():
+    entries = bill_entries(judged.bill_of_work)
+    said = judged.bill_of_work.strip()
+    if said and (applied is None or not entries):
         return judged.bill_of_work
-    answered = {edit.issue for edit in applied.applied if edit.issue} if applied else set()
+    made = {edit.issue for edit in applied.applied if edit.issue} if applied else set()
+    names = [{d.issue_id, d.finding_id} for d in judged.decisions if d.finding_id]
+    answered = made.union(*(each for each in names if each & made))
+    settled = answered | _dismissed(judged)
+    left = [text for issue, text in entries if issue not in settled]
+    # Of an entry that was made in part, only the rest is to be done.
+    rest = [edit for edit, _why in applied.unmatched if edit.issue in answered] if applied else []
+    mentioned = answered.union(issue for issue, _text in entries)
     findings = {finding.id: finding for finding in state.ledger.open()}
-    left = [edit for edit, _why in applied.unmatched] if applied else []
     words = [
         (d.issue_id, d.severity.value, d.guidance or _said(findings.get(d.finding_id)))
         for d in judged.pursued()
-        if not answered & {d.issue_id, d.finding_id}
+        if not mentioned & {d.issue_id, d.finding_id}
     ]
-    return format_bill(left, words) if left or words else ""
+    return "\n\n".join([*left, *([format_bill(rest, words)] if rest or words else [])])
 
 
 def _wanted_edits(state: FlowState, bill: str) -> list[Edit]:
     """Returns the literal edits of a bill without those for what the judge dismissed."""
     judged = state.adjudication
-    decisions = judged.decisions if judged else ()
-    lasting = {d.issue_id: d.finding_id for d in decisions if d.finding_id}
-    dismissed = {
-        name
-        for d in decisions
-        if d.status is Pursuit.DISMISSED
-        for name in (d.issue_id, d.finding_id)
-    }
+    lasting = {d.issue_id: d.finding_id for d in judged.decisions if d.finding_id} if judged else {}
+    dismissed = _dismissed(judged) if judged else set()
     return [
         # Findings keep their lasting id from round to round, and so do the changes they caused.
         replace(edit, issue=lasting.get(edit.issue, edit.issue))
         for edit in parse_bill(bill)
         if edit.issue not in dismissed
     ]
+
+
+def _dismissed(judged: Adjudication) -> set[str]:
+    dismissed = (d for d in judged.decisions if d.status is Pursuit.DISMISSED)
+    return {name for d in dismissed for name in (d.issue_id, d.finding_id)}
 
 
 def _said(finding: Finding | None) -> str:

@@ -3,6 +3,8 @@
 from pathlib import Path
 
 from signoff.core.outcome import Status
+from signoff.review.behaviors import ConstraintBehavior, IssueBehavior
+from signoff.review.severity import Severity
 from signoff.testing import ScriptedAgent
 from tests.unit.flows.harness import fails, flow, issue, passes, play, rules, step
 
@@ -39,3 +41,14 @@ async def test_a_flow_without_a_judge_ends_at_its_limit_with_the_best_version(
 
     assert result.status is Status.LIMIT
     assert (tmp_path / "run/final/artifact.md").read_text() == "One.\n"
+
+
+async def test_the_state_says_where_the_run_stands(tmp_path: Path) -> None:
+    """Who reads state.json while a run waits must find the step it waits in."""
+    made = flow(default_behavior=ConstraintBehavior({Severity.HIGH: IssueBehavior.ESCALATE}))
+    claude = ScriptedAgent(["Text.", fails(issue("bad"))])
+
+    result = await play(made, {"claude": claude}, tmp_path)
+
+    assert result.status is Status.WAITING
+    assert result.state["step_index"] == 1
