@@ -1,0 +1,141 @@
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from signoff import Outcome, StepDef, Workflow
+from signoff.app.policy import explain, replay
+from signoff.app.project import Project
+from signoff.core.outcome import Status
+from signoff.errors import UnknownName, UsageError
+from signoff.flows.compile import compile_flow
+from signoff.review.adjudication import Verdict
+from signoff.review.behaviors import ConstraintBehavior, Level
+from signoff.testing import ScriptedAgent
+from tests.unit.flows.harness import constraint, fails, flow, issue, rules
+
+TEXT = "The see is wide.\n"
+
+
+async def begin(project: Project, *, verdict: str = "REWRITE", **config: Any) -> list[str]:
+    """Plays a flow to its end, and returns the ids of its findings, the worst first."""
+    played = flow(
+        constraints=[
+            replace(constraint("clear"), behavior=ConstraintBehavior.from_dict({"low": "continue"}))
+        ],
+        max_iterations=1,
+        **config,
+    )
+    found = fails(
+        issue("Misspelt.", "HIGH", "The see", id="clear-001"),
+        issue("Too wide.", "LOW", "wide", id="clear-002"),
+        issue("A whale.", "HIGH", "a purple whale", id="clear-003"),
+    )
+    decided = {"issue_id": "clear-002", "status": "dismissed", "rationale": "A matter of taste."}
+    said = [TEXT, found, found, rules(verdict, decided), "The sea is wide.\n"]
+    project.agents = {"claude": ScriptedAgent(said)}
+    async with project.engine() as engine:
+        result = await engine.start(compile_flow(played, "sea"), name="one")
+    assert result.status is Status.LIMIT, result
+    entries = result.state["findings"]["entries"]
+    return [each["id"] for each in sorted(entries, key=lambda each: str(each["finding"]))][::-1]
+
+
+async def test_an_explanation_names_the_level_that_decided(project: Project) -> None:
+    """Four levels can say something; without the name, people try them one by one."""
+    wide, misspelt, _ = await begin(project)
+
+    by_file, built_in = explain(project, "one", wide), explain(project, "one", misspelt)
+
+    assert (by_file.resolved.behavior, by_file.resolved.level) == ("continue", Level.CONSTRAINT)
+    assert (built_in.resolved.behavior, built_in.resolved.level) == ("halt", Level.BUILT_IN)
+    assert (by_file.blocks, built_in.blocks) == (False, True)
+
+
+async def test_an_explanation_tells_what_the_judge_decided(project: Project) -> None:
+    """Half of all questions about a finding are why nobody mended it."""
+    wide, misspelt, _ = await begin(project)
+
+    dismissed, pursued = explain(project, "one", wide), explain(project, "one", misspelt)
+
+    assert dismissed.decision is not None
+    assert dismissed.decision["rationale"] == "A matter of taste."
+    assert pursued.decision is not None
+    assert pursued.decision["status"] == "pursuing"
+
+
+async def test_a_quote_that_stands_nowhere_is_said_to(project: Project) -> None:
+    """It is the first thing to know about a finding that looks odd."""
+    *_, whale = await begin(project)
+
+    assert explain(project, "one", whale).unverified is True
+
+
+@pytest.mark.parametrize("named", ["whole", "beginning", "issue"])
+async def test_a_finding_is_named_by_its_id_the_beginning_of_it_or_its_issue(
+    project: Project, named: str
+) -> None:
+    """People copy from `show`, from a log, or from a critique."""
+    _, misspelt, _ = await begin(project)
+    name = {"whole": misspelt, "beginning": misspelt[:6], "issue": "clear-001"}[named]
+
+    assert explain(project, "one", name).finding.id == misspelt
+
+
+@pytest.mark.parametrize("named", ["nope", "", "c"])
+async def test_a_finding_that_is_none_is_answered_with_those_there_are(
+    project: Project, named: str
+) -> None:
+    """Twelve hexadecimal digits are easily mistyped."""
+    ids = await begin(project)
+
+    with pytest.raises(UnknownName, match="there is: ") as caught:
+        explain(project, "one", named)
+
+    assert all(each in str(caught.value) for each in ids)
+
+
+async def test_an_explanation_is_plain_values_under_promised_names(project: Project) -> None:
+    """Scripts read it."""
+    wide, *_ = await begin(project)
+
+    said = explain(project, "one", wide).to_json()
+
+    assert json.loads(json.dumps(said)) == said
+    assert (said["run"], said["behavior"], said["decided_by"]) == (
+        "one",
+        "continue",
+        "the constraint's own file",
+    )
+    assert [each["says"] for each in said["levels"]] == ["continue", None, None, "ignore"]
+    assert (said["blocks_approval"], said["unverified"]) == (False, False)
+
+
+async def test_a_replay_asks_nobody_and_changes_nothing(project: Project, tmp_path: Path) -> None:
+    """It is for trying things out; the run has to be the same afterwards."""
+    await begin(project, verdict="APPROVED")
+    before = project.store.row("one")
+    project.agents = {}
+    file = tmp_path / "mild.yaml"
+    file.write_text("adjudication: {approval: {policy: no_critical}}\n")
+
+    replayed = replay(project, "one", file)
+
+    (verdict,) = replayed.verdicts
+    assert (verdict.was, verdict.now) == (Verdict.REWRITE, Verdict.APPROVED)
+    assert [each.issue.id for each in replayed.issues] == ["clear-001", "clear-002", "clear-003"]
+    assert project.store.row("one") == before
+
+
+async def test_only_flows_have_a_policy(project: Project, tmp_path: Path) -> None:
+    """A workflow in Python has findings of its own kind, or none."""
+    async with project.engine() as engine:
+        quick = Workflow("quick", StepDef("only", next={Outcome.OK: None}))
+        await engine.start(quick, name="two")
+
+    with pytest.raises(UsageError, match="is no review flow"):
+        explain(project, "two", "x")
+    with pytest.raises(UsageError, match="is no review flow"):
+        replay(project, "two", tmp_path / "policy.yaml")

@@ -1,0 +1,81 @@
+"""Tests of policy files: what they name counts, what they leave out stays."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from signoff.errors import InvalidWorkflow
+from signoff.flows.model import AdjudicationConfig, GenflowConfig
+from signoff.flows.reading import read_policy
+from signoff.review.behaviors import ConstraintBehavior
+from signoff.review.severity import Severity
+from tests.unit.flows.harness import MINIMAL
+
+RUN = replace(
+    GenflowConfig(MINIMAL),
+    default_behavior=ConstraintBehavior.from_dict({"critical": "escalate", "high": "continue"}),
+    constraint_behaviors={"tone": ConstraintBehavior.from_dict({"low": "halt"})},
+    adjudication=AdjudicationConfig(block_on=(Severity.CRITICAL,), instructions="Be strict."),
+)
+
+
+def policy(tmp_path: Path, text: str) -> GenflowConfig:
+    file = tmp_path / "policy.yaml"
+    file.write_text(text)
+    return read_policy(file, RUN)
+
+
+def test_what_a_policy_leaves_out_stays_as_the_run_had_it(tmp_path: Path) -> None:
+    """Somebody who asks about one severity must not be answered about four."""
+    read = policy(tmp_path, "default_behavior: {high: halt}\n")
+
+    assert read.default_behavior.to_json() == {"critical": "escalate", "high": "halt"}
+    assert replace(read, default_behavior=RUN.default_behavior) == RUN
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "adjudication: {approval: {policy: all_resolved}}\n",
+        "adjudication: {approval: {block_on: [CRITICAL, HIGH, MEDIUM, LOW]}}\n",
+        "termination: {approve_when: all_resolved}\n",
+    ],
+)
+def test_what_blocks_an_approval_is_read_from_wherever_a_flow_may_say_it(
+    tmp_path: Path, text: str
+) -> None:
+    """Three keys mean the same thing; one that has no effect would be a trap."""
+    read = policy(tmp_path, text)
+
+    assert set(read.adjudication.block_on) == set(Severity)
+    assert read.adjudication.instructions == "Be strict."
+
+
+def test_other_words_about_the_judge_leave_what_blocks_alone(tmp_path: Path) -> None:
+    """`instructions` say nothing about severities."""
+    read = policy(tmp_path, "adjudication: {instructions: Be mild.}\n")
+
+    assert read == RUN
+
+
+@pytest.mark.parametrize("name", ["full", "genloop"])
+def test_a_whole_file_of_either_kind_is_a_policy(tmp_path: Path, name: str) -> None:
+    """People try the flow they are about to use."""
+    file = Path(__file__).parents[2] / "fixtures/flows" / f"{name}.yaml"
+
+    read = read_policy(file, RUN)
+
+    assert set(read.adjudication.block_on) == {Severity.CRITICAL, Severity.HIGH}
+    assert read.workflow == RUN.workflow
+
+
+def test_mistakes_in_a_policy_are_refused_with_their_lines(tmp_path: Path) -> None:
+    """A misspelt behaviour must not be answered with `nothing would change`."""
+    with pytest.raises(InvalidWorkflow) as caught:
+        policy(tmp_path, "default_behavior: {low: kontinue}\nfoo: 1\n")
+
+    told = [str(problem) for problem in caught.value.problems]
+    assert [each.rpartition("policy.yaml:")[2][:2] for each in told] == ["1:", "2:"]
+    assert "halt, continue, escalate, ignore" in told[0]
+    assert "unknown key 'foo'" in told[1]
