@@ -112,8 +112,12 @@ class SafeDatabaseClient:
 
     def done(self, marker: Marker) -> bool:
         """Tells whether a step's work was committed, by this process or an earlier one."""
+        return self.noted(marker) is not None
+
+    def noted(self, marker: Marker) -> str | None:
+        """Returns what was noted when a step's work was committed; None when it was not."""
         with self._transaction(write=False):
-            return staging.is_marked(self._db, marker)
+            return staging.noted(self._db, marker)
 
     def close(self) -> None:
         """Closes the connection; what was not committed is undone."""
@@ -158,13 +162,14 @@ class SafeDatabaseClient:
         postconditions: Sequence[Postcondition],
         marker: Marker,
         seconds: float,
+        note: str,
     ) -> Applied:
         def reader(sql: str, params: Params) -> tuple[Row, ...]:
             return self._db.run(sql, params, self._reading(sql)).rows
 
         with self._turn:
             return staging.apply(
-                self._db, reader, statements, postconditions, marker, seconds=seconds
+                self._db, reader, statements, postconditions, marker, seconds=seconds, note=note
             )
 
     @contextmanager
@@ -199,12 +204,15 @@ class Staged:
         *,
         marker: tuple[str, str, int] | Marker,
         seconds: float = CONDITION_SECONDS,
+        note: str = "",
     ) -> Applied:
         """Applies all in one transaction that is kept only when every postcondition holds.
 
-        A marker that is there already means that it was done: nothing is done again.
+        A marker that is there already means that it was done: nothing is done again. The
+        note is kept with the marker.
         """
-        return self._client._apply(self._statements, postconditions, Marker(*marker), seconds)
+        whole = Marker(*marker)
+        return self._client._apply(self._statements, postconditions, whole, seconds, note)
 
     def __len__(self) -> int:
         """Returns how many statements wait."""

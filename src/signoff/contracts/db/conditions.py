@@ -16,6 +16,18 @@ def narrows(where: Expression, target: exp.Table) -> bool:
     return not _always(where.this, _names(target))
 
 
+def reads_all(query: exp.Select, table: str) -> bool:
+    """Tells whether a query reads every row of a table, which is named in lower case."""
+    source = query.args.get("from_")
+    read = source.this if isinstance(source, exp.From) else None
+    if not isinstance(read, exp.Table) or read.name.lower() != table:
+        return False
+    if any(query.args.get(part) for part in ("joins", "limit", "group")):
+        return False
+    where = query.args.get("where")
+    return where is None or not narrows(where, read)
+
+
 def _names(target: exp.Table) -> frozenset[str]:
     return frozenset({"", target.name.lower(), target.alias_or_name.lower()})
 
@@ -84,6 +96,8 @@ def _tautology(node: Expression, names: frozenset[str]) -> bool:
             return _contradiction(node.this.unnest(), names)
         case exp.Is() if node.args.get("negate"):
             return _contradiction(node, names)
+        case exp.EQ() if isinstance(node.right, exp.Any):
+            return _gives_all(node.right.this, node.left, names)
         case exp.EQ() | exp.GTE() | exp.LTE() | exp.NullSafeEQ() | exp.Is():
             return _text(node.left) == _text(node.right) or _never_less(node)
         case exp.Like() | exp.ILike() | exp.Glob() | exp.SimilarTo():
@@ -119,14 +133,16 @@ def _all_of_itself(node: exp.In, names: frozenset[str]) -> bool:
     """Tells whether a column is asked to be among all values of that same column."""
     if any(_text(member) == _text(node.this) for member in node.expressions):
         return True
-    query = node.args.get("query")
+    return _gives_all(node.args.get("query"), node.this, names)
+
+
+def _gives_all(query: object, column: Expression, names: frozenset[str]) -> bool:
+    """Tells whether a subquery gives every value that a column of the target has."""
     inner = query.unnest() if isinstance(query, Expression) else None
-    if not isinstance(inner, exp.Select) or inner.args.get("where") or inner.args.get("joins"):
+    if not isinstance(inner, exp.Select) or not any(reads_all(inner, name) for name in names):
         return False
-    source = inner.find(exp.Table)
-    same_table = source is not None and source.name.lower() in names
-    columns = {column.name.lower() for column in inner.selects}
-    return same_table and (not columns or node.this.name.lower() in columns)
+    columns = {selected.name.lower() for selected in inner.selects}
+    return not columns or column.name.lower() in columns
 
 
 def _text(node: Expression) -> str:

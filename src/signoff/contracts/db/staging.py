@@ -17,14 +17,14 @@ from signoff.errors import NotAllowed, StoreBusy, StoreDamaged, StoreError, Writ
 _STEPS_TABLE = """
 CREATE TABLE IF NOT EXISTS signoff_steps (
     run TEXT NOT NULL, step TEXT NOT NULL, visit INTEGER NOT NULL, item TEXT NOT NULL,
-    applied_at TEXT NOT NULL, PRIMARY KEY (run, step, visit, item)
+    applied_at TEXT NOT NULL, note TEXT NOT NULL, PRIMARY KEY (run, step, visit, item)
 )
 """
 _MARK = """
-INSERT INTO signoff_steps (run, step, visit, item, applied_at) VALUES (?, ?, ?, ?, ?)
+INSERT INTO signoff_steps (run, step, visit, item, applied_at, note) VALUES (?, ?, ?, ?, ?, ?)
 ON CONFLICT DO NOTHING RETURNING visit
 """
-_MARKED = "SELECT 1 FROM signoff_steps WHERE run = ? AND step = ? AND visit = ? AND item = ?"
+_NOTED = "SELECT note FROM signoff_steps WHERE run = ? AND step = ? AND visit = ? AND item = ?"
 _TABLE_THERE: dict[Dialect, str] = {
     "sqlite": "SELECT 1 FROM sqlite_master WHERE name = 'signoff_steps'",
     "postgres": "SELECT 1 WHERE to_regclass('signoff_steps') IS NOT NULL",
@@ -85,13 +85,17 @@ def apply(
     marker: Marker,
     *,
     seconds: float,
+    note: str = "",
 ) -> Applied:
-    """Applies a step's statements, checks its conditions and marks it done, or undoes it all."""
+    """Applies a step's statements, checks its conditions and marks it done, or undoes it all.
+
+    The note stands in the marker's row, for whoever finds the step done.
+    """
     view = ReadOnlyView(reader)
     _make_room(db)
     db.begin(write=True)
     try:
-        if not _mark(db, marker):
+        if not _mark(db, marker, note):
             db.rollback()
             return Committed(0, already=True)
         changed = _run(db, statements)
@@ -112,11 +116,12 @@ def apply(
     return Committed(changed)
 
 
-def is_marked(db: Connection, marker: Marker) -> bool:
-    """Tells whether a step's work was committed before."""
+def noted(db: Connection, marker: Marker) -> str | None:
+    """Returns the note of a step whose work was committed before; None when it was not."""
     if not db.own(_TABLE_THERE[db.dialect]):
-        return False
-    return bool(db.own(_MARKED, list(marker)))
+        return None
+    rows = db.own(_NOTED, list(marker))
+    return str(rows[0][0]) if rows else None
 
 
 def _make_room(db: Connection) -> None:
@@ -138,9 +143,9 @@ def _make_room(db: Connection) -> None:
         raise
 
 
-def _mark(db: Connection, marker: Marker) -> bool:
+def _mark(db: Connection, marker: Marker, note: str) -> bool:
     """Inserts the marker; tells whether it was not there yet."""
-    return bool(db.own(_MARK, [*marker, datetime.now(UTC).isoformat(timespec="seconds")]))
+    return bool(db.own(_MARK, [*marker, datetime.now(UTC).isoformat(timespec="seconds"), note]))
 
 
 def _run(db: Connection, statements: Sequence[Statement]) -> int | RolledBack:

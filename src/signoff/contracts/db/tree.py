@@ -8,7 +8,7 @@ from sqlglot import exp
 from sqlglot.expressions import Expr as Expression
 
 from signoff.contracts.db import advice
-from signoff.contracts.db.conditions import narrows
+from signoff.contracts.db.conditions import narrows, reads_all
 from signoff.contracts.db.functions import ALLOWED
 from signoff.contracts.db.verdict import OWN_TABLES, Allowed, Dialect, Kind, Refused, Verdict
 
@@ -130,7 +130,15 @@ class Judge:
             raise _RefusedError(f"INSERT OR {alternative} is refused", advice.KEEP_ROW)
         if not tree.expression and not tree.args.get("default"):
             raise _RefusedError("INSERT without rows is refused", advice.PLAIN)
-        return Allowed(Kind.INSERT, self._written(tree))
+        table = self._written(tree)
+        conflict = tree.args.get("conflict")
+        feeds_itself = any(reads_all(query, table) for query in tree.find_all(exp.Select))
+        if feeds_itself and conflict and conflict.expressions:
+            what = (
+                "INSERT of a table's own rows with DO UPDATE, which changes all of them, is refused"
+            )
+            raise _RefusedError(what, advice.OPEN_WHERE)
+        return Allowed(Kind.INSERT, table)
 
     def _update(self, tree: exp.Update) -> Allowed:
         table = self._written(tree)

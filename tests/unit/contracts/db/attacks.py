@@ -83,6 +83,13 @@ UPDATE books SET title = 'gone' FROM chapters
 UPDATE books SET title = 'gone' FROM chapters WHERE chapters.id = 1
 UPDATE books SET title = 'gone' FROM chapters AS c WHERE c.id = c.id
 UPDATE books SET title = (SELECT 'gone' WHERE 1=1)
+UPDATE books SET title = 'gone' WHERE id IN (SELECT id FROM books WHERE 1=1)
+UPDATE books SET title = 'gone' WHERE id IN (SELECT b.id FROM books AS b)
+UPDATE books SET title = 'gone' WHERE id = ANY(SELECT id FROM books)
+UPDATE books SET title = 'gone' WHERE (id, 1) = (id, 1)
+UPDATE books SET title = 'gone' WHERE coalesce(id, 1) = coalesce(id, 1)
+INSERT INTO books (id) SELECT id FROM books WHERE 1=1 ON CONFLICT (id) DO UPDATE SET title = 'gone'
+INSERT INTO books (id) SELECT b.id FROM books b WHERE b.id = b.id ON CONFLICT (id) DO UPDATE SET id = 1
 WITH x AS (SELECT 1) DELETE FROM books
 WITH x AS (SELECT 1) UPDATE books SET title = 'gone'
 """,

@@ -81,6 +81,8 @@ INSERT INTO books (title) VALUES ('c') RETURNING id, title
 INSERT INTO books (id, title) VALUES (1, 'x') ON CONFLICT (id) DO UPDATE SET title = excluded.title
 INSERT INTO books (id, title) VALUES (1, 'x') ON CONFLICT DO NOTHING
 INSERT INTO chapters (book, n) VALUES (1, 1) ON CONFLICT (book, n) DO UPDATE SET body = 'y'
+INSERT INTO books (id, title) SELECT id, 'y' FROM books WHERE id = 1 ON CONFLICT (id) DO NOTHING
+UPDATE books SET title = 'New' WHERE id IN (SELECT id FROM books WHERE price > 5 LIMIT 1)
 WITH x AS (SELECT 'd' AS t) INSERT INTO books (title) SELECT t FROM x
 UPDATE books SET title = 'New' WHERE id = 1
 UPDATE books SET title = 'New', price = price + 1 WHERE id = 1 AND price > 0
