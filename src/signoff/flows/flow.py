@@ -58,25 +58,12 @@ class Flow:
         """Returns a step's position in the list."""
         return [each.id for each in self.config.workflow].index(step.id)
 
-    def index(self, name: str) -> int:
-        """Returns the position of the step with an id."""
-        return [each.id for each in self.config.workflow].index(name)
-
     def leads_to(self, step: WorkflowStep) -> int:
         """Returns the position of the step that follows one, unless it approves."""
+        ids = [each.id for each in self.config.workflow]
         if step.loop_to is not None:
-            return self.index(step.loop_to)
-        return (self.index(step.id) + 1) % len(self.config.workflow)
-
-    def passed_on_approval(self, step: WorkflowStep) -> int:
-        """Returns the position of the last step a judge's approval passes: a refine, else its own."""
-        own = self.index(step.id)
-        following = self.config.workflow[own + 1 : own + 2]
-        return own + any(each.step is StepKind.REFINE for each in following)
-
-    def starts_round_on_approval(self, step: WorkflowStep) -> bool:
-        """Tells whether leaving a judge with its approval begins the next iteration."""
-        return self.passed_on_approval(step) == len(self.config.workflow) - 1
+            return ids.index(step.loop_to)
+        return (ids.index(step.id) + 1) % len(ids)
 
     def passed_on_approval(self, step: WorkflowStep) -> WorkflowStep:
         """Returns the last step that a judge's approval passes over: a refine, else its own."""
