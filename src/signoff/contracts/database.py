@@ -62,9 +62,13 @@ class StepDatabase:
                 case _:
                     raise StepFailed(f"{each!r:.200} is no statement; give [sql, params]")
 
-    def commit(self, proofs: Sequence[Proof], marker: Marker) -> None:
+    def kept(self, marker: Marker) -> str | None:
+        """Returns what was kept of a step whose work was committed before, if it was."""
+        return self._client.noted(marker)
+
+    def commit(self, proofs: Sequence[Proof], marker: Marker, keep: str = "") -> None:
         """Applies everything in one transaction; raises `StepFailed` when a proof fails."""
         conditions = [Postcondition(proof.words, proof.holds) for proof in proofs]
-        done = self._staged.apply(conditions, marker=marker)
+        done = self._staged.apply(conditions, marker=marker, note=keep)
         if isinstance(done, RolledBack):
             raise StepFailed(str(done))

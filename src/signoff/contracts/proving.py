@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -25,16 +26,13 @@ from signoff.errors import StepFailed
 def prove(
     ctx: StepContext,
     conditions: Sequence[Condition],
-    result: Any,
-    hint: str | None,
+    done: Mapping[str, Any],
     marker: Marker,
 ) -> None:
     """Checks a step's postconditions; raises `StepFailed` with everything that does not hold."""
-    proofs = [
-        Proof(each.words, partial(_holds, each.check, ctx, result, hint)) for each in conditions
-    ]
+    proofs = [Proof(each.words, partial(_holds, each.check, ctx, done)) for each in conditions]
     if ctx.database is not None:
-        ctx.database.commit(proofs, marker)
+        ctx.database.commit(proofs, marker, _kept(done))
         return
     wrong = failures(
         [Postcondition(proof.words, proof.holds) for proof in proofs],
@@ -59,9 +57,17 @@ def holds(check: Check | str, ctx: StepContext) -> bool:
 
 
 def _holds(
-    check: Check | str, ctx: StepContext, result: Any, hint: str | None, view: ReadOnlyView
+    check: Check | str, ctx: StepContext, done: Mapping[str, Any], view: ReadOnlyView
 ) -> bool:
-    return holds(check, ctx.seen_by(view if ctx.database is not None else None, result, hint))
+    seen = view if ctx.database is not None else None
+    return holds(check, ctx.seen_by(seen, done["result"], done["hint"]))
+
+
+def _kept(done: Mapping[str, Any]) -> str:
+    try:
+        return json.dumps(done, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise StepFailed(f"what the step gave cannot be kept as JSON: {error}") from error
 
 
 async def _awaited(work: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -97,20 +98,26 @@ class Surroundings:
     async def perform(
         self, ctx: EngineContext, step: WorkflowStep, item: Any = None, key: str = ""
     ) -> dict[str, Any]:
-        """Works a step, or one item of it, and proves it; returns what it gave."""
+        """Works a step, or one item of it, and proves it; returns what it gave.
+
+        Work that was committed by a process that died before the journal knew is not done
+        again: what it gave stands beside it in the database.
+        """
+        marker = Marker(f"{ctx.run}/{ctx.run_key}", step.name, ctx.visit, key)
         with self.connected() as database:
+            kept = database.kept(marker) if database is not None else None
+            if kept is not None:
+                return dict(json.loads(kept))
             inner = self.context(ctx, step, database, item)
             output = await work(step, inner)
             if database is not None:
                 database.take(output.statements)
             elif output.statements:
                 raise StepFailed("statements were handed in, and this workflow has no database")
-            marker = Marker(ctx.run, step.name, ctx.visit, key)
+            done = {"result": output.result, "hint": output.next_step_hint}
             # On a thread: a condition may take its time, and the other runs go on meanwhile.
-            await asyncio.to_thread(
-                prove, inner, step.postconditions, output.result, output.next_step_hint, marker
-            )
-        return {"result": output.result, "hint": output.next_step_hint}
+            await asyncio.to_thread(prove, inner, step.postconditions, done, marker)
+        return done
 
     async def holds(
         self,

@@ -115,6 +115,8 @@ class StepContext:
     """The run's state so far, read-only; a handler returns its changes."""
     run: str = ""
     """The run's name."""
+    run_key: str = ""
+    """Tells this run from every other, also from one of the same name elsewhere."""
     visit: int = 1
     """How many times this step has been entered, this time included."""
     iteration: int = 1

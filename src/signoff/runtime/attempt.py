@@ -149,6 +149,7 @@ class Attempt:
             workflow_params=state.params,
             step_state=state.state,
             run=self._journal.name,
+            run_key=state.seed,
             visit=state.visit,
             iteration=state.iteration,
             attempt=state.attempt,
