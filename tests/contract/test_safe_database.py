@@ -238,6 +238,22 @@ def test_work_that_was_done_is_not_done_again(library: Library) -> None:
     assert library.titles().count("Ulysses") == 1
 
 
+def test_what_was_noted_with_work_is_found_by_whoever_finds_it_done(
+    db: SafeDatabaseClient, library: Library
+) -> None:
+    """After a crash the step's result would be lost although its work is there."""
+    work = db.staged()
+    work.stage("INSERT INTO books (title) VALUES ('Ulysses')")
+    assert db.noted(MARKER) is None
+
+    work.apply([failing("no", False)], marker=MARKER, note="undone")
+    assert db.noted(MARKER) is None
+    work.apply([], marker=MARKER, note="first")
+    work.apply([], marker=MARKER, note="second")
+
+    assert db.noted(MARKER) == "first"
+
+
 def test_each_item_of_a_fan_out_has_a_marker_of_its_own(
     db: SafeDatabaseClient, library: Library
 ) -> None:
