@@ -49,6 +49,7 @@ help: ## list what can be made
 demo: ## run the main job, end to end, on a small model, without keys
 	@$(MAKE) --no-print-directory model
 	@PYTHONPATH=$(MODEL_ENV) $(BIN)/signoff demo --folder $(DEMO)
+	@printf '\n%s\n' 'In this checkout, first: export PATH="$(CURDIR)/$(BIN):$$PATH" PYTHONPATH="$(CURDIR)/$(MODEL_ENV)"'
 
 test: lint types imports ## everything: lint, types, import contracts and the whole test suite
 	@$(MAKE) --no-print-directory --keep-going agents || \

@@ -50,6 +50,8 @@ class Version:
 
     text: str
     findings: tuple[Mapping[str, Any], ...]
+    by_edits: bool = False
+    """Whether exact edits made it out of the version before, and nobody was asked."""
 
 
 def begin_run(
@@ -117,7 +119,9 @@ def versions(report: RunReport) -> list[Version]:
         path = report.folder / "iterations" / _file_of(number)
         open_then = [each for each in found if _is_open(each, number)]
         if path.is_file():
-            read.append(Version(path.read_text("utf-8").strip(), tuple(open_then)))
+            asked = any(path.parent.glob("prompt_refine*"))
+            by_edits = number > 1 and not asked
+            read.append(Version(path.read_text("utf-8").strip(), tuple(open_then), by_edits))
     return read
 
 

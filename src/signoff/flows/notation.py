@@ -11,9 +11,10 @@ from signoff.errors import InvalidWorkflow, Problem
 from signoff.flows.compile import compile_flow
 from signoff.flows.flow import BUILT_IN_AGENTS, Flow
 from signoff.flows.independence import relatives
-from signoff.flows.model import Goal, StepKind
+from signoff.flows.model import Goal, StepKind, WorkflowStep
 from signoff.flows.reading import ReadFlow, read_flow
-from signoff.flows.reviewers import missing_agents
+from signoff.flows.reviewers import missing_agents, reviewers_of
+from signoff.flows.selection import resolve_constraints_for_step
 from signoff.flows.source_remarks import source_remarks
 
 GIVEN = ("goal", "allow_scripts", "default_agent", "found")
@@ -76,7 +77,7 @@ def _problems(read: ReadFlow, flow: Flow, path: Path, *, check_only: bool) -> It
 
 def _remarks(flow: Flow) -> Iterator[str]:
     yield from source_remarks(flow)
-    if flow.default_agent == "auto" and any(step.agent is None for step in flow.config.workflow):
+    if flow.default_agent == "auto" and any(_by_default(flow, s) for s in flow.config.workflow):
         yield "claude is not on PATH: steps that name no agent are worked by `auto`"
     if flow.config.independence.rule == "different_family":
         found = relatives(flow)
@@ -85,3 +86,11 @@ def _remarks(flow: Flow) -> Iterator[str]:
     for step in flow.of_kind(StepKind.CRITIQUE):
         for agent, constraints in missing_agents(flow, step).items():
             yield f"{agent} is not installed and reviews nothing of: {', '.join(constraints)}"
+
+
+def _by_default(flow: Flow, step: WorkflowStep) -> bool:
+    """Tells whether a step is worked, or some constraint read, by whoever is the default."""
+    if step.step is not StepKind.CRITIQUE:
+        return step.agent is None
+    chosen = resolve_constraints_for_step(step, flow.constraints)
+    return any(flow.default_agent in reviewers_of(flow, step, each) for each in chosen)

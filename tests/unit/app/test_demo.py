@@ -1,3 +1,4 @@
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,7 +17,7 @@ SECOND = "Sipwell reminds you to drink water. It is free, needs no account and c
 @pytest.fixture
 def begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Begun]:
     """A demo that is about to run; what it puts on the path is taken away again."""
-    monkeypatch.setattr("sys.path", [*__import__("sys").path])
+    monkeypatch.setattr(sys, "path", [*sys.path])
     begun = begin_run(tmp_path / "demo", environment(tmp_path))
     with begun.project:
         yield begun
@@ -33,7 +34,21 @@ async def test_the_demo_goes_round_until_its_checks_have_nothing_to_say(begun: B
     read = versions(show(begun.project, begun.name))
     assert [each.text for each in read] == [FIRST, SECOND, SECOND.replace("Sip", "sip")]
     assert [len(each.findings) for each in read] == [3, 1, 0]
+    assert [each.by_edits for each in read] == [False, False, True]
     assert author.prompts[1].strip().endswith("Say that it comes out on 1 May.")
+
+
+def test_nothing_odd_is_said_about_it_where_no_agent_is_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its constraints name their checks, so whoever reviews by default has nothing to do."""
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setattr(sys, "path", [*sys.path])
+
+    begun = begin_run(tmp_path / "demo", environment(tmp_path))
+    begun.project.store.close()
+
+    assert begun.plan.target.workflow.remarks == ()
 
 
 async def test_an_agent_nobody_knows_is_refused_before_there_is_a_run(begun: Begun) -> None:
@@ -49,8 +64,7 @@ async def test_another_demo_in_the_same_place_is_another_run(begun: Begun, tmp_p
     begun.project.agents = {"stand-in": ScriptedAgent([SECOND])}
     await drive_run(begun, "stand-in", [])
 
-    with begin_run(tmp_path / "demo", environment(tmp_path)).project:
-        again = begin_run(tmp_path / "demo", environment(tmp_path))
+    again = begin_run(tmp_path / "demo", environment(tmp_path))
     with again.project:
         assert (begun.name, again.name) == ("demo", "demo-2")
 

@@ -38,7 +38,7 @@ def test_it_ends_with_every_version_and_where_everything_is(
     said = capsys.readouterr()
     assert "  1  Sipwell is free and needs no account.\n" in said.out
     assert "HIGH     the text does not say that it comes out on 1 May" in said.out
-    assert "  3  sipwell is free, needs no account and comes out on 1 May.\n" in said.out
+    assert "     mended by exact edits, nobody was asked:\n  3  sipwell is free" in said.out
     assert "artifact  signoff-demo/.signoff/runs/demo/final/artifact.md" in said.out
     assert "round  open" in said.out
     assert "  cd signoff-demo\n" in said.err

@@ -144,6 +144,9 @@ def _show_versions(report: RunReport, approved: bool, out: Output) -> None:
     read = versions(report)
     for number, version in enumerate(read, 1):
         out.line()
+        if number > 1:
+            how = "mended by exact edits, nobody was asked" if version.by_edits else "written anew"
+            out.line(f"     {how}:", style="dim")
         out.prose(f"  {number}  {' '.join(version.text.split())}", hang="     ")
         for finding in version.findings:
             severity = finding["severity"]
