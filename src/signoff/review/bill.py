@@ -13,7 +13,7 @@ from signoff.review.bill_lines import Fenced, Line, read_lines
 from signoff.review.edit import Edit, EditKind
 from signoff.review.edits import Applied, apply_edits
 
-__all__ = ["Applied", "apply_edits", "format_bill", "parse_bill"]
+__all__ = ["Applied", "apply_edits", "bill_entries", "format_bill", "parse_bill"]
 
 LONGEST_BILL = 1_000_000
 """Characters; what is longer was not written by a judge who meant it."""
@@ -45,20 +45,19 @@ def parse_bill(markdown: str) -> list[Edit]:
     """
     if len(markdown) > LONGEST_BILL:
         return []
-    entries: list[_Entry] = []
-    dismissed = False
-    for line in read_lines(markdown):
-        if line.broken:
-            return _edits(entries[:-1])
-        issue = _ISSUE.match(line.text)
-        if issue:
-            entries.append(_entry(line.text[issue.end() :], dismissed))
-        elif _is_heading(line.text):
-            dismissed = bool(_DISMISSED.search(line.text))
-            entries.append(_Entry("", skipped=True))
-        elif entries:
-            entries[-1].take(line)
-    return _edits(entries)
+    return [edit for entry in _entries(markdown) for edit in entry.edits()]
+
+
+def bill_entries(markdown: str) -> list[tuple[str, str]]:
+    """Returns the entries of a bill that are work, each with its issue and in its own words."""
+    lines = markdown.split("\n")
+    found = _entries(markdown)
+    ends = [*(entry.start for entry in found), len(lines)][1:]
+    return [
+        (entry.issue, "\n".join(lines[entry.start : end]).strip("\r\n"))
+        for entry, end in zip(found, ends, strict=True)
+        if entry.issue and not entry.dismissed
+    ]
 
 
 def format_bill(
@@ -79,9 +78,11 @@ def format_bill(
 class _Entry:
     """One entry while it is read: the texts found so far, and whether they can be trusted."""
 
-    def __init__(self, issue: str, skipped: bool) -> None:
+    def __init__(self, issue: str, dismissed: bool, start: int) -> None:
         self.issue = issue
-        self.skipped = skipped
+        self.dismissed = dismissed
+        self.skipped = dismissed
+        self.start = start
         self.kind = ""
         self.texts: list[tuple[str, str, bool]] = []
         self._awaited = ""
@@ -157,11 +158,30 @@ class _Entry:
         return Edit(kind, find, text, self.issue)
 
 
-def _entry(heading: str, dismissed: bool) -> _Entry:
+def _entries(markdown: str) -> list[_Entry]:
+    """Returns the parts of a bill; what stands under other headings has no issue."""
+    entries: list[_Entry] = []
+    dismissed = False
+    for line in read_lines(markdown):
+        issue = _ISSUE.match(line.text)
+        if line.broken:
+            if entries:
+                entries[-1].skipped = True
+        elif issue:
+            entries.append(_entry(line.text[issue.end() :], dismissed, line.number))
+        elif _is_heading(line.text):
+            dismissed = bool(_DISMISSED.search(line.text))
+            entries.append(_Entry("", dismissed=True, start=line.number))
+        elif entries:
+            entries[-1].take(line)
+    return entries
+
+
+def _entry(heading: str, dismissed: bool, start: int) -> _Entry:
     severity = _SEVERITY.search(heading)
     name = heading[: severity.start()] if severity else heading
     rest = heading[severity.end() :] if severity else ""
-    return _Entry(name.strip(" \t\r*_:`"), dismissed or bool(_DISMISSED.search(rest)))
+    return _Entry(name.strip(" \t\r*_:`"), dismissed or bool(_DISMISSED.search(rest)), start)
 
 
 def _is_heading(text: str) -> bool:
@@ -169,10 +189,6 @@ def _is_heading(text: str) -> bool:
     return bool(_HEADING.match(text.rstrip())) and not (
         _KIND.fullmatch(text) or _LABEL.fullmatch(text)
     )
-
-
-def _edits(entries: Sequence[_Entry]) -> list[Edit]:
-    return [edit for entry in entries for edit in entry.edits()]
 
 
 def _literal(said: tuple[str, str, bool]) -> str | None:

@@ -26,6 +26,8 @@ class Line:
     fenced: Fenced | None = None
     broken: bool = False
     """From here on nobody can tell what is inside a block and what is not."""
+    number: int = 0
+    """Where it begins, counted from 0."""
 
 
 def read_lines(markdown: str) -> Iterator[Line]:
@@ -37,7 +39,7 @@ def read_lines(markdown: str) -> Iterator[Line]:
     while at < len(lines):
         opening = _OPENS.fullmatch(lines[at].rstrip("\r"))
         if opening is None:
-            yield Line(lines[at].rstrip("\r"))
+            yield Line(lines[at].rstrip("\r"), number=at)
             announced = lines[at].rstrip().rstrip("*_").endswith(":") or (
                 announced and not lines[at].strip()
             )
@@ -46,9 +48,9 @@ def read_lines(markdown: str) -> Iterator[Line]:
         end = _end(lines, at + 1, opening.group(1))
         inside = lines[at + 1 : end]
         if end == len(lines) or (not announced and any(map(_OURS.match, inside))):
-            yield Line(broken=True)
+            yield Line(broken=True, number=at)
             return
-        yield Line(fenced=Fenced("\n".join(inside)))
+        yield Line(fenced=Fenced("\n".join(inside)), number=at)
         at, announced = end + 1, False
 
 

@@ -2,7 +2,13 @@ import time
 
 import pytest
 
-from signoff.review.bill import LONGEST_BILL, apply_edits, format_bill, parse_bill
+from signoff.review.bill import (
+    LONGEST_BILL,
+    apply_edits,
+    bill_entries,
+    format_bill,
+    parse_bill,
+)
 from signoff.review.edit import Edit, EditKind
 
 WRITTEN = """# Bill of work
@@ -196,3 +202,21 @@ def test_counting_places_in_a_large_text_ends() -> None:
     made = apply_edits("a" * 5_000_000, [Edit(EditKind.DELETE, "a")])
 
     assert made.unmatched[0][1] == "found at least 1000 times"
+
+
+def test_the_entries_of_a_bill_that_are_work_stand_in_their_own_words() -> None:
+    """What no literal edit can do is told to an agent as the judge said it."""
+    entries = dict(bill_entries(WRITTEN))
+
+    assert list(entries) == ["law-001", "tone-001", "tone-002", "tone-003"]
+    assert entries["tone-003"] == "## Issue: tone-003 (HIGH)\n\nMake the ending friendlier."
+    text = entries["law-001"]
+    assert text.startswith("### Issue: law-001 (CRITICAL)\n**Replace**\n")
+    assert text.endswith("\nRationale: promises bind.")
+
+
+def test_a_bill_without_entries_or_with_a_block_left_open_loses_nothing() -> None:
+    """A judge may write freely, or be cut off in the middle of a block."""
+    assert bill_entries("Mend it.") == []
+    assert bill_entries("") == []
+    assert bill_entries("Issue: a (LOW)\nFind:\n```\nx") == [("a", "Issue: a (LOW)\nFind:\n```\nx")]

@@ -238,3 +238,50 @@ async def test_a_brief_author_is_not_asked_when_exact_edits_are_enough(tmp_path:
     result = await play(flow(steps), {"ann": author, "bob": critic}, tmp_path)
 
     assert result.state["artifact"] == TEXT.replace("see", "sea")
+
+
+async def test_what_the_judge_says_in_words_reaches_the_agent_beside_exact_edits(
+    tmp_path: Path,
+) -> None:
+    """The judge's own words for what no edit can do were replaced by the critic's complaint."""
+    words = "### Issue: clear-002 (HIGH)\n\nSay what makes it wet, in the manner of a child."
+    bill = f"# Bill of work\n\n{format_bill([SPELLING], [])}\n{words}\n\n## Dismissed\n\nnothing"
+    claude = ScriptedAgent(
+        [
+            TEXT,
+            fails(issue("misspelt", evidence="see"), issue("dry", evidence="It is wet.")),
+            rules("REWRITE", *pursued("clear-001", "clear-002"), bill=bill),
+            edited("The sea is blue.\n\nIt is wet with rain.\n"),
+            passes(),
+            rules("APPROVED"),
+        ]
+    )
+
+    result = await play(flow(loop("apply")), {"claude": claude}, tmp_path)
+
+    assert result.status is Status.COMPLETED, result.reason
+    asked = claude.prompts[3]
+    assert f"\n{words}\nBILL_OF_WORK" in asked
+    assert "clear-001" not in asked
+
+
+async def test_of_an_entry_made_in_part_only_the_rest_goes_to_the_agent(tmp_path: Path) -> None:
+    """An agent must not be sent to look for words that are not there any more."""
+    twice = Edit(EditKind.REPLACE, "is", "was", "clear-001")
+    entry = format_bill([SPELLING], []) + format_bill([twice], []).partition("\n")[2]
+    claude = ScriptedAgent(
+        [
+            TEXT,
+            fails(issue("misspelt", evidence="see")),
+            rules("REWRITE", *pursued("clear-001"), bill=entry),
+            edited("The sea was blue.\n\nIt was wet.\n"),
+            passes(),
+            rules("APPROVED"),
+        ]
+    )
+
+    result = await play(flow(loop("apply")), {"claude": claude}, tmp_path)
+
+    assert result.status is Status.COMPLETED, result.reason
+    assert "```\nis\n```" in claude.prompts[3]
+    assert "```\nsee\n```" not in claude.prompts[3]
