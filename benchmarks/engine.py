@@ -16,6 +16,7 @@ from time import perf_counter, time
 from typing import Any
 
 from benchmarks import cold, figures, sample
+from benchmarks.critics import critics
 from benchmarks.guarded import guarded
 from benchmarks.payload import ARTIFACT, BIG_ARTIFACT, step_name, text
 from benchmarks.sample import Figures
@@ -364,6 +365,7 @@ WORKS: dict[str, sample.AsyncWork] = {
     "W6": start_up,
     "W7": history,
     "W8": guarded,
+    "W9": critics,
 }
 
 if __name__ == "__main__":
