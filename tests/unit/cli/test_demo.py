@@ -44,6 +44,15 @@ def test_it_ends_with_every_version_and_where_everything_is(
     assert "  cd signoff-demo\n" in said.err
 
 
+def test_a_person_can_be_the_writer(capsys: pytest.CaptureFixture[str]) -> None:
+    """Whoever has no agent at all can still see the loop at work."""
+    assert main(["demo", "--agent", "manual", "--no-input"]) == 10
+
+    said = capsys.readouterr()
+    assert "#1 response: Facts: sipwell is an app for the phone." in said.out
+    assert said.err.endswith("These commands are for the demo's folder: cd signoff-demo\n")
+
+
 def test_programs_get_one_document(capsys: pytest.CaptureFixture[str]) -> None:
     """Whatever else is told must not get into it."""
     assert main(["demo", "--agent", "stand-in", "--folder", "place", "--json"]) == 0

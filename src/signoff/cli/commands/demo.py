@@ -124,8 +124,12 @@ def _tell(project: Project, name: str, folder: Path, out: Output) -> None:
     """Prints what became of the text, and what to do next."""
     from signoff.app.show import show
     from signoff.core.outcome import Status
+    from signoff.errors import UnknownName
 
-    report = show(project, name)
+    try:
+        report = show(project, name)
+    except UnknownName:
+        return  # stopped before there was a run
     approved = report.row.status is Status.COMPLETED
     _show_versions(report, approved, out)
     if approved:
@@ -134,7 +138,9 @@ def _tell(project: Project, name: str, folder: Path, out: Output) -> None:
         out.line(f"  artifact  {place / 'final' / 'artifact.md'}")
         out.line(f"  history   {place}")
     found = report.story.facts.get("findings") if report.story else None
-    if found:
+    if not approved:
+        out.note(f"\nThese commands are for the demo's folder: cd {folder}")
+    elif found:
         out.note(_NEXT.format(folder=folder, name=name, finding=found[0]["id"]))
 
 
