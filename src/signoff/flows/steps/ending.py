@@ -46,7 +46,8 @@ async def save_unapproved(
 ) -> dict[str, Any]:
     """Puts the best reviewed artifact into `final/` with what is left to do; returns the update."""
     view = FlowState(state)
-    why = why or f"{ctx.iteration} iterations without approval"
+    rounds = "1 iteration" if ctx.iteration == 1 else f"{ctx.iteration} iterations"
+    why = why or f"{rounds} without approval"
     best = view.best
     chosen = str(best["artifact"]) if best else view.artifact
     await ctx.write(_place(flow), chosen, key="best")
