@@ -16,14 +16,11 @@ from signoff.flows.flow import Flow
 from signoff.flows.model import POLICY_JUDGE, StepKind, WorkflowStep
 from signoff.flows.reviewers import routed
 from signoff.flows.selection import resolve_constraints_for_step
+from signoff.flows.steps.generate import author_prompt
 from signoff.flows.steps.material import variables
-from signoff.review.constraint import SourceBlock, compress_constraints
-from signoff.review.prompts import (
-    adjudicator_prompt,
-    critic_prompt,
-    generator_prompt,
-    refinement_prompt,
-)
+from signoff.flows.steps.refine import in_words
+from signoff.review.constraint import SourceBlock
+from signoff.review.prompts import adjudicator_prompt, critic_prompt, refinement_prompt
 from signoff.review.sources import SourceText, read_source
 
 COLUMNS = ("STEP", "KIND", "AGENT", "MODEL", "CALLS", "PROMPT", "WHAT")
@@ -189,11 +186,7 @@ class _Sources:
 
 
 def _generate(flow: Flow, step: WorkflowStep, sources: _Sources) -> PlannedStep:
-    prompt = generator_prompt(
-        goal=flow.goal.text,
-        sources=sources.text("", flow.goal.source),
-        constraints=compress_constraints(flow.constraints),
-    )
+    prompt = author_prompt(flow, step, sources=sources.text("", flow.goal.source))
     return PlannedStep(step, (_ask(flow, step, prompt),))
 
 
@@ -226,14 +219,10 @@ def _adjudicate(flow: Flow, step: WorkflowStep, _sources: _Sources) -> PlannedSt
 
 
 def _refine(flow: Flow, step: WorkflowStep, sources: _Sources) -> PlannedStep:
-    if step.mode == "rewrite":
-        prompt = generator_prompt(
-            goal=flow.goal.text,
-            sources=sources.text("", flow.goal.source),
-            constraints=compress_constraints(flow.constraints),
-            # There will be one, and what is said about it counts.
-            bill_of_work="-",
-        )
+    if in_words(flow, step):
+        material = sources.text("", flow.goal.source)
+        # There will be a bill, and what is said about it counts.
+        prompt = author_prompt(flow, step, sources=material, bill_of_work="-")
     else:
         prompt = refinement_prompt(filename="artifact.md", bill_of_work="", goal=flow.goal.text)
     return PlannedStep(step, (_ask(flow, step, prompt),), again=step.validation_retries)

@@ -108,3 +108,16 @@ def test_every_way_to_refine_is_foretold(mode: str) -> None:
 
     assert (refine["mode"], refine["calls"]) == (mode, 1)
     assert refine["asks"][0]["prompt_chars"] > 100
+
+
+async def test_the_size_of_a_brief_prompt_is_that_of_what_a_small_model_is_told(
+    tmp_path: Path,
+) -> None:
+    """Whoever keeps a prompt short on purpose wants to see that it is."""
+    made = flow([step("generate", agent="ann", prompt="brief"), *STEPS[2:3]], max_iterations=1)
+    author, critic = ScriptedAgent(["The sea."]), ScriptedAgent(['{"overall": "PASS"}'])
+
+    (foreseen, *_) = plan(compile_flow(made, "flow")).facts["plan"]
+    await play(made, {"ann": author, "claude": critic}, tmp_path)
+
+    assert [ask["prompt_chars"] for ask in foreseen["asks"]] == [len(author.prompts[0])]

@@ -77,10 +77,10 @@ def author_prompt(
     step: WorkflowStep,
     *,
     sources: str,
-    previous: str,
-    bill_of_work: str,
-    guidance: Sequence[str],
-    iteration: int,
+    previous: str = "",
+    bill_of_work: str = "",
+    guidance: Sequence[str] = (),
+    iteration: int = 1,
 ) -> str:
     """Returns what whoever writes the whole text is told, as briefly as the step wants it."""
     goal = flow.goal.text

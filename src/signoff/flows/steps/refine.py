@@ -132,7 +132,7 @@ class Refine:
     @property
     def _in_words(self) -> bool:
         """Whether the agent answers with the text itself."""
-        return self.step.mode == "rewrite" or self.flow.kind(self._agent) not in EDITING_KINDS
+        return in_words(self.flow, self.step)
 
     @property
     def _anew(self) -> bool:
@@ -194,6 +194,11 @@ class Refine:
         first = self.flow.of_kind(StepKind.REFINE)[0]
         tail = "" if self.step.id == first.id else f"_{self.step.id}"
         return f"iterations/{iteration}/artifact_refined{tail}.md"
+
+
+def in_words(flow: Flow, step: WorkflowStep) -> bool:
+    """Tells whether a refine step has the text written again instead of a file edited."""
+    return step.mode == "rewrite" or flow.kind(flow.agent(step)) not in EDITING_KINDS
 
 
 def _edited(reply: Reply, before: str) -> str:
