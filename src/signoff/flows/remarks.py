@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 
 from signoff.documents.mistakes import Mistake, spelled
-from signoff.flows.model import GenflowConfig, StepKind
+from signoff.flows.model import GenflowConfig, StepKind, WorkflowStep
 from signoff.flows.selection import selects
 from signoff.review.constraint import Constraint
 
@@ -15,7 +15,7 @@ _FILES = (".yaml", ".yml", ".md", ".txt")
 
 def flow_remarks(config: GenflowConfig, constraints: Sequence[Constraint]) -> list[Mistake]:
     """Returns what whoever wrote the flow may want to know, by its place in the file."""
-    found = [*_judging(config), *_goal(config)]
+    found = [*_judging(config), *_unjudged(config), *_endless(config), *_goal(config)]
     if not constraints:
         return [*found, Mistake(("constraints",), "there are no constraints: critics look at none")]
     return [*found, *_patterns(config, constraints), *_unread(config, constraints)]
@@ -63,6 +63,38 @@ def _judging(config: GenflowConfig) -> Iterator[Mistake]:
         if kinds.get(step.loop_to or "") in (StepKind.ADJUDICATE, StepKind.REFINE):
             what = f"after the loop to {step.loop_to!r} there are no critiques to go by"
             yield Mistake(("workflow", position, "loop_to"), what)
+
+
+def _unjudged(config: GenflowConfig) -> Iterator[Mistake]:
+    """An approval says nothing about findings that no judge is shown."""
+    if not _judges(config):
+        return
+    for position, step in enumerate(config.workflow):
+        if step.step is StepKind.CRITIQUE and not _is_judged(config.workflow[position + 1 :]):
+            what = f"no judge is shown what {step.id!r} finds, so it keeps nothing from approval"
+            yield Mistake(("workflow", position), what, "a judge after it, not of scope: previous")
+
+
+def _is_judged(later: Sequence[WorkflowStep]) -> bool:
+    """Tells whether one of the steps after a critique step is a judge that sees its critiques."""
+    last = True
+    for step in later:
+        if step.step is StepKind.ADJUDICATE and (last or step.scope != "previous"):
+            return True
+        last = last and step.step is not StepKind.CRITIQUE
+    return False
+
+
+def _endless(config: GenflowConfig) -> Iterator[Mistake]:
+    judges = _judges(config)
+    ends = any(step.on_approved == "finish" for step in judges)
+    if judges and judges[-1].on_approved == "continue" and not ends:
+        what = "no approval ends a run: it ends at its iteration limit"
+        yield Mistake(("workflow", config.workflow.index(judges[-1]), "on_approved"), what)
+
+
+def _judges(config: GenflowConfig) -> list[WorkflowStep]:
+    return [step for step in config.workflow if step.step is StepKind.ADJUDICATE]
 
 
 def _goal(config: GenflowConfig) -> Iterator[Mistake]:

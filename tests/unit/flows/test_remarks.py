@@ -76,9 +76,35 @@ def test_judging_that_cannot_work_is_named() -> None:
     loops = with_ids((GENERATE, CRITIQUE, ADJUDICATE, replace(REFINE, loop_to="adjudicate")))
 
     assert "nothing approves" in said(GenflowConfig(with_ids((GENERATE, CRITIQUE))), TONE)[0]
-    assert said(GenflowConfig(blind), TONE) == ["'adjudicate' judges before any critique step"]
+    assert said(GenflowConfig(blind), TONE)[0] == "'adjudicate' judges before any critique step"
     assert said(GenflowConfig(loops), TONE) == [
         "after the loop to 'adjudicate' there are no critiques to go by"
+    ]
+
+
+def test_findings_no_judge_is_shown_are_named() -> None:
+    """An approval that never saw a critical finding looks like any other."""
+    previous = replace(ADJUDICATE, scope="previous")
+    unseen = with_ids((GENERATE, CRITIQUE, CRITIQUE, previous, REFINE, CRITIQUE))
+    seen = with_ids((GENERATE, CRITIQUE, previous, REFINE, CRITIQUE, ADJUDICATE))
+
+    assert said(replace(USUAL, workflow=seen), TONE) == []
+    assert said(replace(USUAL, workflow=unseen), TONE) == [
+        "no judge is shown what 'critique_1' finds, so it keeps nothing from approval",
+        "no judge is shown what 'critique_5' finds, so it keeps nothing from approval",
+    ]
+
+
+def test_a_flow_that_no_approval_ends_is_named() -> None:
+    """It spends all its rounds whatever its judges say."""
+    going_on = replace(ADJUDICATE, on_approved="continue")
+    finishing = replace(ADJUDICATE, on_approved="finish")
+    endless = with_ids((GENERATE, CRITIQUE, ADJUDICATE, going_on))
+    ends = with_ids((GENERATE, CRITIQUE, finishing, CRITIQUE, going_on))
+
+    assert said(replace(USUAL, workflow=ends), TONE) == []
+    assert said(replace(USUAL, workflow=endless), TONE) == [
+        "no approval ends a run: it ends at its iteration limit"
     ]
 
 
