@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from signoff.agents.base import EDITING_KINDS
 from signoff.flows.model import GenflowConfig, Goal, StepKind, WorkflowStep
 from signoff.review.constraint import Constraint
 
@@ -33,6 +34,8 @@ class Flow:
     """Kinds of the agents that the settings name."""
     models: Mapping[str, str] = field(default_factory=dict)
     """Models of the agents that the settings name."""
+    without_hands: frozenset[str] = frozenset()
+    """Agents of the settings that may not edit files, though others of their kind may."""
     allow_scripts: bool = False
     given: Mapping[str, Any] = field(default_factory=dict)
     """What the command line said, kept so that the same flow can be built again."""
@@ -40,6 +43,10 @@ class Flow:
     def kind(self, agent: str) -> str:
         """Returns what kind of agent a name stands for."""
         return self.kinds.get(agent, agent)
+
+    def edits(self, agent: str) -> bool:
+        """Tells whether an agent can be given a working copy to change."""
+        return self.kind(agent) in EDITING_KINDS and agent not in self.without_hands
 
     def agent(self, step: WorkflowStep) -> str:
         """Returns who works a step; for a critique, who would without any routing."""

@@ -59,6 +59,11 @@ def _flow(
         found=tuple(said.get("found") or BUILT_IN_AGENTS),
         kinds={name: str(each.get("kind") or name) for name, each in agents.items()},
         models=models,
+        without_hands=frozenset(
+            name
+            for name, each in agents.items()
+            if each.get("kind") == "command" and not each.get("edits")
+        ),
         allow_scripts=bool(said.get("allow_scripts")) or read.config.allow_scripts,
         given={key: said[key] for key in GIVEN if said.get(key)},
     )

@@ -25,22 +25,27 @@ def apply_edits(text: str, edits: Sequence[Edit]) -> Applied:
     """Returns a text with every edit made whose `find` stands in it exactly once.
 
     All are looked up in the text as it was, so none can match what another one wrote.
-    Of two that touch the same place the first is made.
+    Of two that touch the same place the first is made; of two that are alike, one is, for both.
     """
     taken = _Taken()
-    applied: list[tuple[int, int, Edit]] = []
+    changed: dict[tuple[EditKind, str, str], tuple[int, int, Edit]] = {}
+    made: list[Edit] = []
     unmatched: list[tuple[Edit, str]] = []
     for edit in edits:
+        same = (edit.kind, edit.find, edit.text)
+        if same in changed:
+            made.append(edit)
+            continue
         start, why = _place(text, edit.find)
         end = start + len(edit.find)
         if not why and not taken.take(start, end, shared=edit.kind is EditKind.INSERT_AFTER):
             why = "overlaps"
         if why:
             unmatched.append((edit, why))
-        else:
-            applied.append((start, end, edit))
-    made = tuple(edit for _, _, edit in applied)
-    return Applied(_rewritten(text, applied), made, tuple(unmatched))
+            continue
+        changed[same] = (start, end, edit)
+        made.append(edit)
+    return Applied(_rewritten(text, list(changed.values())), tuple(made), tuple(unmatched))
 
 
 class _Taken:

@@ -180,6 +180,20 @@ def test_an_edit_without_exactly_one_place_is_not_made() -> None:
     ]
 
 
+@pytest.mark.parametrize("kind", EditKind)
+def test_a_change_that_several_findings_ask_for_is_made_once_for_all_of_them(
+    kind: EditKind,
+) -> None:
+    """Critics that agree to the letter put the same words in twice, or sent an agent for them."""
+    edits = [Edit(kind, "sea", "" if kind is EditKind.DELETE else "!", each) for each in "ab"]
+
+    made = apply_edits("The sea.", edits)
+
+    assert made.text == apply_edits("The sea.", edits[:1]).text
+    assert made.applied == tuple(edits)
+    assert not made.unmatched
+
+
 def test_of_edits_that_overlap_the_first_is_made() -> None:
     """Two hands on one passage would leave neither's text."""
     first = Edit(EditKind.REPLACE, "b c", "X")

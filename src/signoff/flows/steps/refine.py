@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from signoff.agents.base import EDITING_KINDS
 from signoff.core.context import StepContext
 from signoff.core.effects import Reply
 from signoff.core.outcome import Outcome
@@ -198,14 +197,18 @@ class Refine:
 
 def in_words(flow: Flow, step: WorkflowStep) -> bool:
     """Tells whether a refine step has the text written again instead of a file edited."""
-    return step.mode == "rewrite" or flow.kind(flow.agent(step)) not in EDITING_KINDS
+    return step.mode == "rewrite" or not flow.edits(flow.agent(step))
 
 
 def _edited(reply: Reply, before: str) -> str:
     """Returns the working copy as it was left; a person standing in writes the text itself."""
     if reply.contents is None:
         return checked_artifact(reply.text)
-    return reply.contents.get(FILE, before) or before
+    left = reply.contents.get(FILE, "")
+    if not left.strip():
+        return before
+    checked_artifact(left)
+    return left
 
 
 def bill_of(state: FlowState, applied: Applied | None = None) -> str:

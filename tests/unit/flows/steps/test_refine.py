@@ -285,3 +285,22 @@ async def test_of_an_entry_made_in_part_only_the_rest_goes_to_the_agent(tmp_path
     assert result.status is Status.COMPLETED, result.reason
     assert "```\nis\n```" in claude.prompts[3]
     assert "```\nsee\n```" not in claude.prompts[3]
+
+
+@pytest.mark.parametrize(
+    ("left", "status"),
+    [(" \n", Status.LIMIT), ("x " * 4_000_001, Status.WAITING)],
+    ids=["nothing", "without end"],
+)
+async def test_an_edit_that_leaves_no_artifact_is_not_taken_for_one(
+    left: str, status: Status, tmp_path: Path
+) -> None:
+    """An emptied file, or one that fills the disk, would be reviewed and paid for as if it were."""
+    said = rules("REWRITE", *pursued("clear-001"), bill="Mend it.")
+    claude = ScriptedAgent([TEXT, fails(issue("clear-001")), said])
+    claude.on("The artifact is the file", edited(left))
+
+    result = await play(flow(loop("edit"), max_iterations=1), {"claude": claude}, tmp_path)
+
+    assert result.status is status, result.reason
+    assert result.state["artifact"] == TEXT

@@ -1,0 +1,40 @@
+"""What a flow file is told of the settings around it."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from signoff.flows.notation import read_notation
+
+FLOW = """
+goal: Write about the sea.
+constraints: {inline: {clear: It is clear.}}
+workflow:
+  - {step: generate, agent: own}
+  - {step: critique}
+  - {step: adjudicate, agent: policy}
+  - {step: refine, agent: own, loop_to: critique}
+"""
+
+
+@pytest.mark.parametrize(
+    ("settings", "edits"),
+    [
+        ({"kind": "command", "argv": ["own"]}, False),
+        ({"kind": "command", "argv": ["own"], "edits": True}, True),
+        ({"kind": "claude"}, True),
+        ({"kind": "ollama"}, False),
+    ],
+)
+def test_only_who_may_edit_files_is_given_one(
+    settings: dict[str, Any], edits: bool, tmp_path: Path
+) -> None:
+    """A program that only answers failed in the refine step, with everything before it paid."""
+    file = tmp_path / "flow.yaml"
+    file.write_text(FLOW)
+
+    workflow = read_notation(file, root=tmp_path, agents={"own": settings})
+
+    handler: Any = workflow.steps["refine"].handler
+    assert handler.flow.edits("own") is edits
