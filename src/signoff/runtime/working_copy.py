@@ -130,12 +130,13 @@ def _collect(folder: Path, names: Iterable[str]) -> Iterator[tuple[str, str]]:
 
 
 def _read(folder: Path, name: str) -> bytes | None:
-    """Returns what a plain file holds; None for anything else, a link or a pipe included."""
+    """Returns what a plain file holds; None for anything else: a link, a pipe, a folder."""
     try:
         handle = os.open(safe_path(folder, name), os.O_RDONLY | _NOFOLLOW | _NONBLOCK | _BINARY)
     except (OSError, UnsafePath):
         return None
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        return None
     with os.fdopen(handle, "rb") as file:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
-            return None
         return file.read(LARGEST_BYTES + 1)

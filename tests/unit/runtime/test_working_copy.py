@@ -119,6 +119,20 @@ async def test_a_link_is_not_followed(bench: Bench, tmp_path: Path) -> None:
     assert result.state["contents"] == {}
 
 
+async def test_a_folder_in_the_files_place_is_no_text_that_came_back(bench: Bench) -> None:
+    """An agent that makes a mess of its copy must not end the run with an error of ours."""
+
+    def change(place: Path) -> None:
+        place.unlink()
+        place.mkdir()
+
+    bench.agent.on("Mend", edits(change))
+
+    result = await bench.start(editing())
+
+    assert (result.status, result.state["contents"]) == (Status.COMPLETED, {})
+
+
 async def test_a_folder_turned_into_a_link_is_not_followed(bench: Bench, tmp_path: Path) -> None:
     """The same by way of the folder a file stands in."""
     (tmp_path / NAME).write_text("secret")
