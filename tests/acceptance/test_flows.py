@@ -276,6 +276,29 @@ def test_an_escalation_is_answered_by_a_file_as_well(desk: Desk) -> None:
     assert desk.read(kept) == given
 
 
+def test_every_command_about_a_waiting_flow_speaks_json(desk: Desk) -> None:
+    """Other programs drive flows; a line of prose on stdout would break them."""
+    safety_first(desk)
+
+    run = desk.run("--json")
+    told = {
+        command: desk.here(*command.split(), "--json").json
+        for command in ("runs", "show one", "inbox", "logs one")
+    }
+    answered = desk.here("answer", "one", "Say sea.", "--json")
+    resumed = desk.here("resume", "one", "--json")
+
+    assert (run.code, run.json["status"], run.json["exit_code"]) == (10, "waiting", 10)
+    (asked,) = run.json["inbox"]
+    assert asked["question_id"] == "escalate"
+    assert told["inbox"] == told["show one"]["inbox"] == run.json["inbox"]
+    assert told["runs"][0]["run"] == "one"
+    assert told["logs one"]
+    assert answered.json
+    assert (resumed.code, resumed.json["status"]) == (0, "completed")
+    assert [each["iteration"] for each in resumed.json["rounds"]] == [1, 2]
+
+
 def test_an_answer_to_a_question_never_asked_changes_nothing(desk: Desk) -> None:
     """A file from another run must not release this one, nor vanish."""
     safety_first(desk)
