@@ -196,7 +196,7 @@ def test_the_state_says_where_a_run_stands(full: Desk) -> None:
     """state.json is what other programs poll."""
     state = full.load("state.json")
     assert state["awaiting_human"] is False
-    assert (state["status"], state["iteration"], state["step_index"]) == ("completed", 2, 3)
+    assert (state["status"], state["iteration"]) == ("completed", 2)
     assert state["artifact"] == FINAL
     assert set(state["critiques_by_step"]) == {"structure_review", "style_review"}
     assert state["unadjudicated_critiques"] == []
@@ -236,6 +236,7 @@ def test_a_critical_finding_goes_straight_to_a_person(desk: Desk) -> None:
     assert desk.asked("step", "constraint") == [("generate", None), ("critique", "safety")]
     state = desk.load("state.json")
     assert (state["awaiting_human"], state["status"]) == (True, "waiting")
+    assert (state["iteration"], state["step"], state["step_index"]) == (1, "safety_gate", 1)
     asked = desk.load("hitl/questions.json")
     (question,) = [each for group in asked["questions"] for each in group["questions"]]
     assert question["id"] == "escalate"
