@@ -242,7 +242,8 @@ def _found(where: str, text: str, job: Job) -> str:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8").strip("\n")
+        # Read as text, an artifact's line ends would be changed.
+        return path.read_bytes().decode("utf-8").strip("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise AgentBadOutput(f"the answer was to be in the file {path.name}: {error}") from error
 

@@ -68,6 +68,7 @@ async def test_a_prompt_can_go_through_a_file(tmp_path: Path) -> None:
         ("json:choices.0.text", "print('log'); say(choices=[{'text': 'found'}])", "found"),
         ("json:value", "say(value={'a': 1})", '{"a": 1}'),
         ("file:out.txt", "open('out.txt', 'w').write('from a file\\n')", "from a file"),
+        ("file:out.txt", "open('out.txt', 'wb').write(b'two\\r\\nlines')", "two\r\nlines"),
     ],
 )
 async def test_the_answer_is_where_the_settings_say(

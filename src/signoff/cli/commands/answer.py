@@ -90,6 +90,6 @@ def _read(words: tuple[str, ...], file: Path | None) -> tuple[str | None, str]:
 
 def _text_of(file: Path) -> str:
     try:
-        return file.read_text(encoding="utf-8")
+        return file.read_bytes().decode("utf-8")  # read as text, line ends would be changed
     except (OSError, UnicodeDecodeError) as error:
         raise click.UsageError(f"{file} cannot be read as text: {error}") from error
