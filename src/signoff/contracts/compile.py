@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Any
 
 from signoff.contracts.model import (
@@ -48,6 +49,7 @@ def compile_definition(
         entry_point=nodes[start],
         description=": ".join(filter(None, (definition.name, definition.description))),
         limits=definition.limits,
+        roles=definition.roles,
         notation=NOTATION,
         source={"contract": described(definition), **(source or {})},
         remarks=tuple(remarks),
@@ -59,10 +61,14 @@ def described(definition: WorkflowDefinition) -> dict[str, Any]:
     database = definition.database
     return {
         "type": definition.type,
-        # It is kept in the journal, where no password belongs.
-        "database": _PASSWORD.sub(r"\1", database.url) if database else None,
+        "database": _shown(database.url) if database else None,
         "steps": [_described_step(step) for step in definition.steps],
     }
+
+
+def _shown(url: str) -> str:
+    """Returns an address as it is kept with runs: no password, no folder that may be moved."""
+    return _PASSWORD.sub(r"\1", url) if "://" in url else PurePath(url).name
 
 
 def _described_step(step: WorkflowStep) -> dict[str, Any]:
@@ -124,7 +130,7 @@ def _node(
     order = list(nodes).index(group[0].name)
     return StepDef(
         _node_id(group),
-        title=last.title or last.name,
+        title=", ".join(step.title for step in group if step.title),
         handler=handler,
         next={} if last.human_gate else _edges(last, nodes, order),
         preconditions=[

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from signoff.contracts.checkpoint import Checkpoint
-from signoff.contracts.database import StepDatabase
+from signoff.contracts.database import StepDatabase, Tables
 from signoff.contracts.db.view import ReadOnlyView
 from signoff.core.context import StepContext as EngineContext
 from signoff.core.effects import CommandResult, Reply
@@ -31,6 +31,8 @@ class StepContext:
     """What was wrong with the last attempt, or what a person wrote at a gate."""
     hint: str | None = None
     """Which step the worker thinks should follow."""
+    folder: str | None = None
+    """Where programs are run; None runs them in the current folder."""
     view: ReadOnlyView | None = field(default=None, repr=False, compare=False)
     database: StepDatabase | None = field(default=None, repr=False, compare=False)
     engine: EngineContext | None = field(default=None, repr=False, compare=False)
@@ -41,7 +43,7 @@ class StepContext:
         return self.checkpoint.workflow_run_id
 
     @property
-    def db(self) -> StepDatabase | ReadOnlyView:
+    def db(self) -> Tables:
         """The workflow's database: to stage work in a command, to look at in a condition."""
         found = self.view or self.database
         if found is None:
@@ -54,7 +56,7 @@ class StepContext:
 
     def run(self, argv: list[str], **options: Any) -> Awaitable[CommandResult]:
         """Runs a program and returns what it printed."""
-        return self._door().command(argv, **options)
+        return self._door().command(argv, **{"cwd": self.folder, **options})
 
     def wait(self, request: Request, **options: Any) -> Awaitable[Answer]:
         """Asks a person."""

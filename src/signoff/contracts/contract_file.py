@@ -215,6 +215,11 @@ class ContractFile(Section):
         title="The database the workflow works on",
         description="a file seen from the project's folder, postgresql://..., or a mapping",
     )
+    roles: dict[str, Text] = Field(
+        default_factory=dict,
+        title="Which agent plays a role, where the settings say nothing",
+        description="agents by role, as in {writer: claude}",
+    )
     limits: LimitsSection | None = Field(
         None, title="Ceilings for one run", description="usd, tokens, calls and seconds"
     )

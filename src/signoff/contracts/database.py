@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from signoff.contracts.db.client import SafeDatabaseClient, Staged
 from signoff.contracts.db.confirmations import DeleteConfirmation
@@ -13,7 +13,7 @@ from signoff.contracts.db.postconditions import Postcondition
 from signoff.contracts.db.staging import Marker, RolledBack
 from signoff.contracts.db.verdict import Params
 from signoff.contracts.db.view import ReadOnlyView
-from signoff.errors import StepFailed
+from signoff.errors import NotAllowed, StepFailed, UsageError
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,30 @@ class Proof:
 
     words: str
     holds: Callable[[ReadOnlyView], bool]
+
+
+class Tables(Protocol):
+    """The database as commands and conditions are given it; conditions are refused to `stage`."""
+
+    def query(self, sql: str, params: Params = ()) -> tuple[Row, ...]:
+        """Returns the rows a SELECT gives, each by column name."""
+        ...
+
+    def one(self, sql: str, params: Params = ()) -> Row | None:
+        """Returns the first row, or None when there is none."""
+        ...
+
+    def value(self, sql: str, params: Params = ()) -> Any:
+        """Returns the first column of the first row, or None when there is no row."""
+        ...
+
+    def exists(self, sql: str, params: Params = ()) -> bool:
+        """Tells whether there is any row."""
+        ...
+
+    def stage(self, sql: str, params: Params = (), *, confirm: object = None) -> None:
+        """Adds a statement to the step's work."""
+        ...
 
 
 class StepDatabase:
@@ -34,6 +58,18 @@ class StepDatabase:
     def query(self, sql: str, params: Params = ()) -> tuple[Row, ...]:
         """Returns the rows a SELECT gives, each by column name."""
         return self._client.query(sql, params)
+
+    def one(self, sql: str, params: Params = ()) -> Row | None:
+        """Returns the first row, or None when there is none."""
+        return self.view().one(sql, params)
+
+    def value(self, sql: str, params: Params = ()) -> Any:
+        """Returns the first column of the first row, or None when there is no row."""
+        return self.view().value(sql, params)
+
+    def exists(self, sql: str, params: Params = ()) -> bool:
+        """Tells whether there is any row."""
+        return self.view().exists(sql, params)
 
     def stage(self, sql: str, params: Params = (), *, confirm: object = None) -> None:
         """Adds a statement to the step's work; one that is not allowed is refused here."""
@@ -50,17 +86,15 @@ class StepDatabase:
         return self._client.read_only()
 
     def take(self, statements: Sequence[Sequence[Any]]) -> None:
-        """Adds what a worker outside handed in: `[sql]` or `[sql, params]` each."""
+        """Adds what a worker outside handed in: `[sql]` or `[sql, params]` each.
+
+        One that is refused is the worker's fault, who may do better: `StepFailed`.
+        """
         for each in statements:
-            match each:
-                case str():
-                    self.stage(each)
-                case [str() as sql]:
-                    self.stage(sql)
-                case [str() as sql, params]:
-                    self.stage(sql, params)
-                case _:
-                    raise StepFailed(f"{each!r:.200} is no statement; give [sql, params]")
+            try:
+                self.stage(*_statement(each))
+            except (NotAllowed, UsageError) as error:
+                raise StepFailed(str(error)) from error
 
     def kept(self, marker: Marker) -> str | None:
         """Returns what was kept of a step whose work was committed before, if it was."""
@@ -72,3 +106,15 @@ class StepDatabase:
         done = self._staged.apply(conditions, marker=marker, note=keep)
         if isinstance(done, RolledBack):
             raise StepFailed(str(done))
+
+
+def _statement(given: Any) -> tuple[str, Params]:
+    match given:
+        case str():
+            return given, ()
+        case [str() as sql]:
+            return sql, ()
+        case [str() as sql, (list() | tuple() | dict()) as params]:
+            return sql, params
+        case _:
+            raise StepFailed(f"{given!r:.200} is no statement; give [sql, params]")

@@ -125,6 +125,10 @@ class WorkflowDefinition:
     commands: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     """Functions that steps name as their command."""
     database: Database | None = None
+    folder: str | None = None
+    """Where programs are run; None runs them in the current folder."""
+    roles: Mapping[str, str] = field(default_factory=dict)
+    """Which agent plays a role, where the settings say nothing."""
     limits: Limits = field(default_factory=Limits)
 
 

@@ -44,7 +44,7 @@ def read_notation(
 ) -> Workflow:
     """Returns the workflow a contract file describes; raises `InvalidWorkflow` with every problem.
 
-    The database's path is seen from `root`, the project's folder.
+    The database's path is seen from `root`, the project's folder, and programs run there.
     """
     said = options or {}
     _refuse_spoken(path, said)
@@ -52,10 +52,13 @@ def read_notation(
     used = {key: said[key] for key in GIVEN if said.get(key)}
     database = definition.database
     # Described as written, so that a project that was moved finds its runs unchanged.
-    return compile_definition(
-        replace(definition, database=database and _located(database, root, home)),
-        source={"contract": described(definition), "given": used},
+    placed = replace(
+        definition,
+        database=database and _located(database, root, home),
+        folder=str(root),
     )
+    source = {"contract": described(definition), "given": used}
+    return compile_definition(placed, source=source)
 
 
 def read_contract(path: Path, *, default_agent: str | None = None) -> WorkflowDefinition:

@@ -65,6 +65,7 @@ class Surroundings:
             item=item,
             attempt=ctx.attempt,
             feedback=ctx.feedback or "",
+            folder=self.definition.folder,
             database=database,
             engine=ctx,
         )

@@ -285,11 +285,11 @@ async def test_a_database_step_changes_everything_or_nothing(tmp_path: Path) -> 
         db.execute("INSERT INTO chapters VALUES (1, 10)")
 
     def write(ctx: StepContext) -> dict[str, Any]:
-        ctx.db.stage("UPDATE chapters SET words = ? WHERE id = 1", [20 if ctx.attempt > 1 else 5])  # type: ignore[union-attr]  # a command can stage
+        ctx.db.stage("UPDATE chapters SET words = ? WHERE id = 1", [20 if ctx.attempt > 1 else 5])
         return {}
 
     def grown(ctx: StepContext) -> bool:
-        return bool(ctx.db.value("SELECT words FROM chapters WHERE id = 1") > 10)  # type: ignore[union-attr]  # a condition can look
+        return bool(ctx.db.value("SELECT words FROM chapters WHERE id = 1") > 10)
 
     workflow = define_workflow(
         {

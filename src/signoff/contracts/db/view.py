@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from signoff.contracts.db.ports import Row
 from signoff.contracts.db.verdict import Params
-from signoff.errors import UsageError
+from signoff.errors import NotAllowed, UsageError
 
 Reader: TypeAlias = Callable[[str, Params], tuple[Row, ...]]
 
@@ -37,6 +37,10 @@ class ReadOnlyView:
     def exists(self, sql: str, params: Params = ()) -> bool:
         """Tells whether there is any row."""
         return self.one(sql, params) is not None
+
+    def stage(self, sql: str, params: Params = (), *, confirm: object = None) -> None:  # noqa: ARG002  # the same call as a step's
+        """Always refuses."""
+        raise NotAllowed("a condition only looks; stage changes in the step's command")
 
     def close(self) -> None:
         """Ends the view: a condition that was given up cannot look at what came after."""
