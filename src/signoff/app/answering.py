@@ -9,7 +9,8 @@ from __future__ import annotations
 import getpass
 import hashlib
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from signoff.app.history import events_of
@@ -38,6 +39,10 @@ class Given:
     """Empty means whoever is logged in."""
     digest: str = ""
     """Of what they were shown, or its beginning; empty means what the inbox shows now."""
+    failed: bool = False
+    """Whether work is given up; the value says why."""
+    beside: Mapping[str, Any] = field(default_factory=dict)
+    """What a worker hands in beside the result, by the names of `contracts.StepOutput`."""
 
 
 def record_answer(project: Project, number: int, given: Given) -> InboxItem:
@@ -49,7 +54,8 @@ def record_answer(project: Project, number: int, given: Given) -> InboxItem:
     value = check_answer(form, given.value, given.text)
     if value is True:
         _check_file(project, item, form)
-    stored = {"value": value, "text": given.text, **_parsed(form, value)}
+    read = {"failed": True} if given.failed else _parsed(form, value, given.beside)
+    stored = {"value": value, "text": given.text, **read}
     by = given.by or current_user()
     return project.store.answer(number, json.dumps(stored), by, project.clock.now(), item.digest)
 
@@ -122,14 +128,24 @@ def _option(form: dict[str, Any], verb: str, number: int) -> str:
     )
 
 
-def _parsed(form: dict[str, Any], value: Any) -> dict[str, Any]:
+def _parsed(form: dict[str, Any], value: Any, beside: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the value a response holds; one that does not fit its schema is refused."""
-    if not form.get("schema"):
+    if not form.get("schema") and not beside:
         return {}
+    held = _held(value, form.get("schema"))
+    return {"parsed": {"success": True, "result": held, **beside} if beside else held}
+
+
+def _held(value: Any, schema: Mapping[str, Any] | None) -> Any:
     from signoff.agents.structured import parse_answer
 
+    if not schema:
+        try:
+            return json.loads(value)
+        except ValueError:
+            return value
     try:
-        return {"parsed": parse_answer(value, form["schema"])}
+        return parse_answer(value, schema)
     except AgentBadOutput as error:
         raise InvalidAnswer(str(error)) from error
 

@@ -9,7 +9,7 @@ from signoff.app.project import Project
 from signoff.core import events as ev
 from signoff.core.codec import decode
 from signoff.core.delta import merged
-from signoff.core.fold import fold, state_from_json
+from signoff.core.fold import RunState, fold, state_from_json
 from signoff.runtime.ports import RunRow
 from signoff.runtime.timeline import Timeline
 
@@ -35,14 +35,19 @@ def timeline_of(project: Project, row: RunRow) -> Timeline:
 
 def state_of(project: Project, row: RunRow) -> Mapping[str, Any]:
     """Returns what a run's handlers have made so far, held back or not."""
+    state = folded(project, row)
+    return merged(state.state, state.pending.delta) if state.pending else state.state
+
+
+def folded(project: Project, row: RunRow) -> RunState:
+    """Returns a run as its journal has it."""
     blob = project.store.blob
     stored = project.store.load(row.name)
     start = None
     if stored.checkpoint is not None:
         start = state_from_json(decode(stored.checkpoint, blob))
     rows = (decode(text, blob) for _seq, text in stored.tail)
-    state = fold((ev.from_json(data) for events in rows for data in events), start)
-    return merged(state.state, state.pending.delta) if state.pending else state.state
+    return fold((ev.from_json(data) for events in rows for data in events), start)
 
 
 def _unread(digest: str) -> str:

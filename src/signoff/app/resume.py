@@ -9,12 +9,16 @@ from dataclasses import dataclass
 from signoff.app.file_answers import take_file_answers
 from signoff.app.project import Project
 from signoff.app.run_files import Warn, catch_up
+from signoff.core.events import ANYBODY
 from signoff.core.outcome import FINAL, Status
 from signoff.core.spend import Limits
 from signoff.core.workflow import Workflow
 from signoff.errors import SignoffError
 from signoff.runtime.ports import Observer, RunRow
 from signoff.runtime.result import RunResult
+
+FROM_OUTSIDE = {ANYBODY: "manual"}
+"""Who stands in for whom in a run that is played from outside."""
 
 DUE = (Status.PARKED, Status.WAITING)
 """A waiting run is due when a deadline has passed: its default answer is taken."""
@@ -90,7 +94,7 @@ def _also_by_role(
     known = {*known_agents(project.settings.agents), *project.agents, *roles}
     wide: dict[str, str] = {}
     for agent, to in switch.items():
-        if agent not in known and repr(agent) not in row.reason:
+        if agent not in {*known, ANYBODY} and repr(agent) not in row.reason:
             warn(
                 f"no agent or role is called {agent!r}; only steps that ask this name are switched"
             )

@@ -33,6 +33,8 @@ COMMANDS = {
     "approve": "Say yes to what was shown.",
     "reject": "Say no to what was shown.",
     "cancel": "End a run for good.",
+    "next": "Show the work that is open in a run played from outside.",
+    "submit": "Hand in work; the engine checks it and says what is next.",
     "policy": "Explain what findings did, and try another policy on a run.",
     "demo": "Watch a small model write and checks review until the text is approved.",
     "models": "List, fetch and delete small models that run on this machine.",
@@ -45,6 +47,7 @@ _SECTIONS = {
     "Run": ("run", "resume", "cancel"),
     "Look": ("runs", "show", "logs", "policy"),
     "Decide": ("inbox", "answer", "approve", "reject"),
+    "Work": ("next", "submit"),
     "Set up": ("demo", "models", "config", "doctor"),
 }
 
@@ -59,7 +62,7 @@ First steps:
 Exit codes:
   0 completed   1 error   2 usage   10 waiting for a person
   11 iteration limit   12 budget   13 not converging   14 rejected
-  15 cancelled   75 parked   130 interrupted
+  15 cancelled   16 work not accepted   75 parked   130 interrupted
 
 \b
 Completion in your shell (put the line into its start-up file):

@@ -17,6 +17,8 @@ OK = 0
 ERROR = 1
 USAGE = 2
 WAITING = 10
+NOT_ACCEPTED = 16
+"""Work that was handed in does not count."""
 INTERRUPTED = 130
 
 OF_STATUS = {

@@ -66,9 +66,23 @@ async def _ask(step: WorkflowStep, ctx: StepContext) -> StepOutput:
         key="work",
         model=step.model,
         schema=step.schema,
+        about=about(step, ctx),
         timeout=step.timeout,
     )
     return as_output(reply.value) if reply.value is not None else _printed(reply.text)
+
+
+def about(step: WorkflowStep, ctx: StepContext) -> dict[str, Any]:
+    """Returns the task in plain values, for whoever works it from outside."""
+    said = {
+        "step": step.name,
+        "item": ctx.item,
+        "attempt": ctx.attempt,
+        "feedback": ctx.feedback or None,
+        "must_hold": [_words(each) for each in step.postconditions],
+        "database": ctx.database is not None,
+    }
+    return {key: value for key, value in said.items() if value is not None}
 
 
 def prompt_of(step: WorkflowStep, ctx: StepContext) -> str:

@@ -144,6 +144,7 @@ class StepContext:
         workspace: str | None = None,
         edit: bool = False,
         files: Mapping[str, str] | None = None,
+        about: Mapping[str, Any] | None = None,
         timeout: float | None = None,
         on_crash: OnCrash | str | None = None,
         **options: Any,
@@ -151,7 +152,8 @@ class StepContext:
         """Asks an agent and returns its reply, once: a replay gets the recorded one.
 
         `files` are texts the agent works on in a fresh folder of their own, in place of a
-        `workspace`; with `edit`, the reply's `contents` are what it made of them.
+        `workspace`; with `edit`, the reply's `contents` are what it made of them. `about` says
+        in plain values what the prompt says in words, for whoever works it from outside.
         """
         if files and workspace is not None:
             raise UsageError("ask() takes files= or workspace=, not both")
@@ -164,6 +166,7 @@ class StepContext:
             edit=edit,
             options=options,
             files=dict(files or {}),
+            about=dict(about or {}),
         )
         # A working copy is made anew each time, so working on it twice does no harm.
         risky = edit and not files

@@ -74,6 +74,8 @@ class AgentRequest:
     """Texts by name, for a working copy of their own; an agent finds them in its workspace."""
     copied: bool = False
     """Whether the workspace is a copy made for this call alone; set by whoever made it."""
+    about: dict[str, Any] = field(default_factory=dict)
+    """The task in plain values, for whoever works it from outside; a prompt says the same."""
 
     def to_json(self) -> dict[str, Any]:
         """Returns only what is set, and the prompt; this is an ask's payload and identity."""

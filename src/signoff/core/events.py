@@ -66,6 +66,10 @@ class LimitsChanged(Event):
     limits: dict[str, float]
 
 
+ANYBODY = "*"
+"""In the place of an agent's name: every agent nobody else stands in for."""
+
+
 @dataclass(slots=True)
 class AgentSwitched(Event):
     """Somebody let another agent stand in for one, from here on."""

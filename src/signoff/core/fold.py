@@ -90,7 +90,7 @@ class RunState:
     item_failures: dict[str, list[str]] = field(default_factory=dict)
     """Why attempts at fan-out items fell short, by scope."""
     forgiven: dict[str, int] = field(default_factory=dict)
-    """How many of those were before the last resume, which grants each item new attempts."""
+    """How many of those were before the run last failed: its resume grants new attempts."""
     spend: Spend = field(default_factory=Spend)
     visit_spend: Spend = field(default_factory=Spend)
     started_at: float = 0.0
@@ -145,7 +145,8 @@ def _run_resumed(state: RunState, event: ev.RunResumed) -> None:
         _forget_failed(state, scope, every=every)
         if every:
             _forget_last_command(state.effects[scope])
-    state.forgiven = {scope: len(found) for scope, found in state.item_failures.items()}
+    if every:
+        state.forgiven = {scope: len(found) for scope, found in state.item_failures.items()}
 
 
 def _run_stopped(state: RunState, event: ev.RunStopped) -> None:

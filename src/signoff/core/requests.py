@@ -110,14 +110,20 @@ def Approval(prompt: str, content: Any = None, *, path: str = "", **common: Any)
 class _Response(Request):
     kind: ClassVar[str] = "response"
     schema: Mapping[str, Any] | None = None
+    about: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         form = super().to_json()
-        return {**form, "schema": dict(self.schema)} if self.schema else form
+        if self.schema:
+            form["schema"] = dict(self.schema)
+        return {**form, "about": dict(self.about)} if self.about else form
 
 
 def Response(prompt: str, schema: Mapping[str, Any] | None = None, **common: Any) -> Request:  # noqa: N802  # reads as the type it makes
-    """Asks a person to do the work of an agent: the prompt goes out, a text comes back."""
+    """Asks a person to do the work of an agent: the prompt goes out, a text comes back.
+
+    `about` says in plain values what the prompt says in words.
+    """
     return _Response(prompt=prompt, schema=schema, **common)
 
 
@@ -135,6 +141,8 @@ class Answer:
     """When, in seconds since 1970."""
     parsed: Any = None
     """The value a response holds, when it was asked for by schema."""
+    failed: bool = False
+    """Whether the work was given up; the value says why."""
 
     @property
     def approved(self) -> bool:

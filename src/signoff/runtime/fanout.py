@@ -110,6 +110,9 @@ class FanOut:
 
     async def _attempts(self, index: int, scope: str, item: Any) -> Any:
         state = self._journal.state
+        if self._used(scope) > self._fan.retries:
+            # It failed for good before the run came to rest for another item's sake.
+            return Failure(state.item_failures[scope][-1], index)
         while True:
             earlier = state.item_failures.get(scope, [])
             attempt = len(earlier) + 1
@@ -128,9 +131,13 @@ class FanOut:
                     raise
                 fresh = isinstance(error, FELL_SHORT)
                 self._journal.record(ev.ItemFailed(scope, _said(error), fresh))
-                used = len(state.item_failures.get(scope, ())) - state.forgiven.get(scope, 0)
-                if not fresh or used > self._fan.retries:
+                if not fresh or self._used(scope) > self._fan.retries:
                     return Failure(_said(error), index)
+
+    def _used(self, scope: str) -> int:
+        """Returns how many of an item's attempts have fallen short, as far as they count."""
+        state = self._journal.state
+        return len(state.item_failures.get(scope, ())) - state.forgiven.get(scope, 0)
 
     def _finished(self, scope: str, result: Any) -> Any:
         try:

@@ -96,7 +96,8 @@ def _limits_changed(_scene: _Scene, event: ev.LimitsChanged) -> Told:
 
 
 def _agent_switched(_scene: _Scene, event: ev.AgentSwitched) -> Told:
-    yield f"{event.to} answers in place of {event.agent} from here on", Weight.NEWS
+    replaced = "every agent" if event.agent == ev.ANYBODY else event.agent
+    yield f"{event.to} answers in place of {replaced} from here on", Weight.NEWS
 
 
 def _definition_adopted(_scene: _Scene, event: ev.DefinitionAdopted) -> Told:

@@ -118,6 +118,8 @@ class People:
             "at": item.answered_at or 0.0,
             "parsed": given.get("parsed"),
         }
+        if given.get("failed"):
+            reply["failed"] = True
         self._journal.use_item(item.id)
         self._journal.record(ev.EffectFinished(EffectId(item.effect), reply, item=item.id))
         return Answer(**reply)

@@ -237,7 +237,8 @@ class Visit:
     def _as_switched(self, effect: Effect) -> Effect:
         """Returns the effect for whoever stands in; what it is known by stays the same."""
         agent = effect.payload.get("agent", "")
-        to = self._state.stand_ins.get(agent, agent)
+        stand_ins = self._state.stand_ins
+        to = stand_ins.get(agent) or stand_ins.get(ev.ANYBODY, agent)
         if not self._around.performers.knows(to):
             to = self._roles.get(to, to)
         return effect if to == agent else replace(effect, payload={**effect.payload, "agent": to})
@@ -250,11 +251,15 @@ class Visit:
             parts += shown_to_person(payload["files"], edit=bool(payload.get("edit")))
         elif payload.get("edit"):
             parts.append(f"Work in this directory: {payload.get('workspace')}")
-        request = Response("\n\n".join(filter(None, parts)), payload.get("schema"))
+        about = payload.get("about", {})
+        request = Response("\n\n".join(filter(None, parts)), payload.get("schema"), about=about)
         answer = self.people.ask(EffectId(f"{errand.id}{BY_PERSON}"), request)
         attempt = 1 if record is None else record.attempt + 1
+        tried = replace(errand, attempt=attempt)
+        if answer.failed:
+            raise self._outside.given_up(tried, answer.value)
         reply = Reply(answer.value, answer.parsed, FREE, agent=payload["agent"])
-        return self._outside.given(replace(errand, attempt=attempt), reply)
+        return self._outside.given(tried, reply)
 
     def _shielded(self, work: Coroutine[Any, Any, Any]) -> asyncio.Future[Any]:
         """Starts an effect that goes on when its handler's branch is cancelled: it is paid for."""

@@ -416,11 +416,22 @@ def test_an_item_that_broke_redoes_only_what_failed() -> None:
     assert state.item_failures == {"m#1[0]": ["too short"]}
 
 
-def test_a_resume_grants_failed_items_their_attempts_again() -> None:
+def test_resuming_a_failed_run_grants_failed_items_their_attempts_again() -> None:
     """The reasons are kept, but no longer count."""
-    state = state_after(ev.ItemFailed("m#1[0]", "x", fresh=True), ev.RunResumed())
+    state = state_after(
+        ev.ItemFailed("m#1[0]", "x", fresh=True), ev.RunStopped(Status.FAILED), ev.RunResumed()
+    )
 
     assert state.forgiven == {"m#1[0]": 1}
+
+
+def test_an_answer_grants_failed_items_nothing() -> None:
+    """A sibling waited for a person; that is no reason to try a hopeless item for ever."""
+    state = state_after(
+        ev.ItemFailed("m#1[0]", "x", fresh=True), ev.RunStopped(Status.WAITING), ev.RunResumed()
+    )
+
+    assert state.forgiven == {}
 
 
 BUSY = [

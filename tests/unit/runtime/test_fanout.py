@@ -169,6 +169,27 @@ async def test_an_items_attempts_are_bounded_and_a_resume_grants_new_ones(bench:
     assert result.state == {"texts": ["finally"]}
 
 
+async def test_an_answer_for_one_item_grants_a_failed_one_nothing(bench: Bench) -> None:
+    """A hopeless item would else be tried again with every answer its siblings get."""
+    tries: list[int] = []
+
+    async def item(ctx: StepContext, topic: str) -> str:
+        if topic == "cats":
+            return str((await ctx.wait(Question("how?"))).value)
+        tries.append(ctx.attempt)
+        raise StepFailed("no luck")
+
+    workflow = fan(item, ["cats", "dogs"], retries=1, on_failure="keep")
+    await bench.start(workflow)
+    bench.answer("so")
+
+    result = await bench.resume(workflow)
+
+    assert tries == [1, 2]
+    assert result.state["texts"][0] == "so"
+    assert "no luck" in result.state["texts"][1]
+
+
 async def test_failures_can_be_kept_in_their_places(bench: Bench) -> None:
     """A critic that fails is a finding, not the end."""
     bench.agent.on("dogs", AgentAuth("not logged in")).on("Write", "fine")

@@ -42,6 +42,8 @@ Examples:
     "--agent", "agents", multiple=True, metavar="NAME=OTHER",
     help="From here on, ask OTHER (or `manual`: you) instead of NAME. Repeat for several.",
 )  # fmt: skip
+@click.option("--pull", is_flag=True,
+              help="From here on, play every agent from outside: `signoff next RUN`.")  # fmt: skip
 @progress_options
 @json_option
 @debug_option
@@ -51,6 +53,7 @@ def command(
     adopt: bool,
     target: str | None,
     agents: tuple[str, ...],
+    pull: bool,
     limits: dict[str, str],
     no_input: bool,
     quiet: bool,
@@ -64,17 +67,18 @@ def command(
     in the run's hitl/ folder are taken first. A run that has ended says how.
     """
     from signoff.app.history import timeline_of
-    from signoff.app.resume import resume
+    from signoff.app.resume import FROM_OUTSIDE, resume
     from signoff.app.settings import given_limits
     from signoff.cli.driving import Manner, drive
 
-    if due and (run or adopt or target or agents):
+    if due and (run or adopt or target or agents or pull):
         raise click.UsageError(
-            "--due wakes all runs that are due; leave RUN, --adopt, --agent and --target out"
+            "--due wakes all runs that are due; leave RUN, --adopt, --agent, --pull and --target "
+            "out"
         )
-    switch = pairs(agents, "--agent")
+    switch = pairs(agents, "--agent") | (FROM_OUTSIDE if pull else {})
     out = output(as_json, quiet, verbose)
-    manner = Manner(out, no_input, events)
+    manner = Manner(out, no_input or pull, events)
     with open_here(limits=limits) as project:
         if due:
             return _resume_due(project, manner)

@@ -21,7 +21,9 @@ from signoff.cli.options import (
 )
 
 if TYPE_CHECKING:
+    from signoff.app.project import Project
     from signoff.app.start import Plan
+    from signoff.cli.output import Output
 
 _EPILOG = """\b
 Examples:
@@ -29,6 +31,7 @@ Examples:
   signoff run flow.py -i topic="a better mousetrap"
   signoff run package.module:NAME --name first-try --limit usd=5
   signoff run review --json --no-input && deploy
+  signoff run book.py --pull --name book    played from outside: signoff next
 
 A waiting run asks on the terminal; without one it exits with 10 and prints the command
 that answers. `run` always starts a new run: to go on with one, use `signoff resume`.
@@ -43,6 +46,8 @@ that answers. `run` always starts a new run: to go on with one, use `signoff res
 )  # fmt: skip
 @click.option("--name", metavar="NAME", help="What to call the run; must be new.")
 @click.option("--dry-run", is_flag=True, help="Check everything and start nothing.")
+@click.option("--pull", is_flag=True,
+              help="Play every agent from outside, by `signoff next` and `submit`.")  # fmt: skip
 @goal_option
 @click.option("--allow-scripts", is_flag=True, help="Let a flow run the scripts its sources name.")
 @progress_options
@@ -54,6 +59,7 @@ def command(
     name: str | None,
     goal: str | None,
     allow_scripts: bool,
+    pull: bool,
     dry_run: bool,
     limits: dict[str, str],
     no_input: bool,
@@ -93,6 +99,8 @@ def command(
             _show_plan(planned)
         return 0
     with open_here(limits=limits, create=True) as project:
+        if pull:
+            return _pulled(project, planned, params, name, out)
         return drive(
             project,
             Manner(out, no_input, events),
@@ -106,6 +114,27 @@ def command(
             ),
             workflow=planned.target.workflow,
         )
+
+
+def _pulled(
+    project: Project, planned: Plan, params: dict[str, str], name: str | None, out: Output
+) -> int:
+    from signoff.app.pulling import start_pulled
+    from signoff.cli import exits
+    from signoff.cli.pulling import follow, tell
+
+    found = follow(
+        out,
+        lambda observers: start_pulled(
+            project, planned.target, params,
+            name=name, limits=planned.given, observers=observers,
+        ),
+    )  # fmt: skip
+    if found is None:
+        return exits.INTERRUPTED
+    tell(found, out)
+    code = exits.exit_code(found.row.status)
+    return exits.INTERRUPTED if code is None else code
 
 
 def _show_plan(planned: Plan) -> None:

@@ -1,0 +1,278 @@
+"""Lets an agent outside drive a run: what is to be done next, and what came of what it did.
+
+Every agent's call waits in the inbox as work; whatever is handed in goes through the same
+checks as an agent's reply. Requests to people are shown, and answered by people only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from signoff.app.answering import Given, form_of, record_answer
+from signoff.app.history import events_of, folded
+from signoff.app.project import Project
+from signoff.app.resume import FROM_OUTSIDE, resume
+from signoff.app.run_files import Warn
+from signoff.app.runs import as_it_stands
+from signoff.app.start import start
+from signoff.app.targets import Target
+from signoff.core import events as ev
+from signoff.core.outcome import Status
+from signoff.core.spend import Limits
+from signoff.errors import InvalidAnswer, RunBusy, StaleApproval, UsageError
+from signoff.runtime.people import BY_PERSON
+from signoff.runtime.ports import InboxItem, Observer, RunRow
+
+PATIENCE_SECONDS = 60.0
+"""How long to wait for another process that drives the run."""
+
+LOOK_AGAIN_SECONDS = 0.05
+
+_GO_ON = frozenset({Status.INTERRUPTED, Status.FAILED, Status.PARKED, Status.RUNNING})
+"""Where a run rests that may go on without anybody's answer."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """One piece of work that is open."""
+
+    number: int
+    """Of the request; work is handed in under it, once."""
+    run: str
+    step: str
+    prompt: str
+    digest: str
+    schema: Mapping[str, Any] | None = None
+    """JSON Schema of the result."""
+    item: Any = None
+    """The item to work, where the step works several."""
+    attempt: int = 1
+    feedback: str | None = None
+    """What was wrong with the last attempt."""
+    must_hold: Sequence[str] = ()
+    """What is checked afterwards, in words."""
+    database: bool = False
+    """Whether statements for a database can be handed in."""
+
+
+@dataclass(frozen=True)
+class Submission:
+    """What a worker hands in."""
+
+    text: str
+    """The result; of a failure, the reason."""
+    failed: bool = False
+    statements: Sequence[Any] = ()
+    hint: str | None = None
+    digest: str = ""
+    by: str = ""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What came of work that was handed in."""
+
+    accepted: bool
+    problem: str = ""
+    number: int | None = None
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where a run stands, for whoever works it."""
+
+    row: RunRow
+    work: tuple[Piece, ...] = ()
+    people: tuple[InboxItem, ...] = ()
+    """What people have to answer before the run goes on."""
+    verdict: Verdict | None = field(default=None)
+
+
+async def start_pulled(
+    project: Project,
+    target: Target,
+    params: Mapping[str, Any],
+    *,
+    name: str | None = None,
+    limits: Limits | None = None,
+    observers: Sequence[Observer] = (),
+) -> Standing:
+    """Starts a run whose agents are all played from outside, up to the first piece of work."""
+    result = await start(
+        project, target, params,
+        name=name, limits=limits, switch=FROM_OUTSIDE, observers=observers,
+    )  # fmt: skip
+    return standing(project, result.run)
+
+
+async def next_work(
+    project: Project,
+    name: str | None = None,
+    *,
+    observers: Sequence[Observer] = (),
+    warn: Warn = lambda _warning: None,
+) -> Standing:
+    """Returns the work that is open; a run at rest is driven on until there is some."""
+    row = as_it_stands(project, project.run(name))
+    if _can_go_on(project, row):
+        _check_pulled(project, row)
+        await _go_on(project, row.name, observers, warn)
+    return standing(project, row.name)
+
+
+async def submit(
+    project: Project,
+    name: str | None,
+    number: int | None,
+    given: Submission,
+    *,
+    observers: Sequence[Observer] = (),
+    warn: Warn = lambda _warning: None,
+) -> Standing:
+    """Records what a worker did, lets the engine check it, and says where the run stands then."""
+    row = project.run(name)
+    try:
+        item = _meant(project, row, number)
+        _record(project, item, given)
+    except (InvalidAnswer, StaleApproval) as error:
+        refused = Verdict(accepted=False, problem=str(error), number=number)
+        return replace(standing(project, row.name), verdict=refused)
+    await _go_on(project, row.name, observers, warn, item.id)
+    verdict = _verdict(project, row, item)
+    return replace(standing(project, row.name), verdict=verdict)
+
+
+def standing(project: Project, name: str) -> Standing:
+    """Returns where a run stands, without touching it."""
+    row = as_it_stands(project, project.store.row(name))
+    items = project.store.items(name)
+    return Standing(
+        row=row,
+        work=tuple(_piece(project, item) for item in items if _is_work(item)),
+        people=tuple(item for item in items if not _is_work(item)),
+    )
+
+
+def _is_work(item: InboxItem) -> bool:
+    """Tells whether a request stands in an agent's place; all others are for people."""
+    return item.effect.endswith(BY_PERSON)
+
+
+def _piece(project: Project, item: InboxItem) -> Piece:
+    form = form_of(project, item)
+    known = {name: value for name, value in form.get("about", {}).items() if name in _TOLD}
+    step = known.pop("step", item.step)
+    return Piece(item.id, item.run, step, item.prompt, item.digest, form.get("schema"), **known)
+
+
+_TOLD = frozenset({"step", "item", "attempt", "feedback", "must_hold", "database"})
+
+
+def _meant(project: Project, row: RunRow, number: int | None) -> InboxItem:
+    """Returns the request a worker means: by number, or the only one that is open."""
+    if number is not None:
+        item = project.store.item(number)
+        if item.run != row.name:
+            raise InvalidAnswer(f"request #{number} belongs to run {item.run!r}, not {row.name!r}")
+        if not _is_work(item):
+            raise InvalidAnswer(f"request #{number} is a {item.kind}; only a person answers it")
+        return item
+    items = project.store.items(row.name)
+    match [item for item in items if _is_work(item)]:
+        case [item]:
+            return item
+        case []:
+            for_people = ", ".join(f"#{item.id}" for item in items)
+            tail = f"; it waits for a person ({for_people})" if items else ""
+            raise InvalidAnswer(f"no work is open in run {row.name!r}{tail}")
+        case several:
+            listed = ", ".join(f"--item {item.id}" for item in several[:8])
+            raise UsageError(f"{len(several)} pieces of work are open; say which: {listed}")
+
+
+def _record(project: Project, item: InboxItem, given: Submission) -> None:
+    about = form_of(project, item).get("about", {})
+    if given.statements and not about.get("database"):
+        raise InvalidAnswer("statements were handed in, and this work has no database")
+    if given.hint and not about:
+        raise InvalidAnswer("a hint was handed in, and this workflow takes none")
+    beside = {"statements": list(given.statements), "next_step_hint": given.hint}
+    answer = Given(
+        given.text,
+        by=given.by,
+        digest=given.digest,
+        failed=given.failed,
+        beside={} if given.failed else {key: said for key, said in beside.items() if said},
+    )
+    record_answer(project, item.id, answer)
+
+
+def _can_go_on(project: Project, row: RunRow) -> bool:
+    if project.store.items(row.name, state=("answered",)):
+        return True
+    return row.status in _GO_ON and not any(map(_is_work, project.store.items(row.name)))
+
+
+def _check_pulled(project: Project, row: RunRow) -> None:
+    """Raises where going on would set agents to work that nobody asked for here."""
+    if ev.ANYBODY not in folded(project, row).stand_ins:
+        raise UsageError(
+            f"run {row.name!r} is not played from outside; let it go on: signoff resume "
+            f"{row.name}, or hand its work out from here on: signoff resume {row.name} --pull"
+        )
+
+
+async def _go_on(
+    project: Project,
+    name: str,
+    observers: Sequence[Observer],
+    warn: Warn,
+    number: int | None = None,
+) -> None:
+    """Drives a run on; while another worker's process does, that one takes our answer too."""
+    until = project.clock.monotonic() + PATIENCE_SECONDS
+    while number is None or _unread(project, name, number):
+        try:
+            await resume(project, name, observers=observers, warn=warn)
+        except RunBusy:
+            if project.clock.monotonic() > until:
+                raise _still_busy(name, number) from None
+        else:
+            return
+        await project.clock.sleep(LOOK_AGAIN_SECONDS)
+
+
+def _unread(project: Project, name: str, number: int) -> bool:
+    """Tells whether what was handed in still waits, or its run has not come to rest since."""
+    if project.store.item(number).state == "answered":
+        return True
+    return as_it_stands(project, project.store.row(name)).status is Status.RUNNING
+
+
+def _still_busy(name: str, number: int | None) -> RunBusy:
+    kept = f"work #{number} is recorded, but " if number is not None else ""
+    return RunBusy(f"{kept}another process is driving run {name!r}; later: signoff next {name}")
+
+
+def _verdict(project: Project, row: RunRow, item: InboxItem) -> Verdict:
+    """Reads in the journal what became of an answer; what it led to next is not its business."""
+    used = False
+    for _, event in events_of(project, row, after=row.head, whole=True):
+        match event:
+            case ev.EffectFinished(item=number) if number == item.id:
+                used = True
+            case _ if not used:
+                continue
+            case ev.ItemFailed(scope=scope, problem=said) if item.effect.startswith(scope):
+                return Verdict(accepted=False, problem=said, number=item.id)
+            case ev.AttemptFailed(problem=said) | ev.Escalated(problem=said, way=""):
+                return Verdict(accepted=False, problem=said, number=item.id)
+            case ev.RunStopped(status=Status.FAILED, reason=said):
+                return Verdict(accepted=False, problem=said, number=item.id)
+            case ev.ItemFinished(scope=scope) if item.effect.startswith(scope):
+                break
+            case ev.StepWorked() | ev.StepFinished():
+                break
+    return Verdict(accepted=True, number=item.id)

@@ -1,0 +1,50 @@
+"""`signoff next`."""
+
+from __future__ import annotations
+
+import click
+
+from signoff.cli import exits
+from signoff.cli.options import debug_option, json_option, open_here, output, run_argument
+
+_EPILOG = """\b
+Examples:
+  signoff run book.py --pull --name book
+  signoff next book
+  signoff next book --item 7 --json
+  signoff submit book --item 7 --result '{"decision": "approved"}'
+
+Exit codes: 0 there is work, or the run is completed; 10 a person has to decide first;
+anything else as for `run`.
+"""
+
+
+@click.command(epilog=_EPILOG)
+@run_argument
+@click.option("--item", "number", type=click.IntRange(1), metavar="N",
+              help="Show only this piece of work.")  # fmt: skip
+@click.option("-v", "--verbose", is_flag=True, help="Tell what happens meanwhile.")
+@json_option
+@debug_option
+def command(run: str | None, number: int | None, verbose: bool, as_json: bool) -> int:
+    """Show the work that is open in RUN, and what must be true afterwards.
+
+    For whoever plays the agents from outside, in a run started with `run --pull`. A step
+    that works several items has several pieces of work, each with a number, to be worked in
+    any order and by several workers. A run at rest is driven on until there is work.
+    """
+    from signoff.app.pulling import next_work
+    from signoff.cli.pulling import code_of, follow, tell
+
+    out = output(as_json, verbose=verbose)
+    with open_here() as project:
+        found = follow(
+            out, lambda observers: next_work(project, run, observers=observers, warn=out.warn)
+        )
+    if found is None:
+        return exits.INTERRUPTED
+    if number is not None and number not in {piece.number for piece in found.work}:
+        open_ones = ", ".join(f"#{piece.number}" for piece in found.work) or "nothing"
+        raise click.UsageError(f"no work #{number} is open in run {found.row.name!r}: {open_ones}")
+    tell(found, out, number)
+    return code_of(found)

@@ -1,0 +1,118 @@
+"""Tells a worker outside what is to be done, what must hold, and what came of what it did."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from signoff.app.pulling import Piece, Standing
+from signoff.cli import exits
+from signoff.cli.interrupts import Interrupted, run_interruptibly
+from signoff.cli.output import Output
+from signoff.cli.summary import WORDS
+from signoff.cli.text import one_line
+from signoff.cli.views import choose_view
+from signoff.core.digest import SHORT
+from signoff.core.outcome import Status
+from signoff.runtime.ports import Observer
+
+Work = Callable[[Sequence[Observer]], Coroutine[Any, Any, Standing]]
+
+
+def follow(out: Output, work: Work) -> Standing | None:
+    """Drives a run as far as it goes without help; None when it was interrupted."""
+    # What is printed goes to a program that reads it: what happens meanwhile is left to `logs`.
+    view = choose_view(Output(out.as_json, quiet=not out.verbose, verbose=out.verbose))
+    with view:
+        try:
+            return run_interruptibly(work([view]), view)
+        except Interrupted:
+            return None
+
+
+def code_of(standing: Standing) -> int:
+    """Returns 0 when there is work, or the run is completed; else why there is none."""
+    if standing.verdict is not None and not standing.verdict.accepted:
+        return exits.NOT_ACCEPTED
+    if standing.work:
+        return exits.OK
+    code = exits.exit_code(standing.row.status)
+    return exits.INTERRUPTED if code is None else code
+
+
+def tell(standing: Standing, out: Output, number: int | None = None) -> None:
+    """Prints where a run stands; of several pieces of work, only the one that was asked for."""
+    pieces = [piece for piece in standing.work if number in (None, piece.number)]
+    if out.as_json:
+        out.json(to_json(standing, pieces))
+        return
+    verdict = standing.verdict
+    if verdict is not None:
+        number = verdict.number
+        which = f" #{number}" if number is not None else ""
+        out.line(
+            f"accepted{which}" if verdict.accepted else f"not accepted{which}: {verdict.problem}"
+        )
+        out.line()
+    if pieces:
+        for piece in pieces:
+            _tell_piece(piece, out)
+        return
+    _tell_rest(standing, out)
+
+
+def to_json(standing: Standing, pieces: Sequence[Piece]) -> dict[str, Any]:
+    """Returns where a run stands as plain values."""
+    row, verdict = standing.row, standing.verdict
+    return {
+        "run": row.name,
+        "status": row.status.value,
+        "step": row.step,
+        "reason": row.reason,
+        "accepted": verdict.accepted if verdict else None,
+        "problem": (verdict.problem or None) if verdict else None,
+        "work": [{**asdict(piece), "submit": _commands(piece)} for piece in pieces],
+        "for_people": [
+            {"number": item.id, "kind": item.kind, "step": item.step, "prompt": item.prompt}
+            for item in standing.people
+        ],
+        "exit_code": code_of(standing),
+    }
+
+
+def _tell_piece(piece: Piece, out: Output) -> None:
+    again = f", attempt {piece.attempt}" if piece.attempt > 1 else ""
+    out.line(f"--- work #{piece.number} of run {piece.run}: {piece.step}{again} ---")
+    out.line(piece.prompt)
+    out.line()
+    if piece.schema:
+        out.line("The result must fit this JSON Schema:")
+        out.line(json.dumps(piece.schema, indent=1, ensure_ascii=False))
+        out.line()
+    out.line("When it is done, or cannot be done:")
+    for command in _commands(piece):
+        out.line(f"  {command}")
+    if piece.database:
+        out.line(
+            "  Changes of the database go with the result: --statements '[[\"UPDATE ...\", [1]]]'; "
+            "they are applied only if everything above holds then."
+        )
+    out.line()
+
+
+def _commands(piece: Piece) -> list[str]:
+    place = f"signoff submit {shlex.quote(piece.run)} --item {piece.number}"
+    bound = f"{place} --digest {piece.digest[:SHORT]}"
+    return [f"{bound} --result JSON", f"{bound} --failure WHY"]
+
+
+def _tell_rest(standing: Standing, out: Output) -> None:
+    row = standing.row
+    said = WORDS.get(row.status, row.status.value)
+    why = f": {one_line(row.reason)}" if row.reason and row.status is not Status.WAITING else ""
+    out.line(f"no work is open; run {row.name} is {said}{why}")
+    for item in standing.people:
+        out.line(f"  a person decides #{item.id} ({item.step}): {one_line(item.prompt, 200)}")
