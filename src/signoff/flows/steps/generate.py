@@ -105,4 +105,14 @@ def checked_artifact(text: str) -> str:
         raise AgentBadOutput("the answer is empty; answer with the whole text and nothing else")
     if len(text) > MOST_CHARACTERS:
         raise AgentBadOutput(f"the answer has {len(text):,} characters; that cannot be meant")
-    return text if text.endswith("\n") else f"{text}\n"
+    whole = _whole_characters(text)
+    return whole if whole.endswith("\n") else f"{whole}\n"
+
+
+def _whole_characters(text: str) -> str:
+    """Returns a text that a file can hold: halves of a character are joined, or marked as lost."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text
