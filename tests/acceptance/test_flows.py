@@ -237,6 +237,8 @@ def test_a_critical_finding_goes_straight_to_a_person(desk: Desk) -> None:
     state = desk.load("state.json")
     assert (state["awaiting_human"], state["status"]) == (True, "waiting")
     assert (state["iteration"], state["step"], state["step_index"]) == (1, "safety_gate", 1)
+    read = desk.load("iterations/1/critiques/safety-claude.json")
+    assert [each["behavior"] for each in read["issues"]] == ["escalate"]
     asked = desk.load("hitl/questions.json")
     (question,) = [each for group in asked["questions"] for each in group["questions"]]
     assert question["id"] == "escalate"

@@ -15,7 +15,7 @@ from signoff.core.outcome import Status
 from signoff.flows.yaml_pages import as_yaml
 from signoff.review.constraint import Constraint, compress_constraints
 from signoff.runtime.paths import folded
-from signoff.store.rundir.layout import Asked, Made, PlainLayout, Shown, word
+from signoff.store.rundir.layout import Asked, Item, Made, PlainLayout, Shown, word
 
 FIELDS: Mapping[str, Any] = {
     "step_index": 0,
@@ -64,6 +64,14 @@ class FlowLayout(PlainLayout):
             return Shown()
         show = _SHOW.get(str(record.get("kind")))
         return show(made, state, record) if show is not None else Shown()
+
+    def item(self, item: Item) -> Mapping[str, bytes]:
+        """Returns a critique as soon as it is there: a person may have to decide about it."""
+        read = item.result
+        if item.phase != "critique" or not isinstance(read, Mapping) or "reviewer" not in read:
+            return {}
+        path = f"iterations/{item.iteration}/critiques/{_reading(read)}.json"
+        return {item.place(path): _critique(read)}
 
     def fields(self, state: Mapping[str, Any]) -> Mapping[str, Any]:
         """Returns the flow's fields, those everybody knows first."""
@@ -130,11 +138,11 @@ def _critiques(made: Made, state: Mapping[str, Any], _record: Mapping[str, Any])
     files: dict[str, bytes] = {}
     lines = []
     critiques = (state.get("critiques_by_step") or {}).get(made.step, ())
-    names = _apart([f"{word(c['constraint_id'])}-{word(c['reviewer'])}" for c in critiques])
+    names = _apart([_reading(critique) for critique in critiques])
     for name, critique in zip(names, critiques, strict=True):
         constraint, agent = str(critique["constraint_id"]), str(critique["reviewer"])
         path = made.place(f"{folder}/{name}.json")
-        files[path] = _json({key: value for key, value in critique.items() if key != "step"})
+        files[path] = _critique(critique)
         lines.append(
             _line(
                 made,
@@ -158,6 +166,14 @@ def _apart(names: Sequence[str]) -> list[str]:
             wanted = f"{name}_{number}"
         given[folded(wanted)] = wanted
     return list(given.values())
+
+
+def _reading(critique: Mapping[str, Any]) -> str:
+    return f"{word(critique['constraint_id'])}-{word(critique['reviewer'])}"
+
+
+def _critique(critique: Mapping[str, Any]) -> bytes:
+    return _json({key: value for key, value in critique.items() if key != "step"})
 
 
 def _judgement(made: Made, state: Mapping[str, Any], record: Mapping[str, Any]) -> Shown:

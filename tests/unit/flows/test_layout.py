@@ -162,6 +162,29 @@ def test_what_steps_made_stands_in_the_folder_of_its_iteration(
     assert "bill_of_work: |" in (folder / "adjudication_judge.yaml").read_text()
 
 
+def test_a_critique_is_there_while_its_step_still_waits(tmp_path: Path, story: Story) -> None:
+    """Whoever is asked about a finding wants to read the critique before he answers."""
+    read = {key: value for key, value in CRITIQUE.items() if key != "step"}
+    story.begin().commit(drafted()).commit(ev.ItemFinished("critics#1[0]", read))
+
+    early = Shelf(tmp_path, story).look().json("iterations/1/critiques/accuracy-claude.json")
+    story.commit(reviewed("structure_review", "judge", {**CRITIQUE, "summary": "Labelled."}))
+    late = Shelf(tmp_path, story).look()
+
+    assert early == read
+    assert late.json("iterations/1/critiques/accuracy-claude.json")["summary"] == "Labelled."
+    assert sum("accuracy-claude" in name for name in late.names) == 1
+
+
+def test_items_of_other_fan_outs_are_no_critiques(tmp_path: Path, story: Story) -> None:
+    """Sources are gathered in a fan-out, too."""
+    story.begin().commit(ev.ItemFinished("sources#1[0]", "Facts."))
+
+    shelf = Shelf(tmp_path, story).look()
+
+    assert not any("critiques" in name for name in shelf.names)
+
+
 def test_a_second_step_that_would_write_the_same_file_adds_its_name(
     tmp_path: Path, story: Story
 ) -> None:

@@ -59,6 +59,17 @@ class Made:
 
 
 @dataclass(frozen=True)
+class Item:
+    """One finished item of a fan-out, while its step is still at work, or waits."""
+
+    phase: str
+    iteration: int
+    result: Any
+    place: Callable[[str], str]
+    """As for a step; the file may be one the step shows again when it is done."""
+
+
+@dataclass(frozen=True)
 class Shown:
     """What a notation shows of a step besides its calls."""
 
@@ -87,6 +98,10 @@ class Layout(Protocol):
         """Returns what else is shown of a step that has done its work."""
         ...
 
+    def item(self, item: Item) -> Mapping[str, bytes]:
+        """Returns files that show one finished item, by path."""
+        ...
+
     def fields(self, state: Mapping[str, Any]) -> Mapping[str, Any]:
         """Returns the notation's own fields of `state.json`, after the head that all share."""
         ...
@@ -110,6 +125,10 @@ class PlainLayout:
     def shown(self, made: Made) -> Shown:  # noqa: ARG002  # nothing more is known of the step
         """Returns nothing more."""
         return _NOTHING
+
+    def item(self, item: Item) -> Mapping[str, bytes]:  # noqa: ARG002  # nor of its items
+        """Returns no files."""
+        return {}
 
     def fields(self, state: Mapping[str, Any]) -> Mapping[str, Any]:
         """Returns the state as one field."""

@@ -18,7 +18,7 @@ from signoff.core.effects import EffectId, Kind, scope_of
 from signoff.core.fold import RunState, evolve
 from signoff.core.outcome import Outcome
 from signoff.runtime.narration import Narrator
-from signoff.store.rundir.layout import Asked, AskFiles, Layout, Made, Names
+from signoff.store.rundir.layout import Asked, AskFiles, Item, Layout, Made, Names
 from signoff.store.rundir.lines import log_line, quote, thread_line
 
 _SHOWN = frozenset({Kind.ASK, Kind.COMMAND, Kind.WRITE, Kind.WAIT})
@@ -120,6 +120,17 @@ class Projector:
         for number, line in enumerate(shown.lines):
             self._page.thread.append(thread_line(f"{self._place}:{number}", event.at, line))
 
+    def _item_finished(self, event: ev.ItemFinished) -> None:
+        """Shows an item at once: its step may wait for a person who has to look at it."""
+        step = self.state.step or ""
+        item = Item(
+            phase=self._phases.get(step) or step,
+            iteration=self.state.iteration,
+            result=event.result,
+            place=lambda path: self._names.place(path, step),
+        )
+        self._page.files.update(self.layout.item(item))
+
     def _held_back(self, event: ev.StepWorked | ev.Escalated) -> None:
         if event.outcome is not None:
             self._show(event, event.outcome, event.delta)
@@ -208,6 +219,7 @@ class Projector:
 _TELL: dict[str, Callable[[Projector, Any], None]] = {
     ev.AttemptFailed.tag: Projector._forget_attempt,
     ev.AttemptOpened.tag: Projector._forget_attempt,
+    ev.ItemFinished.tag: Projector._item_finished,
     ev.StepWorked.tag: Projector._held_back,
     ev.Escalated.tag: Projector._held_back,
     ev.StepFinished.tag: Projector._step_finished,
