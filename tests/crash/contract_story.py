@@ -1,0 +1,74 @@
+"""The editing of a book, told by one process after another until it is published.
+
+Nothing of it lives in memory: what the agents say depends on their prompts alone.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from signoff.app.loading import import_file, make_importable
+from signoff.core.effects import AgentRequest
+from signoff.core.outcome import Status
+from signoff.errors import UnknownName
+from signoff.runtime.engine import Engine
+from signoff.runtime.ports import InboxItem, Store
+from signoff.testing import EffectLog, ScriptedAgent
+
+NAME = "w1"
+BOOK = "book.db"
+ROLES = ("strategist", "writer", "editor", "domain_expert")
+EXAMPLE = Path(__file__).parents[2] / "examples/book_editing"
+
+KEEPER = "Each day the keeper oiled the lamp."
+BAD, GOOD = "A storm came. It was bad.", "The wind tore at the roof. He ran up."
+FINAL = [
+    (1, KEEPER),
+    (2, GOOD),
+    (3, "The sea was calm. The light still burned. He put it out and slept.\n"),
+]
+"""The chapters as they are published."""
+
+
+async def tell(store: Store, log: EffectLog) -> None:
+    """Starts the run or takes it up, answers what is asked, and stops when it is published."""
+    database = log.directory / BOOK
+    make_importable([EXAMPLE])
+    if not database.exists():
+        import_file(EXAMPLE / "sample.py").make_sample(database)
+    workflow = import_file(EXAMPLE / "workflow.py").editing_workflow(database)
+    agents = {role: log.watch(ScriptedAgent().on("", _answer)) for role in ROLES}
+    async with Engine(store, agents=agents) as engine:
+        try:
+            store.row(NAME)
+        except UnknownName:
+            result = await engine.start(workflow, name=NAME)
+        else:
+            result = await engine.resume(NAME, workflow)
+        while result.status is Status.WAITING:
+            for item in result.inbox:
+                _reply(store, item)
+            result = await engine.resume(NAME, workflow)
+    assert result.status is Status.COMPLETED, result
+
+
+def _answer(request: AgentRequest) -> str:
+    return json.dumps(_said(request.prompt))
+
+
+def _said(prompt: str) -> dict[str, Any]:
+    if prompt.startswith("Plan"):
+        areas = [{"id": f"c{n}", "chapter": n, "instruction": "Better."} for n in (1, 2)]
+        return {"goal": "Plain words.", "areas": areas}
+    if prompt.startswith("Judge"):
+        return {"decision": "changes" if BAD in prompt else "approved", "notes": "Show it."}
+    if "chapter 1" in prompt:
+        return {"text": KEEPER}
+    return {"text": GOOD if "Show it." in prompt else BAD}
+
+
+def _reply(store: Store, item: InboxItem) -> None:
+    answer = json.dumps({"value": "Approve and finalize", "text": ""})
+    store.answer(item.id, answer, "ann", 0.0, item.digest)

@@ -1,0 +1,85 @@
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from signoff.core.outcome import Status
+from signoff.testing import crash_everywhere
+from signoff.testing.crashing_store import When
+from tests.crash import contract_story as story
+
+pytestmark = pytest.mark.slow
+
+STEPS = [
+    ("strategic-planning", 1, ""),
+    ("create-version", 1, ""),
+    ("writer", 1, "0:c1"),
+    ("writer", 1, "1:c2"),
+    ("editor-review", 1, ""),
+    ("writer", 2, "0:c1"),
+    ("writer", 2, "1:c2"),
+    ("editor-review", 2, ""),
+    ("domain-expert-review", 1, ""),
+    ("chapter-review", 1, ""),
+    ("human-gate", 1, ""),
+    ("finalize", 1, ""),
+]
+KINDS = ["domain_expert_review", "editor_review", "editor_review", "final", "metrics"]
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_the_editing_of_a_book_killed_at_any_write_publishes_it_all_the_same(
+    tmp_path: Path, when: When
+) -> None:
+    """Work is in the database exactly once: not lost with its process, not done again."""
+    survivals = list(crash_everywhere(story.tell, tmp_path, when=when))
+
+    whole = survivals[-1]
+    assert whole.deaths == 0
+    assert len(whole.performed) == len(set(whole.performed)) == 8
+    for survival in survivals:
+        where = f"killed {survival.when} write {survival.at}"
+        (run,) = survival.runs.values()
+        assert run.status is Status.COMPLETED, where
+        assert survival.repeated == [], where
+        assert set(survival.performed) == set(whole.performed), where
+        assert given(run.state) == given(whole.runs[story.NAME].state), where
+        assert sorted(kept(tmp_path / f"{when}-{survival.at}" / story.BOOK)) == EXPECTED, where
+
+
+EXPECTED = sorted(
+    [
+        *(("did", *step) for step in STEPS),
+        *(("artifact", kind) for kind in KINDS),
+        ("version", "lighthouse-v1", "replaced"),
+        ("version", "lighthouse-v2", "published"),
+        *(("chapter", number, text) for number, text in story.FINAL),
+        ("measured", 6),
+        ("plans", 1),
+        ("run", story.NAME, "completed"),
+    ]
+)
+"""Everything the run leaves in the book's database, however often it is cut off."""
+
+
+def kept(database: Path) -> Iterator[tuple[Any, ...]]:
+    """Yields what stands in the database."""
+    with closing(sqlite3.connect(database)) as db:
+        yield from db.execute("SELECT 'did', step, visit, item FROM signoff_steps")
+        yield from db.execute("SELECT 'artifact', kind FROM workflow_artifacts")
+        yield from db.execute("SELECT 'version', id, status FROM book_versions")
+        yield from db.execute(
+            "SELECT 'chapter', number, text FROM chapters WHERE version_id = 'lighthouse-v2'"
+        )
+        yield from db.execute("SELECT 'measured', count(*) FROM metrics")
+        yield from db.execute("SELECT 'plans', count(*) FROM strategic_plans")
+        yield from db.execute("SELECT 'run', id, status FROM workflow_runs")
+
+
+def given(state: Any) -> dict[str, Any]:
+    """Returns what steps gave, without the times at which they did."""
+    done = [(each["step"], each["result"]) for each in state["_completed"]]
+    return {**{key: state[key] for key in state if not key.startswith("_")}, "done": done}
