@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from signoff.review.critique import Critique, CritiqueIssue, Overall
 from signoff.review.finding import Status
-from signoff.review.findings import Ledger, rounds
+from signoff.review.findings import Ledger, round_of
 from signoff.review.severity import Severity
 
 PASSAGES = [
@@ -60,7 +60,7 @@ def test_any_history_of_critiques_adds_up(history: Histories) -> None:
         assert all(ledger.findings[i.finding_id].label == i.label for i in issues)
         assert Ledger.from_json(ledger.to_json()) == ledger
 
-    counted = rounds(ledger)
+    counted = [round_of(ledger, number) for number in range(1, ledger.iteration + 1)]
     assert [each["iteration"] for each in counted] == list(range(1, iteration + 1))
     assert sum(counted[-1]["open"].values()) == len(ledger.open())
     for finding in ledger.findings.values():

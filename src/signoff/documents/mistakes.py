@@ -46,6 +46,12 @@ def mistakes_in(said: Iterable[Mapping[str, Any]], model: type[BaseModel]) -> li
     return list(dict.fromkeys(_mistake(mistake, model) for mistake in said))
 
 
+def line_of(problem: Problem) -> int:
+    """Returns the line a problem stands in, to sort by; 0 where it names none."""
+    number = problem.where.rpartition(":")[2]
+    return int(number) if number.isdigit() else 0
+
+
 def spelled(path: Iterable[str | int]) -> str:
     """Returns a path as people write it: `workflow[1].execution`."""
     parts = [f"[{part}]" if isinstance(part, int) else f".{part}" for part in path]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 AMOUNT = "a number of at least 0"
 WHOLE_AMOUNT = "a whole number of at least 0"
@@ -22,6 +22,20 @@ class Section(BaseModel):
 
     elsewhere: ClassVar[Mapping[str, str]] = {}
     """Keys that are right in another place, and what to say of them."""
+
+
+class FileSection(Section):
+    """What stands at the top of a file: a key with nothing behind it says nothing there.
+
+    `limits:` stands alone when everything below it is commented out.
+    """
+
+    @model_validator(mode="before")
+    @classmethod
+    def _empty_keys_say_nothing(cls, raw: Any) -> Any:
+        if not isinstance(raw, dict):
+            return raw
+        return {k: v for k, v in raw.items() if v is not None or k not in cls.model_fields}
 
 
 class LimitsSection(Section):

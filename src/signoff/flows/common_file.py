@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, field_validator
 from pydantic_core import PydanticCustomError
 
 from signoff.core.spend import Limits
 from signoff.documents.mistakes import ADVICE
-from signoff.documents.sections import LimitsSection, Section
+from signoff.documents.sections import FileSection, LimitsSection, Section
 from signoff.errors import UnsafePath
 from signoff.flows.judging_file import AdjudicationSection, Judging, TerminationSection
 from signoff.flows.model import (
@@ -105,7 +105,7 @@ class ConvergenceSection(Section):
     )
 
 
-class CommonFile(Section):
+class CommonFile(FileSection):
     """What every flow file may say."""
 
     version: Literal[1] = Field(1, title="The form of this file", description="1")
@@ -177,14 +177,6 @@ class CommonFile(Section):
         title="What issues of one constraint do, by its id or a pattern",
         description="behaviours by severity for each constraint id",
     )
-
-    @model_validator(mode="before")
-    @classmethod
-    def _empty_sections_say_nothing(cls, raw: Any) -> Any:
-        """Lets `limits:` stand alone, as it does when everything below it is commented out."""
-        if not isinstance(raw, dict):
-            return raw
-        return {k: v for k, v in raw.items() if v is not None or k not in cls.model_fields}
 
     def judging(self) -> Judging:
         """Returns what is said about judging, in newer and older words."""

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, ValidationError
 
 from signoff.documents.files import read_text, shown
-from signoff.documents.mistakes import Mistake, mistakes_of
-from signoff.documents.sections import Section
+from signoff.documents.mistakes import Mistake, line_of, mistakes_of
+from signoff.documents.sections import FileSection, Section
 from signoff.documents.yaml_text import newer_version, read_mapping
 from signoff.errors import InvalidWorkflow, Problem
 from signoff.flows.judging_file import SeverityName
@@ -55,7 +55,7 @@ class RuleSection(Section):
         return Rule(self.id, self.text, severity, self.examples.violation, self.examples.compliant)
 
 
-class ConstraintFile(Section):
+class ConstraintFile(FileSection):
     """One requirement an artifact must satisfy."""
 
     version: Literal[1] = Field(1, title="The form of this file", description="1")
@@ -98,13 +98,6 @@ class ConstraintFile(Section):
         title="The older form of source.files",
         description="a list of paths",
     )
-
-    @model_validator(mode="before")
-    @classmethod
-    def _empty_keys_say_nothing(cls, raw: Any) -> Any:
-        if not isinstance(raw, dict):
-            return raw
-        return {k: v for k, v in raw.items() if v is not None or k not in cls.model_fields}
 
     @property
     def older_sources(self) -> list[str] | None:
@@ -226,7 +219,7 @@ def _read_file(file: Path, problems: list[Problem], remarks: list[Problem]) -> C
     said = _checked(document.content, document.at, own)
     if said is not None and said.id is None and not _is_id(file.stem):
         own.append(Problem(shown(file), f"its name {file.stem!r} is no id", "write an id: into it"))
-    problems.extend(sorted(own, key=_line))
+    problems.extend(sorted(own, key=line_of))
     if said is None or own:
         return None
     if said.older_sources is not None:
@@ -255,8 +248,3 @@ def _checked(
 
 def _is_id(name: str) -> bool:
     return re.match(ID, name) is not None and len(name) <= 100
-
-
-def _line(problem: Problem) -> int:
-    number = problem.where.rpartition(":")[2]
-    return int(number) if number.isdigit() else 0

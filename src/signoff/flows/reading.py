@@ -14,7 +14,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from signoff.documents.files import read_text, shown
-from signoff.documents.mistakes import Mistake, mistakes_in, mistakes_of, spelled
+from signoff.documents.mistakes import Mistake, line_of, mistakes_in, mistakes_of, spelled
 from signoff.documents.pruning import without
 from signoff.documents.yaml_text import Document, newer_version, read_mapping
 from signoff.errors import InvalidWorkflow, Problem
@@ -174,7 +174,7 @@ def _checked(
     if config is None:
         config, others = _remainder(form, raw, found)
         found += others
-    problems.extend(sorted((mistake.problem(at) for mistake in found), key=_line))
+    problems.extend(sorted((mistake.problem(at) for mistake in found), key=line_of))
     return config
 
 
@@ -221,8 +221,3 @@ def _has_steps(raw: Mapping[str, Any]) -> bool:
     """Tells whether a file means to list its steps, be it with a slip of the pen."""
     others = [key for key in raw if key not in GenloopFile.model_fields]
     return bool(difflib.get_close_matches("workflow", others, n=1, cutoff=0.75))
-
-
-def _line(problem: Problem) -> int:
-    number = problem.where.rpartition(":")[2]
-    return int(number) if number.isdigit() else 0

@@ -14,6 +14,12 @@ OMISSION = "OMISSION"
 """Stands as evidence where the fault is that something is missing."""
 
 
+def quotes_nothing(evidence: str) -> bool:
+    """Tells whether evidence quotes no passage: it is missing, or says that something is."""
+    said = evidence.strip()
+    return not said or said.upper().startswith(OMISSION)
+
+
 class Overall(StrEnum):
     """A critique's verdict."""
 

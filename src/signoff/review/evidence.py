@@ -62,11 +62,6 @@ class ArtifactText:
         return []
 
 
-def quote_exists(quote: str, artifact: str) -> bool:
-    """Tells whether a quote stands in a text; use `ArtifactText` to ask more than once."""
-    return ArtifactText(artifact).holds(quote)
-
-
 @dataclass(frozen=True)
 class Problems:
     """What is wrong with a critique, all of it."""

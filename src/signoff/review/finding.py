@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from signoff.review.behaviors import IssueBehavior
-from signoff.review.critique import OMISSION, CritiqueIssue
+from signoff.review.critique import CritiqueIssue, quotes_nothing
 from signoff.review.identity import subject_of
 from signoff.review.severity import Severity
 
@@ -69,7 +69,7 @@ class Finding:
     @property
     def omission(self) -> bool:
         """Whether it quotes nothing."""
-        return not self.quote.strip() or self.quote.strip().upper().startswith(OMISSION)
+        return quotes_nothing(self.quote)
 
     @cached_property
     def subject(self) -> str:

@@ -20,7 +20,7 @@ from signoff.review.finding import Finding, Label, Status, set_aside
 from signoff.review.identity import identify
 from signoff.review.severity import Severity
 
-__all__ = ["Finding", "Label", "Ledger", "Status", "round_of", "rounds"]
+__all__ = ["Finding", "Label", "Ledger", "Status", "round_of"]
 
 _CLOSED = frozenset({"", Status.FIXED.value, Status.DISMISSED.value, Status.IGNORED.value})
 """Words of a story after which a finding is not open; nothing at all is one of them."""
@@ -99,11 +99,6 @@ class Ledger:
             return cls()
         entries = [Finding.from_json(each) for each in raw["entries"]]
         return cls({each.id: each for each in entries}, raw["iteration"])
-
-
-def rounds(ledger: Ledger) -> list[dict[str, Any]]:
-    """Returns a summary of every iteration up to the latest."""
-    return [round_of(ledger, number) for number in range(1, ledger.iteration + 1)]
 
 
 def round_of(ledger: Ledger, iteration: int) -> dict[str, Any]:

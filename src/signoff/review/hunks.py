@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
-from signoff.review.critique import OMISSION
+from signoff.review.critique import quotes_nothing
 from signoff.review.diff import Change, changes
 from signoff.review.edit import Edit, EditKind
 from signoff.review.evidence import ArtifactText
@@ -73,7 +73,7 @@ def _edit_claims(before: str, edits: Sequence[Edit]) -> Iterator[_Claim]:
 def _quote_claims(before: str, findings: Sequence[tuple[str, str]]) -> Iterator[_Claim]:
     text = ArtifactText(before)
     for issue, quote in findings:
-        if not _quotes_nothing(quote):
+        if not quotes_nothing(quote):
             yield from (_Claim(first, last, issue) for first, last in text.lines_of(quote))
 
 
@@ -98,15 +98,11 @@ def _elsewhere(
 ) -> list[str]:
     """Returns the findings whose quotes stand here too, or the one that missed something."""
     if change.old_start == change.old_end:
-        missing = [issue for issue, quote in findings if _quotes_nothing(quote)]
+        missing = [issue for issue, quote in findings if quotes_nothing(quote)]
         return missing if len(missing) == 1 else []
     removed = "\n".join(old[change.old_start : change.old_end])[:LONGEST_HUNK]
-    quoting = ((issue, quote) for issue, quote in findings if not _quotes_nothing(quote))
+    quoting = ((issue, quote) for issue, quote in findings if not quotes_nothing(quote))
     return [issue for issue, quote in quoting if quote in removed]
-
-
-def _quotes_nothing(quote: str) -> bool:
-    return not quote.strip() or quote.strip().upper().startswith(OMISSION)
 
 
 def _diff(old: Sequence[str], new: Sequence[str], change: Change) -> str:

@@ -11,12 +11,10 @@ import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from signoff.core.digest import SHORT, text_digest
-
-if TYPE_CHECKING:
-    from signoff.review.critique import Critique, CritiqueIssue
+from signoff.review.critique import Critique, CritiqueIssue, quotes_nothing
 
 ALIKE = 85.0
 """How much of two quotes must agree, in percent, for one to be the other reworded."""
@@ -93,7 +91,7 @@ class _Candidate:
     def of(cls, issue: CritiqueIssue, constraint: str) -> _Candidate:
         subject = subject_of(issue.evidence, issue.location, issue.finding, omission=issue.omission)
         rule, words = normalised(issue.rule_id), normalised(issue.finding)
-        quoted = not issue.omission and bool(issue.evidence.strip())
+        quoted = not quotes_nothing(issue.evidence)
         # Omissions at a place and quotes that read the same are kept apart.
         named = _short(constraint, rule, "quote" if quoted else "omission", subject)
         return cls(named, constraint, rule, subject, words, quoted)

@@ -157,28 +157,6 @@ def brief_prompt(
     return _joined(sources.strip(), task)
 
 
-def rewrite_prompt(
-    *,
-    goal: str,
-    sources: str,
-    constraints: str,
-    previous: str,
-    bill_of_work: str,
-    guidance: Sequence[str] = (),
-    iteration: int = 2,
-) -> str:
-    """Returns what the author of a new version is told."""
-    return generator_prompt(
-        goal=goal,
-        sources=sources,
-        constraints=constraints,
-        previous=previous,
-        bill_of_work=bill_of_work,
-        guidance=guidance,
-        iteration=iteration,
-    )
-
-
 def critic_prompt(
     *,
     goal: str,
@@ -223,7 +201,6 @@ def adjudicator_prompt(
     tensions: Sequence[tuple[str, str, str]] = (),
     instructions: str = "",
     guidance: Sequence[str] = (),
-    history: str = "",
 ) -> str:
     """Returns what a judge is told; a tension is an axis, its guidance and who wins."""
     blocking = ", ".join(block_on) or "none"
@@ -235,7 +212,6 @@ def adjudicator_prompt(
         _enclosed("ARTIFACT", artifact) or "The artifact is empty.",
         _titled("Constraints", "\n".join(_constraint_line(each) for each in constraints)),
         _titled("Tensions", "\n".join(_tension(*each) for each in tensions)),
-        _titled("Rounds before", history.strip()),
         _titled("Instructions", instructions.strip()),
         _guidance(guidance),
         _enclosed("CRITIQUES", _critiques(critiques)) or "There are no critiques.",

@@ -4,7 +4,7 @@ import time
 import pytest
 
 from signoff.review.critique import Critique, CritiqueIssue, Overall
-from signoff.review.evidence import ArtifactText, mark_unverified, problems_of, quote_exists
+from signoff.review.evidence import ArtifactText, mark_unverified, problems_of
 from signoff.review.severity import DEFAULT_BLOCK_ON, Severity
 
 ARTIFACT = """# The **Plan**
@@ -41,7 +41,7 @@ He said \u201cno\u201d.\tThat was\nall.
 )
 def test_a_quote_is_found_however_it_is_set(quote: str) -> None:
     """A critic that quotes correctly must not be sent back for a space or an asterisk."""
-    assert quote_exists(quote, ARTIFACT)
+    assert ArtifactText(ARTIFACT).holds(quote)
 
 
 @pytest.mark.parametrize(
@@ -61,18 +61,18 @@ def test_a_quote_is_found_however_it_is_set(quote: str) -> None:
 )
 def test_a_quote_that_stands_nowhere_is_not_found(quote: str) -> None:
     """Findings about text nobody wrote are what makes a loop run for nothing."""
-    assert not quote_exists(quote, ARTIFACT)
+    assert not ArtifactText(ARTIFACT).holds(quote)
 
 
 def test_a_quote_of_nothing_but_signs_counts_if_it_is_there() -> None:
     """In code, a stray sign is a finding."""
-    assert quote_exists(";;", "a = 1;;\n")
-    assert not quote_exists(";;", "a = 1;\n")
+    assert ArtifactText("a = 1;;\n").holds(";;")
+    assert not ArtifactText("a = 1;\n").holds(";;")
 
 
 def test_no_quote_is_in_an_empty_artifact() -> None:
     """An empty text satisfies nothing."""
-    assert not quote_exists("a", "")
+    assert not ArtifactText("").holds("a")
 
 
 @pytest.mark.parametrize("sign", ["[", "(", "![](", "> ", "#", "*", "\n", ".", '"', "- ", "\ud800"])
@@ -80,7 +80,7 @@ def test_hostile_artifacts_are_read_in_time(sign: str) -> None:
     """An expression that reads a text again for every sign of it would hang the run."""
     start = time.process_time()
 
-    assert not quote_exists("a ... b ... words", sign * 100_000)
+    assert not ArtifactText(sign * 100_000).holds("a ... b ... words")
 
     assert time.process_time() - start < 2
 
