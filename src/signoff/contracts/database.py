@@ -20,8 +20,14 @@ from signoff.errors import NotAllowed, StepFailed, UsageError
 class Proof:
     """A postcondition that is to hold inside the transaction."""
 
-    words: str
+    name: str
     holds: Callable[[ReadOnlyView], bool]
+    error: str
+    """What to say when it does not."""
+
+    def condition(self) -> Postcondition:
+        """Returns it as the database checks it."""
+        return Postcondition(self.name, self.holds, self.error)
 
 
 class Tables(Protocol):
@@ -102,7 +108,7 @@ class StepDatabase:
 
     def commit(self, proofs: Sequence[Proof], marker: Marker, keep: str = "") -> None:
         """Applies everything in one transaction; raises `StepFailed` when a proof fails."""
-        conditions = [Postcondition(proof.words, proof.holds) for proof in proofs]
+        conditions = [proof.condition() for proof in proofs]
         done = self._staged.apply(conditions, marker=marker, note=keep)
         if isinstance(done, RolledBack):
             raise StepFailed(str(done))

@@ -15,7 +15,7 @@ from typing import Any
 
 from signoff.contracts.context import StepContext
 from signoff.contracts.database import Proof
-from signoff.contracts.db.postconditions import CONDITION_SECONDS, Postcondition, failures
+from signoff.contracts.db.postconditions import CONDITION_SECONDS, failures
 from signoff.contracts.db.staging import Marker
 from signoff.contracts.db.view import ReadOnlyView
 from signoff.contracts.expressions import Expression
@@ -30,12 +30,14 @@ def prove(
     marker: Marker,
 ) -> None:
     """Checks a step's postconditions; raises `StepFailed` with everything that does not hold."""
-    proofs = [Proof(each.words, partial(_holds, each.check, ctx, done)) for each in conditions]
+    proofs = [
+        Proof(each.name, partial(_holds, each.check, ctx, done), each.words) for each in conditions
+    ]
     if ctx.database is not None:
         ctx.database.commit(proofs, marker, _kept(done))
         return
     wrong = failures(
-        [Postcondition(proof.words, proof.holds) for proof in proofs],
+        [proof.condition() for proof in proofs],
         ReadOnlyView(_nothing_to_read),
         seconds=CONDITION_SECONDS,
         interrupt=lambda: None,

@@ -20,6 +20,8 @@ class Postcondition:
 
     name: str
     holds: Callable[[ReadOnlyView], bool]
+    error: str = ""
+    """What to say when it does not; empty for its name."""
 
 
 def failures(
@@ -64,5 +66,7 @@ def _check(condition: Postcondition, view: ReadOnlyView) -> tuple[str, ...]:
     # Not truthiness: a condition that returns a coroutine or a row by mistake would always hold.
     if held is True:
         return ()
+    if held is False and condition.error:
+        return (condition.error,)
     shown = "does not hold" if held is False else f"returned {held!r:.80} instead of True or False"
     return (f"{condition.name}: {shown}",)

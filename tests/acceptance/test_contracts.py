@@ -1,0 +1,193 @@
+"""The contract workflows of examples/, from the command line."""
+
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.acceptance.desk import Desk
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+CONFIG = """
+version: 1
+agents: {script: {kind: scripted, file: script.yaml}}
+roles: {strategist: script, writer: script, editor: script, domain_expert: script}
+"""
+PLAN = "{step: strategic-planning, json: {goal: G, areas: [{id: m, chapter: 3, instruction: i}]}}"
+SAME = '"The sea was calm. The light still burned. He put it out and slept.\\n"'
+
+
+class Shop(Desk):
+    """A project that begins as a copy of an example."""
+
+    def take(self, example: str) -> None:
+        shutil.copytree(EXAMPLES / example, self.folder, dirs_exist_ok=True)
+        self.write(".signoff/config.yaml", CONFIG)
+
+    def script(self, *rules: str) -> None:
+        listed = "\n".join(f"  - {rule}" for rule in rules)
+        self.write("script.yaml", f"version: 1\nrules:\n{listed}\n")
+
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        with closing(sqlite3.connect(self.folder / "book.db")) as db:
+            return db.execute(sql).fetchall()
+
+
+@pytest.fixture
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shop]:
+    here = Shop(tmp_path, monkeypatch)
+    yield here
+    here.end_everything()
+
+
+@pytest.fixture
+def editing(shop: Shop) -> Shop:
+    """The editing of a book, with the book in place."""
+    from signoff.app.loading import import_file
+
+    shop.take("book_editing")
+    import_file(shop.folder / "sample.py").make_sample(shop.folder / "book.db")
+    return shop
+
+
+def edit(shop: Shop, *more: str) -> Any:
+    return shop.here("run", "workflow.py", "--name", "one", "--no-input", "--json", *more)
+
+
+def answer(shop: Shop, *words: str) -> Any:
+    return shop.here("answer", "one", *words, "--resume", "--json")
+
+
+def test_a_book_is_edited_reviewed_measured_and_published(editing: Shop) -> None:
+    """The whole job: a review sends work back, a person asks for more, then lets it go out."""
+    waiting = edit(editing)
+    shown = editing.here("inbox", "--json").json
+    refused = answer(editing, "Request more improvements")
+    again = answer(editing, "Request more improvements", "--text", "a finer morning")
+    done = answer(editing, "Approve and finalize")
+
+    assert [waiting.code, refused.code, again.code, done.code] == [10, 2, 10, 0]
+    assert "modifiedChapters" in str(shown)
+    assert "needs an explanation" in refused.err
+    state = editing.load("state.json")["state"]
+    assert [each["step"] for each in state["_completed"]].count("editor-review") == 3
+    assert state["published"] == "lighthouse-v3"
+    assert editing.rows("SELECT id, status FROM book_versions ORDER BY id") == [
+        ("lighthouse-v1", "replaced"),
+        ("lighthouse-v2", "draft"),
+        ("lighthouse-v3", "published"),
+    ]
+    assert editing.rows("SELECT status FROM workflow_runs") == [("completed",)]
+    assert len(list((editing.folder / "backups").glob("*.db"))) == 1
+
+
+def test_a_person_who_rejects_ends_the_run_and_the_book_stays(editing: Shop) -> None:
+    """`signoff run ... && publish` must not publish what somebody refused."""
+    edit(editing)
+
+    done = answer(editing, "Reject and stop")
+
+    assert done.code == 14
+    published = "SELECT id FROM book_versions WHERE status = 'published'"
+    assert editing.rows(published) == [("lighthouse-v1",)]
+
+
+def test_an_editor_who_never_approves_leads_to_a_person(editing: Shop) -> None:
+    """Three rounds are allowed; a fourth would be paid for by nobody's decision."""
+    editing.script(
+        PLAN,
+        "{step: writer, json: {text: The sea was calm. He slept.}}",
+        "{step: editor-review, json: {decision: changes, notes: no}}",
+    )
+
+    waiting = edit(editing)
+
+    assert waiting.code == 10
+    (item,) = waiting.json["inbox"]
+    assert "at most 3 times" in item["prompt"]
+    assert editing.rows("SELECT count(*) FROM signoff_steps WHERE step = 'writer'") == [(4,)]
+
+
+def test_a_writer_who_changes_nothing_is_told_once_and_leaves_no_trace(editing: Shop) -> None:
+    """An agent that says it is done, and is not, must not move the work on."""
+    editing.script(PLAN, f"{{step: writer, json: {{text: {SAME}}}}}")
+
+    waiting = edit(editing)
+
+    assert waiting.code == 10
+    (item,) = waiting.json["inbox"]
+    assert "The chapter reads as it did" in item["prompt"]
+    assert editing.rows("SELECT count(*) FROM signoff_steps WHERE step = 'writer'") == [(0,)]
+    asked = editing.here("show", "one", "--json").json
+    assert asked["spend"]["calls"] == 3
+
+
+def test_a_book_that_is_not_there_is_told_before_anybody_is_asked(editing: Shop) -> None:
+    """A plan for a book that does not exist would be money for nothing."""
+    failed = edit(editing, "-i", "book=nobody")
+
+    assert failed.code == 1
+    assert "Book not found" in failed.json["reason"]
+    assert failed.json["spend"]["calls"] == 0
+
+
+def test_a_step_that_falls_short_twice_waits_for_a_person_who_can_retry(editing: Shop) -> None:
+    """A plan without areas is no plan; once it is mended, the run goes on."""
+    editing.script("{step: strategic-planning, json: {goal: G, areas: []}}")
+    waiting = edit(editing)
+    kept = editing.rows("SELECT count(*) FROM strategic_plans")
+    shutil.copy(EXAMPLES / "book_editing/script.yaml", editing.folder / "script.yaml")
+
+    again = answer(editing, "retry")
+
+    assert waiting.code == 10
+    assert "names no areas" in waiting.json["inbox"][0]["prompt"]
+    assert kept == [(0,)]
+    assert again.code == 10
+    assert "Review the changes" in again.json["inbox"][0]["prompt"]
+
+
+def test_a_contract_in_yaml_can_be_looked_at_run_and_found_by_name(shop: Shop) -> None:
+    """A file is as good as a module."""
+    shop.take("release_notes")
+    text = (shop.folder / "release_notes.yaml").read_text("utf-8")
+    shop.write(".signoff/flows/notes.yaml", text)
+
+    checked = shop.here("validate")
+    drawn = shop.here("graph", "release_notes")
+    planned = shop.here("run", "release_notes", "--dry-run", "-i", "version=2.0")
+    waiting = shop.here("run", "release_notes", "--name", "one", "-i", "version=2.0", "--no-input")
+    rejected = answer(shop, "Reject")
+
+    assert checked.code == drawn.code == planned.code == 0
+    assert "release_notes" in checked.out
+    assert "(loop, at most 2 times, then a person decides, next iteration)" in drawn.out
+    assert "nothing was started" in planned.out + planned.err
+    assert waiting.code == 10
+    assert rejected.code == 14
+    assert not (shop.folder / "RELEASE_NOTES.md").exists()
+
+
+def test_a_broken_file_is_one_clear_problem(shop: Shop) -> None:
+    """Whether it was to be a flow or a contract cannot be told, and need not be."""
+    shop.write("broken.yaml", "type: x\nsteps: [{name: a\n")
+
+    done = shop.here("validate", "broken.yaml")
+
+    assert done.code == 2
+    assert len(done.out.splitlines()) == 1
+    assert "broken.yaml:" in done.out
+
+
+def test_options_of_review_flows_are_refused_for_contracts(shop: Shop) -> None:
+    """A goal that nobody reads would be believed to be worked on."""
+    shop.take("release_notes")
+
+    done = shop.here("run", "release_notes.yaml", "--goal", "goal.yaml")
+
+    assert done.code == 2
+    assert "-i NAME=VALUE" in done.err
