@@ -8,7 +8,7 @@ from signoff.app.project import Project
 from signoff.app.resume import due_runs, resume, resume_due
 from signoff.app.start import start
 from signoff.core.outcome import Status
-from signoff.errors import AgentAuth, UsageError
+from signoff.errors import AgentAuth, InvalidWorkflow, UsageError
 from signoff.testing import FrozenClock, ScriptedAgent
 
 FLOW = """
@@ -36,6 +36,15 @@ async def write(ctx):
     return Outcome.OK, (await ctx.ask("writer", "Write.", schema=SCHEMA)).value
 
 WORKFLOW = Workflow("writes", StepDef("only", handler=write, next={Outcome.OK: None}))
+"""
+
+SEA = """
+goal: A line about the sea.
+constraints: {files: [clear.yaml]}
+workflow:
+  - {step: generate, agent: nobody}
+  - {step: critique}
+  - {step: adjudicate, agent: policy}
 """
 
 
@@ -164,3 +173,19 @@ async def test_a_switch_for_nobody_is_told_about(project: Project) -> None:
 
     assert [warning for warning in warnings if "'wrtier'" in warning] == warnings
     assert len(warnings) == 1
+
+
+async def test_a_constraint_that_is_gone_can_be_had_back_from_the_run(project: Project) -> None:
+    """A run that waited for weeks must not be lost with a file nobody thought of."""
+    root = project.home.root
+    (root / "clear.yaml").write_text("summary: It is clear.\n")
+    (root / "sea.yaml").write_text(SEA)
+    await start(project, project.find("sea.yaml"), {}, name="sea")
+    (root / "clear.yaml").unlink()
+
+    with pytest.raises(InvalidWorkflow, match=r"holds goal\.yaml and constraints"):
+        await resume(project, "sea")
+
+    kept = root / ".signoff/runs/sea/constraints/clear.yaml"
+    (root / "clear.yaml").write_bytes(kept.read_bytes())
+    assert (await resume(project, "sea")).status is Status.FAILED  # nobody is still nobody
