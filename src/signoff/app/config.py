@@ -13,6 +13,8 @@ from signoff.app.settings import ENVIRONMENT, Settings, user_file
 
 _SECRET = re.compile(r"(key|token|secrets?|password|credentials?)$", re.IGNORECASE)
 """Not `tokens`: that is a number people need to see."""
+_PASSWORD = re.compile(r"(?<=://)[^/@]*(?=@)")
+"""Whoever logs in, with what, in an address."""
 _OTHERS = frozenset({"SIGNOFF_HOME", "SIGNOFF_CONFIG", "SIGNOFF_MODELS"})
 
 
@@ -28,9 +30,16 @@ class Setting:
 def show_config(settings: Settings) -> list[Setting]:
     """Returns every setting, by key."""
     return [
-        Setting(key, "***" if _SECRET.search(key) and value.value else value.value, value.origin)
+        Setting(
+            key, "***" if _SECRET.search(key) and value.value else _told(value.value), value.origin
+        )
         for key, value in sorted(settings.values.items())
     ]
+
+
+def _told(value: Any) -> Any:
+    """Returns a value without the password an address may hold."""
+    return _PASSWORD.sub("***", value) if isinstance(value, str) else value
 
 
 def config_files(home: Home | None, environment: Mapping[str, str]) -> list[tuple[Path, bool]]:

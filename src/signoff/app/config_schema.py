@@ -50,6 +50,17 @@ class AgentSection(BaseModel):
         return value
 
 
+class DataSection(Section):
+    """The user's own database."""
+
+    url: str | None = Field(
+        None, min_length=1, description="a file, or postgresql://user@host/name"
+    )
+    migrations: str | None = Field(None, min_length=1, description="the path of a folder")
+    backups: str | None = Field(None, min_length=1, description="the path of a folder")
+    keep: int = Field(10, ge=1, description="a whole number from 1")
+
+
 class ConfigFile(Section):
     """A whole settings file."""
 
@@ -63,6 +74,9 @@ class ConfigFile(Section):
         default_factory=list, description="a list of folders or module paths"
     )
     database: str = Field("", min_length=1, description="the path of a file")
+    data: DataSection = Field(
+        default_factory=DataSection, description="your own database: url, migrations, backups, keep"
+    )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         "warning", description="one of: debug, info, warning, error"
     )

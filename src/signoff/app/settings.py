@@ -34,6 +34,7 @@ ENVIRONMENT: Mapping[str, tuple[str, ...]] = {
     "SIGNOFF_DATABASE": ("database",),
     "SIGNOFF_LOG_LEVEL": ("log_level",),
     "SIGNOFF_WORKFLOWS": ("workflows",),
+    "SIGNOFF_DATA_URL": ("data", "url"),
     "SIGNOFF_LIMITS_USD": ("limits", "usd"),
     "SIGNOFF_LIMITS_TOKENS": ("limits", "tokens"),
     "SIGNOFF_LIMITS_CALLS": ("limits", "calls"),
@@ -80,6 +81,20 @@ class AgentSettings:
 
 
 @dataclass(frozen=True)
+class DataSettings:
+    """Where the user's own database is, which workflows work on and `signoff db` looks after."""
+
+    url: str | None = None
+    """A file, seen from the project's root, or a `postgresql://` address."""
+    migrations: str | None = None
+    """The folder of its numbered changes."""
+    backups: str | None = None
+    """Where copies are kept; None means beside the file."""
+    keep: int = 10
+    """How many copies are kept."""
+
+
+@dataclass(frozen=True)
 class Settings:
     """Everything that holds, and behind it where each value came from."""
 
@@ -90,6 +105,7 @@ class Settings:
     """Folders and modules where workflows are looked for by name."""
     database: str = "signoff.db"
     """A file, seen from the project home."""
+    data: DataSettings = field(default_factory=DataSettings)
     log_level: str = "warning"
     values: Layer = field(default_factory=dict)
 
@@ -147,6 +163,7 @@ def merge(layers: Iterable[Layer]) -> Settings:
         roles=_section(plain, "roles"),
         workflows=tuple(plain.get("workflows") or ()),
         database=plain.get("database") or BUILT_IN["database"],
+        data=DataSettings(**_section(plain, "data")),
         log_level=plain.get("log_level") or BUILT_IN["log_level"],
         values=values,
     )

@@ -37,6 +37,7 @@ COMMANDS = {
     "submit": "Hand in work; the engine checks it and says what is next.",
     "policy": "Explain what findings did, and try another policy on a run.",
     "demo": "Watch a small model write and checks review until the text is approved.",
+    "db": "Look after your own database: migrations, backups, restore.",
     "models": "List, fetch and delete small models that run on this machine.",
     "config": "Show settings and where each came from.",
     "doctor": "Say what is ready and what to do about what is not.",
@@ -48,7 +49,7 @@ _SECTIONS = {
     "Look": ("runs", "show", "logs", "policy"),
     "Decide": ("inbox", "answer", "approve", "reject"),
     "Work": ("next", "submit"),
-    "Set up": ("demo", "models", "config", "doctor"),
+    "Set up": ("demo", "db", "models", "config", "doctor"),
 }
 
 _EPILOG = """\b

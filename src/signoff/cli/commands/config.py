@@ -17,8 +17,8 @@ Examples:
   SIGNOFF_LIMITS_USD=2 signoff config show --json
 
 Weakest to strongest: built-in, the user's file, the project's file, the environment
-(SIGNOFF_DATABASE, SIGNOFF_LOG_LEVEL, SIGNOFF_WORKFLOWS, SIGNOFF_LIMITS_USD, ..._TOKENS,
-..._CALLS, ..._SECONDS), the command line.
+(SIGNOFF_DATABASE, SIGNOFF_LOG_LEVEL, SIGNOFF_WORKFLOWS, SIGNOFF_DATA_URL,
+SIGNOFF_LIMITS_USD, ..._TOKENS, ..._CALLS, ..._SECONDS), the command line.
 """
 
 

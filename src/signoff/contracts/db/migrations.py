@@ -50,9 +50,14 @@ class MigrationState:
     pending: tuple[Migration, ...]
 
 
-def state(db: Connection, migrations: Sequence[Migration]) -> MigrationState:
-    """Compares the files with what was applied; refuses when an applied one was changed."""
+def state(db: Connection, migrations: Sequence[Migration] | None) -> MigrationState:
+    """Compares the files with what was applied; refuses when an applied one was changed.
+
+    Where nobody knows the files, there is nothing to compare.
+    """
     applied = tuple(Applied(*row) for row in db.own(_APPLIED)) if _tracked(db) else ()
+    if migrations is None:
+        return MigrationState(applied, ())
     files = {migration.version: migration for migration in migrations}
     problems = [problem for done in applied for problem in _changed(done, files)]
     if problems:

@@ -70,7 +70,7 @@ class Upkeep:
             place = str(self._address.path)
             return DatabaseStatus(place, self._address.dialect, False, (), files, newest)
         with closing(self._connect()) as db:
-            known = migrating.state(db, files)
+            known = migrating.state(db, None if self._migrations is None else files)
             return DatabaseStatus(db.place, db.dialect, True, known.applied, known.pending, newest)
 
     def migrate(self, *, dry_run: bool = False) -> Migrated:
@@ -79,7 +79,9 @@ class Upkeep:
         A dry run applies them too, in a transaction that is undone: what would fail fails.
         """
         if self._migrations is None:
-            raise UsageError("no folder of migrations is configured")
+            raise UsageError(
+                "there is no folder of migrations; give --migrations DIR, or set data.migrations"
+            )
         files = self._files()
         fresh = not self._exists()
         if fresh and dry_run:
