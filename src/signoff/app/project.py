@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from signoff.app.home import Home, find_home, init_home, need_home
 from signoff.app.settings import Settings, load_settings
-from signoff.errors import ConfigError, UsageError
+from signoff.errors import ConfigError, InvalidWorkflow, Problem, UsageError
 from signoff.runtime.clock import SystemClock
 from signoff.runtime.ports import Agent, Clock, Observer, RunRow, Store
 
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from signoff.app.targets import Target
     from signoff.runtime.engine import Engine
     from signoff.store.rundir import RunDirectory
+
+KEPT = ("goal.yaml", "constraints")
+"""Files of a definition that a run directory shows, as they can be used again."""
 
 
 @dataclass
@@ -89,7 +92,10 @@ class Project:
                 f"run {row.name!r} was started from Python and does not say where its workflow "
                 f"stands; name it: signoff resume {row.name} --target package.module:NAME"
             )
-        return self._resolved(row.target, self.home.root, row)
+        try:
+            return self._resolved(row.target, self.home.root, row)
+        except InvalidWorkflow as error:
+            raise _with_what_is_kept(error, self.folder(row.name)) from error
 
     def _resolved(self, target: str, cwd: Path, row: RunRow | None) -> Target:
         from signoff.app.notations import tell, told_before
@@ -159,3 +165,13 @@ def open_store(home: Home, settings: Settings) -> Store:
     from signoff.store.sqlite import SqliteStore
 
     return SqliteStore(database_path(home, settings))
+
+
+def _with_what_is_kept(error: InvalidWorkflow, folder: Path) -> InvalidWorkflow:
+    """Returns a complaint with where a run shows the files it was started with, if it does."""
+    kept = [name for name in KEPT if (folder / name).exists()]
+    if not kept:
+        return error
+    what = f"holds {' and '.join(kept)} as the run was started with"
+    problems = [*error.problems, Problem(str(folder), what, "copy what is missing from there")]
+    return InvalidWorkflow(error.name, problems)

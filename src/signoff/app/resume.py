@@ -13,7 +13,7 @@ from signoff.core.events import ANYBODY
 from signoff.core.outcome import FINAL, Status
 from signoff.core.spend import Limits
 from signoff.core.workflow import Workflow
-from signoff.errors import InvalidWorkflow, Problem, SignoffError
+from signoff.errors import SignoffError
 from signoff.runtime.ports import Observer, RunRow
 from signoff.runtime.result import RunResult
 
@@ -22,9 +22,6 @@ FROM_OUTSIDE = {ANYBODY: "manual"}
 
 DUE = (Status.PARKED, Status.WAITING)
 """A waiting run is due when a deadline has passed: its default answer is taken."""
-
-KEPT = ("goal.yaml", "constraints")
-"""Files of a definition that a run directory shows, as they can be used again."""
 
 
 @dataclass(frozen=True)
@@ -108,21 +105,7 @@ def _also_by_role(
 
 def _ready(project: Project, row: RunRow, target: str | None, warn: Warn) -> Workflow:
     """Finds a run's workflow and takes its answer files, in this order: a file is used once."""
-    try:
-        found = project.find(target, row) if target is not None else project.find_again(row)
-    except InvalidWorkflow as error:
-        raise _with_what_is_kept(project, row, error) from error
+    found = project.find(target, row) if target is not None else project.find_again(row)
     for warning in take_file_answers(project, row.name).warnings:
         warn(warning)
     return found.workflow
-
-
-def _with_what_is_kept(project: Project, row: RunRow, error: InvalidWorkflow) -> InvalidWorkflow:
-    """Returns the complaint with where a run shows the files it was started with, if it does."""
-    folder = project.folder(row.name)
-    kept = [name for name in KEPT if (folder / name).exists()]
-    if not kept:
-        return error
-    what = f"holds {' and '.join(kept)} as the run was started with"
-    problems = [*error.problems, Problem(str(folder), what, "copy what is missing from there")]
-    return InvalidWorkflow(error.name, problems)
