@@ -13,7 +13,7 @@ from signoff.flows.flow import BUILT_IN_AGENTS, Flow
 from signoff.flows.independence import relatives
 from signoff.flows.model import Goal, StepKind, WorkflowStep
 from signoff.flows.reading import ReadFlow, read_flow
-from signoff.flows.reviewers import missing_agents, reviewers_of
+from signoff.flows.reviewers import absent_agents, missing_agents, reviewers_of
 from signoff.flows.selection import resolve_constraints_for_step
 from signoff.flows.source_remarks import source_remarks
 
@@ -84,6 +84,8 @@ def _remarks(flow: Flow) -> Iterator[str]:
     yield from source_remarks(flow)
     if flow.default_agent == "auto" and any(_by_default(flow, s) for s in flow.config.workflow):
         yield "claude is not on PATH: steps that name no agent are worked by `auto`"
+    for agent, steps in absent_agents(flow).items():
+        yield f"{agent} is not on PATH; it works: {', '.join(steps)}"
     if flow.config.independence.rule == "different_family":
         found = relatives(flow)
         if not found.independent:

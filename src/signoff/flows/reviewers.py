@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from signoff.flows.flow import BUILT_IN_AGENTS, Flow
-from signoff.flows.model import WorkflowStep
+from signoff.flows.model import StepKind, WorkflowStep
 from signoff.flows.selection import resolve_constraints_for_step
 from signoff.review.constraint import Constraint
 from signoff.review.routing import reviewers
@@ -38,6 +38,23 @@ def missing_agents(flow: Flow, step: WorkflowStep) -> dict[str, list[str]]:
             if agent not in reviewers_of(flow, step, constraint):
                 left_out.setdefault(agent, []).append(constraint.id)
     return left_out
+
+
+def absent_agents(flow: Flow) -> dict[str, list[str]]:
+    """Returns the built-in agents that steps need and that are not here, with those steps."""
+    absent: dict[str, list[str]] = {}
+    for step in flow.config.workflow:
+        for agent in _workers(flow, step):
+            if not _is_here(flow, agent):
+                absent.setdefault(agent, []).append(step.id)
+    return absent
+
+
+def _workers(flow: Flow, step: WorkflowStep) -> set[str]:
+    if step.step is not StepKind.CRITIQUE:
+        return {flow.agent(step)}
+    chosen = resolve_constraints_for_step(step, flow.constraints)
+    return {agent for each in chosen for agent in reviewers_of(flow, step, each)}
 
 
 def _is_here(flow: Flow, agent: str) -> bool:

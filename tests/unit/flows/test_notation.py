@@ -38,3 +38,30 @@ def test_only_who_may_edit_files_is_given_one(
 
     handler: Any = workflow.steps["refine"].handler
     assert handler.flow.edits("own") is edits
+
+
+@pytest.mark.parametrize(
+    ("agents", "remarks"),
+    [
+        ({}, ["codex is not on PATH; it works: draft, review"]),
+        ({"codex": {"kind": "manual"}}, []),
+    ],
+    ids=["nobody", "somebody by that name"],
+)
+def test_a_program_that_is_not_there_is_told_before_anything_is_paid_for(
+    agents: dict[str, Any], remarks: list[str], tmp_path: Path
+) -> None:
+    """The draft was paid for, and only then did the review fail."""
+    file = tmp_path / "flow.yaml"
+    file.write_text(
+        "goal: Write about the sea.\n"
+        "constraints: {inline: {clear: It is clear.}}\n"
+        "workflow:\n"
+        "  - {step: generate, name: draft, agent: codex}\n"
+        "  - {step: critique, name: review, agent: codex}\n"
+        "  - {step: adjudicate, agent: policy}\n"
+    )
+
+    workflow = read_notation(file, root=tmp_path, options={"found": ["claude"]}, agents=agents)
+
+    assert list(workflow.remarks) == remarks
