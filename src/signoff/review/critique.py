@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -14,10 +15,18 @@ OMISSION = "OMISSION"
 """Stands as evidence where the fault is that something is missing."""
 
 
+# A passage may well begin with that word, as in "Omissions excepted".
+_SAYS_SO = re.compile(rf"{OMISSION}\b|(?i:{OMISSION})\s*(?:$|[:;,.(\[/\u2013\u2014-])")
+
+
 def quotes_nothing(evidence: str) -> bool:
     """Tells whether evidence quotes no passage: it is missing, or says that something is."""
-    said = evidence.strip()
-    return not said or said.upper().startswith(OMISSION)
+    return not evidence.strip() or says_omission(evidence)
+
+
+def says_omission(evidence: str) -> bool:
+    """Tells whether evidence says that something is missing."""
+    return _SAYS_SO.match(evidence.strip()) is not None
 
 
 class Overall(StrEnum):
@@ -56,7 +65,7 @@ class CritiqueIssue:
     @property
     def omission(self) -> bool:
         """Whether it is about something that is missing."""
-        return self.evidence.strip().upper().startswith(OMISSION)
+        return says_omission(self.evidence)
 
     def to_json(self) -> dict[str, Any]:
         """Returns it as it is stored; what the engine has not filled in is left out."""

@@ -3,7 +3,7 @@ import time
 
 import pytest
 
-from signoff.review.critique import Critique, CritiqueIssue, Overall
+from signoff.review.critique import Critique, CritiqueIssue, Overall, quotes_nothing
 from signoff.review.evidence import ArtifactText, mark_unverified, problems_of
 from signoff.review.severity import DEFAULT_BLOCK_ON, Severity
 
@@ -172,3 +172,22 @@ def test_a_verdict_is_held_against_its_issues(
 
     assert bool(problems) is bool(why)
     assert re.search(why, problems.contradiction)
+
+
+@pytest.mark.parametrize(
+    ("evidence", "omission"),
+    [
+        ("OMISSION", True),
+        (" omission ", True),
+        ("OMISSION of the price", True),
+        ("Omission: there is no price", True),
+        ("Omission (no price)", True),
+        ("Omissions excepted.", False),
+        ("Omission of facts is a lie.", False),
+        ("OMISSIONS EXCEPTED", False),
+    ],
+)
+def test_a_passage_that_begins_with_the_word_is_a_quote(evidence: str, omission: bool) -> None:
+    """It was believed unseen, and its finding lost sight of when the passage was mended."""
+    assert CritiqueIssue("x-1", evidence=evidence).omission is omission
+    assert quotes_nothing(evidence) is omission
