@@ -1,37 +1,29 @@
-"""Reads definitions given as dicts, checks them whole, and makes them workflows."""
+"""Checks definitions whole, and makes them workflows."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import fields, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from importlib import import_module
-from typing import Any, TypeVar
+from typing import Any
 
 from signoff.contracts.compile import compile_definition
 from signoff.contracts.db.address import read_address
 from signoff.contracts.expressions import BadExpression, Expression
 from signoff.contracts.model import (
-    Condition,
     ConditionalNext,
     Database,
-    GateOption,
     HumanGate,
     WorkflowDefinition,
     WorkflowStep,
 )
-from signoff.core.spend import Limits
+from signoff.contracts.reading import At, one_of, read_definition, spelled
 from signoff.core.workflow import Workflow
 from signoff.errors import ConfigError, InvalidWorkflow, Problem
 
-T = TypeVar("T")
-
 _PLACE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
-_CAMEL = re.compile(r"(?<=[a-z0-9])([A-Z])")
-
-At = Callable[[tuple[str | int, ...]], str]
-"""Says where in the author's text something stands."""
 
 
 def define_workflow(
@@ -50,10 +42,15 @@ def define_workflow(
         if isinstance(definition, WorkflowDefinition)
         else read_definition(definition, problems)
     )
-    if read is not None and commands:
+    if read is None:
+        raise InvalidWorkflow("contract", problems)
+    if commands:
         read = replace(read, commands={**read.commands, **commands})
-    if read is None or problems:
-        raise InvalidWorkflow(str(getattr(read, "type", "") or "contract"), problems)
+    if problems:
+        # A step that could not be read is named by others, who are not wrong.
+        whole = isinstance(definition, Mapping) and len(definition["steps"]) == len(read.steps)
+        others = problems_of(read, _by_name(read)) if whole else ()
+        raise InvalidWorkflow(read.type, [*problems, *others])
     return compiled(read)
 
 
@@ -83,7 +80,7 @@ def problems_of(definition: WorkflowDefinition, at: At) -> Iterator[Problem]:
             yield Problem(where, f"{name!r} is the name of {count} steps", "give each its own")
     start = definition.initial_step
     if start is not None and start not in names:
-        yield Problem(at(("initial_step",)), f"{start!r} is no step", _one_of(names))
+        yield Problem(at(("initial_step",)), f"{start!r} is no step", one_of(names))
     yield from _database_problems(definition.database, at)
     for index, step in enumerate(definition.steps):
         yield from _step_problems(step, definition, lambda *p, i=index: at(("steps", i, *p)))
@@ -124,12 +121,12 @@ def _branch_problems(
         for key in ("on_true", "on_false"):
             if getattr(branch, key) not in names:
                 what = f"next.{key} is {getattr(branch, key)!r}, which is no step"
-                yield Problem(at("next", key), what, _one_of(names))
+                yield Problem(at("next", key), what, one_of(names))
         if branch.max_iterations is not None and branch.max_iterations < 1:
             what = f"next.max_iterations is {branch.max_iterations}"
             yield Problem(at("next", "max_iterations"), what, "a whole number from 1")
     elif branch is not None and branch not in names:
-        yield Problem(at("next"), f"next is {branch!r}, which is no step", _one_of(names))
+        yield Problem(at("next"), f"next is {branch!r}, which is no step", one_of(names))
 
 
 def _command_problems(
@@ -146,8 +143,16 @@ def _command_problems(
             yield Problem(at("command"), f"no command is called {command!r}", f"there is: {known}")
         else:
             yield from _import_problems(command, at("command"))
-    elif isinstance(command, Sequence) and not isinstance(command, str) and not command:
-        yield Problem(at("command"), "the command is empty", "a program and its arguments")
+    elif not isinstance(command, str) and not callable(command) and not _is_program(command):
+        what = f"the command is {command!r:.60}"
+        yield Problem(at("command"), what, "a function, or a list: a program and its arguments")
+
+
+def _is_program(command: Any) -> bool:
+    if command is None:
+        return True
+    listed = isinstance(command, list | tuple) and bool(command)
+    return listed and all(isinstance(word, str) for word in command)
 
 
 def _import_problems(place: str, where: str) -> Iterator[Problem]:
@@ -181,10 +186,13 @@ def _gate_problems(gate: HumanGate, names: list[str], at: Callable[..., str]) ->
         if not option.label or labels[option.label] > 1:
             where = at("human_gate", "options", place, "label")
             yield Problem(where, f"the label {option.label!r} will not do", "one of its own")
+        if option.ends not in (None, "completed", "rejected"):
+            where = at("human_gate", "options", place, "ends")
+            yield Problem(where, f"ends is {option.ends!r:.60}", "one of: completed, rejected")
         if option.next_step is not None and option.next_step not in names:
             where = at("human_gate", "options", place, "next_step")
             what = f"option {option.label!r} leads to {option.next_step!r}, which is no step"
-            yield Problem(where, what, _one_of(names))
+            yield Problem(where, what, one_of(names))
 
 
 def resolved(definition: WorkflowDefinition) -> WorkflowDefinition:
@@ -203,168 +211,14 @@ def _imported(place: str) -> Any:
     return getattr(import_module(module), name)
 
 
-def read_definition(
-    raw: Mapping[str, Any], problems: list[Problem], at: At | None = None
-) -> WorkflowDefinition | None:
-    """Reads a definition given as a dict; what is wrong with its shape goes to `problems`."""
-    reader = _Reader(problems, at or _spelled)
-    return reader.definition(raw)
-
-
-class _Reader:
-    """Turns dicts into the types of the model, and remembers every mistake."""
-
-    def __init__(self, problems: list[Problem], at: At) -> None:
-        self._problems = problems
-        self._at = at
-
-    def definition(self, raw: Mapping[str, Any]) -> WorkflowDefinition | None:
-        said = self._known(raw, WorkflowDefinition, (), {"version"})
-        if said is None:
-            return None
-        said.pop("version", None)
-        steps = said.get("steps")
-        if not isinstance(steps, list | tuple):
-            self._wrong(("steps",), "there is no list of steps", "steps: [...]")
-            return None
-        said["steps"] = tuple(
-            step
-            for index, each in enumerate(steps)
-            if (step := self._step(each, ("steps", index))) is not None
-        )
-        if said.get("database") is not None:
-            said["database"] = self._database(said["database"])
-        if isinstance(said.get("limits"), Mapping):
-            said["limits"] = self._limits(said["limits"])
-        if not isinstance(said.get("type"), str):
-            self._wrong(("type",), "there is no type", "a short name such as w1_editing")
-            return None
-        return WorkflowDefinition(**said)
-
-    def _step(self, raw: Any, path: tuple[str | int, ...]) -> WorkflowStep | None:
-        said = self._known(raw, WorkflowStep, path)
-        if said is None:
-            return None
-        if not isinstance(said.get("name"), str):
-            self._wrong(path, "a step has no name", "name: ...")
-            return None
-        for key in ("preconditions", "postconditions"):
-            said[key] = self._conditions(said.get(key) or (), (*path, key))
-        if isinstance(said.get("next"), Mapping):
-            said["next"] = self._made(said["next"], ConditionalNext, (*path, "next"))
-        if said.get("human_gate") is not None:
-            said["human_gate"] = self._gate(said["human_gate"], (*path, "human_gate"))
-        self._texts(said, ("agent", "prompt", "title", "parallel_key"), path)
-        return WorkflowStep(**said)
-
-    def _conditions(self, raw: Any, path: tuple[str | int, ...]) -> tuple[Condition, ...]:
-        if not isinstance(raw, list | tuple):
-            self._wrong(path, f"is {raw!r:.60}", "a list of conditions")
-            return ()
-        found = (self._condition(each, (*path, index)) for index, each in enumerate(raw))
-        return tuple(each for each in found if each is not None)
-
-    def _condition(self, raw: Any, path: tuple[str | int, ...]) -> Condition | None:
-        if isinstance(raw, str):
-            return Condition(raw, raw)
-        return self._made(raw, Condition, path)
-
-    def _gate(self, raw: Any, path: tuple[str | int, ...]) -> HumanGate | None:
-        said = self._known(raw, HumanGate, path)
-        if said is None:
-            return None
-        options = said.get("options")
-        listed = options if isinstance(options, list | tuple) else ()
-        made = (
-            self._made(each, GateOption, (*path, "options", index), {"next_step": None})
-            for index, each in enumerate(listed)
-        )
-        said["options"] = tuple(each for each in made if each is not None)
-        if not isinstance(said.get("prompt"), str):
-            self._wrong(path, "a gate has no prompt", "prompt: ...")
-            return None
-        return HumanGate(**said)
-
-    def _database(self, raw: Any) -> Database | None:
-        if isinstance(raw, str):
-            return Database(raw)
-        return self._made(raw, Database, ("database",))
-
-    def _limits(self, raw: Mapping[str, Any]) -> Limits:
-        try:
-            return Limits.from_json(raw)
-        except ValueError as error:
-            self._wrong(("limits",), str(error))
-            return Limits()
-
-    def _made(
-        self,
-        raw: Any,
-        kind: type[T],
-        path: tuple[str | int, ...],
-        defaults: Mapping[str, Any] | None = None,
-    ) -> T | None:
-        said = self._known(raw, kind, path)
-        if said is None:
-            return None
-        try:
-            return kind(**{**(defaults or {}), **said})
-        except TypeError as error:
-            missing = str(error).rpartition(":")[2].strip()
-            self._wrong(path, f"lacks {missing}")
-            return None
-
-    def _known(
-        self,
-        raw: Any,
-        kind: type[Any],
-        path: tuple[str | int, ...],
-        also: set[str] | None = None,
-    ) -> dict[str, Any] | None:
-        """Returns a mapping under our own names; keys nobody knows are mistakes."""
-        if not isinstance(raw, Mapping):
-            self._wrong(path, f"is {raw!r:.60}", "keys and values")
-            return None
-        names = {field.name for field in fields(kind)} | (also or set())
-        said: dict[str, Any] = {}
-        for key, value in raw.items():
-            name = _CAMEL.sub(r"_\1", str(key)).lower()
-            if name not in names:
-                self._wrong((*path, str(key)), f"unknown key {key!r}", _one_of(sorted(names)))
-            elif value is not None:
-                said[name] = value
-        return said
-
-    def _texts(
-        self, said: Mapping[str, Any], names: Sequence[str], path: tuple[str | int, ...]
-    ) -> None:
-        for name in names:
-            if name in said and not isinstance(said[name], str):
-                self._wrong((*path, name), f"{name} is {said[name]!r:.60}", "a text")
-
-    def _wrong(self, path: tuple[str | int, ...], what: str, remedy: str = "") -> None:
-        self._problems.append(Problem(self._at(path), what, remedy))
-
-
 def _by_name(definition: WorkflowDefinition) -> At:
     """Says where something stands by the step's name, where there is no file to point into."""
 
     def at(path: tuple[str | int, ...]) -> str:
         match path:
             case ("steps", int() as index, *rest):
-                return _spelled((f"step {definition.steps[index].name!r}", *rest))
+                return spelled((f"step {definition.steps[index].name!r}", *rest))
             case _:
-                return _spelled(path)
+                return spelled(path)
 
     return at
-
-
-def _spelled(path: tuple[str | int, ...]) -> str:
-    text = ""
-    for part in path:
-        text += f"[{part}]" if isinstance(part, int) else f"{'.' if text else ''}{part}"
-    return text or "workflow"
-
-
-def _one_of(names: Sequence[str]) -> str:
-    return f"one of: {', '.join(names)}"

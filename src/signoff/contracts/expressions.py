@@ -16,9 +16,17 @@ from signoff.errors import AuthorError
 LONGEST = 2_000
 """Characters of an expression; longer ones belong into a function."""
 
+NAMES = frozenset({"ctx", "result", "checkpoint", "params", "hint"})
+"""What expressions can name."""
+
+_WORD = re.compile(r"[A-Za-z_]\w*")
+_LOOP = re.compile(r"\b(?:all|exists|exists_one|map|filter)\s*\(")
+
 _TOKEN = re.compile(
     r"""
-    (?P<string>[rRbB]{0,2}(?:\"\"\".*?\"\"\"|'''.*?'''|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'))
+    (?P<raw>[bB]?[rR][bB]?(?:\"\"\".*?\"\"\"|'''.*?'''|"[^"\n]*"|'[^'\n]*'))
+    |(?P<long>\"\"\"(?:\\.|[^\\])*?\"\"\"|'''(?:\\.|[^\\])*?''')
+    |(?P<short>"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')
     |(?P<strict>===|!==)
     |(?P<other>.)
     """,
@@ -38,6 +46,16 @@ class Expression:
         self.text = text
         self._program = _compiled(text)
 
+    @property
+    def names(self) -> frozenset[str]:
+        """What it may look at."""
+        return _named(self.text)
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether it ends at once: loops in loops may take for ever."""
+        return len(_LOOP.findall(self.text)) <= 1
+
     def evaluate(self, values: Mapping[str, Any]) -> Any:
         """Returns what it comes to; a name that is missing raises `BadExpression`."""
         try:
@@ -52,6 +70,11 @@ class Expression:
         if not isinstance(value, bool):
             raise BadExpression(f"{self.text!r} gives {value!r:.80}, neither true nor false")
         return value
+
+
+@lru_cache(maxsize=512)
+def _named(text: str) -> frozenset[str]:
+    return NAMES & frozenset(_WORD.findall(text))
 
 
 @lru_cache(maxsize=512)

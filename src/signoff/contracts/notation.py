@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,8 +13,9 @@ from pydantic import ValidationError
 from signoff.contracts.compile import compile_definition, described
 from signoff.contracts.contract_file import VERSION, ContractFile
 from signoff.contracts.db.address import read_address
-from signoff.contracts.definition import problems_of, read_definition, resolved
-from signoff.contracts.model import Database, WorkflowDefinition, WorkflowStep
+from signoff.contracts.definition import problems_of, resolved
+from signoff.contracts.model import Database, WorkflowDefinition
+from signoff.contracts.reading import read_definition
 from signoff.core.workflow import Workflow
 from signoff.documents.files import read_text, shown
 from signoff.documents.mistakes import Mistake, mistakes_of
@@ -31,6 +32,7 @@ _SPOKEN = {"goal": "--goal", "allow_scripts": "--allow-scripts"}
 _AS_WRITTEN = "schema"
 """Below this key stands somebody else's notation, whose names are left alone."""
 
+_STEP = re.compile(r"step '([^']+)'")
 _CAMEL = re.compile(r"(?<=[a-z0-9])([A-Z])")
 
 
@@ -48,7 +50,8 @@ def read_notation(
     """
     said = options or {}
     _refuse_spoken(path, said)
-    definition = resolved(read_contract(path, default_agent=said.get("default_agent")))
+    read = read_contract(path)
+    definition = resolved(read.asking(said.get("default_agent")))
     used = {key: said[key] for key in GIVEN if said.get(key)}
     database = definition.database
     # Described as written, so that a project that was moved finds its runs unchanged.
@@ -58,21 +61,48 @@ def read_notation(
         folder=str(root),
     )
     source = {"contract": described(definition), "given": used}
-    return compile_definition(placed, source=source)
+    try:
+        return compile_definition(placed, source=source)
+    except InvalidWorkflow as error:
+        raise InvalidWorkflow(shown(path), [read.placed(each) for each in error.problems]) from None
 
 
-def read_contract(path: Path, *, default_agent: str | None = None) -> WorkflowDefinition:
-    """Returns what a contract file says; raises `InvalidWorkflow` with every problem."""
+@dataclass(frozen=True)
+class ReadContract:
+    """What a contract file says, and where it says it."""
+
+    definition: WorkflowDefinition
+    document: Document
+
+    def asking(self, default_agent: str | None) -> WorkflowDefinition:
+        """Returns the definition with steps that name no agent given to the default one."""
+        if default_agent is None:
+            return self.definition
+        raw = self.document.content["steps"]
+        steps = tuple(
+            step if "agent" in said or not step.prompt else replace(step, agent=default_agent)
+            for step, said in zip(self.definition.steps, raw, strict=True)
+        )
+        return replace(self.definition, steps=steps)
+
+    def placed(self, problem: Problem) -> Problem:
+        """Returns a problem of a step, or of several that run together, with its line."""
+        named = _STEP.match(problem.where)
+        first = named[1].partition("+")[0] if named else ""
+        names = [step.name for step in self.definition.steps]
+        place: Place = ("steps", names.index(first)) if first in names else ("steps",)
+        where = self.document.at(place)
+        return Problem(where, f"{problem.where}: {problem.what}", problem.remedy)
+
+
+def read_contract(path: Path) -> ReadContract:
+    """Reads a contract file; raises `InvalidWorkflow` with every problem."""
     problems: list[Problem] = []
     document = _document(path, problems)
     definition = _checked(document, problems) if document is not None else None
-    if definition is None or problems:
+    if document is None or definition is None or problems:
         raise InvalidWorkflow(shown(path), sorted(dict.fromkeys(problems), key=_line))
-    if default_agent is None:
-        return definition
-    named = {step["name"] for step in _mappings(document) if "agent" in step}
-    steps = tuple(_asking(step, named, default_agent) for step in definition.steps)
-    return replace(definition, steps=steps)
+    return ReadContract(definition, document)
 
 
 def _document(path: Path, problems: list[Problem]) -> Document | None:
@@ -159,14 +189,6 @@ def _refuse_spoken(path: Path, said: Mapping[str, Any]) -> None:
             f"{' and '.join(spoken)}: {path.name} is a contract workflow, and takes its inputs "
             "with -i NAME=VALUE; these options are for review flows"
         )
-
-
-def _mappings(document: Document | None) -> Sequence[Mapping[str, Any]]:
-    return document.content["steps"] if document is not None else ()
-
-
-def _asking(step: WorkflowStep, named: set[str], default: str) -> WorkflowStep:
-    return step if step.name in named or not step.prompt else replace(step, agent=default)
 
 
 def _located(database: Database, root: Path, home: Path | None) -> Database:

@@ -9,13 +9,14 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
+import threading
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from signoff.contracts.context import StepContext
 from signoff.contracts.database import Proof
-from signoff.contracts.db.postconditions import CONDITION_SECONDS, failures
+from signoff.contracts.db.postconditions import CONDITION_SECONDS, failures, found
 from signoff.contracts.db.staging import Marker
 from signoff.contracts.db.view import ReadOnlyView
 from signoff.contracts.expressions import Expression
@@ -36,20 +37,64 @@ def prove(
     if ctx.database is not None:
         ctx.database.commit(proofs, marker, _kept(done))
         return
-    wrong = failures(
-        [proof.condition() for proof in proofs],
-        ReadOnlyView(_nothing_to_read),
-        seconds=CONDITION_SECONDS,
-        interrupt=lambda: None,
+    _complain(
+        failures(
+            [proof.condition() for proof in proofs],
+            ReadOnlyView(_nothing_to_read),
+            seconds=CONDITION_SECONDS,
+            interrupt=lambda: None,
+        )
     )
+
+
+def prove_at_once(
+    ctx: StepContext, conditions: Sequence[Condition], done: Mapping[str, Any]
+) -> None:
+    """Checks conditions that cannot hang, where there is no database; raises as `prove` does."""
+    nowhere = ReadOnlyView(_nothing_to_read)
+    wrong: list[str] = []
+    for each in conditions:
+        proof = Proof(each.name, partial(_holds, each.check, ctx, done), each.words)
+        wrong.extend(found(proof.condition(), nowhere))
+    _complain(wrong)
+
+
+def is_quick(check: Check | str) -> bool:
+    """Tells whether evaluating a condition ends at once: it is a text without nested loops."""
+    return isinstance(check, str) and Expression(check).is_quick
+
+
+def _complain(wrong: Sequence[str]) -> None:
     if wrong:
         raise StepFailed("; ".join(wrong))
+
+
+def decided(check: Check | str, ctx: StepContext, seconds: float = CONDITION_SECONDS) -> bool:
+    """Evaluates one condition, not for ever; raises what it raises, or `StepFailed`."""
+    ends: list[bool | BaseException] = []
+
+    def evaluate() -> None:
+        try:
+            ends.append(holds(check, ctx))
+        except BaseException as error:  # noqa: BLE001  # raised again below, on the caller's thread
+            ends.append(error)
+
+    # A thread that may be left behind: nothing else can be left when it hangs.
+    thread = threading.Thread(target=evaluate, name="signoff-condition", daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if not ends:
+        raise StepFailed(f"a condition did not come to an end within {seconds:g} seconds")
+    if isinstance(ends[0], BaseException):
+        raise ends[0]
+    return ends[0]
 
 
 def holds(check: Check | str, ctx: StepContext) -> bool:
     """Evaluates one condition in a context that is ready; raises what it raises."""
     if isinstance(check, str):
-        return Expression(check).holds(ctx.values())
+        expression = Expression(check)
+        return expression.holds(ctx.values(expression.names))
     held = check(ctx)
     if inspect.isawaitable(held):
         held = asyncio.run(_awaited(held))

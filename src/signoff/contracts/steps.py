@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from signoff.contracts.checkpoint import BACKUP, COMPLETED, HINT, ITEMS, checkpoint_of, lookup
+from signoff.contracts.connections import Connections
 from signoff.contracts.context import StepContext
 from signoff.contracts.database import StepDatabase
-from signoff.contracts.db.client import SafeDatabaseClient
 from signoff.contracts.db.staging import Marker
 from signoff.contracts.model import (
     MAX_RETRIES,
@@ -23,7 +23,7 @@ from signoff.contracts.model import (
     WorkflowDefinition,
     WorkflowStep,
 )
-from signoff.contracts.proving import holds, prove
+from signoff.contracts.proving import decided, holds, is_quick, prove, prove_at_once
 from signoff.contracts.work import work
 from signoff.core.context import Failure
 from signoff.core.context import StepContext as EngineContext
@@ -31,9 +31,6 @@ from signoff.core.delta import Append
 from signoff.core.outcome import Outcome
 from signoff.core.requests import Choice
 from signoff.errors import StepFailed
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 Work = tuple[Outcome, dict[str, Any]]
 
@@ -70,14 +67,15 @@ class Surroundings:
             engine=ctx,
         )
 
-    @contextmanager
-    def connected(self) -> Iterator[StepDatabase | None]:
-        """Gives the database to one attempt, and closes it."""
-        if self.definition.database is None:
-            yield None
-            return
-        with SafeDatabaseClient.open(self.definition.database.url) as client:
-            yield StepDatabase(client)
+    @cached_property
+    def connections(self) -> Connections | None:
+        """The connections to the database that all steps share."""
+        database = self.definition.database
+        return Connections(database.url) if database is not None else None
+
+    def database(self) -> StepDatabase | None:
+        """Returns the database for one attempt at a step."""
+        return StepDatabase(self.connections) if self.connections is not None else None
 
     async def begin(self, ctx: EngineContext) -> dict[str, Any]:
         """Takes a copy of the database before a run first touches it."""
@@ -105,17 +103,20 @@ class Surroundings:
         again: what it gave stands beside it in the database.
         """
         marker = Marker(f"{ctx.run}/{ctx.run_key}", step.name, ctx.visit, key)
-        with self.connected() as database:
-            kept = database.kept(marker) if database is not None else None
-            if kept is not None:
-                return dict(json.loads(kept))
-            inner = self.context(ctx, step, database, item)
-            output = await work(step, inner)
-            if database is not None:
-                database.take(output.statements)
-            elif output.statements:
-                raise StepFailed("statements were handed in, and this workflow has no database")
-            done = {"result": output.result, "hint": output.next_step_hint}
+        database = self.database()
+        kept = database.kept(marker) if database is not None else None
+        if kept is not None:
+            return dict(json.loads(kept))
+        inner = self.context(ctx, step, database, item)
+        output = await work(step, inner)
+        if database is not None:
+            database.take(output.statements)
+        elif output.statements:
+            raise StepFailed("statements were handed in, and this workflow has no database")
+        done = {"result": output.result, "hint": output.next_step_hint}
+        if database is None and all(is_quick(each.check) for each in step.postconditions):
+            prove_at_once(inner, step.postconditions, done)
+        else:
             # On a thread: a condition may take its time, and the other runs go on meanwhile.
             await asyncio.to_thread(prove, inner, step.postconditions, done, marker)
         return done
@@ -128,11 +129,13 @@ class Surroundings:
         done: Mapping[str, Any] | None = None,
     ) -> bool:
         """Evaluates a condition before a step, or about what it gave; raises what it raises."""
-        with self.connected() as database:
-            inner = self.context(ctx, step)
-            view = database.view() if database is not None else None
-            gave, hint = (done["result"], done["hint"]) if done else (inner.result, None)
-            return await asyncio.to_thread(holds, check, inner.seen_by(view, gave, hint))
+        inner = self.context(ctx, step)
+        gave, hint = (done["result"], done["hint"]) if done else (inner.result, None)
+        if is_quick(check):
+            return holds(check, inner.seen_by(None, gave, hint))
+        database = self.database()
+        view = database.view() if database is not None else None
+        return await asyncio.to_thread(decided, check, inner.seen_by(view, gave, hint))
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,241 @@
+from typing import Any
+
+import pytest
+
+from signoff.contracts import (
+    Condition,
+    ConditionalNext,
+    Database,
+    GateOption,
+    HumanGate,
+    WorkflowDefinition,
+    WorkflowStep,
+    define_workflow,
+)
+from signoff.core.spend import Limits
+from signoff.errors import InvalidWorkflow
+
+
+def nothing(_ctx: Any) -> None:
+    """Does nothing."""
+
+
+def problems(definition: Any, **more: Any) -> list[str]:
+    with pytest.raises(InvalidWorkflow) as caught:
+        define_workflow(definition, **more)
+    return [str(problem) for problem in caught.value.problems]
+
+
+def steps(*given: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "t", "steps": list(given)}
+
+
+def test_every_mistake_of_a_definition_is_told_at_once() -> None:
+    """Mending one mistake only to be told the next is how an afternoon is lost."""
+    wrong = {
+        "type": "w1",
+        "initialStep": "planing",
+        "database": "mysql://host/name",
+        "steps": [
+            {"name": "plan", "comand": nothing, "prompt": "x", "next": "writr"},
+            {
+                "name": "write",
+                "command": "w1:write",
+                "postconditions": [{"name": "a"}, {"name": "b", "check": "result.x =="}],
+                "parallelKey": "areas",
+                "timeout": "soon",
+            },
+            {
+                "name": "review",
+                "command": nothing,
+                "next": {
+                    "condition": "true",
+                    "onTrue": "plan",
+                    "onFalse": "nobody",
+                    "maxIterations": 0,
+                },
+            },
+            {
+                "name": "gate",
+                "humanGate": {
+                    "prompt": "Go on?",
+                    "options": [
+                        {"label": "yes", "nextStep": "finsh"},
+                        {"label": "no", "nextStep": None, "ends": "badly"},
+                    ],
+                },
+            },
+        ],
+    }
+
+    told = problems(wrong)
+
+    expected = [
+        "steps[0].comand: unknown key 'comand' (one of: ",
+        "steps[1].postconditions[0]: lacks 'check'",
+        "steps[1].timeout: timeout is 'soon' (a number of seconds)",
+        "initial_step: 'planing' is no step (one of: plan, write, review, gate)",
+        "database: a database of the kind 'mysql' is not supported",
+        "step 'plan'.next: next is 'writr', which is no step",
+        "step 'write'.command: the command 'w1:write' cannot be loaded: ModuleNotFoundError",
+        "step 'write'.postconditions[0].check: 'result.x ==' is no expression",
+        "step 'write'.parallel_key: parallel_key without parallel: true",
+        "step 'review'.next.on_false: next.on_false is 'nobody', which is no step",
+        "step 'review'.next.max_iterations: next.max_iterations is 0 (a whole number from 1)",
+        "step 'gate'.human_gate.options[0].next_step: option 'yes' leads to 'finsh'",
+        "step 'gate'.human_gate.options[1].ends: ends is 'badly' (one of: completed, rejected)",
+    ]
+    assert len(told) == len(expected)
+    for line, beginning in zip(sorted(told), sorted(expected), strict=True):
+        assert line.startswith(beginning)
+
+
+@pytest.mark.parametrize(
+    ("definition", "told"),
+    [
+        ("w1", "workflow: is 'w1' (keys and values)"),
+        ({"steps": []}, "type: there is no type"),
+        ({"type": "t"}, "steps: there is no list of steps"),
+        ({"type": "t", "steps": []}, "steps: there are no steps"),
+        (steps({"command": nothing}), "steps[0]: a step has no name"),
+        (steps({"name": "a"}), "step 'a': step 'a' does nothing"),
+        (steps({"name": "a", "command": []}), "step 'a'.command: the command is []"),
+        (steps({"name": "a", "command": 5}), "step 'a'.command: the command is 5"),
+        (steps({"name": "a", "command": ["x", 1]}), "step 'a'.command: the command is ['x', 1]"),
+        (steps({"name": "a", "command": "write"}), "step 'a'.command: no command is called"),
+        (steps({"name": "a", "command": nothing, "prompt": "x"}), "step 'a'.prompt: has a command"),
+        (steps({"name": "a+b", "command": nothing}), "step 'a+b'.name: the name 'a+b' will not do"),
+        (steps(*[{"name": "a", "command": nothing}] * 2), "step 'a'.name: 'a' is the name of 2"),
+        (steps({"name": "a", "command": nothing, "parallel": 1}), "steps[0].parallel: parallel is"),
+        (
+            steps({"name": "a", "command": nothing, "next": 3}),
+            "step 'a'.next: next is 3, which is no step",
+        ),
+        (
+            steps({"name": "a", "command": nothing, "postconditions": "x"}),
+            "steps[0].postconditions: is 'x' (a list of conditions)",
+        ),
+        (
+            steps({"name": "a", "command": nothing, "preconditions": [{"name": "x", "check": 1}]}),
+            "step 'a'.preconditions[0].check: is 1 (a function, or an expression)",
+        ),
+        (
+            steps({"name": "a", "humanGate": {"options": []}}),
+            "steps[0].human_gate: a gate has no prompt",
+        ),
+        (
+            steps({"name": "a", "humanGate": {"prompt": "x", "options": []}}),
+            "step 'a'.human_gate: the gate has no options",
+        ),
+        ({**steps({"name": "a", "command": nothing}), "limits": {"euros": 1}}, "limits: unknown"),
+        ({**steps({"name": "a", "command": nothing}), "limits": 5}, "limits: limits is 5"),
+    ],
+)
+def test_a_mistake_is_told_with_its_place(definition: Any, told: str) -> None:
+    """What is wrong, where, and what would be right."""
+    assert any(problem.startswith(told) for problem in problems(definition)), problems(definition)
+
+
+def test_a_command_that_raises_while_it_is_loaded_is_a_problem(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody else's module must not end the program."""
+    (tmp_path / "broken_commands.py").write_text("raise ZeroDivisionError('early')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    (told,) = problems(steps({"name": "a", "command": "broken_commands:write"}))
+
+    assert "cannot be loaded: ZeroDivisionError: early" in told
+
+
+def test_a_command_is_found_by_the_name_it_was_registered_under() -> None:
+    """Names such as w1:write are the author's own, and no modules."""
+    workflow = define_workflow(
+        steps({"name": "a", "command": "w1:write"}), commands={"w1:write": nothing}
+    )
+
+    assert list(workflow.steps) == ["a"]
+
+
+def test_typed_objects_say_the_same_as_a_dict() -> None:
+    """Who prefers types gets the same workflow, and so the same digest."""
+    typed = define_workflow(
+        WorkflowDefinition(
+            type="t",
+            initial_step="a",
+            database=Database("x.db", keep=3),
+            limits=Limits(calls=3),
+            steps=[
+                WorkflowStep(
+                    "a",
+                    command=["true"],
+                    postconditions=[Condition("c", "result == null", "e")],
+                    next=ConditionalNext("true", "b", "a", 2),
+                ),
+                WorkflowStep("b", human_gate=HumanGate("Go?", [GateOption("yes", None)], ["x"])),
+            ],
+        )
+    )
+    written = define_workflow(
+        {
+            "type": "t",
+            "initialStep": "a",
+            "database": {"url": "x.db", "keep": 3},
+            "limits": {"calls": 3},
+            "steps": [
+                {
+                    "name": "a",
+                    "command": ["true"],
+                    "postconditions": [{"name": "c", "check": "result == null", "error": "e"}],
+                    "next": {
+                        "condition": "true",
+                        "onTrue": "b",
+                        "onFalse": "a",
+                        "maxIterations": 2,
+                    },
+                },
+                WorkflowStep("b", human_gate=HumanGate("Go?", [GateOption("yes", None)], ["x"])),
+            ],
+        }
+    )
+
+    assert typed.digest == written.digest
+
+
+def test_a_password_and_a_folder_are_not_kept_with_runs() -> None:
+    """The journal is read by more people than the database; and projects are moved."""
+    one = {"name": "a", "command": ["true"]}
+
+    server = define_workflow({**steps(one), "database": "postgresql://ann:secret@host/books"})
+    here = define_workflow({**steps(one), "database": "/here/books.db"})
+    there = define_workflow({**steps(one), "database": "/there/books.db"})
+
+    assert "secret" not in server.described
+    assert "ann@host/books" in server.described
+    assert here.digest == there.digest
+
+
+@pytest.mark.parametrize(
+    ("change", "value"),
+    [
+        ("command", ["false"]),
+        ("prompt", "x"),
+        ("postconditions", ["result == null"]),
+        ("next", "b"),
+        ("parallel", True),
+    ],
+)
+def test_what_a_run_depends_on_changes_its_digest(change: str, value: Any) -> None:
+    """A run that goes on with other conditions than it began with would prove nothing."""
+    first: dict[str, Any] = {"name": "a", "command": ["true"], "next": "c"}
+    other: dict[str, Any] = {"name": "b", "command": ["true"], "parallel": True, "next": "c"}
+    both = {"condition": "true", "on_true": "a", "on_false": "b"}
+    start: dict[str, Any] = {"name": "s", "command": ["true"], "next": both}
+    last: dict[str, Any] = {"name": "c", "command": ["true"]}
+    changed = {**first, change: value}
+    if change == "prompt":
+        changed.pop("command")
+
+    before, after = (define_workflow(steps(start, each, other, last)) for each in (first, changed))
+
+    assert before.digest != after.digest

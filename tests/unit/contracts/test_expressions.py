@@ -1,0 +1,107 @@
+from typing import Any
+
+import pytest
+
+from signoff.contracts.expressions import LONGEST, BadExpression, Expression, plain_cel
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ("a === b", "a == b"),
+        ("a !== b", "a != b"),
+        ("a == b", "a == b"),
+        ("a != b", "a != b"),
+        ('a === "==="', 'a == "==="'),
+        ("a === '!=='", "a == '!=='"),
+        (r'"\" === " === a', r'"\" === " == a'),
+        ('"""x === "y" """ === a', '"""x === "y" """ == a'),
+        ("r'\\' === '==='", "r'\\' == '==='"),
+        (r"'\\' === '==='", r"'\\' == '==='"),
+        ("a===b&&c!==d", "a==b&&c!=d"),
+    ],
+)
+def test_strict_comparisons_are_read_by_token(written: str, read: str) -> None:
+    """A text that holds three equals signs is a text, and stays as it is."""
+    assert plain_cel(written) == read
+
+
+@pytest.mark.parametrize(
+    ("text", "holds"),
+    [
+        ('result.decision === "approved"', True),
+        ('result.note === "a === b"', True),
+        ("result.metrics.delta >= checkpoint.threshold", True),
+        ("result.metrics.delta >= 3", True),
+        ("size(result.areas) > 0 && params.book != null", True),
+        ("result.nothing === null", True),
+        ("has(result.missing)", False),
+        ("result.areas.exists(a, a == 'y')", True),
+        ("'writer' in checkpoint.completed", True),
+        ("ctx.attempt == 1", True),
+    ],
+)
+def test_conditions_are_evaluated_over_what_a_step_knows(text: str, holds: bool) -> None:
+    """Whole numbers and fractions compare, as they do in every other language of conditions."""
+    values = {
+        "ctx": {"attempt": 1},
+        "result": {
+            "decision": "approved",
+            "note": "a === b",
+            "metrics": {"delta": 3.5},
+            "areas": ["x", "y"],
+            "nothing": None,
+        },
+        "checkpoint": {"threshold": 3, "completed": ["writer"]},
+        "params": {"book": "Emma"},
+    }
+
+    assert Expression(text).holds(values) is holds
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "  ", "a ==", "a ==== b", "(((", "result..x", "import os", "a; b", "x" * (LONGEST + 1)],
+)
+def test_what_is_no_expression_is_refused_when_it_is_read(text: str) -> None:
+    """A slip in a branch that is rarely taken must not wait for that day."""
+    with pytest.raises(BadExpression):
+        Expression(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("result.missing == 1", "missing"),
+        ("nobody.knows == 1", "nobody"),
+        ("result.x.y.z == 1", "x"),
+        ("result.decision", "neither true nor false"),
+        ("1", "neither true nor false"),
+        ("null", "neither true nor false"),
+        ("1 / 0 == 1", "1 / 0"),
+        ("result.decision > 3", "result.decision > 3"),
+        ("result.decision.matches('(((')", "matches"),
+        ("__import__('os') == 1", "__import__"),
+        ("result.decision.__class__ == 1", "__class__"),
+    ],
+)
+def test_what_cannot_be_decided_raises_and_says_why(text: str, said: str) -> None:
+    """A condition that is neither true nor false is not true."""
+    values: dict[str, Any] = {"result": {"decision": "approved", "x": {}}}
+
+    with pytest.raises(BadExpression) as caught:
+        Expression(text).holds(values)
+
+    assert said in str(caught.value)
+
+
+def test_deep_nesting_is_refused_or_evaluated_but_never_ends_the_program() -> None:
+    """A parser that recurses must not take the process along."""
+    text = "(" * 900 + "true" + ")" * 900
+
+    try:
+        held = Expression(text).holds({})
+    except BadExpression:
+        held = True
+
+    assert held is True

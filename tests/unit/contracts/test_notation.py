@@ -1,0 +1,242 @@
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import pytest
+
+from signoff.contracts.notation import read_notation
+from signoff.core.outcome import Status
+from signoff.core.workflow import Workflow
+from signoff.errors import InvalidWorkflow, UsageError
+from signoff.runtime.engine import Engine
+from signoff.store.memory import MemoryStore
+from signoff.testing import ScriptedAgent
+
+EXAMPLE = Path(__file__).parents[3] / "examples/release_notes/release_notes.yaml"
+
+
+def read(folder: Path, text: str, **options: Any) -> Workflow:
+    path = folder / "contract.yaml"
+    path.write_text(dedent(text), "utf-8")
+    return read_notation(path, root=folder, home=folder / ".signoff", options=options)
+
+
+def problems(folder: Path, text: str) -> list[str]:
+    with pytest.raises(InvalidWorkflow) as caught:
+        read(folder, text)
+    return [str(each).removeprefix(f"{folder}/") for each in caught.value.problems]
+
+
+def test_every_mistake_is_told_with_its_line(tmp_path: Path) -> None:
+    """A file is mended in one go, whichever kind of mistake is in it."""
+    told = problems(
+        tmp_path,
+        """\
+        version: 1
+        type: w1
+        initialStep: planing
+        database: mysql://host/name
+        limits: {usd: many}
+        steps:
+          - name: plan
+            comand: [echo]
+            prompt: x
+            next: writr
+          - name: write
+            command: nowhere_at_all:write
+            parallel: sometimes
+            postconditions:
+              - "result.x ==="
+            next:
+              condition: 1 +
+              onTrue: plan
+              onFalse: nobody
+              maxIterations: 0
+          - name: gate
+            timeout: -1
+            humanGate:
+              prompt: Go on?
+              options:
+                - {label: "no", nextStep: elsewhere}
+        """,
+    )
+
+    expected = [
+        "contract.yaml:3: 'planing' is no step (one of: plan, write, gate)",
+        "contract.yaml:4: a database of the kind 'mysql' is not supported",
+        "contract.yaml:5: limits.usd is 'many' (a number of at least 0)",
+        "contract.yaml:8: unknown key 'comand' (did you mean 'command'? valid: name, title, co",
+        "contract.yaml:10: next is 'writr', which is no step (one of: plan, write, gate)",
+        "contract.yaml:12: the command 'nowhere_at_all:write' cannot be loaded: ModuleNotFound",
+        "contract.yaml:13: steps[1].parallel is 'sometimes' (true or false)",
+        "contract.yaml:15: 'result.x ===' is no expression",
+        "contract.yaml:17: '1 +' is no expression",
+        "contract.yaml:19: next.on_false is 'nobody', which is no step",
+        "contract.yaml:20: steps[1].next.max_iterations is 0 (a whole number from 1)",
+        "contract.yaml:22: steps[2].timeout is -1 (a number of seconds above 0)",
+        "contract.yaml:26: option 'no' leads to 'elsewhere', which is no step",
+    ]
+    assert len(told) == len(expected), told
+    for line, beginning in zip(told, expected, strict=True):
+        assert line.startswith(beginning)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (
+            "steps: []\ntype: x\n",
+            "contract.yaml:1: steps is [] (a list of steps, each with a name)",
+        ),
+        ("steps: [{name: a, command: [x]}]\n", "contract.yaml:1: type is missing"),
+        ("type: x\nsteps: [{command: [x]}]\n", "contract.yaml:2: steps[0].name is missing"),
+        ("type: x\nsteps: [a]\n", "contract.yaml:2: steps[0] is 'a'"),
+        (
+            "type: x\nsteps: [{name: a b, command: [x]}]\n",
+            "contract.yaml:2: steps[0].name is 'a b'",
+        ),
+        ("version: 2\ntype: x\nsteps: 5\n", "contract.yaml:1: version 2 is newer than signoff"),
+        ("- a\n", "contract.yaml:1: is not a list of `key: value` settings"),
+        ("", "contract.yaml:1: is empty"),
+        ("type: [\n", "contract.yaml:"),
+    ],
+)
+def test_a_file_that_says_nothing_usable_is_one_problem(
+    tmp_path: Path, text: str, told: str
+) -> None:
+    """What follows from the first mistake is not worth a line of its own."""
+    (problem,) = problems(tmp_path, text)
+
+    assert problem.startswith(told)
+
+
+def test_a_step_nobody_leads_to_is_told_with_its_line(tmp_path: Path) -> None:
+    """What the graph finds is found in the file."""
+    (told,) = problems(
+        tmp_path,
+        """\
+        type: x
+        steps:
+          - {name: a, command: [x]}
+          - {name: b, command: [x]}
+        """,
+    )
+
+    assert told.startswith("contract.yaml:4: step 'b': cannot be reached from 'a'")
+
+
+def test_names_are_read_in_either_form_and_schemas_left_alone(tmp_path: Path) -> None:
+    """Who holds a definition in JavaScript need not rename its keys."""
+    ours = read(
+        tmp_path,
+        """\
+        type: x
+        initial_step: a
+        steps:
+          - name: a
+            prompt: p
+            schema: {type: object, additionalProperties: false}
+            next: {condition: 'true', on_true: b, on_false: a, max_iterations: 2}
+          - name: b
+            human_gate:
+              prompt: p
+              options: [{label: more, next_step: a, requires_input: true}, {label: end}]
+        """,
+    )
+    theirs = read(
+        tmp_path,
+        """\
+        type: x
+        initialStep: a
+        steps:
+          - name: a
+            prompt: p
+            schema: {type: object, additionalProperties: false}
+            next: {condition: 'true', onTrue: b, onFalse: a, maxIterations: 2}
+          - name: b
+            humanGate:
+              prompt: p
+              options: [{label: more, nextStep: a, requiresInput: true}, {label: end}]
+        """,
+    )
+
+    assert ours.digest == theirs.digest
+    assert "additionalProperties" in ours.described
+
+
+def test_steps_that_name_no_agent_ask_the_default_one_and_the_run_remembers(
+    tmp_path: Path,
+) -> None:
+    """A run that is resumed where another agent is the default goes on with its own."""
+    text = """\
+    type: x
+    steps: [{name: a, prompt: p, next: b}, {name: b, prompt: p, agent: codex}]
+    """
+
+    workflow = read(tmp_path, text, default_agent="auto", found=["gemini"])
+
+    steps = workflow.source["contract"]["steps"]
+    assert [step["asks"][1] for step in steps] == ["auto", "codex"]
+    assert workflow.source["given"] == {"default_agent": "auto"}
+
+
+def test_a_moved_project_finds_its_workflow_unchanged(tmp_path: Path) -> None:
+    """Where a project lies is no part of what it does."""
+    text = "type: x\ndatabase: data/books.db\nsteps: [{name: a, command: [x]}]\n"
+    (tmp_path / "here").mkdir()
+    (tmp_path / "there").mkdir()
+
+    here, there = (read(tmp_path / name, text) for name in ("here", "there"))
+
+    assert here.digest == there.digest
+
+
+async def test_the_database_and_programs_are_found_from_the_projects_folder(
+    tmp_path: Path,
+) -> None:
+    """Paths in a file mean the same from wherever the run is started."""
+    import sqlite3
+
+    with sqlite3.connect(tmp_path / "books.db") as db:
+        db.execute("CREATE TABLE books (id INTEGER PRIMARY KEY, title TEXT)")
+    db.close()
+    (tmp_path / "title.txt").write_text("Emma")
+    workflow = read(
+        tmp_path,
+        """\
+        type: x
+        database: books.db
+        steps:
+          - {name: read, command: [cat, title.txt], next: write}
+          - name: write
+            prompt: "Catalogue {{results.read}}."
+            postconditions: [result.ok]
+        """,
+    )
+    statement = '["INSERT INTO books (title) VALUES (?)", ["Emma"]]'
+    claude = ScriptedAgent([f'{{"ok": true, "statements": [{statement}]}}'])
+
+    async with Engine(MemoryStore(), agents={"claude": claude}) as engine:
+        result = await engine.start(workflow, name="run")
+
+    assert result.status is Status.COMPLETED, result.reason
+    assert claude.prompts[0].startswith("Catalogue Emma.")
+    with sqlite3.connect(tmp_path / "books.db") as db:
+        assert db.execute("SELECT title FROM books").fetchall() == [("Emma",)]
+    db.close()
+    assert len(list((tmp_path / "backups").glob("*.db"))) == 1
+
+
+@pytest.mark.parametrize("option", [{"goal": "goal.yaml"}, {"allow_scripts": True}])
+def test_options_for_review_flows_are_refused(tmp_path: Path, option: dict[str, Any]) -> None:
+    """An option that does nothing would be believed."""
+    with pytest.raises(UsageError, match="-i NAME=VALUE"):
+        read(tmp_path, "type: x\nsteps: [{name: a, command: [x]}]\n", **option)
+
+
+def test_the_example_is_read(tmp_path: Path) -> None:
+    """It is what people begin with."""
+    workflow = read_notation(EXAMPLE, root=tmp_path)
+
+    assert list(workflow.steps) == ["collect", "write", "compare", "sign-off", "publish"]
+    assert workflow.roles == {"writer": "claude"}

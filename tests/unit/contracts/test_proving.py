@@ -1,0 +1,95 @@
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from signoff.contracts.checkpoint import Checkpoint
+from signoff.contracts.context import StepContext
+from signoff.contracts.db.staging import Marker
+from signoff.contracts.model import Condition
+from signoff.contracts.proving import decided, prove
+from signoff.errors import StepFailed
+
+CONTEXT = StepContext("write", Checkpoint("run", "book", "write"))
+MARKER = Marker("run", "write", 1)
+
+
+def checked(check: Any, result: Any = None) -> str:
+    """Returns what is said of a condition that does not hold."""
+    with pytest.raises(StepFailed) as caught:
+        prove(CONTEXT, [Condition("changed", check, "Nothing changed")], given(result), MARKER)
+    return str(caught.value)
+
+
+def given(result: Any) -> dict[str, Any]:
+    return {"result": result, "hint": None}
+
+
+def raises(_ctx: StepContext) -> bool:
+    raise KeyError("chapters")
+
+
+async def waits(ctx: StepContext) -> bool:
+    """Is written as a coroutine."""
+    return bool(ctx.result)
+
+
+@pytest.mark.parametrize(
+    ("check", "said"),
+    [
+        (lambda _ctx: False, "Nothing changed"),
+        ("result.n > 3", "Nothing changed"),
+        (waits, "Nothing changed"),
+        (raises, "changed: raised KeyError: 'chapters'"),
+        (lambda _ctx: "yes", "changed: raised TypeError: returned 'yes' instead of True or False"),
+        (lambda _ctx: None, "changed: raised TypeError: returned None instead of True or False"),
+        ("result.missing > 3", "changed: raised BadExpression"),
+        (lambda ctx: ctx.db.exists("SELECT 1"), "raised UsageError: this workflow names no data"),
+    ],
+)
+def test_whatever_is_not_true_does_not_hold(check: Any, said: str) -> None:
+    """A condition that raises, or gives something odd, has proved nothing."""
+    assert said in checked(check, {"n": 1} if isinstance(check, str) else None)
+
+
+def test_everything_that_does_not_hold_is_told_together() -> None:
+    """One round of mending is cheaper than three."""
+    conditions = [
+        Condition("a", lambda _ctx: False, "First"),
+        Condition("b", lambda _ctx: True),
+        Condition("c", "false"),
+    ]
+
+    with pytest.raises(StepFailed, match=r"^First; c does not hold$"):
+        prove(CONTEXT, conditions, given(None), MARKER)
+
+
+@pytest.mark.parametrize("check", [lambda _ctx: True, "result === 1", waits])
+def test_what_holds_is_let_through(check: Any) -> None:
+    """Functions, coroutines and expressions are asked alike."""
+    prove(CONTEXT, [Condition("a", check)], given(1), MARKER)
+
+
+@pytest.fixture
+def hangs() -> Any:
+    """A condition that ends when the test does."""
+    end = threading.Event()
+
+    def check(_ctx: StepContext) -> bool:
+        return end.wait(60)
+
+    yield check
+    end.set()
+
+
+def test_a_branch_that_never_decides_is_given_up(hangs: Callable[[StepContext], bool]) -> None:
+    """One author's endless loop must not hold the whole run for ever."""
+    with pytest.raises(StepFailed, match=r"did not come to an end within 0\.05 seconds"):
+        decided(hangs, CONTEXT, seconds=0.05)
+
+
+def test_what_a_branch_raises_is_raised() -> None:
+    """The author sees their own error."""
+    with pytest.raises(KeyError, match="chapters"):
+        decided(raises, CONTEXT)

@@ -1,0 +1,139 @@
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from signoff.contracts import StepContext, StepOutput, define_workflow
+from signoff.core.outcome import Status
+from signoff.runtime.engine import Engine
+from signoff.runtime.result import RunResult
+from signoff.store.memory import MemoryStore
+from signoff.testing import ScriptedAgent
+
+PYTHON = [sys.executable, "-IS", "-c"]
+ECHO = "import json,sys; print(json.dumps({'got': json.load(sys.stdin)}))"
+
+
+async def play(params: dict[str, Any] | None = None, /, **step: Any) -> RunResult:
+    """Works one step to its end or its wait."""
+    agents = step.pop("agents", {})
+    more = step.pop("more", {})
+    workflow = define_workflow({"type": "t", "steps": [{"name": "work", **step}], **more})
+    async with Engine(MemoryStore(), agents=agents) as engine:
+        return await engine.start(workflow, params or {}, name="run")
+
+
+async def asynchronous(ctx: StepContext) -> dict[str, Any]:
+    """Is written as a coroutine."""
+    return {"n": len(ctx.params)}
+
+
+@pytest.mark.parametrize(
+    ("command", "state"),
+    [
+        (lambda _ctx: {"n": 1}, {"n": 1}),
+        (asynchronous, {"n": 0}),
+        (lambda _ctx: StepOutput(result={"n": 2}), {"n": 2}),
+        (lambda _ctx: {"success": True, "result": {"n": 3}, "nextStepHint": "x"}, {"n": 3}),
+        (lambda _ctx: None, {}),
+        (lambda _ctx: "a text", {}),
+        ([*PYTHON, "print('{\"n\": 4}')"], {"n": 4}),
+        ([*PYTHON, "pass"], {}),
+        ([*PYTHON, "print('plain words')"], {}),
+    ],
+)
+async def test_every_form_of_command_gives_its_result(command: Any, state: dict[str, Any]) -> None:
+    """A function, a coroutine, a program: the next step sees no difference."""
+    result = await play(command=command)
+
+    assert result.status is Status.COMPLETED, result.reason
+    assert {key: result.state[key] for key in result.state if not key.startswith("_")} == state
+
+
+async def test_a_program_is_given_the_checkpoint_the_parameters_and_the_step() -> None:
+    """Programs in any language can be steps."""
+    result = await play({"book": "Emma"}, command=[*PYTHON, ECHO])
+
+    got = result.state["got"]
+    assert got["run_id"] == "run"
+    assert got["step"] == "work"
+    assert got["params"] == {"book": "Emma"}
+    assert got["checkpoint"]["completed"] == []
+    assert "retry_context" not in got
+
+
+async def test_a_program_that_is_tried_again_is_told_why() -> None:
+    """What was wrong reaches whoever has to do better."""
+    result = await play(
+        command=[*PYTHON, ECHO], postconditions=[{"name": "again", "check": "ctx.attempt == 2"}]
+    )
+
+    assert result.status is Status.COMPLETED, result.reason
+    retry = result.state["got"]["retry_context"]
+    assert retry["attempt"] == 2
+    assert "again does not hold" in retry["error"]
+
+
+async def test_programs_run_in_the_folder_of_the_project(tmp_path: Path) -> None:
+    """A run that is resumed from elsewhere finds its files."""
+    (tmp_path / "here.txt").write_text("x")
+    script = "import os,json; print(json.dumps({'files': os.listdir()}))"
+
+    result = await play(command=[*PYTHON, script], more={"folder": str(tmp_path)})
+
+    assert result.state["files"] == ["here.txt"]
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (["no-such-program-anywhere"], "no-such-program-anywhere"),
+        ([*PYTHON, "import sys; sys.exit('out of paper')"], "exit code 1: out of paper"),
+        (lambda _ctx: {"success": False, "error": "out of ink"}, "out of ink"),
+        (lambda _ctx: {"success": False}, "reports a failure and no reason"),
+        (lambda _ctx: {"success": "yes", "result": 1}, "a failure and no reason"),
+        (lambda _ctx: StepOutput(statements=[["SELECT 1"]]), "this workflow has no database"),
+    ],
+)
+async def test_work_that_fails_is_tried_again_and_then_a_person_decides(
+    command: Any, said: str
+) -> None:
+    """Nothing that failed counts, and nobody has to look for the reason."""
+    result = await play(command=command)
+
+    assert result.status in (Status.WAITING, Status.FAILED)
+    assert said in (result.reason or "") + "".join(item.prompt for item in result.inbox)
+
+
+async def test_a_program_that_takes_too_long_is_ended() -> None:
+    """A step's time is bounded, and what it started is gone."""
+    result = await play(command=[*PYTHON, "import time; time.sleep(60)"], timeout=0.2)
+
+    assert result.status is not Status.COMPLETED
+    assert "0.2" in (result.reason or "") + "".join(item.prompt for item in result.inbox)
+
+
+async def test_a_prompt_that_names_nothing_known_is_not_sent() -> None:
+    """An agent asked about `{{bok}}` would make something up."""
+    claude = ScriptedAgent(["{}"])
+
+    result = await play({"book": "Emma"}, prompt="Review {{bok}}.", agents={"claude": claude})
+
+    assert result.status is Status.WAITING
+    assert "{{bok}}" in result.inbox[0].prompt
+    assert claude.prompts == []
+
+
+async def test_a_second_attempt_at_a_prompt_says_what_was_wrong() -> None:
+    """Previous attempt failed: and the condition's own words."""
+    claude = ScriptedAgent(['{"n": 1}', '{"n": 5}'])
+
+    result = await play(
+        prompt="Count.",
+        postconditions=[{"name": "enough", "check": "result.n > 3", "error": "Too few"}],
+        agents={"claude": claude},
+    )
+
+    assert result.status is Status.COMPLETED, result.reason
+    assert claude.prompts[1].endswith("Previous attempt failed: Too few")
