@@ -109,6 +109,30 @@ def _loops(config: GenflowConfig) -> Iterator[Mistake]:
             yield Mistake(path, what, f"one of: {', '.join(earlier)}")
 
 
+def _all_reached(config: GenflowConfig) -> Iterator[Mistake]:
+    """Behind a refine that loops, there is only what an approval passing over it leads to."""
+    reached = {0}
+    ids = [step.id for step in with_ids(config.workflow)]
+    for position, step in enumerate(config.workflow):
+        if position not in reached:
+            what = f"{_called(config, position)} is never reached: the step before it always loops"
+            remedy = "only an approval that does not end the run passes over a refine step"
+            yield Mistake(("workflow", position), what, remedy)
+            return
+        if step.loop_to not in ids[:position]:  # none, or one that is complained about elsewhere
+            reached.add(position + 1)
+        if step.step is StepKind.ADJUDICATE and not _ends_on_approval(config, position):
+            reached.add(position + 2)
+
+
+def _ends_on_approval(config: GenflowConfig, position: int) -> bool:
+    said = config.workflow[position].on_approved
+    later = config.workflow[position + 1 :]
+    return said == "finish" or (
+        said is None and all(step.step is not StepKind.ADJUDICATE for step in later)
+    )
+
+
 def _policy_judges_only(config: GenflowConfig) -> Iterator[Mistake]:
     for position, step in enumerate(config.workflow):
         if step.agent == POLICY_JUDGE and step.step is not StepKind.ADJUDICATE:
@@ -125,6 +149,7 @@ _RULES = (
     _starts_with_generate,
     _refines_what_was_judged,
     _loops,
+    _all_reached,
     _policy_judges_only,
 )
 

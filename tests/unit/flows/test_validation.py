@@ -151,3 +151,16 @@ def test_every_problem_is_reported_at_once() -> None:
     )
 
     assert len(lines) == 5
+
+
+def test_a_step_that_nothing_leads_to_is_named() -> None:
+    """A review that is never made looks, in the file, like one that is."""
+    loops = replace(REFINE, loop_to="generate")
+    going_on = replace(ADJUDICATE, on_approved="continue")
+
+    assert complaints(GENERATE, CRITIQUE, ADJUDICATE, loops, CRITIQUE, ADJUDICATE) == []
+    assert complaints(GENERATE, CRITIQUE, going_on, loops, CRITIQUE) == []
+    assert complaint(GENERATE, CRITIQUE, ADJUDICATE, loops, replace(CRITIQUE, name="last")) == (
+        "workflow[4]: step 'last' is never reached: the step before it always loops "
+        "(only an approval that does not end the run passes over a refine step)"
+    )
