@@ -20,6 +20,7 @@ from signoff.flows.steps.adjudicate import Judge
 from signoff.flows.steps.critique import Critics
 from signoff.flows.steps.generate import Generate
 from signoff.flows.steps.refine import Refine
+from signoff.flows.validation import MOST_ITERATIONS
 from signoff.review.constraint import source_to_json
 
 NOTATION = "flows"
@@ -84,8 +85,15 @@ def _edges(flow: Flow, index: int, handler: Any) -> dict[Outcome, str | End | Ed
     onward = _onward(flow, index)
     if step.step is not StepKind.ADJUDICATE:
         # Every graph has an end; where nothing judges, it is the limit on rounds that ends a run.
-        ends = {} if flow.of_kind(StepKind.ADJUDICATE) else {Outcome.FAIL: End.LIMIT}
-        return {Outcome.OK: onward, **ends}
+        edges: dict[Outcome, str | End | Edge | None] = {Outcome.OK: onward}
+        if not flow.of_kind(StepKind.ADJUDICATE):
+            edges[Outcome.FAIL] = End.LIMIT
+        if step.step is StepKind.CRITIQUE and flow.escalates:
+            # Once for every review: what a person is asked has a visit of its own. The count
+            # starts anew when the step is left, unless that begins a round.
+            bound = MOST_ITERATIONS if flow.starts_round(step) else 1
+            edges[Outcome.ITERATE] = Edge(step.id, bound=bound, resets=True)
+        return edges
     passed = flow.index(flow.passed_on_approval(step))
     approved = None if handler.finishes else _next_after(flow, passed)
     return {Outcome.OK: approved, Outcome.ITERATE: onward, Outcome.FAIL: End.NOT_CONVERGING}

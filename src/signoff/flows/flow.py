@@ -10,7 +10,9 @@ from typing import Any
 
 from signoff.agents.base import EDITING_KINDS
 from signoff.flows.model import GenflowConfig, Goal, StepKind, WorkflowStep
+from signoff.review.behaviors import IssueBehavior
 from signoff.review.constraint import Constraint
+from signoff.review.severity import Severity
 
 BUILT_IN_AGENTS = ("claude", "codex", "gemini")
 """Who reviews in a fixed loop that names nobody."""
@@ -56,6 +58,15 @@ class Flow:
     def by_id(self) -> Mapping[str, Constraint]:
         """The constraints by id."""
         return {constraint.id: constraint for constraint in self.constraints}
+
+    @cached_property
+    def escalates(self) -> bool:
+        """Whether a finding of any severity can go to a person at once."""
+        return any(
+            self.config.behavior(constraint, severity).behavior is IssueBehavior.ESCALATE
+            for constraint in self.constraints
+            for severity in Severity
+        )
 
     def of_kind(self, kind: StepKind) -> Sequence[WorkflowStep]:
         """Returns the steps of a kind, in order."""

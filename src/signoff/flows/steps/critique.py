@@ -45,8 +45,16 @@ class Critics:
         return ["flows", "critique", 1]
 
     async def __call__(self, ctx: StepContext) -> Work:
-        """Has every matching constraint read, and keeps what was found."""
+        """Has every matching constraint read, and keeps what was found.
+
+        What a person has to decide on is asked in a visit of its own: by then the reviews
+        are kept, so that everybody can look at what the question is about.
+        """
         state = FlowState(ctx.step_state)
+        pending = ctx.step_state.get("escalation")
+        if pending is not None:
+            answered = await self._escalate(ctx, pending)
+            return await self._onward(ctx, {**answered, "escalation": None})
         critiques = await self._read_all(ctx, state)
         before = _read_before(state)
         ledger, critiques = state.ledger.take(
@@ -66,11 +74,15 @@ class Critics:
             "step_index": self.flow.leads_to(self.step),
             "step": {"kind": "critique", "step": self.step.id, "halted": _halted(critiques)},
         }
-        escalated = [i for c in critiques for i in c.issues if _does(i, IssueBehavior.ESCALATE)]
-        if escalated:
-            update |= await self._escalate(ctx, escalated)
         if not self.flow.of_kind(StepKind.ADJUDICATE):
             update |= with_best(ctx, after(ctx.step_state, update))
+        escalated = _told([i for c in critiques for i in c.issues if _escalates(i)])
+        if escalated:
+            index = self.flow.index(self.step)
+            return Outcome.ITERATE, {**update, "escalation": escalated, "step_index": index}
+        return await self._onward(ctx, update)
+
+    async def _onward(self, ctx: StepContext, update: dict[str, Any]) -> Work:
         if at_last_round(ctx, self.flow, self.step):
             update |= await save_unapproved(ctx, self.flow, after(ctx.step_state, update))
         return Outcome.OK, update
@@ -94,20 +106,32 @@ class Critics:
                 break
         return critiques
 
-    async def _escalate(self, ctx: StepContext, issues: Sequence[CritiqueIssue]) -> dict[str, Any]:
-        listed = "\n".join(
-            f"- [{issue.severity}] {issue.id}: {issue.finding}"
-            + (f"\n  > {issue.evidence}" if issue.evidence else "")
-            for issue in {each.finding_id: each for each in issues}.values()
-        )
+    async def _escalate(self, ctx: StepContext, listed: str) -> dict[str, Any]:
         prompt = f"Review step {self.step.id!r} found what a person must decide on:\n{listed}"
         answer = await ctx.wait(Question(prompt, question_id="escalate"), key="escalate")
-        return told(ctx, "escalate", prompt, answer)
+        return {
+            **told(ctx, "escalate", prompt, answer),
+            "step_index": self.flow.leads_to(self.step),
+            "step": {"kind": "answered", "step": self.step.id},
+        }
+
+
+def _told(issues: Sequence[CritiqueIssue]) -> str:
+    """Returns issues as a person reads them, each finding once."""
+    return "\n".join(
+        f"- [{issue.severity}] {issue.id}: {issue.finding}"
+        + (f"\n  > {issue.evidence}" if issue.evidence else "")
+        for issue in {each.finding_id: each for each in issues}.values()
+    )
 
 
 def _does(issue: CritiqueIssue, *behaviors: IssueBehavior) -> bool:
     """Tells whether an issue has such an effect; one that is kept from the judge has none."""
     return not set_aside(issue) and issue.behavior in behaviors
+
+
+def _escalates(issue: CritiqueIssue) -> bool:
+    return _does(issue, IssueBehavior.ESCALATE)
 
 
 def _halted(critiques: Sequence[Critique]) -> bool:

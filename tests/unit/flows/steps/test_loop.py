@@ -5,8 +5,9 @@ from pathlib import Path
 from signoff.core.outcome import Status
 from signoff.review.behaviors import ConstraintBehavior, IssueBehavior
 from signoff.review.severity import Severity
+from signoff.store.memory import MemoryStore
 from signoff.testing import ScriptedAgent
-from tests.unit.flows.harness import fails, flow, issue, passes, play, rules, step
+from tests.unit.flows.harness import fails, flow, go_on, issue, passes, play, rules, step
 
 
 async def test_a_loop_goes_round_until_the_judge_approves(tmp_path: Path) -> None:
@@ -51,4 +52,38 @@ async def test_the_state_says_where_the_run_stands(tmp_path: Path) -> None:
     result = await play(made, {"claude": claude}, tmp_path)
 
     assert result.status is Status.WAITING
-    assert result.state["step_index"] == 1
+    assert (result.step, result.state["step_index"]) == ("critique", 1)
+
+
+async def test_what_a_person_is_asked_about_is_there_to_be_looked_at(tmp_path: Path) -> None:
+    """Whoever decides needs the reviews and the findings before the answer, not after it."""
+    made = flow(default_behavior=ConstraintBehavior({Severity.HIGH: IssueBehavior.ESCALATE}))
+    claude = ScriptedAgent(["Text.", fails(issue("bad"))])
+
+    result = await play(made, {"claude": claude}, tmp_path)
+
+    (critique,) = result.state["critiques_by_step"]["critique"]
+    assert critique["issues"][0]["finding"] == "bad"
+    assert [each["finding"] for each in result.state["findings"]["entries"]] == ["bad"]
+
+
+async def test_every_round_may_ask_a_person_even_where_the_review_comes_last(
+    tmp_path: Path,
+) -> None:
+    """The bound on asking is for each review, not for the run."""
+    made = flow(
+        [step("generate"), step("critique")],
+        default_behavior=ConstraintBehavior({Severity.HIGH: IssueBehavior.ESCALATE}),
+        max_iterations=3,
+    )
+    claude = ScriptedAgent()
+    claude.on("You review an artifact", fails(issue("bad")))
+    claude.on("Write the artifact", "One.", "Two.", "Three.")
+    store = MemoryStore()
+    result = await play(made, {"claude": claude}, tmp_path, store=store)
+    asked = 0
+    while result.status is Status.WAITING:
+        asked += 1
+        result = await go_on(made, {"claude": claude}, tmp_path, store, "go on")
+
+    assert (result.status, asked) == (Status.LIMIT, 3)
