@@ -99,7 +99,10 @@ LAYOUTS: Mapping[str, str] = {"flows": "signoff.flows.layout:FlowLayout"}
 STORIES: Mapping[str, str] = {"flows": "signoff.flows.story:tell"}
 """Who tells of a run what only its notation knows, by notation."""
 
-PLANS: Mapping[str, str] = {"flows": "signoff.flows.plan:plan"}
+PLANS: Mapping[str, str] = {
+    "contracts": "signoff.contracts.plan:plan",
+    "flows": "signoff.flows.plan:plan",
+}
 """Who tells what a run would do that only its notation knows, by notation."""
 
 _GROUPS = {

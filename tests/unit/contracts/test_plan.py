@@ -1,0 +1,46 @@
+from typing import Any
+
+from signoff.contracts import define_workflow
+from signoff.contracts.plan import plan
+
+
+def write(_ctx: Any) -> None:
+    """Does nothing."""
+
+
+def test_a_plan_says_who_works_each_step_and_what_is_checked() -> None:
+    """Before a run, its author sees what nobody will check."""
+    workflow = define_workflow(
+        {
+            "type": "t",
+            "database": "data/books.db",
+            "steps": [
+                {"name": "a", "command": ["git", "log"], "next": "b"},
+                {
+                    "name": "b",
+                    "command": write,
+                    "parallel": True,
+                    "parallelKey": "areas",
+                    "postconditions": [{"name": "written", "check": "true"}],
+                    "next": "c",
+                },
+                {"name": "c", "prompt": "p", "agent": "codex", "next": "d"},
+                {
+                    "name": "d",
+                    "preconditions": ["true"],
+                    "humanGate": {"prompt": "?", "options": [{"label": "yes"}]},
+                },
+            ],
+        }
+    )
+
+    foreseen = plan(workflow)
+
+    assert [tuple(row) for row in foreseen.rows] == [
+        ("a", "git log", "-", "-"),
+        ("b", "write, for each of areas", "-", "written"),
+        ("c", "agent codex", "-", "-"),
+        ("d", "a person", "true", "-"),
+    ]
+    assert foreseen.notes[0].startswith("database: books.db")
+    assert foreseen.facts["contract"]["steps"][1]["postconditions"] == ["written"]
