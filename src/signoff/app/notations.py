@@ -46,7 +46,7 @@ class Told:
 def tell(settings: Settings, said: Mapping[str, Any] | None = None) -> Told:
     """Returns what notations are told in a project; `said` comes from the command line."""
     agents = _plain_agents(settings)
-    found = [name for name in DEFAULT_AGENTS if name in agents or shutil.which(name)]
+    found = [name for name in DEFAULT_AGENTS if name in agents or _is_here(name)]
     first = DEFAULT_AGENTS[0]
     options = {"default_agent": first if first in found else "auto", "found": found}
     return Told({**options, **(said or {})}, agents)
@@ -90,6 +90,14 @@ def refuse_spoken(target: str, told: Told) -> None:
             f"{' and '.join(spoken)}: {target} is a workflow in Python, and takes its "
             "inputs with -i NAME=VALUE; these options are for flow files (.yaml)"
         )
+
+
+def _is_here(name: str) -> bool:
+    """Tells whether a program is on PATH, or came with a package beside us."""
+    if shutil.which(name):
+        return True
+    bundled = getattr(plugins.load(plugins.AGENT_KINDS[name]), "bundled", None)
+    return bundled is not None and bundled() is not None
 
 
 def _plain_agents(settings: Settings) -> dict[str, dict[str, Any]]:

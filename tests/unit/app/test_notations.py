@@ -182,6 +182,21 @@ def test_a_notation_is_told_who_can_be_asked(home: Home) -> None:
     }
 
 
+def test_a_program_that_came_with_a_package_is_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`signoff[claude]` brings the program without putting it on PATH."""
+    package = tmp_path / "claude_agent_sdk/_bundled"
+    package.mkdir(parents=True)
+    (tmp_path / "claude_agent_sdk/__init__.py").touch()
+    (package / "claude").write_text("#!/bin/sh\n")
+    (package / "claude").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
+    monkeypatch.syspath_prepend(tmp_path)
+
+    assert tell(Settings()).options == {"default_agent": "claude", "found": ["claude"]}
+
+
 def test_a_flow_without_a_goal_can_be_checked_drawn_and_found_but_not_run(home: Home) -> None:
     """Its author checks it long before there is something to make."""
     (home.flows / "named.toml").write_text("")
