@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable, Container
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from signoff.contracts.checkpoint import Checkpoint
 from signoff.contracts.database import StepDatabase, Tables
 from signoff.contracts.db.view import ReadOnlyView
+from signoff.contracts.expressions import NAMES
 from signoff.core.context import StepContext as EngineContext
 from signoff.core.effects import CommandResult, Reply
 from signoff.core.requests import Answer, Request
@@ -71,21 +72,22 @@ class StepContext:
         """Returns the context of the conditions that look at a result."""
         return replace(self, view=view, database=None, result=result, hint=hint)
 
-    def values(self) -> dict[str, Any]:
-        """Returns what expressions can name."""
-        return {
-            "ctx": {
+    def values(self, names: Container[str] = NAMES) -> dict[str, Any]:
+        """Returns what expressions can name; only `names`, because all of it may be much."""
+        known: dict[str, Callable[[], Any]] = {
+            "ctx": lambda: {
                 "run_id": self.run_id,
                 "step": self.step,
                 "attempt": self.attempt,
                 "item": self.item,
                 "feedback": self.feedback,
             },
-            "result": self.result,
-            "checkpoint": self.checkpoint.to_json(),
-            "params": self.params,
-            "hint": self.hint,
+            "result": lambda: self.result,
+            "checkpoint": self.checkpoint.to_json,
+            "params": lambda: self.params,
+            "hint": lambda: self.hint,
         }
+        return {name: value() for name, value in known.items() if name in names}
 
     def _door(self) -> EngineContext:
         if self.engine is None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from signoff.contracts.db.client import SafeDatabaseClient, Staged
+from signoff.contracts.connections import Connections
 from signoff.contracts.db.confirmations import DeleteConfirmation
 from signoff.contracts.db.ports import Row
 from signoff.contracts.db.postconditions import Postcondition
@@ -57,9 +57,10 @@ class Tables(Protocol):
 class StepDatabase:
     """The database as one attempt at a step sees it."""
 
-    def __init__(self, client: SafeDatabaseClient) -> None:
-        self._client = client
-        self._staged: Staged = client.staged()
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
+        self._client = connections.reader()
+        self._staged = self._client.staged()
 
     def query(self, sql: str, params: Params = ()) -> tuple[Row, ...]:
         """Returns the rows a SELECT gives, each by column name."""
@@ -109,7 +110,8 @@ class StepDatabase:
     def commit(self, proofs: Sequence[Proof], marker: Marker, keep: str = "") -> None:
         """Applies everything in one transaction; raises `StepFailed` when a proof fails."""
         conditions = [proof.condition() for proof in proofs]
-        done = self._staged.apply(conditions, marker=marker, note=keep)
+        with self._connections.writer() as writer:
+            done = self._staged.apply(conditions, marker=marker, note=keep, by=writer)
         if isinstance(done, RolledBack):
             raise StepFailed(str(done))
 

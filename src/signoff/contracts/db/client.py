@@ -205,14 +205,15 @@ class Staged:
         marker: tuple[str, str, int] | Marker,
         seconds: float = CONDITION_SECONDS,
         note: str = "",
+        by: SafeDatabaseClient | None = None,
     ) -> Applied:
         """Applies all in one transaction that is kept only when every postcondition holds.
 
         A marker that is there already means that it was done: nothing is done again. The
-        note is kept with the marker.
+        note is kept with the marker. `by` is another client, for the transaction itself.
         """
-        whole = Marker(*marker)
-        return self._client._apply(self._statements, postconditions, whole, seconds, note)
+        whole, client = Marker(*marker), by or self._client
+        return client._apply(self._statements, postconditions, whole, seconds, note)
 
     def __len__(self) -> int:
         """Returns how many statements wait."""

@@ -42,7 +42,7 @@ def failures(
 
     def check_all() -> None:
         for condition in conditions:
-            findings.extend(_check(condition, view))
+            findings.extend(found(condition, view))
             checked.append(condition.name)
 
     thread = threading.Thread(target=check_all, name="signoff-postconditions", daemon=True)
@@ -52,13 +52,14 @@ def failures(
         return tuple(findings)
     view.close()
     stuck = conditions[min(len(checked), len(conditions) - 1)].name
-    found = tuple(findings)
+    known = tuple(findings)
     interrupt()
     thread.join(_GRACE_SECONDS)
-    return (*found, f"{stuck}: did not come to an end within {seconds:g} seconds")
+    return (*known, f"{stuck}: did not come to an end within {seconds:g} seconds")
 
 
-def _check(condition: Postcondition, view: ReadOnlyView) -> tuple[str, ...]:
+def found(condition: Postcondition, view: ReadOnlyView) -> tuple[str, ...]:
+    """Returns what is wrong about one condition; empty when it holds."""
     try:
         held = condition.holds(view)
     except Exception as error:  # noqa: BLE001 - whatever an author's condition raises, it does not hold
