@@ -234,7 +234,8 @@ def bill_of(state: FlowState, applied: Applied | None = None) -> str:
         for d in judged.pursued()
         if not mentioned & {d.issue_id, d.finding_id}
     ]
-    return "\n\n".join([*left, *([format_bill(rest, words)] if rest or words else [])])
+    parts = [format_bill(rest, []), *left, format_bill([], words)]
+    return "\n\n".join(part.strip("\n") for part in parts if part)
 
 
 def _wanted_edits(state: FlowState, bill: str) -> list[Edit]:
