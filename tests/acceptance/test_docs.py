@@ -12,6 +12,15 @@ from signoff.app.config_schema import AgentSection, ConfigFile
 from signoff.app.settings import ENVIRONMENT
 from signoff.cli.entry import COMMANDS
 from signoff.cli.exits import OF_STATUS
+from signoff.contracts.contract_file import (
+    ConditionSection,
+    ContractFile,
+    DatabaseSection,
+    GateOptionSection,
+    GateSection,
+    NextSection,
+    StepSection,
+)
 from signoff.documents.sections import LimitsSection
 from signoff.flows.common_file import ConvergenceSection
 from signoff.flows.constraint_file import ConstraintFile
@@ -108,6 +117,19 @@ def test_every_key_of_a_flow_and_a_constraint_has_its_place() -> None:
         *(EscalationSection, ApprovalSection, TerminationSection, RefinePhaseSection),
     )
     keys = {key for section in read for key in section.model_fields}
+
+    assert {key for key in keys if not re.search(rf"\b{key}\b", page)} == set()
+
+
+def test_every_key_of_a_contract_has_its_place() -> None:
+    """A key that is read and stands on no page is one only we know of."""
+    page = (ROOT / "docs" / "contracts.md").read_text("utf-8")
+    read = (ContractFile, StepSection, ConditionSection, NextSection, GateSection)
+    keys = {
+        field.alias or name
+        for section in (*read, GateOptionSection, DatabaseSection)
+        for name, field in section.model_fields.items()
+    }
 
     assert {key for key in keys if not re.search(rf"\b{key}\b", page)} == set()
 

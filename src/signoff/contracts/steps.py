@@ -83,16 +83,20 @@ class Surroundings:
         if database is None or not database.backup or BACKUP in ctx.step_state:
             return {}
         # The item is recorded, so it is no address, which may hold a password.
-        (taken,) = await ctx.map(["database"], self._back_up, key="backup")
+        (taken,) = await ctx.map([ctx.attempt], self._back_up, key="backup")
         return {BACKUP: taken}
 
-    def _back_up(self, ctx: EngineContext, _item: str) -> str:
+    def _back_up(self, ctx: EngineContext, attempt: int) -> str:
         from signoff.contracts.db.upkeep import Upkeep
 
         database = self.definition.database or Database("")
         folder = Path(database.backups) if database.backups else None
         upkeep = Upkeep(database.url, backups=folder, keep=database.keep)
-        return upkeep.backup(f"before run {ctx.run}").id
+        reason = f"before run {ctx.run}"
+        # Another attempt finds the copy of the first; more of them would push older ones out.
+        made = upkeep.backups() if attempt > 1 else ()
+        known = next((backup.id for backup in made if backup.reason == reason), None)
+        return known or upkeep.backup(reason).id
 
     async def perform(
         self, ctx: EngineContext, step: WorkflowStep, item: Any = None, key: str = ""
