@@ -92,10 +92,21 @@ def prompt_of(step: WorkflowStep, ctx: StepContext) -> str:
         parts.append(f"Item:\n{json.dumps(ctx.item, ensure_ascii=False, indent=1)}")
     if step.postconditions:
         parts.append("Afterwards this must be true; it is checked:\n" + told(step.postconditions))
-    if ctx.feedback:
+    wish = _wish(ctx)
+    if wish:
+        parts.append(f"A person says: {wish}")
+    if ctx.feedback and ctx.feedback != wish:
         said = "Previous attempt failed" if ctx.attempt > 1 else "A person says"
         parts.append(f"{said}: {ctx.feedback}")
     return "\n\n".join(parts)
+
+
+def _wish(ctx: StepContext) -> str:
+    """Returns what a person wrote at the gate right before; every attempt has to know it."""
+    gate, done = ctx.checkpoint.gate_decision, ctx.checkpoint.completed_steps
+    if not gate or not done or done[-1].step != str(gate.get("step")).rpartition("+")[2]:
+        return ""
+    return str(gate.get("input") or "")
 
 
 def told(conditions: Any) -> str:

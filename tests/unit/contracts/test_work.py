@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+import signoff
 from signoff.contracts import StepContext, StepOutput, define_workflow
 from signoff.core.outcome import Status
 from signoff.runtime.engine import Engine
@@ -137,3 +138,35 @@ async def test_a_second_attempt_at_a_prompt_says_what_was_wrong() -> None:
 
     assert result.status is Status.COMPLETED, result.reason
     assert claude.prompts[1].endswith("Previous attempt failed: Too few")
+
+
+async def test_what_a_person_wrote_at_a_gate_is_told_at_every_attempt() -> None:
+    """A wish that is forgotten with the first failure was not heard."""
+    claude = ScriptedAgent(['{"n": 1}', '{"n": 5}', '{"n": 1}', '{"n": 5}'])
+    options = [{"label": "More", "nextStep": "count", "requiresInput": True}, {"label": "End"}]
+    workflow = define_workflow(
+        {
+            "type": "t",
+            "steps": [
+                {
+                    "name": "count",
+                    "prompt": "Count.",
+                    "postconditions": [{"name": "n", "check": "result.n > 3", "error": "Too few"}],
+                    "next": "gate",
+                },
+                {"name": "gate", "humanGate": {"prompt": "Enough?", "options": options}},
+            ],
+        }
+    )
+    store = MemoryStore()
+    async with Engine(store, agents={"claude": claude}) as engine:
+        await engine.start(workflow, name="run")
+        (item,) = store.items("run")
+        signoff.answer(item, "More", text="in dozens", by="ann", store=store)
+
+        await engine.resume("run", workflow)
+
+    assert "in dozens" not in "".join(claude.prompts[:2])
+    assert claude.prompts[2].endswith("A person says: in dozens")
+    assert "A person says: in dozens" in claude.prompts[3]
+    assert claude.prompts[3].endswith("Previous attempt failed: Too few")

@@ -1,0 +1,73 @@
+"""A contract workflow on a real PostgreSQL: the same promises as on a file."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from signoff.contracts import StepContext, define_workflow
+from signoff.contracts.notation import read_notation
+from signoff.core.outcome import Status
+from signoff.runtime.engine import Engine
+from signoff.store.memory import MemoryStore
+from signoff.testing import ScriptedAgent
+from tests.contract.library import Library, postgres_library
+from tests.stubs.postgres import PostgresServer
+
+
+@pytest.fixture
+def library(postgres: PostgresServer, tmp_path: Path) -> Library:
+    return postgres_library(postgres, tmp_path)
+
+
+async def test_a_step_changes_everything_or_nothing(library: Library) -> None:
+    """A first attempt that cannot be proved leaves no row behind."""
+
+    def add(ctx: StepContext) -> dict[str, Any]:
+        title = f"Attempt {ctx.attempt}"
+        ctx.db.stage("INSERT INTO books (id, title) VALUES ($1, $2)", [9, title])
+        return {"rows": len(ctx.db.query("SELECT title FROM books"))}
+
+    def second(ctx: StepContext) -> bool:
+        return ctx.db.exists("SELECT 1 FROM books WHERE title = $1", ["Attempt 2"])
+
+    workflow = define_workflow(
+        {
+            "type": "books",
+            "database": {"url": library.address, "backup": False},
+            "steps": [{"name": "add", "command": add, "postconditions": [check("second", second)]}],
+        }
+    )
+    before = library.titles()
+
+    async with Engine(MemoryStore()) as engine:
+        result = await engine.start(workflow, name="run")
+
+    assert result.status is Status.COMPLETED, result.reason
+    assert library.titles() == [*before, "Attempt 2"]
+    assert result.state["rows"] == len(before)
+
+
+async def test_a_contract_file_names_a_server_and_copies_go_into_the_home(
+    library: Library, tmp_path: Path
+) -> None:
+    """A server has no folder beside it, and a run without a copy cannot be undone."""
+    file = tmp_path / "contract.yaml"
+    file.write_text(
+        f"type: books\ndatabase: {library.address}\n"
+        "steps: [{name: add, prompt: Add a book., postconditions: [result.ok]}]\n"
+    )
+    workflow = read_notation(file, root=tmp_path, home=tmp_path / ".signoff")
+    statement = '["INSERT INTO books (id, title) VALUES ($1, $2)", [9, "Persuasion"]]'
+    claude = ScriptedAgent([f'{{"ok": true, "statements": [{statement}]}}'])
+
+    async with Engine(MemoryStore(), agents={"claude": claude}) as engine:
+        result = await engine.start(workflow, name="run")
+
+    assert result.status is Status.COMPLETED, result.reason
+    assert "Persuasion" in library.titles()
+    assert list((tmp_path / ".signoff/backups").iterdir())
+
+
+def check(name: str, function: Any) -> dict[str, Any]:
+    return {"name": name, "check": function}
