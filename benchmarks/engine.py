@@ -16,6 +16,7 @@ from time import perf_counter, time
 from typing import Any
 
 from benchmarks import cold, figures, sample
+from benchmarks.contract_steps import contract_steps
 from benchmarks.critics import critics
 from benchmarks.guarded import guarded
 from benchmarks.payload import ARTIFACT, BIG_ARTIFACT, step_name, text
@@ -366,6 +367,7 @@ WORKS: dict[str, sample.AsyncWork] = {
     "W7": history,
     "W8": guarded,
     "W9": critics,
+    "W10": contract_steps,
 }
 
 if __name__ == "__main__":

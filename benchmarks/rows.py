@@ -206,6 +206,25 @@ ROWS = (
         Target(at_least=95),
         max,
     ),
+    Row("W10", "a contract step, chain of 200", "empty_ms", "ms"),
+    Row(
+        "W10",
+        "what a transaction, a condition and a marker add to it",
+        "added_ms",
+        "ms",
+        None,
+        Target(at_most=2),
+        median,
+    ),
+    Row(
+        "W10",
+        "contract step over 1,000 items of 10 ms; floor of W3",
+        "items_s",
+        "s",
+        ("W3", "s"),
+        Target(at_most=0.10),
+    ),
+    Row("W10", "the same, a transaction for each item", "stored_s", "s"),
 )
 
 

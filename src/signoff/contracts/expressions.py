@@ -54,7 +54,7 @@ class Expression:
     @property
     def is_quick(self) -> bool:
         """Whether it ends at once: loops in loops may take for ever."""
-        return len(_LOOP.findall(self.text)) <= 1
+        return _quick(self.text)
 
     def evaluate(self, values: Mapping[str, Any]) -> Any:
         """Returns what it comes to; a name that is missing raises `BadExpression`."""
@@ -75,6 +75,11 @@ class Expression:
 @lru_cache(maxsize=512)
 def _named(text: str) -> frozenset[str]:
     return NAMES & frozenset(_WORD.findall(text))
+
+
+@lru_cache(maxsize=512)
+def _quick(text: str) -> bool:
+    return len(_LOOP.findall(text)) <= 1
 
 
 @lru_cache(maxsize=512)

@@ -16,7 +16,7 @@ from typing import Any
 
 from signoff.contracts.context import StepContext
 from signoff.contracts.database import Proof
-from signoff.contracts.db.postconditions import CONDITION_SECONDS, failures, found
+from signoff.contracts.db.postconditions import CONDITION_SECONDS, Postcondition, failures, found
 from signoff.contracts.db.staging import Marker
 from signoff.contracts.db.view import ReadOnlyView
 from signoff.contracts.expressions import Expression
@@ -52,10 +52,11 @@ def prove_at_once(
 ) -> None:
     """Checks conditions that cannot hang, where there is no database; raises as `prove` does."""
     nowhere = ReadOnlyView(_nothing_to_read)
+    seen = ctx.seen_by(None, done["result"], done["hint"])
     wrong: list[str] = []
     for each in conditions:
-        proof = Proof(each.name, partial(_holds, each.check, ctx, done), each.words)
-        wrong.extend(found(proof.condition(), nowhere))
+        evaluate = partial(_with_result, each.check, seen)
+        wrong.extend(found(Postcondition(each.name, evaluate, each.words), nowhere))
     _complain(wrong)
 
 
@@ -108,6 +109,10 @@ def _holds(
 ) -> bool:
     seen = view if ctx.database is not None else None
     return holds(check, ctx.seen_by(seen, done["result"], done["hint"]))
+
+
+def _with_result(check: Check | str, seen: StepContext, _view: ReadOnlyView) -> bool:
+    return holds(check, seen)
 
 
 def _kept(done: Mapping[str, Any]) -> str:

@@ -10,7 +10,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from signoff.contracts.checkpoint import BACKUP, COMPLETED, HINT, ITEMS, checkpoint_of, lookup
+from signoff.contracts.checkpoint import (
+    BACKUP,
+    COMPLETED,
+    HINT,
+    ITEMS,
+    Checkpoint,
+    checkpoint_of,
+    lookup,
+)
 from signoff.contracts.connections import Connections
 from signoff.contracts.context import StepContext
 from signoff.contracts.database import StepDatabase
@@ -50,9 +58,10 @@ class Surroundings:
         step: WorkflowStep,
         database: StepDatabase | None = None,
         item: Any = None,
+        point: Checkpoint | None = None,
     ) -> StepContext:
         """Returns the context of a step in the words of contract workflows."""
-        point = checkpoint_of(ctx.run, self.definition.type, step.name, ctx.step_state)
+        point = point or self.checkpoint(ctx, step)
         last = point.completed_steps[-1].result if point.completed_steps else None
         return StepContext(
             step=step.name,
@@ -66,6 +75,10 @@ class Surroundings:
             database=database,
             engine=ctx,
         )
+
+    def checkpoint(self, ctx: EngineContext, step: WorkflowStep) -> Checkpoint:
+        """Returns how far the run has come; the same for all items of a step."""
+        return checkpoint_of(ctx.run, self.definition.type, step.name, ctx.step_state)
 
     @cached_property
     def connections(self) -> Connections | None:
@@ -99,7 +112,12 @@ class Surroundings:
         return known or upkeep.backup(reason).id
 
     async def perform(
-        self, ctx: EngineContext, step: WorkflowStep, item: Any = None, key: str = ""
+        self,
+        ctx: EngineContext,
+        step: WorkflowStep,
+        item: Any = None,
+        key: str = "",
+        point: Checkpoint | None = None,
     ) -> dict[str, Any]:
         """Works a step, or one item of it, and proves it; returns what it gave.
 
@@ -111,7 +129,7 @@ class Surroundings:
         kept = database.kept(marker) if database is not None else None
         if kept is not None:
             return dict(json.loads(kept))
-        inner = self.context(ctx, step, database, item)
+        inner = self.context(ctx, step, database, item, point)
         output = await work(step, inner)
         if database is not None:
             database.take(output.statements)
@@ -207,9 +225,10 @@ class ForEach:
         update = await self.around.begin(ctx)
         items = self._items(ctx)
         names = {_item_name(item, index): item for index, item in enumerate(items)}
+        point = self.around.checkpoint(ctx, self.step)
 
         async def one(inner: EngineContext, name: str) -> dict[str, Any]:
-            return await self.around.perform(inner, self.step, names[name], name)
+            return await self.around.perform(inner, self.step, names[name], name, point)
 
         results = await _all_done(ctx, list(names), one)
         gave = {name: done["result"] for name, done in results.items()}

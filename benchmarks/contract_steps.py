@@ -1,0 +1,132 @@
+"""W10: what contract steps cost: each proved in a transaction, and a thousand at the same time."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from benchmarks.sample import Figures
+from benchmarks.scale import Scale
+from signoff import RunResult, Status
+from signoff.contracts import StepContext, define_workflow
+from signoff.core.workflow import Workflow
+from signoff.runtime.engine import Engine
+from signoff.store.sqlite import SqliteStore
+
+ITEM_SECONDS = 0.01
+"""As long as an item of W3 takes."""
+
+COUNT = "UPDATE books SET chapters = chapters + 1 WHERE id = 1"
+
+
+async def contract_steps(folder: Path, scale: Scale) -> Figures:
+    """W10: a chain of steps without and with a database, and a fan-out."""
+    with closing(sqlite3.connect(folder / "book.db")) as db:
+        db.execute("CREATE TABLE books (id INTEGER PRIMARY KEY, chapters INTEGER NOT NULL)")
+        db.execute("INSERT INTO books VALUES (1, 0)")
+        db.execute("PRAGMA journal_mode = WAL")
+        db.commit()
+    empty = await _timed(folder, "empty", _chain(scale.steps, None))
+    proved = await _timed(folder, "proved", _chain(scale.steps, folder / "book.db"))
+    items = await _timed(folder, "items", _items(scale.items, None))
+    stored = await _timed(folder, "stored", _items(scale.items, folder / "book.db"))
+    return {
+        "empty_ms": empty / scale.steps * 1000,
+        "step_ms": proved / scale.steps * 1000,
+        "added_ms": (proved - empty) / scale.steps * 1000,
+        "items_s": items,
+        "stored_s": stored,
+    }
+
+
+async def _timed(folder: Path, name: str, workflow: Workflow) -> float:
+    store = SqliteStore(folder / f"{name}.db")
+    try:
+        async with Engine(store) as engine:
+            began = perf_counter()
+            result = await engine.start(workflow)
+            took = perf_counter() - began
+    finally:
+        store.close()
+    _check(result)
+    return took
+
+
+def _check(result: RunResult) -> None:
+    assert result.status is Status.COMPLETED, result.reason
+
+
+def _chain(length: int, database: Path | None) -> Workflow:
+    """Returns one step that is worked again and again, with or without a database."""
+
+    def work(ctx: StepContext) -> Mapping[str, Any]:
+        number = ctx.checkpoint.data.get("number", 0) + 1
+        if database is not None:
+            ctx.database.stage(COUNT)  # type: ignore[union-attr]  # this workflow has one
+        return {"number": number}
+
+    def counted(ctx: StepContext) -> bool:
+        agrees = "SELECT 1 FROM books WHERE id = 1 AND chapters = ?"
+        return ctx.view is not None and ctx.view.exists(agrees, [ctx.result["number"]])
+
+    proofs = [{"name": "counted", "check": counted}] if database is not None else []
+    return define_workflow(
+        {
+            "type": "chain",
+            "database": _plain(database),
+            "steps": [
+                {
+                    "name": "work",
+                    "command": work,
+                    "postconditions": proofs,
+                    "next": {
+                        "condition": lambda ctx: ctx.result["number"] >= length,
+                        "on_true": "end",
+                        "on_false": "work",
+                        "max_iterations": 1_000_000,
+                    },
+                },
+                {"name": "end", "command": lambda _ctx: {}},
+            ],
+        }
+    )
+
+
+def _items(count: int, database: Path | None) -> Workflow:
+    """Returns one step that is worked once for each of many items."""
+
+    async def work(ctx: StepContext) -> Mapping[str, Any]:
+        await asyncio.sleep(ITEM_SECONDS)
+        if database is not None:
+            ctx.database.stage(COUNT)  # type: ignore[union-attr]  # this workflow has one
+        return {"words": ctx.item}
+
+    return define_workflow(
+        {
+            "type": "items",
+            "database": _plain(database),
+            "steps": [
+                {
+                    "name": "list",
+                    "command": lambda _ctx: {"all": list(range(count))},
+                    "next": "work",
+                },
+                {
+                    "name": "work",
+                    "command": work,
+                    "parallel": True,
+                    "parallel_key": "all",
+                    "postconditions": [{"name": "worked", "check": "result.words >= 0"}],
+                },
+            ],
+        }
+    )
+
+
+def _plain(database: Path | None) -> dict[str, Any] | None:
+    return {"url": str(database), "backup": False} if database is not None else None
