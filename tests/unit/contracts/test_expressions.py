@@ -105,3 +105,30 @@ def test_deep_nesting_is_refused_or_evaluated_but_never_ends_the_program() -> No
         held = True
 
     assert held is True
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("size(result.areas) > 0", {"result"}),
+        ("ctx.attempt > 1 || hint == 'gate'", {"ctx", "hint"}),
+        ("params.book in checkpoint.books", {"params", "checkpoint"}),
+        ("true", set()),
+    ],
+)
+def test_an_expression_is_given_what_it_names(text: str, names: set[str]) -> None:
+    """Handing a whole checkpoint to every condition of a thousand items would cost seconds."""
+    assert Expression(text).names == names
+
+
+@pytest.mark.parametrize(
+    ("text", "quick"),
+    [
+        ("result.words > 0", True),
+        ("result.areas.all(a, a > 0)", True),
+        ("result.areas.all(a, result.areas.exists(b, a == b))", False),
+    ],
+)
+def test_loops_in_loops_are_not_quick(text: str, quick: bool) -> None:
+    """Evaluated on the spot they could hold up every other run."""
+    assert Expression(text).is_quick is quick
