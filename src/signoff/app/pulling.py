@@ -53,8 +53,8 @@ class Piece:
     """What was wrong with the last attempt."""
     must_hold: Sequence[str] = ()
     """What is checked afterwards, in words."""
-    database: bool = False
-    """Whether statements for a database can be handed in."""
+    takes: Sequence[str] = ()
+    """What can be handed in beside the result: `statements` for a database, a `hint`."""
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,7 @@ def _piece(project: Project, item: InboxItem) -> Piece:
     return Piece(item.id, item.run, step, item.prompt, item.digest, form.get("schema"), **known)
 
 
-_TOLD = frozenset({"step", "item", "attempt", "feedback", "must_hold", "database"})
+_TOLD = frozenset({"step", "item", "attempt", "feedback", "must_hold", "takes"})
 
 
 def _meant(project: Project, row: RunRow, number: int | None) -> InboxItem:
@@ -193,11 +193,10 @@ def _meant(project: Project, row: RunRow, number: int | None) -> InboxItem:
 
 
 def _record(project: Project, item: InboxItem, given: Submission) -> None:
-    about = form_of(project, item).get("about", {})
-    if given.statements and not about.get("database"):
-        raise InvalidAnswer("statements were handed in, and this work has no database")
-    if given.hint and not about:
-        raise InvalidAnswer("a hint was handed in, and this workflow takes none")
+    takes = form_of(project, item).get("about", {}).get("takes", ())
+    for name, said in (("statements", given.statements), ("hint", given.hint)):
+        if said and name not in takes:
+            raise InvalidAnswer(f"--{name} was given, and this work takes none; leave it out")
     beside = {"statements": list(given.statements), "next_step_hint": given.hint}
     answer = Given(
         given.text,

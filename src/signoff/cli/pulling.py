@@ -88,6 +88,12 @@ def _tell_piece(piece: Piece, out: Output) -> None:
     out.line(f"--- work #{piece.number} of run {piece.run}: {piece.step}{again} ---")
     out.line(piece.prompt)
     out.line()
+    unsaid = [each for each in piece.must_hold if each not in piece.prompt]
+    if unsaid:
+        out.line("Afterwards this must be true; it is checked:")
+        for each in unsaid:
+            out.line(f"- {each}")
+        out.line()
     if piece.schema:
         out.line("The result must fit this JSON Schema:")
         out.line(json.dumps(piece.schema, indent=1, ensure_ascii=False))
@@ -95,7 +101,7 @@ def _tell_piece(piece: Piece, out: Output) -> None:
     out.line("When it is done, or cannot be done:")
     for command in _commands(piece):
         out.line(f"  {command}")
-    if piece.database:
+    if "statements" in piece.takes:
         out.line(
             "  Changes of the database go with the result: --statements '[[\"UPDATE ...\", [1]]]'; "
             "they are applied only if everything above holds then."

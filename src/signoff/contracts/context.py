@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Container
+from collections.abc import Awaitable, Callable, Container, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -32,6 +32,8 @@ class StepContext:
     """What was wrong with the last attempt, or what a person wrote at a gate."""
     hint: str | None = None
     """Which step the worker thinks should follow."""
+    must_hold: Sequence[str] = ()
+    """What is checked when the step is done, in words."""
     folder: str | None = None
     """Where programs are run; None runs them in the current folder."""
     view: ReadOnlyView | None = field(default=None, repr=False, compare=False)
@@ -53,7 +55,8 @@ class StepContext:
 
     def ask(self, agent: str, prompt: str, **options: Any) -> Awaitable[Reply]:
         """Asks an agent, once: a replay gets the recorded reply."""
-        return self._door().ask(agent, prompt, **options)
+        takes = options.pop("takes", ())
+        return self._door().ask(agent, prompt, about=self._about(takes), **options)
 
     def run(self, argv: list[str], **options: Any) -> Awaitable[CommandResult]:
         """Runs a program and returns what it printed."""
@@ -88,6 +91,18 @@ class StepContext:
             "hint": lambda: self.hint,
         }
         return {name: value() for name, value in known.items() if name in names}
+
+    def _about(self, takes: Sequence[str]) -> dict[str, Any]:
+        """Returns the task in plain values, for whoever works it from outside."""
+        said = {
+            "step": self.step,
+            "item": self.item,
+            "attempt": self.attempt,
+            "feedback": self.feedback or None,
+            "must_hold": list(self.must_hold),
+            "takes": list(takes),
+        }
+        return {name: value for name, value in said.items() if value is not None}
 
     def _door(self) -> EngineContext:
         if self.engine is None:

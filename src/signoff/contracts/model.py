@@ -38,6 +38,12 @@ class Condition:
         """What to say when it is false."""
         return self.error or f"{self.name} does not hold"
 
+    @property
+    def told(self) -> str:
+        """What to say to whoever has to meet it."""
+        tail = f" ({self.check})" if isinstance(self.check, str) else ""
+        return f"{self.name}{tail}; otherwise: {self.words}"
+
 
 @dataclass(frozen=True)
 class ConditionalNext:

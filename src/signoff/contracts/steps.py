@@ -71,6 +71,7 @@ class Surroundings:
             item=item,
             attempt=ctx.attempt,
             feedback=ctx.feedback or "",
+            must_hold=[each.told for each in step.postconditions],
             folder=self.definition.folder,
             database=database,
             engine=ctx,

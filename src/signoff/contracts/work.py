@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from signoff.contracts.calling import call
 from signoff.contracts.checkpoint import lookup
 from signoff.contracts.context import StepContext
 from signoff.contracts.model import Condition, StepInput, StepOutput, WorkflowStep
@@ -29,8 +29,7 @@ async def work(step: WorkflowStep, ctx: StepContext) -> StepOutput:
 async def _done(step: WorkflowStep, ctx: StepContext) -> StepOutput:
     command = step.command
     if callable(command):
-        given = command(ctx)
-        return as_output(await given if inspect.isawaitable(given) else given)
+        return as_output(await call(command, ctx, step.timeout))
     if command is not None:
         return await _run(list(command), step, ctx)
     if step.prompt:
@@ -66,23 +65,11 @@ async def _ask(step: WorkflowStep, ctx: StepContext) -> StepOutput:
         key="work",
         model=step.model,
         schema=step.schema,
-        about=about(step, ctx),
+        # Only here is the reply the step's whole work, and not a function's to make use of.
+        takes=["statements", "hint"] if ctx.database is not None else ["hint"],
         timeout=step.timeout,
     )
     return as_output(reply.value) if reply.value is not None else _printed(reply.text)
-
-
-def about(step: WorkflowStep, ctx: StepContext) -> dict[str, Any]:
-    """Returns the task in plain values, for whoever works it from outside."""
-    said = {
-        "step": step.name,
-        "item": ctx.item,
-        "attempt": ctx.attempt,
-        "feedback": ctx.feedback or None,
-        "must_hold": [_words(each) for each in step.postconditions],
-        "database": ctx.database is not None,
-    }
-    return {key: value for key, value in said.items() if value is not None}
 
 
 def prompt_of(step: WorkflowStep, ctx: StepContext) -> str:
@@ -109,14 +96,9 @@ def _wish(ctx: StepContext) -> str:
     return str(gate.get("input") or "")
 
 
-def told(conditions: Any) -> str:
+def told(conditions: Sequence[Condition]) -> str:
     """Returns conditions as a list in words."""
-    return "\n".join(f"- {_words(each)}" for each in conditions)
-
-
-def _words(condition: Condition) -> str:
-    tail = f" ({condition.check})" if isinstance(condition.check, str) else ""
-    return f"{condition.name}{tail}; otherwise: {condition.words}"
+    return "\n".join(f"- {each.told}" for each in conditions)
 
 
 def _filled(prompt: str, ctx: StepContext) -> str:
