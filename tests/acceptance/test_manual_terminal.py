@@ -36,7 +36,7 @@ def test_a_prompt_is_copied_and_its_answer_held_to_the_schema(site: Site) -> Non
         screen.read_until("copied, and in ")
         screen.read_until("for later")
         screen.type("Good beans.\n.\n")
-        screen.read_until("the answer is not JSON")
+        screen.read_until("it is not JSON")
         screen.read_until("for later")
         screen.type('{"slogan": "Good beans."}\n.\n')
         code = screen.exit_code()

@@ -50,5 +50,6 @@ def test_edits_change_only_the_places_they_name(text: str, finds: list[str]) -> 
 
     assert len(done.applied) + len(done.unmatched) == len(made)
     assert all(text.count(edit.find) == 1 for edit in done.applied)
-    assert done.text.count("<") == len(done.applied)
+    # Of edits that are alike, one is made for all of them.
+    assert done.text.count("<") == len({edit.find for edit in done.applied})
     assert done.text.replace("<", "").replace(">", "") == text
