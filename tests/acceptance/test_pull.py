@@ -1,9 +1,11 @@
 """An agent outside drives a run by `next` and `submit`, and gets nowhere without doing the work."""
 
 import json
+import shutil
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import closing, redirect_stderr, redirect_stdout
 from io import StringIO
 from itertools import permutations
@@ -12,12 +14,15 @@ from typing import Any
 
 import pytest
 
+from signoff.app.loading import import_file
 from signoff.cli import main
+from tests.acceptance import editor
 from tests.acceptance.book import WORKER, WORKFLOW
 from tests.acceptance.conftest import PROGRAM, Site
 from tests.acceptance.desk import Done
 
 NOT_ACCEPTED, WAITING = 16, 10
+EXAMPLE = Path(__file__).parents[2] / "examples/book_editing"
 
 
 class Outside(Site):
@@ -60,18 +65,25 @@ class Outside(Site):
 
 
 @pytest.fixture
-def outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Outside:
-    """A run that waits for its first piece of work."""
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Outside]:
+    """An empty folder."""
     here = Outside(tmp_path)
     monkeypatch.chdir(tmp_path)
     for name, value in here.environment.items():
         monkeypatch.setenv(name, value)
     for name in ("SIGNOFF_HOME", "XDG_CONFIG_HOME"):
         monkeypatch.delenv(name, raising=False)
-    here.write("book.py", WORKFLOW)
-    started = here.here("run", "book.py:BOOK", "--pull", "--name", "one", "-i", "title=Emma")
+    yield here
+    here.end_everything()
+
+
+@pytest.fixture
+def outside(place: Outside) -> Outside:
+    """A run that waits for its first piece of work."""
+    place.write("book.py", WORKFLOW)
+    started = place.here("run", "book.py:BOOK", "--pull", "--name", "one", "-i", "title=Emma")
     assert started.code == WAITING, started.err
-    return here
+    return place
 
 
 def test_a_program_drives_a_run_by_next_and_submit_up_to_the_gate(outside: Outside) -> None:
@@ -322,3 +334,31 @@ def test_a_hint_reaches_the_conditions(outside: Outside) -> None:
 
     assert done.code == WAITING
     assert outside.step == "gate"
+
+
+def test_the_editing_of_a_book_is_driven_from_outside_and_not_without_the_work(
+    place: Outside,
+) -> None:
+    """The worker pretends at every step first, and gets no further than the gate by working."""
+    shutil.copytree(EXAMPLE, place.folder, dirs_exist_ok=True)
+    import_file(place.folder / "sample.py").make_sample(place.folder / "book.db")
+    started = place.here("run", "workflow.py", "--pull", "--name", "one")
+    program = [sys.executable, str(Path(editor.__file__)), "one"]
+
+    done = subprocess.run(program, cwd=place.folder, capture_output=True, text=True, timeout=60)
+    standing = place.here("next", "one", "--json").json
+    (gate,) = standing["for_people"]
+    forged = place.here("submit", "one", "--item", str(gate["number"]), "--result", "Approve")
+    published = place.here("answer", "one", "Approve and finalize", "--by", "ann", "--resume")
+
+    assert started.code == WAITING, started.err
+    assert done.returncode == WAITING, done.stderr
+    assert standing["step"] == "human-gate"
+    assert forged.code == NOT_ACCEPTED
+    assert published.code == 0, published.err
+    with closing(sqlite3.connect(place.folder / "book.db")) as db:
+        texts = db.execute(
+            "SELECT text FROM chapters JOIN book_versions ON id = version_id "
+            "WHERE status = 'published' ORDER BY chapters.number LIMIT 2"
+        ).fetchall()
+    assert [text for (text,) in texts] == [editor.TEXTS["keeper"], editor.TEXTS["storm"]]
