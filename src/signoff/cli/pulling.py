@@ -19,6 +19,9 @@ from signoff.core.digest import SHORT
 from signoff.core.outcome import Status
 from signoff.runtime.ports import Observer
 
+SHOWN = 5
+"""How many pieces of work are shown whole; a worker's room for reading is small."""
+
 Work = Callable[[Sequence[Observer]], Coroutine[Any, Any, Standing]]
 
 
@@ -58,8 +61,9 @@ def tell(standing: Standing, out: Output, number: int | None = None) -> None:
         )
         out.line()
     if pieces:
-        for piece in pieces:
+        for piece in pieces[:SHOWN]:
             _tell_piece(piece, out)
+        _tell_others(pieces[SHOWN:], out)
         return
     _tell_rest(standing, out)
 
@@ -107,6 +111,13 @@ def _tell_piece(piece: Piece, out: Output) -> None:
             "they are applied only if everything above holds then."
         )
     out.line()
+
+
+def _tell_others(pieces: Sequence[Piece], out: Output) -> None:
+    if pieces:
+        first, last, run = pieces[0].number, pieces[-1].number, shlex.quote(pieces[0].run)
+        which = f"#{first}" if len(pieces) == 1 else f"#{first} to #{last}"
+        out.line(f"and {len(pieces)} more ({which}): signoff next {run} --item {first}")
 
 
 def _commands(piece: Piece) -> list[str]:

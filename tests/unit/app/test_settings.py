@@ -221,3 +221,29 @@ def test_a_user_file_named_by_the_variable_has_to_exist(home: Home, tmp_path: Pa
     (complaint,) = complaints(home, environment)
 
     assert "typo.yaml" in complaint
+
+
+def test_the_users_database_is_named_in_the_file_or_the_environment(
+    home: Home, environment: dict[str, str]
+) -> None:
+    """A password may stand in the environment, and the rest be committed."""
+    home.config.write_text("version: 1\ndata: {url: book.db, migrations: changes, keep: 3}\n")
+    secret = {**environment, "SIGNOFF_DATA_URL": "postgresql://ann@db/book"}
+
+    in_file, elsewhere = (load_settings(home, each).data for each in (environment, secret))
+
+    assert (in_file.url, in_file.migrations, in_file.keep) == ("book.db", "changes", 3)
+    assert elsewhere.url == "postgresql://ann@db/book"
+    assert elsewhere.migrations == "changes"
+
+
+def test_mistakes_about_the_users_database_are_reported_together(
+    home: Home, environment: dict[str, str]
+) -> None:
+    """Keeping no backup at all is never what somebody wants."""
+    home.config.write_text("version: 1\ndata:\n  uri: book.db\n  keep: 0\n")
+
+    found = complaints(home, environment)
+
+    assert any("config.yaml:3" in line and "unknown key 'uri'" in line for line in found)
+    assert any("config.yaml:4" in line and "a whole number from 1" in line for line in found)

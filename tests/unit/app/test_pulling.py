@@ -1,0 +1,147 @@
+from dataclasses import replace
+
+import pytest
+
+from signoff.app.history import folded
+from signoff.app.project import Project
+from signoff.app.pulling import Standing, Submission, next_work, standing, start_pulled, submit
+from signoff.app.targets import Target
+from signoff.core import events as ev
+from signoff.core.outcome import Status
+from signoff.errors import RunBusy, UsageError
+from signoff.runtime.owner import this_process
+from signoff.testing import FrozenClock
+
+TWO = '''
+from signoff import Outcome, Response, StepDef, Workflow
+
+
+async def two(ctx):
+    """Asks an agent, then a person, in the same form."""
+    draft = await ctx.ask("claude", "Write.", key="draft")
+    seen = await ctx.wait(Response("Read it aloud and say how it sounds."))
+    return Outcome.OK, {"draft": draft.text, "sounds": seen.value}
+
+
+WORKFLOW = Workflow("two", StepDef("two", handler=two, next={Outcome.OK: None}))
+'''
+
+
+@pytest.fixture
+def target(project: Project) -> Target:
+    (project.cwd / "two.py").write_text(TWO)
+    return project.find("two.py")
+
+
+@pytest.fixture
+async def before(project: Project, target: Target) -> Standing:
+    """Where the run `one` stands when it was just started."""
+    return await start_pulled(project, target, {}, name="one")
+
+
+async def test_an_agents_call_of_any_workflow_is_work(project: Project, before: Standing) -> None:
+    """Whoever plays the agents need not know how the workflow was written."""
+    (piece,) = before.work
+
+    after = await submit(project, "one", None, Submission("the draft"))
+
+    assert (piece.prompt, piece.step, piece.must_hold) == ("Write.", "two", ())
+    assert after.verdict is not None
+    assert after.verdict.accepted
+    assert after.work == ()
+
+
+@pytest.mark.usefixtures("before")
+async def test_what_an_author_asks_of_a_person_is_no_work(project: Project) -> None:
+    """It has the same form as an agent's call, and is still a person's to answer."""
+    after = await submit(project, "one", None, Submission("the draft"))
+    (asked,) = after.people
+
+    tried = await submit(project, "one", asked.id, Submission("lovely"))
+
+    assert asked.kind == "response"
+    assert tried.verdict is not None
+    assert not tried.verdict.accepted
+    assert project.store.item(asked.id).state == "open"
+
+
+@pytest.mark.usefixtures("before")
+@pytest.mark.parametrize(
+    "given", [Submission("x", statements=[["UPDATE t SET a = 1"]]), Submission("x", hint="two")]
+)
+async def test_what_nobody_would_read_is_not_taken(project: Project, given: Submission) -> None:
+    """A worker that believes its statements were applied would go on wrongly."""
+
+    after = await submit(project, "one", None, given)
+
+    assert after.verdict is not None
+    assert "this work takes none" in after.verdict.problem
+    assert len(after.work) == 1
+
+
+@pytest.mark.usefixtures("before")
+async def test_looking_at_a_run_changes_nothing(project: Project) -> None:
+    """Several workers look all the time."""
+    head = project.run("one").head
+
+    looked = [await next_work(project, "one"), standing(project, "one")]
+
+    assert looked[0] == looked[1]
+    assert project.run("one").head == head
+
+
+@pytest.mark.usefixtures("before")
+async def test_work_of_another_run_is_refused(project: Project, target: Target) -> None:
+    """Two runs ask the same, and their answers are not alike."""
+    await start_pulled(project, target, {}, name="other")
+
+    after = await submit(project, "other", 1, Submission("the draft"))
+
+    assert after.verdict is not None
+    assert "belongs to run 'one'" in after.verdict.problem
+
+
+@pytest.mark.usefixtures("before")
+async def test_an_empty_result_is_none(project: Project) -> None:
+    """A worker whose output was lost must not pass."""
+
+    after = await submit(project, "one", None, Submission("  "))
+
+    assert after.verdict is not None
+    assert "must not be empty" in after.verdict.problem
+
+
+@pytest.mark.usefixtures("before")
+async def test_work_is_kept_while_another_process_drives_the_run(
+    project: Project, clock: FrozenClock
+) -> None:
+    """It took too long for us to wait, and the work is not lost: whoever is next reads it."""
+    other = replace(this_process(), id="other")
+    project.store.take(project.run("one").id, other, clock.now(), lambda _owner: True)
+
+    with pytest.raises(RunBusy, match="work #1 is recorded"):
+        await submit(project, "one", None, Submission("the draft"))
+
+    assert project.store.item(1).state == "answered"
+
+
+async def test_a_run_of_agents_is_not_set_going(project: Project, target: Target) -> None:
+    """Only a run that was handed out is driven on by whoever asks for work."""
+    async with project.engine() as engine:
+        await engine.start(
+            target.workflow, name="one", target=target.place, switch={"claude": "manual"}
+        )
+    project.store.answer(1, '{"value": "x"}', "ann", 0.0, project.store.item(1).digest)
+
+    with pytest.raises(UsageError, match="is not played from outside"):
+        await next_work(project, "one")
+
+
+@pytest.mark.usefixtures("before")
+async def test_the_journal_says_who_plays_the_agents(project: Project) -> None:
+    """A run stays handed out, whoever resumes it and whenever."""
+
+    row = project.run("one")
+
+    assert folded(project, row).stand_ins == {ev.ANYBODY: "manual"}
+    assert row.status is Status.WAITING
