@@ -1,4 +1,5 @@
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +114,23 @@ async def test_a_program_that_takes_too_long_is_ended() -> None:
 
     assert result.status is not Status.COMPLETED
     assert "0.2" in (result.reason or "") + "".join(item.prompt for item in result.inbox)
+
+
+@pytest.fixture
+def hangs() -> Any:
+    """A command that ends when the test does."""
+    end = threading.Event()
+    yield lambda _ctx: end.wait(60)
+    end.set()
+
+
+@pytest.mark.parametrize("more", [{}, {"parallel": True, "parallelKey": "areas"}])
+async def test_a_function_that_takes_too_long_is_left(hangs: Any, more: dict[str, Any]) -> None:
+    """A step's time is bounded, whatever does its work; also for one item of many."""
+    result = await play({"areas": ["a"]}, command=hangs, timeout=0.1, **more)
+
+    assert result.status is Status.WAITING
+    assert "0.1" in result.inbox[0].prompt
 
 
 async def test_a_prompt_that_names_nothing_known_is_not_sent() -> None:
