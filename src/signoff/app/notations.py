@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -43,12 +43,23 @@ class Told:
         return Told({"goal": None, **self.options, "check_only": True}, self.agents)
 
 
-def tell(settings: Settings, said: Mapping[str, Any] | None = None) -> Told:
-    """Returns what notations are told in a project; `said` comes from the command line."""
+def tell(
+    settings: Settings, said: Mapping[str, Any] | None = None, also: Iterable[str] = ()
+) -> Told:
+    """Returns what notations are told in a project; `said` comes from the command line.
+
+    `also` are agents that a program gave beside those of the settings.
+    """
+    from signoff.app.agents import known_agents
+
     agents = _plain_agents(settings)
     found = [name for name in DEFAULT_AGENTS if name in agents or _is_here(name)]
     first = DEFAULT_AGENTS[0]
-    options = {"default_agent": first if first in found else "auto", "found": found}
+    options = {
+        "default_agent": first if first in found else "auto",
+        "found": found,
+        "known": sorted({*known_agents(settings.agents), *settings.roles, *also}),
+    }
     return Told({**options, **(said or {})}, agents)
 
 

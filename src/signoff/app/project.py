@@ -101,7 +101,7 @@ class Project:
         from signoff.app.notations import tell, told_before
         from signoff.app.targets import resolve
 
-        told = tell(self.settings)
+        told = tell(self.settings, also=self.agents)
         if row is not None:
             told = told_before(self.store.description(row.id), told)
         return resolve(

@@ -32,7 +32,7 @@ def read_notation(
     """Returns the workflow a YAML file describes; raises `InvalidWorkflow` with every problem."""
     said = options or {}
     goal = root / said["goal"] if said.get("goal") else None
-    read = read_flow(path, root=root, home=home, goal=goal)
+    read = read_flow(path, root=root, home=home, goal=goal, known=said.get("known"))
     flow = _flow(read, root, home, said, agents or {})
     name = read.config.name or path.stem
     problems = list(_problems(read, flow, path, check_only=bool(said.get("check_only"))))

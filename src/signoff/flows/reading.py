@@ -6,7 +6,7 @@ Mistakes of all files are collected and reported together, each with its file an
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from signoff.flows.goal_file import read_goal
 from signoff.flows.model import GenflowConfig, Goal, StepKind, WorkflowStep
 from signoff.flows.remarks import flow_remarks
 from signoff.flows.step_file import with_ids
+from signoff.flows.unknown_agents import unknown_agents
 from signoff.flows.validation import flow_mistakes
 from signoff.review.behaviors import ConstraintBehavior
 from signoff.review.constraint import Constraint
@@ -62,11 +63,17 @@ class ReadFlow:
 
 
 def read_flow(
-    path: Path, *, root: Path, home: Path | None = None, goal: Path | None = None
+    path: Path,
+    *,
+    root: Path,
+    home: Path | None = None,
+    goal: Path | None = None,
+    known: Collection[str] | None = None,
 ) -> ReadFlow:
     """Reads a flow file, its constraints and its goal; raises `InvalidWorkflow` with every problem.
 
     Paths in the file are seen from `root`, the project's folder, else from beside the file.
+    `known` are the agents that can be asked; None leaves that to the run.
     """
     problems: list[Problem] = []
     remarks: list[Problem] = []
@@ -80,6 +87,7 @@ def read_flow(
         if not problems:
             # Only now is it known who reads what.
             found = flow_mistakes(config, constraints)
+            found += unknown_agents(config, constraints, known)
             problems.extend(mistake.problem(document.at) for mistake in found)
     if document is None or config is None or problems:
         raise InvalidWorkflow(shown(path), problems)
