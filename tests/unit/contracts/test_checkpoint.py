@@ -1,0 +1,79 @@
+from typing import Any
+
+from signoff.contracts.checkpoint import checkpoint_of, lookup
+from signoff.contracts.resuming import resume_context
+
+STATE: dict[str, Any] = {
+    "goal": "shorter",
+    "metrics": {"delta": 3},
+    "_completed": [
+        {"step": "plan", "completed_at": "t1", "result": {"goal": "long"}},
+        {"step": "write", "completed_at": "t2", "result": {"items": {}}},
+        {"step": "plan", "completed_at": "t3", "result": {"goal": "shorter"}},
+    ],
+    "_items": {
+        "0:a": {"status": "completed", "result": 1},
+        "1:b": {"status": "failed", "error": "left out by a person"},
+    },
+    "_gate": {"step": "gate", "option": "More", "input": "shorter"},
+    "_backup": "20260301",
+}
+
+
+def test_a_checkpoint_says_what_was_done_how_often_and_what_it_gave() -> None:
+    """Commands and conditions build on it; the engine's notes are not among its data."""
+    point = checkpoint_of("run", "book", "write", STATE)
+
+    assert point.completed("plan")
+    assert not point.completed("gate")
+    assert point.result_of("plan") == {"goal": "shorter"}
+    assert point.result_of("gate") is None
+    assert point.iteration_counts == {"plan": 2, "write": 1}
+    assert point.data == {"goal": "shorter", "metrics": {"delta": 3}}
+    assert point.parallel_results["1:b"].status == "failed"
+    assert point.gate_decision == {"step": "gate", "option": "More", "input": "shorter"}
+
+
+def test_expressions_and_programs_see_data_and_fields_side_by_side() -> None:
+    """`checkpoint.goal` and `checkpoint.completed` are both what people would write."""
+    seen = checkpoint_of("run", "book", "write", STATE).to_json()
+
+    assert seen["goal"] == "shorter"
+    assert seen["completed"] == ["plan", "write", "plan"]
+    assert seen["results"]["plan"] == {"goal": "shorter"}
+    assert seen["gate"]["input"] == "shorter"
+    assert seen["iterations"]["plan"] == 2
+
+
+def test_a_run_that_has_done_nothing_has_an_empty_checkpoint() -> None:
+    """The first step's conditions are asked as well."""
+    point = checkpoint_of("run", "book", "plan", {})
+
+    assert point.completed_steps == ()
+    assert point.to_json()["gate"] is None
+
+
+def test_a_dotted_name_leads_into_what_steps_gave_or_nowhere() -> None:
+    """A gate that names something missing shows that it is missing."""
+    assert lookup(STATE, "metrics.delta") == 3
+    assert lookup(STATE, "metrics.delta.more") is None
+    assert lookup(STATE, "nothing.at.all") is None
+
+
+def test_who_takes_a_run_up_again_is_told_what_failed() -> None:
+    """What is to be tried again, and which items failed, must not be found out anew."""
+    context = resume_context("run", "book", "write", STATE, "too short", attempt=2)
+
+    assert context.completed_steps == ("plan", "write", "plan")
+    assert context.last_step_output == {"goal": "shorter"}
+    assert context.pending_retry == {"step": "write", "error": "too short", "attempt": 2}
+    assert context.parallel_status == {"total": 2, "completed": 1, "failed": ["1:b"]}
+
+
+def test_who_takes_up_a_run_in_good_order_is_told_of_no_failures() -> None:
+    """Nothing is asked that needs no answer."""
+    context = resume_context("run", "book", "plan", {})
+
+    assert context.pending_retry is None
+    assert context.parallel_status is None
+    assert context.last_step_output is None
