@@ -38,7 +38,7 @@ from signoff.core.context import StepContext as EngineContext
 from signoff.core.delta import Append
 from signoff.core.outcome import Outcome
 from signoff.core.requests import Choice
-from signoff.errors import StepFailed
+from signoff.errors import StepFailed, StoreError
 
 Work = tuple[Outcome, dict[str, Any]]
 
@@ -97,7 +97,10 @@ class Surroundings:
         if database is None or not database.backup or BACKUP in ctx.step_state:
             return {}
         # The item is recorded, so it is no address, which may hold a password.
-        (taken,) = await ctx.map([ctx.attempt], self._back_up, key="backup")
+        copying = ctx.map([ctx.attempt], self._back_up, key="backup", on_failure="keep")
+        (taken,) = await copying
+        if isinstance(taken, Failure):
+            raise StoreError(f"no copy of the database can be taken: {taken.error}")
         return {BACKUP: taken}
 
     def _back_up(self, ctx: EngineContext, attempt: int) -> str:

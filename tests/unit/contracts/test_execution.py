@@ -311,3 +311,22 @@ async def test_a_database_step_changes_everything_or_nothing(tmp_path: Path) -> 
     with sqlite3.connect(file) as db:
         assert db.execute("SELECT words FROM chapters").fetchall() == [(20,)]
     assert len(list((tmp_path / "backups").glob("*.db"))) == 1
+
+
+async def test_a_database_that_is_not_there_is_told_before_anything_is_done(tmp_path: Path) -> None:
+    """Whoever mistyped the path reads which one, and no agent was paid."""
+    claude = ScriptedAgent([])
+    workflow = define_workflow(
+        {
+            "type": "book",
+            "database": str(tmp_path / "nowhere.db"),
+            "steps": [{"name": "write", "prompt": "Write."}],
+        }
+    )
+
+    result = await play(workflow, claude=claude)
+
+    assert result.status is Status.FAILED
+    assert result.reason.startswith("no copy of the database can be taken: there is no database")
+    assert "nowhere.db" in result.reason
+    assert claude.prompts == []
