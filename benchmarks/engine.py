@@ -16,7 +16,7 @@ from time import perf_counter, time
 from typing import Any
 
 from benchmarks import cold, figures, sample
-from benchmarks.contract_steps import contract_steps
+from benchmarks.contract_steps import contract_items, contract_steps
 from benchmarks.critics import critics
 from benchmarks.guarded import guarded
 from benchmarks.payload import ARTIFACT, BIG_ARTIFACT, step_name, text
@@ -368,6 +368,7 @@ WORKS: dict[str, sample.AsyncWork] = {
     "W8": guarded,
     "W9": critics,
     "W10": contract_steps,
+    "W10-items": contract_items,
 }
 
 if __name__ == "__main__":
