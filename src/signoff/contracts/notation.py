@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,8 @@ from signoff.contracts.compile import compile_definition, described
 from signoff.contracts.contract_file import VERSION, ContractFile
 from signoff.contracts.db.address import read_address
 from signoff.contracts.definition import problems_of, resolved
-from signoff.contracts.model import Database, WorkflowDefinition
-from signoff.contracts.reading import read_definition
+from signoff.contracts.model import Database, WorkflowDefinition, WorkflowStep
+from signoff.contracts.reading import At, read_definition, spelled
 from signoff.core.workflow import Workflow
 from signoff.documents.files import read_text, shown
 from signoff.documents.mistakes import Mistake, mistakes_of
@@ -50,7 +51,7 @@ def read_notation(
     """
     said = options or {}
     _refuse_spoken(path, said)
-    read = read_contract(path)
+    read = read_contract(path, known=said.get("known"))
     definition = resolved(read.asking(said.get("default_agent")))
     used = {key: said[key] for key in GIVEN if said.get(key)}
     database = definition.database
@@ -95,11 +96,14 @@ class ReadContract:
         return Problem(where, f"{problem.where}: {problem.what}", problem.remedy)
 
 
-def read_contract(path: Path) -> ReadContract:
-    """Reads a contract file; raises `InvalidWorkflow` with every problem."""
+def read_contract(path: Path, *, known: Collection[str] | None = None) -> ReadContract:
+    """Reads a contract file; raises `InvalidWorkflow` with every problem.
+
+    `known` are the agents and roles there are; without them every name is taken for one.
+    """
     problems: list[Problem] = []
     document = _document(path, problems)
-    definition = _checked(document, problems) if document is not None else None
+    definition = _checked(document, problems, known) if document is not None else None
     if document is None or definition is None or problems:
         raise InvalidWorkflow(shown(path), sorted(dict.fromkeys(problems), key=_line))
     return ReadContract(definition, document)
@@ -118,7 +122,9 @@ def _document(path: Path, problems: list[Problem]) -> Document | None:
     return document
 
 
-def _checked(document: Document, problems: list[Problem]) -> WorkflowDefinition | None:
+def _checked(
+    document: Document, problems: list[Problem], known: Collection[str] | None
+) -> WorkflowDefinition | None:
     """Returns what can be made of a file; with problems, only good for finding more of them."""
     raw = _our_names(document.content)
     at = _At(document)
@@ -131,6 +137,7 @@ def _checked(document: Document, problems: list[Problem]) -> WorkflowDefinition 
     definition = read_definition(rest, [] if found else problems, at)
     if definition is not None:
         problems.extend(problems_of(definition, at))
+        problems.extend(_strangers(definition, at, known))
     return definition
 
 
@@ -144,6 +151,28 @@ def _mistakes(raw: dict[str, Any]) -> list[Mistake]:
 
 def _shapes_the_workflow(path: Place) -> bool:
     return path[:1] in (("type",), ("steps",)) and (len(path) < 3 or path[2] == "name")
+
+
+def _strangers(
+    definition: WorkflowDefinition, at: At, known: Collection[str] | None
+) -> Iterator[Problem]:
+    """Yields agents that are named and nobody knows, before anybody else was paid."""
+    if known is None:
+        return
+    named: list[tuple[Place, str]] = [
+        (("roles", role), agent) for role, agent in definition.roles.items()
+    ]
+    named += [
+        (("steps", index, "agent"), step.agent)
+        for index, step in enumerate(definition.steps)
+        if step.prompt and step.agent not in (WorkflowStep.agent, *definition.roles)
+    ]
+    for place, agent in named:
+        if agent not in known:
+            close = difflib.get_close_matches(agent, known, n=1)
+            meant = f"did you mean {close[0]!r}? " if close else ""
+            what = f"{spelled(place)} is {agent!r}, and no agent or role is called so"
+            yield Problem(at(place), what, f"{meant}there is: {', '.join(sorted(known))}")
 
 
 def _our_names(node: Any) -> Any:

@@ -180,6 +180,26 @@ def test_steps_that_name_no_agent_ask_the_default_one_and_the_run_remembers(
     assert workflow.source["given"] == {"default_agent": "auto"}
 
 
+def test_agents_that_nobody_knows_are_told_before_a_run(tmp_path: Path) -> None:
+    """The third step's slip must not be found after the first two were paid for."""
+    text = """\
+    type: x
+    roles: {writer: claud, editor: codex}
+    steps:
+      - {name: a, prompt: p, agent: writer, next: b}
+      - {name: b, prompt: p, agent: gemni, next: c}
+      - {name: c, prompt: p}
+    """
+
+    with pytest.raises(InvalidWorkflow) as caught:
+        read(tmp_path, text, known=["claude", "codex", "gemini"])
+
+    writer, second = (str(each).removeprefix(f"{tmp_path}/") for each in caught.value.problems)
+    assert writer.startswith("contract.yaml:2: roles.writer is 'claud', and no agent or role")
+    assert "did you mean 'claude'? there is: claude, codex, gemini" in writer
+    assert second.startswith("contract.yaml:5: steps[1].agent is 'gemni', and no agent or role")
+
+
 def test_a_moved_project_finds_its_workflow_unchanged(tmp_path: Path) -> None:
     """Where a project lies is no part of what it does."""
     text = "type: x\ndatabase: data/books.db\nsteps: [{name: a, command: [x]}]\n"
