@@ -39,7 +39,7 @@ def compile_definition(
     remarks: Sequence[str] = (),
 ) -> Workflow:
     """Returns the workflow of a definition that was found to be sound."""
-    groups = _groups(definition.steps)
+    groups = groups_of(definition.steps)
     nodes = {step.name: _node_id(group) for group in groups for step in group}
     around = Surroundings(definition)
     start = definition.initial_step or definition.steps[0].name
@@ -99,7 +99,7 @@ def _check(check: Any) -> Any:
     return describe_code(check) if callable(check) else check
 
 
-def _groups(steps: Sequence[WorkflowStep]) -> list[tuple[WorkflowStep, ...]]:
+def groups_of(steps: Sequence[WorkflowStep]) -> list[tuple[WorkflowStep, ...]]:
     """Puts neighbours that run together into one group; all others are groups of their own."""
     groups: list[tuple[WorkflowStep, ...]] = []
     for step in steps:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
-from signoff.contracts.compile import compile_definition
+from signoff.contracts.compile import compile_definition, groups_of
 from signoff.contracts.db.address import read_address
 from signoff.contracts.expressions import BadExpression, Expression
 from signoff.contracts.model import (
@@ -82,6 +82,7 @@ def problems_of(definition: WorkflowDefinition, at: At) -> Iterator[Problem]:
     if start is not None and start not in names:
         yield Problem(at(("initial_step",)), f"{start!r} is no step", one_of(names))
     yield from _database_problems(definition.database, at)
+    yield from _together_problems(definition, at)
     for index, step in enumerate(definition.steps):
         yield from _step_problems(step, definition, lambda *p, i=index: at(("steps", i, *p)))
 
@@ -93,6 +94,22 @@ def _database_problems(database: Database | None, at: At) -> Iterator[Problem]:
         read_address(database.url)
     except ConfigError as error:
         yield Problem(at(("database",)), str(error))
+
+
+def _together_problems(definition: WorkflowDefinition, at: At) -> Iterator[Problem]:
+    """Yields what steps say that run together with a later one, which speaks for all of them."""
+    index = 0
+    for group in groups_of(definition.steps):
+        last = group[-1]
+        allowed = {None, last.next, *(step.name for step in group)}
+        for step in group[:-1]:
+            what = f"step {step.name!r} runs together with {last.name!r}, which says what follows"
+            if step.human_gate is not None:
+                yield Problem(at(("steps", index, "human_gate")), what, "put the gate there")
+            if isinstance(step.next, ConditionalNext) or step.next not in allowed:
+                yield Problem(at(("steps", index, "next")), what, "put `next` there")
+            index += 1
+        index += 1
 
 
 def _step_problems(

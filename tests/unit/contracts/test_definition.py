@@ -112,6 +112,25 @@ def test_every_mistake_of_a_definition_is_told_at_once() -> None:
             "step 'a'.next: next is 3, which is no step",
         ),
         (
+            steps(
+                {"name": "a", "command": nothing, "parallel": True, "next": "c"},
+                {"name": "b", "command": nothing, "parallel": True},
+                {"name": "c", "command": nothing},
+            ),
+            "step 'a'.next: step 'a' runs together with 'b', which says what follows (put `next`",
+        ),
+        (
+            steps(
+                {
+                    "name": "a",
+                    "parallel": True,
+                    "humanGate": {"prompt": "?", "options": [{"label": "x", "nextStep": None}]},
+                },
+                {"name": "b", "command": nothing, "parallel": True},
+            ),
+            "step 'a'.human_gate: step 'a' runs together with 'b', which says what follows (put t",
+        ),
+        (
             steps({"name": "a", "command": nothing, "postconditions": "x"}),
             "steps[0].postconditions: is 'x' (a list of conditions)",
         ),
