@@ -265,8 +265,21 @@ async def _all_done(
     """Works all, the failed ones again; what still fails goes to a person as often as needed."""
     results: dict[str, dict[str, Any]] = {}
     left = list(names)
+    troubles: list[StoreError] = []
+
+    async def watched(inner: EngineContext, name: str) -> dict[str, Any]:
+        try:
+            result: dict[str, Any] = await one(inner, name)
+        except StoreError as error:
+            troubles.append(error)
+            raise
+        return result
+
     while left:
-        ended = await ctx.map(left, one, key="items", retries=MAX_RETRIES, on_failure="keep")
+        ended = await ctx.map(left, watched, key="items", retries=MAX_RETRIES, on_failure="keep")
+        if troubles:
+            # Nobody's work is at fault: the run fails, and its resume asks nobody again.
+            raise troubles[0]
         failed = {
             name: end.error
             for name, end in zip(left, ended, strict=True)

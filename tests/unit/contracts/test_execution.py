@@ -9,6 +9,7 @@ import signoff
 from signoff.contracts import StepContext, define_workflow
 from signoff.core.outcome import Status
 from signoff.core.workflow import Workflow
+from signoff.errors import StoreBusy
 from signoff.runtime.engine import Engine
 from signoff.runtime.result import RunResult
 from signoff.store.memory import MemoryStore
@@ -179,6 +180,39 @@ async def test_items_are_worked_on_their_own_and_only_failed_ones_again() -> Non
     assert "1 of 3 items" in waiting.inbox[0].prompt
     assert result.status is Status.COMPLETED, result.reason
     assert sorted(worked) == ["a", "b", "b", "b", "c"]
+
+
+async def test_trouble_with_the_database_costs_no_item_its_reply() -> None:
+    """Somebody locks the database for a minute; the agents' work is there when it is free."""
+    claude = ScriptedAgent().on("", "fine")
+    locked = [True]
+
+    async def write(ctx: StepContext) -> dict[str, Any]:
+        reply = await ctx.ask("claude", f"write {ctx.item}")
+        if locked:
+            raise StoreBusy("book.db is locked by another process; try again")
+        return {"text": reply.text}
+
+    workflow = define_workflow(
+        {
+            "type": "items",
+            "steps": [
+                {"name": "plan", "command": gives({"areas": ["a", "b"]}), "next": "write"},
+                {"name": "write", "command": write, "parallel": True, "parallelKey": "areas"},
+            ],
+        }
+    )
+    store = MemoryStore()
+    failed = await play(workflow, store=store, claude=claude)
+    locked.clear()
+
+    async with Engine(store, agents={"claude": claude}) as engine:
+        result = await engine.resume("run", workflow)
+
+    assert failed.status is Status.FAILED
+    assert "is locked" in failed.reason
+    assert result.status is Status.COMPLETED, result.reason
+    assert sorted(claude.prompts) == ["write a", "write b"]
 
 
 async def test_neighbours_that_are_parallel_run_together() -> None:
