@@ -19,6 +19,8 @@ from signoff.core.digest import SHORT
 from signoff.core.outcome import Status
 from signoff.runtime.ports import Observer
 
+_MENDED = frozenset({Status.FAILED, Status.INTERRUPTED})
+
 SHOWN = 5
 """How many pieces of work are shown whole; a worker's room for reading is small."""
 
@@ -131,5 +133,7 @@ def _tell_rest(standing: Standing, out: Output) -> None:
     said = WORDS.get(row.status, row.status.value)
     why = f": {one_line(row.reason)}" if row.reason and row.status is not Status.WAITING else ""
     out.line(f"no work is open; run {row.name} is {said}{why}")
+    if row.status in _MENDED:
+        out.line(f"  when that is mended: signoff next {shlex.quote(row.name)} (work is kept)")
     for item in standing.people:
         out.line(f"  a person decides #{item.id} ({item.step}): {one_line(item.prompt, 200)}")
