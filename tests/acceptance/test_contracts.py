@@ -172,6 +172,16 @@ def test_a_contract_in_yaml_can_be_looked_at_run_and_found_by_name(shop: Shop) -
     assert not (shop.folder / "RELEASE_NOTES.md").exists()
 
 
+def test_a_project_gets_the_schema_of_contract_files(shop: Shop) -> None:
+    """The first line of the example leads an editor to it."""
+    shop.take("release_notes")
+
+    shop.here("init")
+
+    first = (shop.folder / "release_notes.yaml").read_text("utf-8").partition("\n")[0]
+    assert (shop.folder / first.partition("$schema=")[2]).is_file()
+
+
 def test_a_broken_file_is_one_clear_problem(shop: Shop) -> None:
     """Whether it was to be a flow or a contract cannot be told, and need not be."""
     shop.write("broken.yaml", "type: x\nsteps: [{name: a\n")
