@@ -1,5 +1,6 @@
 """Contract workflows from the first step to the last."""
 
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -311,8 +312,6 @@ async def test_a_prompt_step_asks_its_agent_and_says_what_will_be_checked(tmp_pa
 
 async def test_a_database_step_changes_everything_or_nothing(tmp_path: Path) -> None:
     """A step that cannot be proved leaves the database as it was."""
-    import sqlite3
-
     file = tmp_path / "book.db"
     with sqlite3.connect(file) as db:
         db.execute("CREATE TABLE chapters (id INTEGER PRIMARY KEY, words INTEGER)")
@@ -364,3 +363,23 @@ async def test_a_database_that_is_not_there_is_told_before_anything_is_done(tmp_
     assert result.reason.startswith("no copy of the database can be taken: there is no database")
     assert "nowhere.db" in result.reason
     assert claude.prompts == []
+
+
+async def test_a_second_run_of_the_same_name_does_its_own_work(tmp_path: Path) -> None:
+    """A project that is begun anew on the same database must not find its steps done."""
+    file = tmp_path / "book.db"
+    with sqlite3.connect(file) as db:
+        db.execute("CREATE TABLE notes (text TEXT)")
+    db.close()
+
+    def note(ctx: StepContext) -> dict[str, Any]:
+        ctx.db.stage("INSERT INTO notes (text) VALUES ('one')")
+        return {"before": ctx.db.value("SELECT count(*) FROM notes")}
+
+    workflow = define_workflow(
+        {"type": "notes", "database": str(file), "steps": [{"name": "note", "command": note}]}
+    )
+
+    results = [await play(workflow, store=MemoryStore()) for _ in range(2)]
+
+    assert [result.state["before"] for result in results] == [0, 1]
