@@ -260,3 +260,34 @@ def test_the_example_is_read(tmp_path: Path) -> None:
 
     assert list(workflow.steps) == ["collect", "write", "compare", "sign-off", "publish"]
     assert workflow.roles == {"writer": "claude"}
+
+
+async def test_items_and_neighbours_are_worked_as_in_python(tmp_path: Path) -> None:
+    """What a file can say, it can say in full."""
+    workflow = read(
+        tmp_path,
+        """\
+        type: x
+        steps:
+          - {name: plan, command: [echo, '{"areas": ["a", "b"]}'], next: write}
+          - name: write
+            command: [cat]
+            parallel: true
+            parallel_key: areas
+            postconditions: [result.item === ctx.item]
+            next: style
+          - {name: style, command: [echo, '{"style": 1}'], parallel: true}
+          - {name: facts, command: [echo, '{"facts": 2}'], parallel: true, next: end}
+          - name: end
+            command: [cat]
+            preconditions: [checkpoint.style === 1 && checkpoint.facts === 2]
+        """,
+    )
+
+    async with Engine(MemoryStore()) as engine:
+        result = await engine.start(workflow, name="run")
+
+    assert result.status is Status.COMPLETED, result.reason
+    done = [each["step"] for each in result.state["_completed"]]
+    assert done == ["plan", "write", "style", "facts", "end"]
+    assert list(result.state["_items"]) == ["0:a", "1:b"]
