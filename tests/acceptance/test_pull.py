@@ -115,6 +115,15 @@ def test_a_worker_is_told_what_must_be_true_afterwards(outside: Outside) -> None
     assert f"signoff submit one --item {piece['number']} --digest" in told
 
 
+def test_what_happens_can_be_followed_from_a_file(place: Outside) -> None:
+    """Whoever hands work out may want to watch it like any other run."""
+    place.write("book.py", WORKFLOW)
+
+    place.here("run", "book.py:BOOK", "--pull", "-i", "title=Emma", "--events", "events.jsonl")
+
+    assert '"run_started"' in (place.folder / "events.jsonl").read_text()
+
+
 def test_a_result_that_does_not_fit_is_refused_and_can_be_mended(outside: Outside) -> None:
     """A slip of form costs no attempt; the run stays where it is."""
     refused = outside.submit("--result", '{"chapter": 1}')

@@ -54,7 +54,7 @@ def drive(
     known: dict[str, Timeline] | None = None,
 ) -> int:
     """Drives a run as far as it goes with the person's help; returns the exit code."""
-    jsonl = _jsonl(manner.events)
+    jsonl = events_file(manner.events)
     watchers: list[Observer] = [jsonl] if jsonl is not None else []
     try:
         name, timelines = _once(manner.out, work, watchers, workflow, known or {})
@@ -70,7 +70,8 @@ def drive(
     return finish(show(project, name), manner.out)
 
 
-def _jsonl(path: Path | None) -> JsonlObserver | None:
+def events_file(path: Path | None) -> JsonlObserver | None:
+    """Opens the file that `--events` names; None when it names none."""
     if path is None:
         return None
     try:

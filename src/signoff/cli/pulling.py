@@ -6,10 +6,12 @@ import json
 import shlex
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from signoff.app.pulling import Piece, Standing
 from signoff.cli import exits
+from signoff.cli.driving import events_file
 from signoff.cli.interrupts import Interrupted, run_interruptibly
 from signoff.cli.output import Output
 from signoff.cli.summary import WORDS
@@ -27,15 +29,19 @@ SHOWN = 5
 Work = Callable[[Sequence[Observer]], Coroutine[Any, Any, Standing]]
 
 
-def follow(out: Output, work: Work) -> Standing | None:
+def follow(out: Output, work: Work, events: Path | None = None) -> Standing | None:
     """Drives a run as far as it goes without help; None when it was interrupted."""
+    jsonl = events_file(events)
     # What is printed goes to a program that reads it: what happens meanwhile is left to `logs`.
     view = choose_view(Output(out.as_json, quiet=not out.verbose, verbose=out.verbose))
-    with view:
-        try:
-            return run_interruptibly(work([view]), view)
-        except Interrupted:
-            return None
+    try:
+        with view:
+            return run_interruptibly(work([view, *([jsonl] if jsonl else [])]), view)
+    except Interrupted:
+        return None
+    finally:
+        if jsonl is not None:
+            jsonl.close()
 
 
 def code_of(standing: Standing) -> int:

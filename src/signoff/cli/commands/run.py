@@ -23,7 +23,7 @@ from signoff.cli.options import (
 if TYPE_CHECKING:
     from signoff.app.project import Project
     from signoff.app.start import Plan
-    from signoff.cli.output import Output
+    from signoff.cli.driving import Manner
 
 _EPILOG = """\b
 Examples:
@@ -100,7 +100,7 @@ def command(
         return 0
     with open_here(limits=limits, create=True) as project:
         if pull:
-            return _pulled(project, planned, params, name, out)
+            return _pulled(project, planned, params, name, Manner(out, events=events))
         return drive(
             project,
             Manner(out, no_input, events),
@@ -117,22 +117,23 @@ def command(
 
 
 def _pulled(
-    project: Project, planned: Plan, params: dict[str, str], name: str | None, out: Output
+    project: Project, planned: Plan, params: dict[str, str], name: str | None, manner: Manner
 ) -> int:
     from signoff.app.pulling import start_pulled
     from signoff.cli import exits
     from signoff.cli.pulling import follow, tell
 
     found = follow(
-        out,
+        manner.out,
         lambda observers: start_pulled(
             project, planned.target, params,
             name=name, limits=planned.given, observers=observers,
         ),
+        manner.events,
     )  # fmt: skip
     if found is None:
         return exits.INTERRUPTED
-    tell(found, out)
+    tell(found, manner.out)
     code = exits.exit_code(found.row.status)
     return exits.INTERRUPTED if code is None else code
 
