@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 
+from signoff.cli import main
 from signoff.contracts import StepContext, define_workflow
+from signoff.contracts.connections import Connections
 from signoff.contracts.notation import read_notation
 from signoff.core.outcome import Status
 from signoff.runtime.engine import Engine
@@ -71,3 +73,62 @@ async def test_a_contract_file_names_a_server_and_copies_go_into_the_home(
 
 def check(name: str, function: Any) -> dict[str, Any]:
     return {"name": name, "check": function}
+
+
+def test_a_connection_the_server_has_ended_is_opened_anew(library: Library) -> None:
+    """An agent may take longer than a server lets a connection rest."""
+    connections = Connections(library.address)
+    before = connections.reader()
+    library.rows(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+        "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    )
+
+    titles = connections.reader().query("SELECT title FROM books")
+
+    assert connections.reader() is not before
+    assert len(titles) == len(library.titles())
+
+
+async def test_many_items_at_once_take_a_handful_of_connections(library: Library) -> None:
+    """A server has room for a hundred; each item with one of its own would be turned away."""
+
+    async def add(ctx: StepContext) -> dict[str, Any]:
+        ctx.db.query("SELECT title FROM books")
+        ctx.db.stage("INSERT INTO books (id, title) VALUES ($1, 'new')", [100 + ctx.item])
+        return {}
+
+    workflow = define_workflow(
+        {
+            "type": "books",
+            "database": {"url": library.address, "backup": False},
+            "steps": [
+                {"name": "list", "command": lambda _ctx: {"all": list(range(200))}, "next": "add"},
+                {"name": "add", "command": add, "parallel": True, "parallelKey": "all"},
+            ],
+        }
+    )
+
+    async with Engine(MemoryStore()) as engine:
+        result = await engine.start(workflow, name="run")
+
+    assert result.status is Status.COMPLETED, result.reason
+    assert library.titles().count("new") == 200
+
+
+def test_a_servers_database_is_looked_after_from_the_command_line(
+    library: Library,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The address stands in the environment with its password; copies go into the home."""
+    (tmp_path / "project/.signoff").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "project")
+    monkeypatch.setenv("SIGNOFF_DATA_URL", library.address)
+
+    codes = [main(["db", *words]) for words in (["backup"], ["backups"], ["status"])]
+
+    assert codes == [0, 0, 0], capsys.readouterr().err
+    assert list((tmp_path / "project/.signoff/backups").glob("*.json"))
+    assert "by hand" in capsys.readouterr().out
