@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
@@ -127,12 +127,11 @@ def _node(
         handler = ForEach(around, last)
     else:
         handler = Single(around, last)
-    order = list(nodes).index(group[0].name)
     return StepDef(
         _node_id(group),
         title=", ".join(step.title for step in group if step.title),
         handler=handler,
-        next={} if last.human_gate else _edges(last, nodes, order),
+        next={} if last.human_gate else _edges(last, nodes, _back(last, around.definition, nodes)),
         preconditions=[
             EngineCondition(each.name, Held(around, step, each), each.words)
             for step in group
@@ -145,26 +144,64 @@ def _node(
 
 
 def _edges(
-    step: WorkflowStep, nodes: Mapping[str, str], order: int
+    step: WorkflowStep, nodes: Mapping[str, str], back: Collection[str]
 ) -> dict[Outcome, str | End | Edge | None]:
     branch = step.next
     if not isinstance(branch, ConditionalNext):
-        return {Outcome.OK: nodes[branch] if branch is not None else None}
-    names = list(nodes)
+        return {Outcome.OK: _way(branch, nodes)}
     # The branch that leads back is the one that is counted; where none does, the other way out.
-    back = {target: names.index(target) <= order for target in (branch.on_true, branch.on_false)}
-    loops_on_true = back[branch.on_true] and not back[branch.on_false]
+    loops_on_true = branch.on_true in back and branch.on_false not in back
+    looping = branch.on_true if loops_on_true else branch.on_false
     counted = Edge(
-        nodes[branch.on_true if loops_on_true else branch.on_false],
+        nodes[looping],
         bound=branch.max_iterations,
-        starts_iteration=back[branch.on_true if loops_on_true else branch.on_false],
+        starts_iteration=looping in back,
         on_limit="ask",
         resets=True,
     )
-    plain = nodes[branch.on_false if loops_on_true else branch.on_true]
+    plain = _way(branch.on_false if loops_on_true else branch.on_true, nodes)
     if loops_on_true:
         return {Outcome.OK: counted, Outcome.ITERATE: plain}
     return {Outcome.OK: plain, Outcome.ITERATE: counted}
+
+
+def _back(step: WorkflowStep, definition: WorkflowDefinition, nodes: Mapping[str, str]) -> set[str]:
+    """Returns which targets of a branch lead back: to a step above, or by steps that return here.
+
+    A target further down leads back only where no person has to say so on the way.
+    """
+    branch = step.next
+    if not isinstance(branch, ConditionalNext):
+        return set()
+    names, targets = list(nodes), {branch.on_true, branch.on_false}
+    here = nodes[step.name]
+    above = names[: names.index(step.name)]
+    back = {target for target in targets if target in above or nodes[target] == here}
+    return back or {target for target in targets if here in _reached(target, definition, nodes)}
+
+
+def _reached(start: str, definition: WorkflowDefinition, nodes: Mapping[str, str]) -> set[str]:
+    """Returns the nodes that a step leads to without a gate, its own among them."""
+    # The last step of a group says what follows; it stands under the group's node.
+    last = {nodes[step.name]: step for step in definition.steps}
+    found: set[str] = set()
+    left = [nodes[start]]
+    while left:
+        node = left.pop()
+        if node in found:
+            continue
+        found.add(node)
+        branch = last[node].next if last[node].human_gate is None else None
+        ways = (
+            (branch.on_true, branch.on_false) if isinstance(branch, ConditionalNext) else (branch,)
+        )
+        left.extend(nodes[way] for way in ways if way is not None)
+    return found
+
+
+def _way(target: str | None, nodes: Mapping[str, str]) -> Edge | None:
+    """Returns an edge that, should it loop too often, asks a person instead of ending the run."""
+    return None if target is None else Edge(nodes[target], on_limit="ask")
 
 
 def _gate(gate: HumanGate, nodes: Mapping[str, str]) -> Gate:
@@ -175,9 +212,9 @@ def _gate(gate: HumanGate, nodes: Mapping[str, str]) -> Gate:
     return Gate(gate.prompt, options, tuple(gate.context))
 
 
-def _leads_to(option: GateOption, nodes: Mapping[str, str]) -> str | End | None:
+def _leads_to(option: GateOption, nodes: Mapping[str, str]) -> Edge | End | None:
     if option.next_step is not None:
-        return nodes[option.next_step]
+        return _way(option.next_step, nodes)
     rejected = option.ends == "rejected" or (
         option.ends is None and _REFUSES.search(option.label) is not None
     )

@@ -97,6 +97,8 @@ class StepDatabase:
 
         One that is refused is the worker's fault, who may do better: `StepFailed`.
         """
+        if not isinstance(statements, list | tuple):
+            raise StepFailed(f"{statements!r:.200} is no list of statements; give [[sql, params]]")
         for each in statements:
             try:
                 self.stage(*_statement(each))
@@ -107,13 +109,17 @@ class StepDatabase:
         """Returns what was kept of a step whose work was committed before, if it was."""
         return self._client.noted(marker)
 
-    def commit(self, proofs: Sequence[Proof], marker: Marker, keep: str = "") -> None:
-        """Applies everything in one transaction; raises `StepFailed` when a proof fails."""
+    def commit(self, proofs: Sequence[Proof], marker: Marker, keep: str = "") -> str:
+        """Applies everything in one transaction; raises `StepFailed` when a proof fails.
+
+        Returns what is kept beside the work: of an earlier attempt, where one came first.
+        """
         conditions = [proof.condition() for proof in proofs]
         with self._connections.writer() as writer:
             done = self._staged.apply(conditions, marker=marker, note=keep, by=writer)
         if isinstance(done, RolledBack):
             raise StepFailed(str(done))
+        return self.kept(marker) or keep if done.already else keep
 
 
 def _statement(given: Any) -> tuple[str, Params]:

@@ -20,8 +20,9 @@ from signoff.contracts.db.postconditions import CONDITION_SECONDS, Postcondition
 from signoff.contracts.db.staging import Marker
 from signoff.contracts.db.view import ReadOnlyView
 from signoff.contracts.expressions import Expression
-from signoff.contracts.model import Check, Condition
-from signoff.errors import StepFailed
+from signoff.contracts.model import Check, Condition, ConditionalNext, WorkflowStep
+from signoff.core.frozen import freeze
+from signoff.errors import NotSerialisable, StepFailed
 
 
 def prove(
@@ -29,14 +30,19 @@ def prove(
     conditions: Sequence[Condition],
     done: Mapping[str, Any],
     marker: Marker,
-) -> None:
-    """Checks a step's postconditions; raises `StepFailed` with everything that does not hold."""
+) -> Mapping[str, Any]:
+    """Checks a step's postconditions; raises `StepFailed` with everything that does not hold.
+
+    Returns what was proved. That is what an earlier attempt gave, where one that was thought
+    lost has reached the database after all: the work there is its work.
+    """
     proofs = [
         Proof(each.name, partial(_holds, each.check, ctx, done), each.words) for each in conditions
     ]
     if ctx.database is not None:
-        ctx.database.commit(proofs, marker, _kept(done))
-        return
+        keep = json.dumps(done)
+        kept = ctx.database.commit(proofs, marker, keep)
+        return done if kept == keep else dict(json.loads(kept))
     _complain(
         failures(
             [proof.condition() for proof in proofs],
@@ -45,6 +51,7 @@ def prove(
             interrupt=lambda: None,
         )
     )
+    return done
 
 
 def prove_at_once(
@@ -58,6 +65,29 @@ def prove_at_once(
         evaluate = partial(_with_result, each.check, seen)
         wrong.extend(found(Postcondition(each.name, evaluate, each.words), nowhere))
     _complain(wrong)
+
+
+def clear_next(step: WorkflowStep) -> tuple[Condition, ...]:
+    """Returns a condition that the result decides what follows, where that depends on it."""
+    branch = step.next
+    # Of items, only what they gave together leads anywhere; a gate leads where a person says.
+    if not isinstance(branch, ConditionalNext) or step.parallel_key or step.human_gate:
+        return ()
+
+    def can_be_decided(ctx: StepContext) -> bool:
+        holds(branch.condition, ctx)
+        return True
+
+    return (Condition("next", can_be_decided),)
+
+
+def storable(done: dict[str, Any]) -> dict[str, Any]:
+    """Returns what a step gave if the journal can keep it; raises `StepFailed` if not."""
+    try:
+        freeze(done)
+    except NotSerialisable as error:
+        raise StepFailed(f"what the step gave cannot be kept: {error}") from error
+    return done
 
 
 def is_quick(check: Check | str) -> bool:
@@ -113,13 +143,6 @@ def _holds(
 
 def _with_result(check: Check | str, seen: StepContext, _view: ReadOnlyView) -> bool:
     return holds(check, seen)
-
-
-def _kept(done: Mapping[str, Any]) -> str:
-    try:
-        return json.dumps(done, allow_nan=False)
-    except (TypeError, ValueError) as error:
-        raise StepFailed(f"what the step gave cannot be kept as JSON: {error}") from error
 
 
 async def _awaited(work: Any) -> Any:

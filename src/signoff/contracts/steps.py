@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -26,12 +27,21 @@ from signoff.contracts.db.staging import Marker
 from signoff.contracts.model import (
     MAX_RETRIES,
     Check,
+    Condition,
     ConditionalNext,
     Database,
     WorkflowDefinition,
     WorkflowStep,
 )
-from signoff.contracts.proving import decided, holds, is_quick, prove, prove_at_once
+from signoff.contracts.proving import (
+    clear_next,
+    decided,
+    holds,
+    is_quick,
+    prove,
+    prove_at_once,
+    storable,
+)
 from signoff.contracts.work import work
 from signoff.core.context import Failure
 from signoff.core.context import StepContext as EngineContext
@@ -136,16 +146,23 @@ class Surroundings:
         inner = self.context(ctx, step, database, item, point)
         output = await work(step, inner)
         if database is not None:
-            database.take(output.statements)
+            database.take(output.statements or ())
         elif output.statements:
             raise StepFailed("statements were handed in, and this workflow has no database")
-        done = {"result": output.result, "hint": output.next_step_hint}
+        done = storable({"result": output.result, "hint": output.next_step_hint})
         if database is None and all(is_quick(each.check) for each in step.postconditions):
             prove_at_once(inner, step.postconditions, done)
-        else:
+            return done
+        # Once it is committed it cannot be tried again, so it has to be clear what follows.
+        conditions = [*step.postconditions, *(clear_next(step) if database is not None else ())]
+        left = threading.Event()
+        conditions.append(Condition("in time", lambda _ctx: not left.is_set(), "it took too long"))
+        try:
             # On a thread: a condition may take its time, and the other runs go on meanwhile.
-            await asyncio.to_thread(prove, inner, step.postconditions, done, marker)
-        return done
+            return dict(await asyncio.to_thread(prove, inner, conditions, done, marker))
+        except asyncio.CancelledError:
+            left.set()
+            raise
 
     async def holds(
         self,
@@ -199,14 +216,16 @@ class Together:
     async def __call__(self, ctx: EngineContext) -> Work:
         """Works all steps; those that fail are tried again alone, then a person is asked."""
         update = await self.around.begin(ctx)
-        by_name = {step.name: step for step in self.steps}
+        last = self.steps[-1]
+        by_name = {
+            step.name: step if step is last else replace(step, next=None) for step in self.steps
+        }
 
         async def one(inner: EngineContext, name: str) -> dict[str, Any]:
             return await self.around.perform(inner, by_name[name])
 
         results = await _all_done(ctx, list(by_name), one)
         gave = {name: done["result"] for name, done in results.items()}
-        last = self.steps[-1]
         done = results.get(last.name, {"result": None, "hint": None})
         update |= _completed(ctx, gave, done["hint"])
         return await _leads(self.around, ctx, last, done), update
@@ -317,7 +336,7 @@ async def _leads(
     around: Surroundings, ctx: EngineContext, step: WorkflowStep, done: Mapping[str, Any]
 ) -> Outcome:
     """Returns the outcome that stands for the branch a step's result leads to."""
-    if not isinstance(step.next, ConditionalNext):
+    if step.human_gate is not None or not isinstance(step.next, ConditionalNext):
         return Outcome.OK
     try:
         held = await around.holds(ctx, step, step.next.condition, done)

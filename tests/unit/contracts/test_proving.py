@@ -1,11 +1,16 @@
+import sqlite3
 import threading
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from signoff.contracts.checkpoint import Checkpoint
+from signoff.contracts.connections import Connections
 from signoff.contracts.context import StepContext
+from signoff.contracts.database import StepDatabase
 from signoff.contracts.db.staging import Marker
 from signoff.contracts.model import Condition
 from signoff.contracts.proving import decided, prove
@@ -93,3 +98,15 @@ def test_what_a_branch_raises_is_raised() -> None:
     """The author sees their own error."""
     with pytest.raises(KeyError, match="chapters"):
         decided(raises, CONTEXT)
+
+
+def test_a_result_counts_only_with_the_work_it_was_proved_with(tmp_path: Path) -> None:
+    """Where an attempt that seemed lost came first, its work is there, and not the later one's."""
+    sqlite3.connect(tmp_path / "book.db").execute("CREATE TABLE notes (text)").connection.close()
+    connections = Connections(str(tmp_path / "book.db"))
+    first, second = (replace(CONTEXT, database=StepDatabase(connections)) for _ in range(2))
+    prove(first, [], given("the first"), MARKER)
+
+    proved = prove(second, [Condition("no", lambda _ctx: False)], given("the second"), MARKER)
+
+    assert proved == given("the first")

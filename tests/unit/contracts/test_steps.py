@@ -1,0 +1,125 @@
+"""Steps that are late, unclear about what follows, or give what nobody can keep."""
+
+import sqlite3
+import threading
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from signoff.contracts import StepContext, define_workflow
+from signoff.core.outcome import Status
+from signoff.runtime.engine import Engine
+from signoff.runtime.result import RunResult
+from signoff.store.memory import MemoryStore
+
+
+@pytest.fixture
+def notes(tmp_path: Path) -> Path:
+    """A database with one empty table."""
+    path = tmp_path / "notes.db"
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("CREATE TABLE notes (attempt INTEGER)")
+    return path
+
+
+def noted(path: Path) -> list[int]:
+    with closing(sqlite3.connect(path)) as db:
+        # Comes to pass when nobody else is in the middle of a change.
+        db.execute("BEGIN IMMEDIATE")
+        return [attempt for (attempt,) in db.execute("SELECT attempt FROM notes")]
+
+
+async def play(*steps: dict[str, Any], database: Path | None = None) -> RunResult:
+    definition: dict[str, Any] = {"type": "steps", "steps": list(steps)}
+    if database is not None:
+        definition["database"] = {"url": str(database), "backup": False}
+    async with Engine(MemoryStore()) as engine:
+        return await engine.start(define_workflow(definition), {}, name="run")
+
+
+async def test_work_that_took_too_long_does_not_reach_the_database_afterwards(notes: Path) -> None:
+    """A person is asked about a step that failed; it cannot be done behind their back."""
+    over = threading.Event()
+
+    def work(ctx: StepContext) -> dict[str, Any]:
+        ctx.db.stage("INSERT INTO notes VALUES (?)", [ctx.attempt])
+        return {}
+
+    result = await play(
+        {
+            "name": "note",
+            "command": work,
+            "timeout": 0.05,
+            "postconditions": [{"name": "slow", "check": lambda _ctx: over.wait(10)}],
+        },
+        database=notes,
+    )
+    over.set()
+
+    assert result.status is Status.WAITING
+    assert noted(notes) == []
+
+
+@pytest.mark.parametrize("with_database", [True, False])
+async def test_a_result_that_does_not_say_what_follows_is_asked_for_again(
+    notes: Path, with_database: bool
+) -> None:
+    """Once committed it could never be mended, however often a person lets it be tried."""
+    given = [{"mood": "fine"}, {"decision": "yes"}]
+
+    result = await play(
+        {
+            "name": "decide",
+            "command": lambda _ctx: given.pop(0),
+            "next": {"condition": "result.decision == 'yes'", "onTrue": "end", "onFalse": "decide"},
+        },
+        {"name": "end", "command": lambda _ctx: {}},
+        database=notes if with_database else None,
+    )
+
+    assert result.status is Status.COMPLETED, result.reason
+    assert result.state["decision"] == "yes"
+
+
+async def test_a_gate_waits_whatever_a_condition_after_it_says() -> None:
+    """A gate that a result can skip is no gate."""
+    result = await play(
+        {
+            "name": "check",
+            "command": lambda _ctx: {"fine": False},
+            "humanGate": {"prompt": "Go on?", "options": [{"label": "Go", "nextStep": "end"}]},
+            "next": {"condition": "result.fine", "onTrue": "end", "onFalse": "check"},
+        },
+        {"name": "end", "command": lambda _ctx: {}},
+    )
+
+    assert result.status is Status.WAITING, result.reason
+    assert result.inbox[0].prompt == "Go on?"
+
+
+@pytest.mark.parametrize("given", [{"ease": float("inf")}, {1: "one"}, {"text": b"..."}])
+async def test_a_result_that_cannot_be_kept_is_the_workers_to_mend(given: Any) -> None:
+    """A program that prints 1e999 would else fail its run for good: its output is recorded."""
+    results = [given, {"ease": 3}]
+
+    result = await play({"name": "measure", "command": lambda _ctx: results.pop(0)})
+
+    assert result.status is Status.COMPLETED, result.reason
+    assert result.state["ease"] == 3
+
+
+@pytest.mark.parametrize(
+    ("statements", "status"),
+    [(None, Status.COMPLETED), (5, Status.WAITING), ("DROP", Status.WAITING)],
+)
+async def test_statements_that_are_no_list_never_break_a_run(
+    notes: Path, statements: Any, status: Status
+) -> None:
+    """Models write null where they mean nothing."""
+    envelope = {"success": True, "result": {}, "statements": statements}
+
+    result = await play({"name": "note", "command": lambda _ctx: envelope}, database=notes)
+
+    assert result.status is status, result.reason
