@@ -89,7 +89,7 @@ UPDATE books SET title = 'gone' WHERE id = ANY(SELECT id FROM books)
 UPDATE books SET title = 'gone' WHERE (id, 1) = (id, 1)
 UPDATE books SET title = 'gone' WHERE coalesce(id, 1) = coalesce(id, 1)
 INSERT INTO books (id) SELECT id FROM books WHERE 1=1 ON CONFLICT (id) DO UPDATE SET title = 'gone'
-INSERT INTO books (id) SELECT b.id FROM books b WHERE b.id=b.id ON CONFLICT (id) DO UPDATE SET id = 1
+INSERT INTO books (id) SELECT b.id FROM books b WHERE b.id=b.id ON CONFLICT(id) DO UPDATE SET id = 1
 WITH x AS (SELECT 1) DELETE FROM books
 WITH x AS (SELECT 1) UPDATE books SET title = 'gone'
 """,
