@@ -19,17 +19,22 @@ async def call(
     command: Callable[[StepContext], Any], ctx: StepContext, seconds: float | None
 ) -> Any:
     """Returns what a function gives; raises `StepFailed` when it takes more than its time."""
-    if seconds is None or inspect.iscoroutinefunction(command):
-        # A coroutine can be left at any time, and the engine does.
+    if seconds is None:
         given = command(ctx)
-    else:
-        given = await _on_a_thread(command, ctx, seconds)
-    return await given if inspect.isawaitable(given) else given
+        return await given if inspect.isawaitable(given) else given
+    waits = inspect.iscoroutinefunction(command)
+    time = asyncio.timeout(seconds)
+    try:
+        async with time:
+            given = command(ctx) if waits else await _on_a_thread(command, ctx)
+            return await given if inspect.isawaitable(given) else given
+    except TimeoutError:
+        if not time.expired():
+            raise
+        raise StepFailed(f"it took more than {seconds:g} seconds") from None
 
 
-async def _on_a_thread(
-    command: Callable[[StepContext], Any], ctx: StepContext, seconds: float
-) -> Any:
+async def _on_a_thread(command: Callable[[StepContext], Any], ctx: StepContext) -> Any:
     engine = ctx.engine
     if engine is not None and engine.port is not None:
         port = FromThread(engine.port, asyncio.get_running_loop())
@@ -49,12 +54,7 @@ async def _on_a_thread(
 
     # A thread that does not keep the program from ending, unlike those of the loop's own pool.
     threading.Thread(target=work, name="signoff-command", daemon=True).start()
-    try:
-        return await asyncio.wait_for(ended, seconds)
-    except TimeoutError:
-        if not ended.cancelled():
-            raise
-        raise StepFailed(f"it took more than {seconds:g} seconds") from None
+    return await ended
 
 
 def _end(ended: asyncio.Future[Any], given: Any, error: BaseException | None) -> None:

@@ -139,7 +139,8 @@ def _node(
         ],
         retries=MAX_RETRIES,
         gate=_gate(last.human_gate, nodes) if last.human_gate else None,
-        timeout=None if last.parallel_key else last.timeout,
+        # Of several pieces of work each has its own time, and none loses another's.
+        timeout=None if len(group) > 1 or last.parallel_key else last.timeout,
     )
 
 

@@ -54,7 +54,7 @@ def _printed(text: str) -> StepOutput:
         return StepOutput()
     try:
         return as_output(json.loads(stripped))
-    except ValueError:
+    except (ValueError, RecursionError):
         return StepOutput(result=stripped)
 
 

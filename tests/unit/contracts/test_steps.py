@@ -1,6 +1,8 @@
 """Steps that are late, unclear about what follows, or give what nobody can keep."""
 
+import asyncio
 import sqlite3
+import sys
 import threading
 from contextlib import closing
 from pathlib import Path
@@ -123,3 +125,61 @@ async def test_statements_that_are_no_list_never_break_a_run(
     result = await play({"name": "note", "command": lambda _ctx: envelope}, database=notes)
 
     assert result.status is status, result.reason
+
+
+async def hangs(_ctx: StepContext) -> dict[str, Any]:
+    await asyncio.sleep(60)
+    return {}
+
+
+async def test_an_item_that_waits_for_ever_fails_when_its_time_is_up() -> None:
+    """A time that counts for some kinds of work only would hang a run some night."""
+    result = await play(
+        {"name": "plan", "command": lambda _ctx: {"areas": ["a"]}, "next": "write"},
+        {
+            "name": "write",
+            "command": hangs,
+            "parallel": True,
+            "parallelKey": "areas",
+            "timeout": 0.01,
+        },
+    )
+
+    assert result.status is Status.WAITING, result.reason
+    assert "it took more than 0.01 seconds" in result.inbox[0].prompt
+
+
+@pytest.mark.parametrize("late", ["style", "facts"])
+async def test_of_steps_that_run_together_only_the_late_one_is_tried_again(late: str) -> None:
+    """The other one's work is done and paid for."""
+    done: list[str] = []
+
+    def does(ctx: StepContext) -> dict[str, Any]:
+        done.append(ctx.step)
+        return {}
+
+    names = ("style", "facts")
+    result = await play(
+        *(
+            {
+                "name": name,
+                "command": hangs if name == late else does,
+                "parallel": True,
+                "timeout": 0.05,
+            }
+            for name in names
+        )
+    )
+
+    assert result.status is Status.WAITING, result.reason
+    assert f"- {late}: it took more than" in result.inbox[0].prompt
+    assert len(done) == 1
+
+
+async def test_a_program_that_prints_brackets_without_end_gives_a_text() -> None:
+    """What nobody can read as JSON is text, however it fails to be JSON."""
+    prints = [sys.executable, "-c", "print('[' * 200_000)"]
+
+    result = await play({"name": "print", "command": prints})
+
+    assert result.status is Status.COMPLETED, result.reason
