@@ -16,19 +16,24 @@ from signoff.errors import AuthorError
 LONGEST = 2_000
 """Characters of an expression; longer ones belong into a function."""
 
+MOST_TURNS = 2_000_000
+"""How often loops in loops may go round: about a second, in which nothing else is done."""
+
 NAMES = frozenset({"ctx", "result", "checkpoint", "params", "hint"})
 """What expressions can name."""
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
-_LOOP = re.compile(r"\b(?:all|exists|exists_one|map|filter)\s*\(")
 
-_TOKEN = re.compile(
-    r"""
-    (?P<raw>[bB]?[rR][bB]?(?:\"\"\".*?\"\"\"|'''.*?'''|"[^"\n]*"|'[^'\n]*'))
-    |(?P<long>\"\"\"(?:\\.|[^\\])*?\"\"\"|'''(?:\\.|[^\\])*?''')
-    |(?P<short>"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')
-    |(?P<strict>===|!==)
-    |(?P<other>.)
+_STRING = r"""
+    [bB]?[rR][bB]?(?:\"\"\".*?\"\"\"|'''.*?'''|"[^"\n]*"|'[^'\n]*')
+    |\"\"\"(?:\\.|[^\\])*?\"\"\"|'''(?:\\.|[^\\])*?'''
+    |"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'
+"""
+_TOKEN = re.compile(rf"{_STRING}|(?P<strict>===|!==)|.", re.VERBOSE | re.DOTALL)
+_BRACKET = re.compile(
+    rf"""{_STRING}|//[^\n]*
+    |(?P<loop>\b(?:all|exists|exists_one|map|filter)(?:\s|//[^\n]*\n)*\()
+    |(?P<open>\()|(?P<close>\))|.
     """,
     re.VERBOSE | re.DOTALL,
 )
@@ -53,11 +58,12 @@ class Expression:
 
     @property
     def is_quick(self) -> bool:
-        """Whether it ends at once: loops in loops may take for ever."""
-        return _quick(self.text)
+        """Whether it ends at once: loops in loops may take their time."""
+        return _depth(self.text) <= 1
 
     def evaluate(self, values: Mapping[str, Any]) -> Any:
         """Returns what it comes to; a name that is missing raises `BadExpression`."""
+        self._check_turns(values)
         try:
             return self._program.execute(dict(values))
         except Exception as error:  # whatever the evaluator raises, the author has to act
@@ -71,6 +77,15 @@ class Expression:
             raise BadExpression(f"{self.text!r} gives {value!r:.80}, neither true nor false")
         return value
 
+    def _check_turns(self, values: Mapping[str, Any]) -> None:
+        """Refuses what could go on for ever: the evaluator cannot be interrupted."""
+        depth = _depth(self.text)
+        if depth > 1 and (size := _largest(values)) ** depth > MOST_TURNS:
+            raise BadExpression(
+                f"{self.text!r}: loops {depth} deep over up to {size} values may take for ever; "
+                "write a function"
+            )
+
 
 @lru_cache(maxsize=512)
 def _named(text: str) -> frozenset[str]:
@@ -78,8 +93,27 @@ def _named(text: str) -> frozenset[str]:
 
 
 @lru_cache(maxsize=512)
-def _quick(text: str) -> bool:
-    return len(_LOOP.findall(text)) <= 1
+def _depth(text: str) -> int:
+    """Returns how deep loops stand in loops."""
+    open_, deepest = [], 0
+    for match in _BRACKET.finditer(text):
+        if match.lastgroup in ("loop", "open"):
+            open_.append(match.lastgroup == "loop")
+            deepest = max(deepest, sum(open_))
+        elif match.lastgroup == "close" and open_:
+            open_.pop()
+    return deepest
+
+
+def _largest(value: Any) -> int:
+    """Returns how many values the largest list or map holds."""
+    largest, left = 0, [value]
+    while left:
+        found = left.pop()
+        if isinstance(found, Mapping | list | tuple):
+            largest = max(largest, len(found))
+            left.extend(found.values() if isinstance(found, Mapping) else found)
+    return largest
 
 
 @lru_cache(maxsize=512)

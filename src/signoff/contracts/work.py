@@ -12,6 +12,7 @@ from signoff.contracts.checkpoint import lookup
 from signoff.contracts.context import StepContext
 from signoff.contracts.model import Condition, StepInput, StepOutput, WorkflowStep
 from signoff.errors import StepFailed
+from signoff.runtime.process import KEPT_BYTES
 
 _VARIABLE = re.compile(r"\{\{\s*([\w.]+)\s*\}\}")
 _OUTPUT_KEYS = frozenset({"success", "result", "error", "next_step_hint", "statements"})
@@ -45,6 +46,9 @@ async def _run(argv: list[str], step: WorkflowStep, ctx: StepContext) -> StepOut
     if not done.ok:
         said = (done.stderr or done.stdout).strip()[-2000:]
         raise StepFailed(f"{argv[0]} failed with exit code {done.code}: {said or 'no output'}")
+    if len(done.stdout.encode()) > KEPT_BYTES:
+        # What was cut off may have been what a condition would have found.
+        raise StepFailed(f"{argv[0]} printed more than {KEPT_BYTES:_} bytes; print a summary")
     return _printed(done.stdout)
 
 

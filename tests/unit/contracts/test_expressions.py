@@ -132,3 +132,27 @@ def test_an_expression_is_given_what_it_names(text: str, names: set[str]) -> Non
 def test_loops_in_loops_are_not_quick(text: str, quick: bool) -> None:
     """Evaluated on the spot they could hold up every other run."""
     assert Expression(text).is_quick is quick
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "result.all(a, result.all(b, result.all(c, a + b + c >= 0)))",
+        "result.map(a, (result.filter(b, result.exists (c, c > a)))).size() > 0",
+        "result.all // of them\n(a, result.all(b, result.exists_one(c, c == a)))",
+    ],
+)
+def test_loops_in_loops_over_much_are_refused(text: str) -> None:
+    """Nothing can interrupt the evaluator; a run would hang with all others of its process."""
+    with pytest.raises(BadExpression, match="3 deep over up to 1000 values may take for ever"):
+        Expression(text).holds({"result": list(range(1000))})
+
+
+def test_loops_side_by_side_and_small_ones_in_each_other_are_evaluated() -> None:
+    """Honest conditions are not slow."""
+    values = {"result": list(range(30))}
+
+    assert Expression("result.all(a, result.all(b, a + b >= 0 && '.all(.all(' != ''))").holds(
+        values
+    )
+    assert Expression("result.all(a, a >= 0) && result.exists(b, b == 3)").is_quick

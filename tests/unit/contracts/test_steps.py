@@ -183,3 +183,13 @@ async def test_a_program_that_prints_brackets_without_end_gives_a_text() -> None
     result = await play({"name": "print", "command": prints})
 
     assert result.status is Status.COMPLETED, result.reason
+
+
+async def test_a_program_whose_output_was_cut_off_proves_nothing() -> None:
+    """What is missing in the middle may be what a condition would have found."""
+    prints = [sys.executable, "-c", "print('a' * 4_100_000)"]
+
+    result = await play({"name": "print", "command": prints})
+
+    assert result.status is Status.WAITING
+    assert "printed more than 4_000_000 bytes" in result.inbox[0].prompt
