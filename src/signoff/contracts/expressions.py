@@ -24,6 +24,11 @@ NAMES = frozenset({"ctx", "result", "checkpoint", "params", "hint"})
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
 
+_GAP = r"(?:\s|//[^\n]*\n)*"
+_LOOP = rf"\b(?:all|exists|exists_one|map|filter){_GAP}\("
+_EACH = re.compile(rf"{_LOOP}{_GAP}([A-Za-z_]\w*)")
+_TYPES = frozenset({"bool", "bytes", "double", "int", "list", "map", "string", "type", "uint"})
+
 _STRING = r"""
     [bB]?[rR][bB]?(?:\"\"\".*?\"\"\"|'''.*?'''|"[^"\n]*"|'[^'\n]*')
     |\"\"\"(?:\\.|[^\\])*?\"\"\"|'''(?:\\.|[^\\])*?'''
@@ -32,7 +37,7 @@ _STRING = r"""
 _TOKEN = re.compile(rf"{_STRING}|(?P<strict>===|!==)|.", re.VERBOSE | re.DOTALL)
 _BRACKET = re.compile(
     rf"""{_STRING}|//[^\n]*
-    |(?P<loop>\b(?:all|exists|exists_one|map|filter)(?:\s|//[^\n]*\n)*\()
+    |(?P<loop>{_LOOP})
     |(?P<open>\()|(?P<close>\))|.
     """,
     re.VERBOSE | re.DOTALL,
@@ -125,11 +130,16 @@ def _compiled(text: str) -> Any:
     if len(text) > LONGEST:
         raise BadExpression(f"the expression has {len(text)} characters; at most {LONGEST}")
     try:
-        return cel.compile(plain_cel(text))
+        program = cel.compile(plain_cel(text))
     except Exception as error:  # the parser raises several kinds, all of them the author's
         first = next(iter(str(error).splitlines()), "")
         said = first.split("ERROR:")[-1].strip()
         raise BadExpression(f"{text!r} is no expression: {said}") from error
+    unknown = set(program.variables()) - NAMES - _TYPES - set(_EACH.findall(text))
+    if unknown:
+        listed, known = ", ".join(sorted(unknown)), ", ".join(sorted(NAMES))
+        raise BadExpression(f"{text!r} names {listed}, and nothing is called so; there is: {known}")
+    return program
 
 
 def plain_cel(text: str) -> str:

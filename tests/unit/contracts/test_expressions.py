@@ -156,3 +156,18 @@ def test_loops_side_by_side_and_small_ones_in_each_other_are_evaluated() -> None
         values
     )
     assert Expression("result.all(a, a >= 0) && result.exists(b, b == 3)").is_quick
+
+
+@pytest.mark.parametrize("text", ["reslt.n > 0", "result.all(x, y > 0)", "checkpont.n == result.n"])
+def test_a_name_that_means_nothing_is_told_when_the_expression_is_read(text: str) -> None:
+    """A slip of the pen should not first be found when an agent has been paid twice."""
+    with pytest.raises(BadExpression, match="nothing is called so; there is: checkpoint, ctx,"):
+        Expression(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["result.all(x, x > 0)", "type(result) == list", "params.map(p, p).exists(q, q == 1)"]
+)
+def test_the_names_of_loops_and_types_mean_something(text: str) -> None:
+    """What CEL knows by itself is not a slip."""
+    assert Expression(text).text == text
