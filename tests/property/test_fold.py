@@ -44,6 +44,7 @@ anything_that_happens = st.one_of(
     st.builds(ev.AttemptFailed, words),
     st.builds(ev.Escalated, words, ways, st.none() | outcomes, deltas),
     st.builds(ev.AttemptOpened, words),
+    st.builds(ev.AttemptReplaced),
     st.builds(ev.LimitLifted, ways | st.just(ev.ROUNDS)),
     st.builds(
         ev.StepFinished,

@@ -132,6 +132,13 @@ class AttemptOpened(Event):
 
 
 @dataclass(slots=True)
+class AttemptReplaced(Event):
+    """The definition was changed so much that what this attempt had asked for is of no use."""
+
+    tag: ClassVar[str] = "attempt_replaced"
+
+
+@dataclass(slots=True)
 class LimitLifted(Event):
     """A person let a loop go on beyond its bound."""
 
@@ -231,6 +238,7 @@ KINDS: dict[str, type[Event]] = {
         AttemptFailed,
         Escalated,
         AttemptOpened,
+        AttemptReplaced,
         LimitLifted,
         StepFinished,
         EffectStarted,

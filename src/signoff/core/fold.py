@@ -97,6 +97,8 @@ class RunState:
     updated_at: float = 0.0
     active_since: float | None = None
     """When the time being counted began; None while nobody works the run."""
+    adopted: bool = False
+    """Whether the definition was changed since the current attempt began."""
 
     @property
     def visit(self) -> int:
@@ -167,6 +169,7 @@ def _agent_switched(state: RunState, event: ev.AgentSwitched) -> None:
 
 def _definition_adopted(state: RunState, event: ev.DefinitionAdopted) -> None:
     state.definition = event.definition
+    state.adopted = True
 
 
 def _step_begun(state: RunState, _event: ev.StepBegun) -> None:
@@ -189,6 +192,10 @@ def _escalated(state: RunState, event: ev.Escalated) -> None:
 
 def _attempt_opened(state: RunState, event: ev.AttemptOpened) -> None:
     _next_attempt(state, event.feedback)
+
+
+def _attempt_replaced(state: RunState, _event: ev.AttemptReplaced) -> None:
+    _next_attempt(state, state.feedback)
 
 
 def _limit_lifted(state: RunState, event: ev.LimitLifted) -> None:
@@ -284,6 +291,7 @@ _HOW: dict[str, Callable[[RunState, Any], None]] = {
     ev.AttemptFailed.tag: _attempt_failed,
     ev.Escalated.tag: _escalated,
     ev.AttemptOpened.tag: _attempt_opened,
+    ev.AttemptReplaced.tag: _attempt_replaced,
     ev.LimitLifted.tag: _limit_lifted,
     ev.StepFinished.tag: _step_finished,
     ev.EffectStarted.tag: _effect_started,
@@ -327,7 +335,7 @@ def _forget_failed(state: RunState, scope: str, *, every: bool) -> None:
         }
 
 
-def _next_attempt(state: RunState, feedback: str) -> None:
+def _next_attempt(state: RunState, feedback: str | None) -> None:
     state.attempt += 1
     state.feedback = feedback
     state.stage = Stage.WORK
@@ -336,6 +344,7 @@ def _next_attempt(state: RunState, feedback: str) -> None:
 
 def _forget_attempt(state: RunState) -> None:
     state.pending = None
+    state.adopted = False
     if state.effects:
         state.effects = {}
     if state.items:

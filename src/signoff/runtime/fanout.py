@@ -57,7 +57,9 @@ class FanOut:
         items = list(self._fan.items)
         self._begin(items)
         scopes = [f"{self._identity}[{index}]" for index in range(len(items))]
-        self._blocked = self._visit.people.blocked(scopes)
+        if not self._journal.state.adopted:
+            # Under another definition they may ask for something else.
+            self._blocked = self._visit.people.blocked(scopes)
         ended = await asyncio.gather(
             *(self._item(i, s, x) for i, (s, x) in enumerate(zip(scopes, items, strict=True)))
         )

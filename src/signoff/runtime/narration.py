@@ -116,6 +116,10 @@ def _attempt_opened(scene: _Scene, event: ev.AttemptOpened) -> Told:
     yield f"{scene.step}: a person sent it back: {event.feedback}", Weight.NEWS
 
 
+def _attempt_replaced(scene: _Scene, _event: ev.AttemptReplaced) -> Told:
+    yield f"{scene.step}: begun anew, since the workflow was changed", Weight.NEWS
+
+
 def _limit_lifted(_scene: _Scene, event: ev.LimitLifted) -> Told:
     yield f"a person lets {event.way} go on", Weight.NEWS
 
@@ -190,6 +194,7 @@ _WORDS: dict[str, Callable[[_Scene, Any], Told]] = {
     ev.AttemptFailed.tag: _attempt_failed,
     ev.Escalated.tag: _escalated,
     ev.AttemptOpened.tag: _attempt_opened,
+    ev.AttemptReplaced.tag: _attempt_replaced,
     ev.LimitLifted.tag: _limit_lifted,
     ev.StepFinished.tag: _step_finished,
     ev.EffectStarted.tag: _effect_started,

@@ -43,7 +43,7 @@ from signoff.runtime.outside import Outside
 from signoff.runtime.people import People
 from signoff.runtime.ports import InboxItem
 from signoff.runtime.surroundings import Surroundings
-from signoff.runtime.suspension import Suspension
+from signoff.runtime.suspension import Outdated, Suspension
 from signoff.runtime.visit import Visit
 
 
@@ -100,7 +100,11 @@ class Runner:
         stage: Stage | None = self._state.stage
         while stage is not None:
             options = answers(self._position(stage)) if stage is Stage.ESCALATED else ()
-            fact = await self._attempt.observe(stage, options)
+            try:
+                fact = await self._attempt.observe(stage, options)
+            except Outdated:
+                stage = await self._begin_anew()
+                continue
             try:
                 decision = decide(self._position(stage), fact)
             except UnmappedOutcome as error:
@@ -175,6 +179,18 @@ class Runner:
         self._withdraw()
         opened = ev.AttemptOpened if decision.by_person else ev.AttemptFailed
         self._journal.record(opened(decision.feedback))
+        self._attempt.visit.end()
+        self._attempt = self._new_attempt()
+        return Stage.WORK
+
+    async def _begin_anew(self) -> Stage:
+        """Works a step from its top again: somebody let the run go on with another definition."""
+        self._attempt.visit.close()
+        await self._attempt.visit.drain()
+        if self._journal.error is not None:
+            raise self._journal.error
+        self._withdraw()
+        self._journal.record(ev.AttemptReplaced())
         self._attempt.visit.end()
         self._attempt = self._new_attempt()
         return Stage.WORK

@@ -38,7 +38,16 @@ class CeilingReached(Suspension):
     status = Status.BUDGET
 
 
-_WEIGHT = {Status.PARKED: 0, Status.WAITING: 1, Status.BUDGET: 2}
+class Outdated(Suspension):
+    """The definition was changed, and what this attempt has asked for is not what it asks now.
+
+    The run does not rest: the step is worked anew.
+    """
+
+    status = Status.RUNNING
+
+
+_WEIGHT = {Status.PARKED: 0, Status.WAITING: 1, Status.BUDGET: 2, Status.RUNNING: 3}
 
 
 def heaviest(found: list[Suspension]) -> Suspension:

@@ -195,13 +195,13 @@ def _limits_changed(line: Timeline, event: ev.LimitsChanged) -> None:
     line.limits = Limits.from_json(event.limits)
 
 
-def _new_attempt(line: Timeline, event: ev.AttemptFailed | ev.AttemptOpened) -> None:
+def _new_attempt(line: Timeline, event: ev.Event) -> None:
     line._forget_attempt()
     if line.current is not None:
         line.current.attempts += 1
-        line.current.feedback = (
-            event.problem if isinstance(event, ev.AttemptFailed) else event.feedback
-        )
+        match event:
+            case ev.AttemptFailed(problem=said) | ev.AttemptOpened(feedback=said):
+                line.current.feedback = said
 
 
 def _step_finished(line: Timeline, event: ev.StepFinished) -> None:
@@ -280,6 +280,7 @@ _HOW: dict[str, Callable[[Timeline, Any], None]] = {
     ev.LimitsChanged.tag: _limits_changed,
     ev.AttemptFailed.tag: _new_attempt,
     ev.AttemptOpened.tag: _new_attempt,
+    ev.AttemptReplaced.tag: _new_attempt,
     ev.StepFinished.tag: _step_finished,
     ev.EffectStarted.tag: _effect_started,
     ev.EffectRunning.tag: _effect_running,

@@ -31,7 +31,7 @@ from signoff.runtime.people import BY_PERSON, People
 from signoff.runtime.performers import reply_of
 from signoff.runtime.ports import Progress
 from signoff.runtime.surroundings import Surroundings
-from signoff.runtime.suspension import ParkedUntil, Suspension, heaviest
+from signoff.runtime.suspension import Outdated, ParkedUntil, Suspension, heaviest
 from signoff.runtime.working_copy import shown_to_person
 
 
@@ -169,6 +169,8 @@ class Visit:
         """Returns what is known of an effect; raises if it was something else before."""
         record = self._state.effect(identity)
         if record is not None and record.digest != shown:
+            if self._state.adopted:
+                raise Outdated
             raise NotDeterministic(
                 f"the handler of step {step!r} is not deterministic: replayed, it asked for "
                 f"something else under the key {key!r} (use ctx.now() and ctx.random() for time "

@@ -24,6 +24,7 @@ FULL: list[ev.Event] = [
     ev.AttemptFailed("too short", at=8.0),
     ev.Escalated("too short", "a/iterate", Outcome.FAIL, {"append": {"log": [1]}}, at=9.0),
     ev.AttemptOpened("be brief", at=10.0),
+    ev.AttemptReplaced(at=10.5),
     ev.LimitLifted("a/iterate", at=11.0),
     ev.StepFinished(
         Outcome.ITERATE, "a/iterate", "b", {"set": {"a": 1}}, 2, True, ("a/fail",), "why", at=12.0

@@ -205,6 +205,17 @@ def test_an_escalation_keeps_what_there_is_to_decide_about() -> None:
     assert state.pending == Pending(Outcome.FAIL, delta, "too long", "a/iterate")
 
 
+def test_a_replaced_attempt_keeps_what_a_person_said_and_forgets_what_was_asked() -> None:
+    """The definition changed, not what the step is for."""
+    state = RunState(step="a", visits={"a": 1}, feedback="be brief", adopted=True)
+    evolve(state, ev.EffectStarted(EffectId("x#1"), Kind.ASK, "d", {}))
+
+    evolve(state, ev.AttemptReplaced())
+
+    assert (state.attempt, state.feedback, state.adopted) == (2, "be brief", False)
+    assert state.effects == {}
+
+
 @pytest.mark.parametrize("opened", [ev.AttemptFailed, ev.AttemptOpened])
 def test_a_new_attempt_starts_anew_knowing_why(opened: Callable[[str], ev.Event]) -> None:
     """Effects of the old attempt would answer questions the new one asks differently."""

@@ -286,6 +286,64 @@ async def test_a_changed_definition_can_be_adopted(bench: Bench) -> None:
     assert bench.store.description(row.id) == version(2).described
 
 
+def asking(prompt: str, *items: str) -> Workflow:
+    """Returns a workflow that asks, for each item if there are any, and then waits."""
+
+    async def one(ctx: StepContext, item: str) -> str:
+        return (await ctx.ask("claude", f"{prompt} {item}")).text
+
+    async def handler(ctx: StepContext) -> Work:
+        said = await ctx.map(items, one) if items else [await one(ctx, "it")]
+        await ctx.wait(Question("Good?"))
+        return OK, {"said": said}
+
+    handler.__dict__["definition"] = [prompt, *items]
+    return one_step(handler)
+
+
+async def test_a_step_that_asks_for_something_else_now_is_worked_anew(bench: Bench) -> None:
+    """Whoever improves the rules of a waiting run must not find it stuck for ever."""
+    bench.agent.on("", lambda request: request.prompt)
+    await bench.start(asking("old"))
+
+    waiting = await bench.resume(asking("new"), adopt=True)
+    bench.answer("yes")
+    result = await bench.resume(asking("new"))
+
+    assert waiting.status is Status.WAITING
+    assert result.state == {"said": ["new it"]}
+    assert len(bench.events(ev.AttemptReplaced)) == 1
+    assert bench.agent.prompts == ["old it", "new it"]
+
+
+async def test_a_fan_out_over_other_items_is_worked_anew(bench: Bench) -> None:
+    """A result that was recorded for one item must never be taken for another's."""
+    bench.agent.on("", lambda request: request.prompt)
+    await bench.start(asking("look at", "a", "b"))
+
+    waiting = await bench.resume(asking("look at", "b", "c", "a"), adopt=True)
+    bench.answer("yes")
+    result = await bench.resume(asking("look at", "b", "c", "a"))
+
+    assert waiting.status is Status.WAITING
+    assert result.state == {"said": ["look at b", "look at c", "look at a"]}
+
+
+async def test_a_changed_definition_that_asks_the_same_pays_nothing_twice(bench: Bench) -> None:
+    """Most changes do not touch the step that waits."""
+    bench.agent.on("", lambda request: request.prompt)
+    await bench.start(asking("same"))
+    bench.answer("yes")
+    changed = asking("same")
+    changed.steps["work"].handler.__dict__["definition"] = ["same", "but otherwise changed"]
+
+    result = await bench.resume(changed, adopt=True)
+
+    assert result.status is Status.COMPLETED
+    assert len(bench.agent.prompts) == 1
+    assert bench.events(ev.AttemptReplaced) == []
+
+
 async def test_a_definition_without_the_step_the_run_stands_in_cannot_be_adopted(
     bench: Bench,
 ) -> None:

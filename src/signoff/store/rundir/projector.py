@@ -219,6 +219,7 @@ class Projector:
 _TELL: dict[str, Callable[[Projector, Any], None]] = {
     ev.AttemptFailed.tag: Projector._forget_attempt,
     ev.AttemptOpened.tag: Projector._forget_attempt,
+    ev.AttemptReplaced.tag: Projector._forget_attempt,
     ev.ItemFinished.tag: Projector._item_finished,
     ev.StepWorked.tag: Projector._held_back,
     ev.Escalated.tag: Projector._held_back,

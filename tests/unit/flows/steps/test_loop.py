@@ -3,11 +3,24 @@
 from pathlib import Path
 
 from signoff.core.outcome import Status
+from signoff.flows.compile import compile_flow
 from signoff.review.behaviors import ConstraintBehavior, IssueBehavior
 from signoff.review.severity import Severity
+from signoff.runtime.engine import Engine
 from signoff.store.memory import MemoryStore
+from signoff.store.rundir import RunFiles
 from signoff.testing import ScriptedAgent
-from tests.unit.flows.harness import fails, flow, go_on, issue, passes, play, rules, step
+from tests.unit.flows.harness import (
+    constraint,
+    fails,
+    flow,
+    go_on,
+    issue,
+    passes,
+    play,
+    rules,
+    step,
+)
 
 
 async def test_a_loop_goes_round_until_the_judge_approves(tmp_path: Path) -> None:
@@ -87,3 +100,20 @@ async def test_every_round_may_ask_a_person_even_where_the_review_comes_last(
         result = await go_on(made, {"claude": claude}, tmp_path, store, "go on")
 
     assert (result.status, asked) == (Status.LIMIT, 3)
+
+
+async def test_a_constraint_can_be_improved_while_its_critic_waits(tmp_path: Path) -> None:
+    """The most natural change of all: the rule was wrong, and the run is in the middle of it."""
+    before = flow([step("generate"), step("critique"), step("adjudicate", agent="policy")])
+    reworded = constraint("clear", priority=5)
+    after = flow(before.config.workflow, [reworded])
+    store = MemoryStore()
+    claude = ScriptedAgent(["Text.", "what?", "what?", passes()])
+    await play(before, {"claude": claude}, tmp_path, store=store)
+    workflow = compile_flow(after, "sea")
+
+    async with Engine(store, agents={"claude": claude}, files=RunFiles(tmp_path)) as engine:
+        result = await engine.resume("run", workflow, adopt=True)
+
+    assert result.status is Status.COMPLETED, result.reason
+    assert "(priority 5)" in claude.prompts[-1]
