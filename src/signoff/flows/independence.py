@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from signoff.flows.flow import Flow
 from signoff.flows.model import StepKind, WorkflowStep
 from signoff.flows.reviewers import reviewers_of
@@ -19,6 +21,15 @@ def relatives(flow: Flow) -> Relatives:
         for agent in reviewers_of(flow, step, constraint)
     }
     return shared(_who(flow, flow.agent(author), author), critics)
+
+
+def dependence(flow: Flow) -> Iterator[str]:
+    """Yields why critics are not independent, where the flow wants them to be."""
+    if flow.config.independence.rule != "different_family":
+        return
+    found = relatives(flow)
+    if not found.independent:
+        yield f"independence could not be kept: {found}"
 
 
 def _who(flow: Flow, agent: str, step: WorkflowStep) -> tuple[str, str | None]:

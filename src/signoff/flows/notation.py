@@ -10,7 +10,7 @@ from signoff.core.workflow import Workflow
 from signoff.errors import InvalidWorkflow, Problem
 from signoff.flows.compile import compile_flow
 from signoff.flows.flow import BUILT_IN_AGENTS, Flow
-from signoff.flows.independence import relatives
+from signoff.flows.independence import dependence, relatives
 from signoff.flows.model import Goal, StepKind, WorkflowStep
 from signoff.flows.reading import ReadFlow, read_flow
 from signoff.flows.reviewers import absent_agents, missing_agents, reviewers_of
@@ -86,10 +86,7 @@ def _remarks(flow: Flow) -> Iterator[str]:
         yield "claude is not on PATH: steps that name no agent are worked by `auto`"
     for agent, steps in absent_agents(flow).items():
         yield f"{agent} is not on PATH; it works: {', '.join(steps)}"
-    if flow.config.independence.rule == "different_family":
-        found = relatives(flow)
-        if not found.independent:
-            yield f"independence could not be kept: {found}"
+    yield from dependence(flow)
     for step in flow.of_kind(StepKind.CRITIQUE):
         for agent, constraints in missing_agents(flow, step).items():
             yield f"{agent} is not installed and reviews nothing of: {', '.join(constraints)}"

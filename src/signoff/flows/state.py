@@ -21,6 +21,9 @@ MOST_GUIDANCE = 10
 LONGEST_QUESTION = 2_000
 """Characters of a question that are repeated with its answer; it may list hundreds of findings."""
 
+UNREVIEWED = "nothing was reviewed: no critic read the artifact against any constraint"
+"""What is noted of a judgement that had nothing to go by."""
+
 
 @dataclass(frozen=True)
 class FlowState:
@@ -38,6 +41,12 @@ class FlowState:
         """The last judge's answer, while it is about this artifact."""
         said = self.raw.get("last_adjudication")
         return Adjudication.from_json(said) if said else None
+
+    @property
+    def reviewed(self) -> bool:
+        """Whether the last judge had anything to go by."""
+        judged = self.raw.get("last_adjudication") or {}
+        return UNREVIEWED not in judged.get("notes", ())
 
     @property
     def ledger(self) -> Ledger:
@@ -67,6 +76,11 @@ class FlowState:
         """What people have said, for prompts."""
         said = list(self.raw.get("human", ()))[-MOST_GUIDANCE:]
         return [f"{_shortened(each['question'])}\n{each['answer']}" for each in said]
+
+    @property
+    def remarks(self) -> list[Mapping[str, Any]]:
+        """What is worth knowing about how it went: iteration, step and text, in order."""
+        return list(self.raw.get("remarks", ()))
 
     def source(self, of: str = "") -> str:
         """Returns the material of a constraint, or of the goal."""

@@ -6,11 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from signoff.flows.state import UNREVIEWED, FlowState
 from signoff.review.findings import Finding, Ledger
 from signoff.review.plot import story
 
 MOST_FINDINGS = 12
 """Open findings listed, the worst first; the rest is counted."""
+
+MOST_REMARKS = 8
+"""Remarks listed, the latest ones."""
 
 MOST_WORDS = 100
 """Characters of a finding that a list repeats."""
@@ -34,13 +38,19 @@ def tell(state: Mapping[str, Any]) -> FlowStory:
     facts: dict[str, Any] = {}
     if rounds:
         facts["rounds"] = rounds
+    remarks = list(state.get("remarks") or ())
+    if remarks:
+        facts["remarks"] = remarks
     if ledger.findings:
         facts["findings"] = [each.to_json() for each in ledger.findings.values()]
     plot = story(rounds) if rounds else ""
     several = len(rounds) > 1
     parts = [] if several or not plot else [plot]
-    parts += _listed(ledger.open())
-    return FlowStory(plot if several else "", "\n".join(parts), facts)
+    parts += [*_listed(ledger.open()), *_remarked(remarks)]
+    ending = [plot] if several else []
+    if not FlowState(state).reviewed:
+        ending.append(UNREVIEWED)
+    return FlowStory("\n".join(ending), "\n".join(parts), facts)
 
 
 def _listed(found: list[Finding]) -> list[str]:
@@ -51,7 +61,18 @@ def _listed(found: list[Finding]) -> list[str]:
     return [*lines, f"  ... and {left} more"] if left > 0 else lines
 
 
+def _remarked(remarks: list[Mapping[str, Any]]) -> list[str]:
+    """Returns the latest remarks, oldest first, with the iteration and the step of each."""
+    if not remarks:
+        return []
+    lines = [f"  {each['iteration']} {each['step']}: {each['text']}" for each in remarks]
+    left = len(lines) - MOST_REMARKS
+    before = [f"  ... {left} earlier: signoff show --json"] if left > 0 else []
+    return [f"remarks: {len(remarks)}", *before, *lines[-MOST_REMARKS:]]
+
+
 def _line(finding: Finding) -> str:
     words = " ".join(finding.finding.split())
     short = words if len(words) <= MOST_WORDS else f"{words[: MOST_WORDS - 1]}…"
-    return f"  [{finding.severity.value}] {finding.id} {finding.constraint}: {short}"
+    doubt = " (unverified)" if finding.unverified else ""
+    return f"  [{finding.severity.value}] {finding.id} {finding.constraint}{doubt}: {short}"

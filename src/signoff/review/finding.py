@@ -65,6 +65,8 @@ class Finding:
     """Who reported it the last time."""
     artifact: str = ""
     """The digest of the text it was last reported about, or was gone from."""
+    unverified: bool = False
+    """Whether nobody who reported it quotes what stands in the artifact."""
 
     @property
     def omission(self) -> bool:

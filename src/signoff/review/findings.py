@@ -146,6 +146,7 @@ class _Reading:
             last=self.iteration,
             flagged_by=critics,
             artifact=self._named,
+            unverified=all(issue.unverified for _, _, issue in said),
         )
         aside = all(set_aside(issue) for _, _, issue in said)
         if known is not None and self.still_holds(known):
@@ -205,7 +206,12 @@ def _joined(known: Finding, now: Finding, *, aside: bool, iteration: int) -> Fin
     """Returns a finding that another reading of the same text reports as well."""
     worse = now if now.severity.rank < known.severity.rank else known
     critics = tuple(dict.fromkeys((*known.flagged_by, *now.flagged_by)))
-    joined = replace(known, severity=worse.severity, flagged_by=critics)
+    joined = replace(
+        known,
+        severity=worse.severity,
+        flagged_by=critics,
+        unverified=known.unverified and now.unverified,
+    )
     if aside or known.status is Status.OPEN:
         return joined
     return replace(joined, status=Status.OPEN).noted(iteration, known.label.value)

@@ -7,7 +7,7 @@ still pursued; what it does not mention is pursued.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from signoff.core.context import StepContext
@@ -17,8 +17,16 @@ from signoff.core.requests import Choice, Question
 from signoff.errors import AgentBadOutput
 from signoff.flows.flow import Flow
 from signoff.flows.model import POLICY_JUDGE, StepKind, WorkflowStep
-from signoff.flows.state import FlowState, after, critiques_in_scope, left_unadjudicated, read
+from signoff.flows.state import (
+    UNREVIEWED,
+    FlowState,
+    after,
+    critiques_in_scope,
+    left_unadjudicated,
+    read,
+)
 from signoff.flows.steps.asking import told
+from signoff.flows.steps.bill import bill_of
 from signoff.flows.steps.ending import (
     Work,
     at_last_round,
@@ -26,6 +34,7 @@ from signoff.flows.steps.ending import (
     save_approved,
     save_unapproved,
 )
+from signoff.flows.steps.remarks import remarked
 from signoff.flows.steps.scoring import with_best, with_round
 from signoff.review.adjudication import Adjudication, Verdict
 from signoff.review.convergence import check as why_stop
@@ -55,7 +64,10 @@ class Judge:
         """Decides on the critiques in scope, and whether there is anything left to do."""
         state = FlowState(ctx.step_state)
         critiques = for_judge(read(critiques_in_scope(ctx.step_state, self.step.scope)))
-        judged = await self._judge(ctx, state, critiques)
+        judged = _noted(
+            await self._judge(ctx, state, critiques), _nothing_to_go_by(state, critiques)
+        )
+        judged = _with_bill(judged, state)
         pursued = sorted({d.finding_id for d in judged.pursued() if d.finding_id})
         ledger = state.ledger.decide(judged)
         update: dict[str, Any] = {
@@ -66,6 +78,7 @@ class Judge:
             "rounds": with_round(state, ledger, ctx.iteration),
             "step_index": self.flow.leads_to(self.step),
             "step": {"kind": "adjudicate", "step": self.step.id, "agent": self._agent},
+            **remarked(ctx, judged.notes),
         }
         update |= with_best(ctx, after(ctx.step_state, update))
         if judged.status is Verdict.APPROVED:
@@ -110,7 +123,10 @@ class Judge:
             )
             request = Choice(problem, [RETRY, RULES], question_id="adjudication")
             if (await ctx.wait(request, key="unreadable")).value == RULES:
-                return policy_judge(critiques, iteration=ctx.iteration, block_on=block_on)
+                ruled = policy_judge(critiques, iteration=ctx.iteration, block_on=block_on)
+                return _noted(
+                    ruled, f"{self._agent}'s answers could not be read; the rules decided"
+                )
 
     async def _twice(self, ctx: StepContext, prompt: str) -> Adjudication | str:
         problem = ""
@@ -197,3 +213,23 @@ class Judge:
             update |= told(ctx, "not_converging", why, answer)
             update["pursued"] = []
         return bool(answer.value == STOP)
+
+
+def _nothing_to_go_by(state: FlowState, critiques: Sequence[Critique]) -> str:
+    if critiques:
+        return ""
+    any_read = any(state.critiques_by_step.values())
+    return "no critique was left to judge" if any_read else UNREVIEWED
+
+
+def _with_bill(judged: Adjudication, state: FlowState) -> Adjudication:
+    """Returns a judgement with the work that follows from it, where the judge wrote none."""
+    if judged.status is not Verdict.REWRITE or judged.bill_of_work.strip() or not judged.pursued():
+        return judged
+    now = FlowState({**state.raw, "last_adjudication": judged.to_json()})
+    composed = replace(judged, bill_of_work=bill_of(now))
+    return _noted(composed, "the judge wrote no bill of work; this one is made of what is pursued")
+
+
+def _noted(judged: Adjudication, note: str) -> Adjudication:
+    return replace(judged, notes=(*judged.notes, note)) if note else judged

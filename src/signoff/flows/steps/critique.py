@@ -23,6 +23,7 @@ from signoff.flows.state import FlowState, after, stored
 from signoff.flows.steps.asking import told
 from signoff.flows.steps.ending import Work, at_last_round, save_unapproved
 from signoff.flows.steps.reader import Reader
+from signoff.flows.steps.remarks import of_critiques, remarked
 from signoff.flows.steps.scoring import with_best, with_round
 from signoff.review.behaviors import IssueBehavior
 from signoff.review.critique import Critique, CritiqueIssue
@@ -73,6 +74,7 @@ class Critics:
             "read": {"artifact": state.artifact, "before": before},
             "step_index": self.flow.leads_to(self.step),
             "step": {"kind": "critique", "step": self.step.id, "halted": _halted(critiques)},
+            **remarked(ctx, of_critiques(critiques)),
         }
         if not self.flow.of_kind(StepKind.ADJUDICATE):
             update |= with_best(ctx, after(ctx.step_state, update))

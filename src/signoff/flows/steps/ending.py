@@ -10,6 +10,7 @@ from signoff.core.outcome import Outcome
 from signoff.flows.flow import Flow
 from signoff.flows.model import WorkflowStep
 from signoff.flows.state import FlowState
+from signoff.review.findings import Finding
 from signoff.review.severity import Severity
 
 Work = tuple[Outcome, dict[str, Any]]
@@ -31,14 +32,19 @@ async def save_approved(ctx: StepContext, flow: Flow, state: Mapping[str, Any]) 
     """Puts the approved artifact where whoever started the run looks for it; returns the update."""
     view = FlowState(state)
     await ctx.write(_place(flow), view.artifact)
-    if not view.raw.get("unapproved"):
+    earlier = bool(view.raw.get("unapproved"))
+    if not earlier and view.reviewed:
         return {}
-    status = (
-        f"# Approved\n\n`{flow.config.output.filename}` was approved in iteration "
-        f"{ctx.iteration}. If `{_beside(flow)}` is here, it is an older version.\n"
-    )
-    await ctx.write(_place(flow, "status.md"), status, key="status")
-    return {"unapproved": ""}
+    lines = [
+        "# Approved",
+        "",
+        f"`{flow.config.output.filename}` was approved in iteration {ctx.iteration}.",
+    ]
+    if earlier:
+        lines[-1] += f" If `{_beside(flow)}` is here, it is an older version."
+    lines += _remarked(view)
+    await ctx.write(_place(flow, "status.md"), "\n".join(lines) + "\n", key="status")
+    return {"unapproved": ""} if earlier else {}
 
 
 async def save_unapproved(
@@ -71,8 +77,19 @@ def _status(flow: Flow, view: FlowState, why: str, unreviewed: str) -> str:
     open_now = view.ledger.open()
     if open_now:
         lines += ["", "## Remaining work", ""]
-        lines += [f"- [{f.severity}] {f.id} ({f.constraint}): {f.finding}" for f in open_now]
+        lines += map(_left, open_now)
+    lines += _remarked(view)
     return "\n".join(lines) + "\n"
+
+
+def _left(finding: Finding) -> str:
+    doubt = ", unverified" if finding.unverified else ""
+    return f"- [{finding.severity}] {finding.id} ({finding.constraint}{doubt}): {finding.finding}"
+
+
+def _remarked(view: FlowState) -> list[str]:
+    said = [f"- iteration {r['iteration']}, {r['step']}: {r['text']}" for r in view.remarks]
+    return ["", "## Remarks", "", *said] if said else []
 
 
 def _counted(score: list[int]) -> str:

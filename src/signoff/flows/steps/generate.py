@@ -10,10 +10,12 @@ from signoff.core.context import StepContext
 from signoff.core.outcome import Outcome
 from signoff.errors import AgentBadOutput
 from signoff.flows.flow import Flow
+from signoff.flows.independence import dependence
 from signoff.flows.model import StepKind, WorkflowStep
 from signoff.flows.state import NOTHING_REVIEWED, FlowState, after
 from signoff.flows.steps.ending import Work, at_last_round, save_unapproved
 from signoff.flows.steps.material import gather
+from signoff.flows.steps.remarks import remarked
 from signoff.review.constraint import compress_constraints
 from signoff.review.prompts import brief_prompt, generator_prompt
 
@@ -37,8 +39,10 @@ class Generate:
         """Asks for the artifact; all reviews of an earlier one are put aside."""
         state = FlowState(ctx.step_state)
         sources = ctx.step_state.get("sources")
+        update: dict[str, Any] = {}
         if sources is None:
             sources = await gather(ctx, self.flow)
+            update |= remarked(ctx, dependence(self.flow))
         agent = self.flow.agent(self.step)
         judged = state.adjudication
         prompt = author_prompt(
@@ -54,7 +58,7 @@ class Generate:
             agent, prompt, key="draft", model=self.step.model, timeout=self.step.timeout
         )
         artifact = checked_artifact(reply.text)
-        update = {
+        update |= {
             **NOTHING_REVIEWED,
             "artifact": artifact,
             "artifact_path": self._path(ctx.iteration),

@@ -19,6 +19,7 @@ from signoff.flows.model import WorkflowStep
 from signoff.flows.reviewers import reviewers_of
 from signoff.flows.state import FlowState
 from signoff.flows.steps.material import analysis
+from signoff.flows.steps.remarks import shortened
 from signoff.review.constraint import Constraint
 from signoff.review.critique import OMISSION, Critique, CritiqueIssue, Overall
 from signoff.review.evidence import ArtifactText, mark_unverified, problems_of
@@ -43,6 +44,8 @@ class Reading:
     """Whether it cannot count as it is."""
     marked: Critique | None = None
     """The same with the issues marked whose quotes stand nowhere."""
+    notes: tuple[str, ...] = ()
+    """What stays known of it, even where there is no critique to keep it."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +95,8 @@ class Reader:
         ctx.progress(f"{constraint.id} by {agent} is sent back: {'; '.join(reading.wrong)}")
         again = f"{prompt}\n\n{critic_correction(reading.wrong)}"
         second = await self._once(ctx, agent, constraint, again, text)
-        return replace(second, critique=second.marked)
+        note = f"sent back: {shortened('; '.join(reading.wrong))}"
+        return replace(second, critique=_noted(second.marked, note), notes=(note,))
 
     async def _once(
         self, ctx: StepContext, agent: str, constraint: Constraint, prompt: str, text: ArtifactText
@@ -157,12 +161,17 @@ class Reader:
         return replace(critique, issues=tuple(issues))
 
 
+def _noted(critique: Critique | None, note: str) -> Critique | None:
+    return replace(critique, notes=(note, *critique.notes)) if critique else None
+
+
 def _as_decided(
     answer: Answer, reading: Reading, constraint: Constraint, agent: str, iteration: int
 ) -> Critique:
     """Returns the critique a person's decision stands for."""
     note = f"{answer.by or 'a person'} decided: {answer.value}"
-    base = reading.critique or Critique(constraint.id, agent, iteration, Overall.ERROR)
+    nothing = Critique(constraint.id, agent, iteration, Overall.ERROR, notes=reading.notes)
+    base = reading.critique or nothing
     if answer.value == FINDINGS:
         return replace(base, overall=Overall.FAIL, notes=(*base.notes, note))
     if answer.value == PASS:

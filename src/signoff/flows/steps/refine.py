@@ -7,7 +7,7 @@ is recorded hunk by hunk, each tied to the finding it answers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from signoff.core.context import StepContext
@@ -18,12 +18,11 @@ from signoff.flows.flow import Flow
 from signoff.flows.model import StepKind, WorkflowStep
 from signoff.flows.state import NOTHING_REVIEWED, FlowState, after
 from signoff.flows.steps.asking import told
+from signoff.flows.steps.bill import bill_of, wanted_edits
 from signoff.flows.steps.ending import Work, at_last_round, save_unapproved
 from signoff.flows.steps.generate import author_prompt, checked_artifact
-from signoff.review.adjudication import Adjudication, Pursuit
-from signoff.review.bill import Applied, apply_edits, bill_entries, format_bill, parse_bill
-from signoff.review.edit import Edit
-from signoff.review.findings import Finding
+from signoff.flows.steps.remarks import remarked
+from signoff.review.bill import apply_edits
 from signoff.review.hunks import tie_hunks, word_change_pct
 from signoff.review.prompts import refinement_prompt
 
@@ -47,7 +46,7 @@ class Refine:
         """Returns the artifact with the bill of work done, as far as it could be."""
         state = FlowState(ctx.step_state)
         bill = bill_of(state)
-        edits = _wanted_edits(state, bill)
+        edits = wanted_edits(state, bill)
         applied = apply_edits(state.artifact, edits if self.step.mode == "apply" else [])
         if self.step.mode == "apply":
             bill = bill_of(state, applied)
@@ -78,6 +77,7 @@ class Refine:
         }
         if problem:
             ctx.progress(f"the refinement {problem}")
+            update |= remarked(ctx, [f"the refinement {problem}"])
         if self.step.loop_to is not None:
             update |= NOTHING_REVIEWED
         if at_last_round(ctx, self.flow, self.step):
@@ -209,52 +209,3 @@ def _edited(reply: Reply, before: str) -> str:
         return before
     checked_artifact(left)
     return left
-
-
-def bill_of(state: FlowState, applied: Applied | None = None) -> str:
-    """Returns what is to be done, or what is left of it once some edits were made."""
-    judged = state.adjudication
-    if judged is None:
-        return ""
-    entries = bill_entries(judged.bill_of_work)
-    said = judged.bill_of_work.strip()
-    if said and (applied is None or not entries):
-        return judged.bill_of_work
-    made = {edit.issue for edit in applied.applied if edit.issue} if applied else set()
-    names = [{d.issue_id, d.finding_id} for d in judged.decisions if d.finding_id]
-    answered = made.union(*(each for each in names if each & made))
-    settled = answered | _dismissed(judged)
-    left = [text for issue, text in entries if issue not in settled]
-    # Of an entry that was made in part, only the rest is to be done.
-    rest = [edit for edit, _why in applied.unmatched if edit.issue in answered] if applied else []
-    mentioned = answered.union(issue for issue, _text in entries)
-    findings = {finding.id: finding for finding in state.ledger.open()}
-    words = [
-        (d.issue_id, d.severity.value, d.guidance or _said(findings.get(d.finding_id)))
-        for d in judged.pursued()
-        if not mentioned & {d.issue_id, d.finding_id}
-    ]
-    parts = [format_bill(rest, []), *left, format_bill([], words)]
-    return "\n\n".join(part.strip("\n") for part in parts if part)
-
-
-def _wanted_edits(state: FlowState, bill: str) -> list[Edit]:
-    """Returns the literal edits of a bill without those for what the judge dismissed."""
-    judged = state.adjudication
-    lasting = {d.issue_id: d.finding_id for d in judged.decisions if d.finding_id} if judged else {}
-    dismissed = _dismissed(judged) if judged else set()
-    return [
-        # Findings keep their lasting id from round to round, and so do the changes they caused.
-        replace(edit, issue=lasting.get(edit.issue, edit.issue))
-        for edit in parse_bill(bill)
-        if edit.issue not in dismissed
-    ]
-
-
-def _dismissed(judged: Adjudication) -> set[str]:
-    dismissed = (d for d in judged.decisions if d.status is Pursuit.DISMISSED)
-    return {name for d in dismissed for name in (d.issue_id, d.finding_id)}
-
-
-def _said(finding: Finding | None) -> str:
-    return f"{finding.finding} ({finding.quote})" if finding else "mend this"

@@ -1,0 +1,60 @@
+"""What is to be done to the artifact, as the last judge left it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from signoff.flows.state import FlowState
+from signoff.review.adjudication import Adjudication, Pursuit
+from signoff.review.bill import Applied, bill_entries, format_bill, parse_bill
+from signoff.review.edit import Edit
+from signoff.review.findings import Finding
+
+
+def bill_of(state: FlowState, applied: Applied | None = None) -> str:
+    """Returns what is to be done, or what is left of it once some edits were made."""
+    judged = state.adjudication
+    if judged is None:
+        return ""
+    entries = bill_entries(judged.bill_of_work)
+    said = judged.bill_of_work.strip()
+    if said and (applied is None or not entries):
+        return judged.bill_of_work
+    made = {edit.issue for edit in applied.applied if edit.issue} if applied else set()
+    names = [{d.issue_id, d.finding_id} for d in judged.decisions if d.finding_id]
+    answered = made.union(*(each for each in names if each & made))
+    settled = answered | _dismissed(judged)
+    left = [text for issue, text in entries if issue not in settled]
+    # Of an entry that was made in part, only the rest is to be done.
+    rest = [edit for edit, _why in applied.unmatched if edit.issue in answered] if applied else []
+    mentioned = answered.union(issue for issue, _text in entries)
+    findings = {finding.id: finding for finding in state.ledger.open()}
+    words = [
+        (d.issue_id, d.severity.value, d.guidance or _said(findings.get(d.finding_id)))
+        for d in judged.pursued()
+        if not mentioned & {d.issue_id, d.finding_id}
+    ]
+    parts = [format_bill(rest, []), *left, format_bill([], words)]
+    return "\n\n".join(part.strip("\n") for part in parts if part)
+
+
+def wanted_edits(state: FlowState, bill: str) -> list[Edit]:
+    """Returns the literal edits of a bill without those for what the judge dismissed."""
+    judged = state.adjudication
+    lasting = {d.issue_id: d.finding_id for d in judged.decisions if d.finding_id} if judged else {}
+    dismissed = _dismissed(judged) if judged else set()
+    return [
+        # Findings keep their lasting id from round to round, and so do the changes they caused.
+        replace(edit, issue=lasting.get(edit.issue, edit.issue))
+        for edit in parse_bill(bill)
+        if edit.issue not in dismissed
+    ]
+
+
+def _dismissed(judged: Adjudication) -> set[str]:
+    dismissed = (d for d in judged.decisions if d.status is Pursuit.DISMISSED)
+    return {name for d in dismissed for name in (d.issue_id, d.finding_id)}
+
+
+def _said(finding: Finding | None) -> str:
+    return f"{finding.finding} ({finding.quote})" if finding else "mend this"

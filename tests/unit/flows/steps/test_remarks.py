@@ -1,0 +1,160 @@
+"""What stopped nothing and is worth knowing all the same is kept with the run."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from signoff.core.outcome import Status
+from signoff.flows.model import Independence
+from signoff.flows.state import UNREVIEWED
+from signoff.flows.steps.remarks import LONGEST, shortened
+from signoff.flows.story import tell
+from signoff.runtime.result import RunResult
+from signoff.store.memory import MemoryStore
+from signoff.testing import ScriptedAgent
+from tests.unit.flows.harness import fails, flow, go_on, issue, passes, play, rules, step
+
+ROUND = [step("generate"), step("critique", "review"), step("adjudicate", agent="policy")]
+LOOP = [
+    step("generate"),
+    step("critique", "review"),
+    step("adjudicate", "judge"),
+    step("refine", "fix", mode="rewrite", loop_to="review", validation_retries=0),
+]
+
+
+def texts(result: RunResult) -> list[str]:
+    return [each["text"] for each in result.state.get("remarks", ())]
+
+
+async def test_a_critique_that_was_sent_back_says_why(tmp_path: Path) -> None:
+    """Whether a critic can be relied on was seen nowhere once it had mended its answer."""
+    claude = ScriptedAgent(["Text.", '{"overall": "FAIL", "issues": []}', passes()])
+
+    result = await play(flow(ROUND), {"claude": claude}, tmp_path)
+
+    assert result.status is Status.COMPLETED
+    why = "sent back: overall is FAIL, and yet there is no issue"
+    assert result.state["remarks"] == [
+        {"iteration": 1, "step": "review", "text": f"clear by claude: {why}"}
+    ]
+    (critique,) = result.state["critiques_by_step"]["review"]
+    assert list(critique["notes"]) == [why]
+
+
+async def test_a_critique_a_person_decided_on_keeps_both(tmp_path: Path) -> None:
+    """What was wrong with it is the reason why somebody was asked."""
+    store = MemoryStore()
+    claude = ScriptedAgent(["Text.", "Fine!", "Really fine!"])
+    await play(flow(ROUND), {"claude": claude}, tmp_path, store=store)
+
+    result = await go_on(flow(ROUND), {"claude": claude}, tmp_path, store, "pass")
+
+    sent_back, decided = texts(result)
+    assert "clear by claude: sent back: " in sent_back
+    assert decided == "clear by claude: ann decided: pass"
+
+
+async def test_a_quote_that_stands_nowhere_marks_its_finding(tmp_path: Path) -> None:
+    """An open finding that nobody could verify must not look like any other."""
+    doubtful = fails(issue("too long", evidence="words that are not there"))
+    claude = ScriptedAgent(["Text.", doubtful, doubtful])
+
+    result = await play(flow(ROUND, max_iterations=1), {"claude": claude}, tmp_path)
+
+    assert texts(result)[1] == (
+        "clear by claude: not found in the artifact: the evidence of clear-001"
+    )
+    (finding,) = result.state["findings"]["entries"]
+    assert finding["unverified"] is True
+    told = tell(result.state)
+    assert " clear (unverified): too long" in told.details
+    assert "1 review: clear by claude: not found" in told.details
+    assert told.facts["remarks"] == list(result.state["remarks"])
+    status = (tmp_path / "run/final/status.md").read_text()
+    assert "(clear, unverified): too long\n\n## Remarks\n\n- iteration 1, review: clear" in status
+
+
+async def test_a_judge_that_was_overruled_is_told_of(tmp_path: Path) -> None:
+    """Its approval did not stand, and the run directory was the only place that said so."""
+    said = rules("APPROVED", {"issue_id": "nobody-1", "status": "dismissed"}, bill="Mend it.")
+    claude = ScriptedAgent(["Text.", fails(issue("bad")), said, "Text!"])
+
+    result = await play(flow(LOOP, max_iterations=1), {"claude": claude}, tmp_path)
+
+    assert texts(result) == [
+        "nobody-1: decided by the judge, reported by nobody; dropped",
+        "APPROVED does not stand while this is pursued: clear-001 (HIGH)",
+    ]
+
+
+async def test_an_approval_without_any_review_says_so_everywhere(tmp_path: Path) -> None:
+    """A pattern that matches no constraint must not look like a clean bill of health."""
+    steps = [ROUND[0], step("critique", "review", constraints=("other*",)), ROUND[2]]
+    claude = ScriptedAgent(["Text."])
+
+    result = await play(flow(steps), {"claude": claude}, tmp_path)
+
+    assert result.status is Status.COMPLETED
+    assert texts(result) == [UNREVIEWED]
+    assert tell(result.state).summary == UNREVIEWED
+    assert UNREVIEWED in (tmp_path / "run/final/status.md").read_text()
+
+
+async def test_an_approval_after_a_review_leaves_no_page_about_it(tmp_path: Path) -> None:
+    """Only what is odd is told."""
+    claude = ScriptedAgent(["Text.", passes()])
+
+    result = await play(flow(ROUND), {"claude": claude}, tmp_path)
+
+    assert texts(result) == []
+    assert tell(result.state).summary == ""
+    assert not (tmp_path / "run/final/status.md").exists()
+
+
+async def test_a_refinement_that_changed_nothing_is_told_of(tmp_path: Path) -> None:
+    """Otherwise the next round looks as if mending had been tried and had failed."""
+    said = rules("REWRITE", {"issue_id": "clear-001", "status": "pursuing"}, bill="Mend it.")
+    claude = ScriptedAgent(["Text.", fails(issue("bad")), said, "Text."])
+
+    result = await play(flow(LOOP, max_iterations=1), {"claude": claude}, tmp_path)
+
+    assert result.state["remarks"][-1] == {
+        "iteration": 1,
+        "step": "fix",
+        "text": "the refinement changed nothing",
+    }
+
+
+async def test_critics_of_the_authors_family_are_told_of_once(tmp_path: Path) -> None:
+    """Whoever reads the result later did not see the warning at its start."""
+    steps: list[Any] = [step("generate"), step("critique"), step("adjudicate", agent="policy")]
+    rule = Independence("different_family", "report")
+    claude = ScriptedAgent(["Text.", fails(issue("bad")), "Text!", passes()])
+
+    result = await play(flow(steps, independence=rule), {"claude": claude}, tmp_path)
+
+    (said,) = texts(result)
+    assert result.status is Status.COMPLETED
+    assert said.startswith("independence could not be kept: ")
+
+
+async def test_a_judge_without_a_bill_gets_the_one_that_is_worked_by(tmp_path: Path) -> None:
+    """The file of the judgement showed an empty bill while the author was given another."""
+    said = rules("REWRITE", {"issue_id": "clear-001", "guidance": "Say it shorter."})
+    claude = ScriptedAgent(["Text.", fails(issue("bad")), said, "Text!"])
+
+    result = await play(flow(LOOP, max_iterations=1), {"claude": claude}, tmp_path)
+
+    bill = result.state["last_adjudication"]["bill_of_work"]
+    assert "clear-001 (HIGH)" in bill
+    assert bill.strip() in claude.prompts[-1]
+    assert "Say it shorter." in bill
+    assert texts(result) == ["the judge wrote no bill of work; this one is made of what is pursued"]
+
+
+@pytest.mark.parametrize("length", [10, LONGEST, LONGEST + 1, 10_000])
+def test_a_remark_stays_short(length: int) -> None:
+    """A critic can get hundreds of quotes wrong."""
+    assert len(shortened("x" * length)) == min(length, LONGEST)
