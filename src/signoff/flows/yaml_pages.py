@@ -16,6 +16,8 @@ from typing import Any
 _WORD = re.compile(r"[A-Za-z][\w./-]*(?: [\w./-]+)*[.]?", re.ASCII)
 """A text that needs no quotes, unless it means something else in YAML."""
 
+_ESCAPED = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t"}
+
 _MEANS_MORE = frozenset("true false yes no on off null y n".split())
 
 
@@ -70,8 +72,8 @@ def _text(text: str) -> str:
 
 
 def _character(character: str) -> str:
-    if character in '"\\':
-        return f"\\{character}"
+    if character in _ESCAPED:
+        return _ESCAPED[character]
     if character.isprintable():
         return character
     code = ord(character)
@@ -86,4 +88,5 @@ def _reads_as_block(text: str) -> bool:
     if "\n" not in text or text[0].isspace() or text.endswith("\n\n"):
         return False
     plain = text.replace("\n", "").replace("\t", "").isprintable()
-    return plain and not any(line != line.rstrip() for line in text.split("\n"))
+    # Words may be followed by blanks; a line of nothing else would be taken for an empty one.
+    return plain and not any(line.isspace() for line in text.split("\n"))

@@ -19,6 +19,18 @@ def test_a_text_of_several_lines_is_a_block() -> None:
     assert page == "bill_of_work: |\n  ## Issue\n\n  - mend it\n"
 
 
+def test_a_blank_at_the_end_of_a_line_leaves_the_block_readable() -> None:
+    """One blank made a bill of work a single line of escapes."""
+    page = as_yaml({"bill_of_work": "- mend it \n- and this\n"}).decode()
+
+    assert page == "bill_of_work: |\n  - mend it \n  - and this\n"
+
+
+def test_a_text_no_block_can_hold_has_short_escapes() -> None:
+    """What is left in one line should still be readable."""
+    assert as_yaml({"text": " lead\nx\ty"}).decode() == 'text: " lead\\nx\\ty"\n'
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -34,6 +46,9 @@ def test_a_text_of_several_lines_is_a_block() -> None:
         "\x00",
         "é\n\u2028",
         "\t\n",
+        "a\n \nb",
+        "a\n ",
+        "a\t\nb \n",
     ],
 )
 def test_any_text_comes_back_as_it_was(text: str) -> None:
