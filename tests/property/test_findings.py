@@ -89,10 +89,15 @@ def test_the_same_critiques_again_find_nothing_new(critiques: list[Critique], te
 
 def _one_each(critique: Critique) -> Critique:
     places = {
-        (i.rule_id, i.evidence.strip("*"), "" if i.evidence[:1] == "T" else i.location): i
+        (i.rule_id, i.evidence.strip("*"), i.location if _omits(i) else ""): i
         for i in critique.issues
     }
     return replace(critique, issues=tuple(places.values()))
+
+
+def _omits(issue: CritiqueIssue) -> bool:
+    """Tells whether an issue is known by its place, as nothing is quoted."""
+    return issue.omission or not issue.evidence.strip()
 
 
 def _ids(critique: Critique) -> list[str]:
