@@ -106,3 +106,15 @@ def test_a_finding_nobody_knows_is_answered_with_those_there_are(played: Desk) -
 
     assert done.code == 2
     assert finding(played, "Rude.") in done.err
+
+
+def test_explain_without_a_finding_lists_them_all(played: Desk) -> None:
+    """Whoever wants one explained has to find its id first, of fixed ones, too."""
+    done = played.here("policy", "explain", "one")
+
+    lines = done.out.splitlines()
+    assert lines[0].split() == ["FINDING", "SEVERITY", "STATUS", "CONSTRAINT", "STORY"]
+    assert len(lines) == 4
+    (misspelt,) = [line for line in lines if "Misspelt." in line]
+    assert misspelt.split()[:4] == [finding(played, "Misspelt."), "HIGH", "fixed", "clear"]
+    assert "new in 1, fixed in 2" in misspelt

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -37,7 +37,7 @@ class Explanation:
     blocks: bool
     """Whether its severity keeps the artifact from being approved."""
     decision: Mapping[str, Any] | None
-    """What the last judge decided about it."""
+    """What a judge decided about it the last time."""
     unverified: bool
 
     def to_json(self) -> dict[str, Any]:
@@ -62,19 +62,24 @@ def explain(project: Project, run: str, named: str) -> Explanation:
     from signoff.review.constraint import Constraint
 
     row, config, constraints = _definition(project, run)
-    state = state_of(project, row)
-    finding = _finding(state, named)
+    known = _known(state_of(project, row))
+    history = list(_history(project, row))
+    finding = _finding(known, history, named)
     constraint = constraints.get(finding.constraint, Constraint(finding.constraint))
-    judged = state.get("last_adjudication") or {}
-    decisions = [d for d in judged.get("decisions", ()) if d.get("finding_id") == finding.id]
     return Explanation(
         run=row.name,
         finding=finding,
         resolved=config.behavior(constraint, finding.severity),
         blocks=finding.severity in config.adjudication.block_on,
-        decision=decisions[0] if decisions else None,
-        unverified=_unverified(state, finding.id),
+        decision=_decision(history, finding.id),
+        unverified=finding.unverified,
     )
+
+
+def findings(project: Project, run: str) -> list[Finding]:
+    """Returns every finding of a run, in the order they were made."""
+    row, _config, _constraints = _definition(project, run)
+    return list(_known(state_of(project, row)).values())
 
 
 def replay(project: Project, run: str, policy: Path) -> Replay:
@@ -101,33 +106,45 @@ def _definition(
     return row, config_from_json(source["flow"]), {each.id: each for each in constraints}
 
 
-def _finding(state: Mapping[str, Any], named: str) -> Finding:
+def _known(state: Mapping[str, Any]) -> Mapping[str, Finding]:
     from signoff.review.findings import Ledger
 
-    known = Ledger.from_json(state.get("findings")).findings
+    return Ledger.from_json(state.get("findings")).findings
+
+
+def _finding(known: Mapping[str, Finding], history: Sequence[Done], named: str) -> Finding:
+    """Returns the finding a person means: by its id, by an issue's, or by how its id begins."""
     if named in known:
         return known[named]
-    by_issue = {
-        issue["id"]: issue.get("finding_id", "")
-        for made in (state.get("critiques_by_step") or {}).values()
-        for critique in made
-        for issue in critique["issues"]
-    }
-    if by_issue.get(named) in known:
-        return known[by_issue[named]]
-    begun = [each for each in known if len(named) >= LEAST_OF_ID and each.startswith(named)]
-    if len(begun) != 1:
+    meant = [each for each in _called(history, named) if each in known]
+    if not meant and len(named) >= LEAST_OF_ID:
+        meant = [each for each in known if each.startswith(named)]
+    if not meant:
         raise UnknownName("finding", named, known)
-    return known[begun[0]]
+    if len(meant) > 1:
+        raise UsageError(f"{named!r} may be any of these findings: {', '.join(meant)}")
+    return known[meant[0]]
 
 
-def _unverified(state: Mapping[str, Any], finding: str) -> bool:
-    return any(
-        issue.get("finding_id") == finding and issue.get("unverified", False)
-        for made in (state.get("critiques_by_step") or {}).values()
-        for critique in made
-        for issue in critique["issues"]
-    )
+def _called(history: Sequence[Done], issue: str) -> list[str]:
+    """Returns the findings an issue's id stood for in the latest reviews that have it."""
+    found: dict[int, dict[str, None]] = {}
+    for done in history:
+        for critique in (done.after.get("critiques_by_step") or {}).get(done.step, ()):
+            named = [
+                each.get("finding_id", "") for each in critique["issues"] if each["id"] == issue
+            ]
+            found.setdefault(critique["iteration"], {}).update(dict.fromkeys(named))
+    return next((list(each) for _, each in sorted(found.items(), reverse=True) if each), [])
+
+
+def _decision(history: Sequence[Done], finding: str) -> Mapping[str, Any] | None:
+    """Returns what was last decided about a finding; later judges may not have been shown it."""
+    for done in reversed(history):
+        for decision in (done.after.get("last_adjudication") or {}).get("decisions", ()):
+            if decision.get("finding_id") == finding:
+                return dict(decision)
+    return None
 
 
 def _history(project: Project, row: RunRow) -> Iterator[Done]:

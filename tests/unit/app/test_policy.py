@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from signoff import Outcome, StepDef, Workflow
-from signoff.app.policy import explain, replay
+from signoff.app.policy import explain, findings, replay
 from signoff.app.project import Project
 from signoff.core.outcome import Status
 from signoff.errors import UnknownName, UsageError
@@ -14,7 +14,7 @@ from signoff.flows.compile import compile_flow
 from signoff.review.adjudication import Verdict
 from signoff.review.behaviors import ConstraintBehavior, Level
 from signoff.testing import ScriptedAgent
-from tests.unit.flows.harness import constraint, fails, flow, issue, rules
+from tests.unit.flows.harness import constraint, fails, flow, issue, rules, step
 
 TEXT = "The see is wide.\n"
 
@@ -139,3 +139,60 @@ async def test_only_flows_have_a_policy(project: Project, tmp_path: Path) -> Non
         explain(project, "two", "x")
     with pytest.raises(UsageError, match="is no review flow"):
         replay(project, "two", tmp_path / "policy.yaml")
+
+
+async def two_rounds(project: Project) -> None:
+    """Plays a run whose second round finds something else under the same issue's id."""
+    bill = "Mend it."
+    first = rules("REWRITE", {"issue_id": "clear-001", "guidance": "Spell it."}, bill=bill)
+    said = [
+        *(TEXT, fails(issue("Misspelt.", "HIGH", "see"), issue("Dull.", "HIGH", "wide")), first),
+        *("The sea is wide.\n", fails(issue("Dull.", "HIGH", "wide"))),
+        *(rules("REWRITE", bill=bill), "The sea is deep.\n"),
+    ]
+    steps = [
+        step("generate"),
+        step("critique"),
+        step("adjudicate"),
+        step("refine", mode="rewrite", loop_to="critique"),
+    ]
+    project.agents = {"claude": ScriptedAgent(said)}
+    async with project.engine() as engine:
+        await engine.start(compile_flow(flow(steps, max_iterations=2), "sea"), name="two")
+
+
+@pytest.mark.parametrize(("named", "words"), [("clear-001", "Dull."), ("clear-002", "Dull.")])
+async def test_an_issue_of_any_round_names_its_finding_the_latest_round_first(
+    project: Project, named: str, words: str
+) -> None:
+    """Ids of earlier rounds stand in critiques and logs, and were unknown once a round was over."""
+    await two_rounds(project)
+
+    assert explain(project, "two", named).finding.finding == words
+
+
+async def test_a_fixed_finding_keeps_what_was_decided_about_it(project: Project) -> None:
+    """Later judges are not shown it any more, so the last judgement says nothing of it."""
+    await two_rounds(project)
+    (fixed,) = [each for each in findings(project, "two") if each.status == "fixed"]
+
+    decision = explain(project, "two", fixed.id).decision
+
+    assert decision is not None
+    assert decision["guidance"] == "Spell it."
+
+
+async def test_an_issue_that_may_be_several_findings_is_not_guessed(project: Project) -> None:
+    """Two critics call different things by the same id."""
+    steps = [step("generate"), step("critique"), step("adjudicate", agent="policy")]
+    played = flow(steps, [constraint("clear", agents=("claude", "codex"))], max_iterations=1)
+    claude = ScriptedAgent([TEXT, fails(issue("Misspelt.", "HIGH", "see"))])
+    codex = ScriptedAgent([fails(issue("Dull.", "HIGH", "wide"))])
+    project.agents = {"claude": claude, "codex": codex}
+    async with project.engine() as engine:
+        await engine.start(compile_flow(played, "sea"), name="both")
+
+    with pytest.raises(UsageError, match="may be any of these findings") as caught:
+        explain(project, "both", "clear-001")
+
+    assert all(each.id in str(caught.value) for each in findings(project, "both"))

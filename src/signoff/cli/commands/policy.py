@@ -8,15 +8,18 @@ from typing import TYPE_CHECKING
 import click
 
 from signoff.cli.options import complete_run, debug_option, json_option, open_here, output
+from signoff.cli.text import one_line
 
 if TYPE_CHECKING:
     from signoff.app.policy import Explanation
     from signoff.cli.output import Output
     from signoff.flows.replay import Replay
+    from signoff.review.finding import Finding
 
 _EPILOG = """\b
 Examples:
-  signoff policy explain first-try 3fa9c0de11b2
+  signoff policy explain first-try               every finding of the run
+  signoff policy explain first-try 3fa9c0de11b2  one of them
   signoff policy replay first-try --policy stricter.yaml
 
 A policy file holds default_behavior, constraint_behaviors and adjudication.approval as
@@ -31,19 +34,24 @@ def command() -> None:
 
 @command.command()
 @click.argument("run", shell_complete=complete_run)
-@click.argument("finding")
+@click.argument("finding", required=False)
 @json_option
 @debug_option
-def explain(run: str, finding: str, as_json: bool) -> None:
-    """Show which level decided what FINDING does in RUN.
+def explain(run: str, finding: str | None, as_json: bool) -> None:
+    """Show which level decided what FINDING does in RUN, or list all findings.
 
-    FINDING is its id, the beginning of it, or an issue's id of the latest reviews; `signoff
-    show RUN` lists them.
+    FINDING is its id, the beginning of it, or an issue's id such as short-001, of the latest
+    round that has one.
     """
     from signoff.app.policy import explain as use_case
+    from signoff.app.policy import findings
 
     out = output(as_json)
     with open_here() as project:
+        if finding is None:
+            listed = findings(project, run)
+            out.json([each.to_json() for each in listed]) if as_json else _list(listed, out)
+            return
         found = use_case(project, run, finding)
     if as_json:
         out.json(found.to_json())
@@ -75,13 +83,27 @@ def replay(run: str, file: Path, as_json: bool) -> None:
         _compare(replayed, out)
 
 
+def _list(found: list[Finding], out: Output) -> None:
+    if not found:
+        out.line("nothing was found")
+        return
+    rows = [
+        (f.id, f.severity.value, f.status.value, f.constraint, _story(f), one_line(f.finding, 80))
+        for f in found
+    ]
+    out.table(("FINDING", "SEVERITY", "STATUS", "CONSTRAINT", "STORY", ""), rows)
+
+
+def _story(finding: Finding) -> str:
+    return ", ".join(f"{label} in {iteration}" for iteration, label in finding.history)
+
+
 def _tell(found: Explanation, out: Output) -> None:
     finding = found.finding
     out.line(f"{finding.id}  {finding.severity.value}  {finding.constraint}  {finding.finding}")
     if not finding.omission:
         out.line(f"  quotes   {finding.quote}{'  (not found)' if found.unverified else ''}")
-    story = ", ".join(f"{label} in {iteration}" for iteration, label in finding.history)
-    out.line(f"  story    {story}")
+    out.line(f"  story    {_story(finding)}")
     out.line(f"  does     {found.resolved.behavior.value}: {found.resolved.level.value} says so")
     out.line(f"  blocks   {'yes' if found.blocks else 'no'}")
     if found.decision:
