@@ -93,8 +93,13 @@ def _clear(parent: Path, prefix: str) -> None:
 
 
 def _make(folder: Path) -> None:
+    """Makes a folder that must be new, and those above it that are missing, for the owner alone."""
+    above = [each for each in folder.parents if not each.exists()]
     try:
-        folder.mkdir(mode=0o700, parents=True)
+        for each in reversed(above):
+            # One by one: `parents=True` would let everybody look into those.
+            each.mkdir(mode=0o700, exist_ok=True)
+        folder.mkdir(mode=0o700)
     except OSError as error:
         raise WriteFailed(f"cannot make {folder}: {error.strerror or error}") from error
 

@@ -82,6 +82,23 @@ async def test_a_copy_lies_inside_the_run_and_is_gone_afterwards(tmp_path: Path)
     assert not (tmp_path / "run" / "work").exists()
 
 
+async def test_every_folder_on_the_way_to_a_copy_is_the_owners_alone(tmp_path: Path) -> None:
+    """The names of a person's runs are nobody else's business."""
+    root = tmp_path / "runs"
+    bench = Bench(files=RunFiles(root))
+    modes = []
+
+    def look(place: Path) -> None:
+        modes.extend((root, *place.relative_to(root).parents)[1:])
+        modes[:] = [oct((root / each).stat().st_mode & 0o077) for each in modes]
+
+    bench.agent.on("", edits(look))
+    await bench.start(editing())
+
+    assert len(modes) >= 3
+    assert set(modes) == {"0o0"}
+
+
 async def test_the_agent_is_told_of_a_workspace_and_not_of_texts(bench: Bench) -> None:
     """Every kind of agent knows workspaces; none has to learn anything for this."""
     bench.agent.on("Mend", edits(lambda place: place.write_text("new")))
