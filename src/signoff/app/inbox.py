@@ -45,6 +45,7 @@ def request_to_json(project: Project, item: InboxItem) -> dict[str, Any]:
         "run": item.run,
         "step": item.step,
         "kind": item.kind,
+        "title": title_of(form),
         "prompt": item.prompt,
         "options": options_of(form),
         "shown": form.get("shown") or {},
@@ -59,6 +60,11 @@ def request_to_json(project: Project, item: InboxItem) -> dict[str, Any]:
         "answer": answer_to_json(item),
         "commands": answer_commands(item, form),
     }
+
+
+def title_of(form: dict[str, Any]) -> str:
+    """Returns what work is about, in a few words; empty where nobody said."""
+    return str((form.get("about") or {}).get("title", ""))
 
 
 def answer_to_json(item: InboxItem) -> dict[str, Any] | None:

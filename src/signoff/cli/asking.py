@@ -15,7 +15,7 @@ from typing import Any
 import click
 
 from signoff.app.answering import Given, form_of, record_answer
-from signoff.app.inbox import options_of
+from signoff.app.inbox import options_of, title_of
 from signoff.app.project import Project
 from signoff.cli.clipboard import copy
 from signoff.cli.terminal import forget_typed
@@ -56,6 +56,8 @@ def _ask(project: Project, item: InboxItem, of: str) -> bool:
     form = form_of(project, item)
     _say("")
     _say(f"#{item.id} {item.kind} from step {item.step}{of}", style="yellow")
+    if title_of(form):
+        _say(clean(title_of(form)))
     _show_prompt(item)
     _show(form)
     if item.kind == "response":
@@ -132,10 +134,16 @@ _KINDS = {"approval": _approval, "choice": _choice, "question": _question, "resp
 
 def _show_prompt(item: InboxItem) -> None:
     lines = clean(item.prompt).splitlines()
-    for line in lines[:SHOWN_LINES]:
+    left = f"{len(lines) - SHOWN_LINES} more lines: signoff inbox {item.id}"
+    cut = len(lines) > SHOWN_LINES
+    # A prompt for an agent begins with what holds for every task; what is to be done comes last.
+    at_end = item.kind == "response"
+    if cut and at_end:
+        _say(f"{left} …", style="dim")
+    for line in lines[-SHOWN_LINES:] if at_end else lines[:SHOWN_LINES]:
         _say(wrapped(line))
-    if len(lines) > SHOWN_LINES:
-        _say(f"… {len(lines) - SHOWN_LINES} more lines: signoff inbox {item.id}", style="dim")
+    if cut and not at_end:
+        _say(f"… {left}", style="dim")
 
 
 def _offer(prompt: Path) -> None:

@@ -59,16 +59,20 @@ def command(where: str | None, limit: int | None, as_json: bool) -> None:
 
 
 def _show(request: dict[str, Any], out: Output, *, whole: bool) -> None:
-    from signoff.cli.text import ago, clean, moment, one_line
+    from signoff.cli.headline import has_more, headline
+    from signoff.cli.text import ago, clean, moment
 
     age = ago(request["opened_at"], time.time())
     out.line(
         f"#{request['number']}  {request['kind']}  {request['run']} · {request['step']} · {age}",
         style="yellow",
     )
-    prompt = clean(request["prompt"])
-    for line in prompt.splitlines() if whole else [one_line(prompt, 200)]:
+    title = [request["title"], ""] if request["title"] else []
+    lines = [*title, *clean(request["prompt"]).splitlines()] if whole else [headline(request)]
+    for line in lines:
         out.prose(f"    {line}", hang="    ")
+    if not whole and has_more(request):
+        out.line(f"    look at it: signoff inbox {request['number']}")
     if whole:
         _show_content(request, out)
     if request["state"] != "open":

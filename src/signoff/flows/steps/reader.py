@@ -89,18 +89,25 @@ class Reader:
     ) -> Reading:
         """Asks once, and once more with what was wrong."""
         exact = self.flow.kind(agent) == CHECK
-        reading = await self._once(ctx, agent, constraint, prompt, text)
+        title = f"Review against {constraint.id!r}"
+        reading = await self._once(ctx, agent, constraint, (title, prompt), text)
         if not reading.wrong or (exact and reading.critique is not None):
             return reading
         ctx.progress(f"{constraint.id} by {agent} is sent back: {'; '.join(reading.wrong)}")
         again = f"{prompt}\n\n{critic_correction(reading.wrong)}"
-        second = await self._once(ctx, agent, constraint, again, text)
         note = f"sent back: {shortened('; '.join(reading.wrong))}"
+        second = await self._once(ctx, agent, constraint, (f"{title}; {note}", again), text)
         return replace(second, critique=_noted(second.marked, note), notes=(note,))
 
     async def _once(
-        self, ctx: StepContext, agent: str, constraint: Constraint, prompt: str, text: ArtifactText
+        self,
+        ctx: StepContext,
+        agent: str,
+        constraint: Constraint,
+        asked: tuple[str, str],
+        text: ArtifactText,
     ) -> Reading:
+        title, prompt = asked
         exact = self.flow.kind(agent) == CHECK
         # A check is given the bare artifact; what it says of itself is exact.
         given = {"artifact": self.state.artifact, "constraint": constraint.id}
@@ -112,6 +119,7 @@ class Reader:
                 key=constraint.id,
                 model=self.step.model,
                 timeout=self.step.timeout,
+                about={"title": title},
                 **options,
             )
             critique = parse_critique(

@@ -89,6 +89,9 @@ def _question(item: InboxItem, form: Mapping[str, Any]) -> dict[str, Any]:
         "kind": item.kind,
         "digest": item.digest,
     }
+    title = (form.get("about") or {}).get("title")
+    if title:
+        question["title"] = title
     options = _labels(form)
     if options:
         question["options"] = options

@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
+from signoff.agents.manual import ManualAgent
 from signoff.core.outcome import Status
 from signoff.errors import AgentBadOutput
 from signoff.store.memory import MemoryStore
+from signoff.store.rundir.questions import form_of
 from signoff.testing import ScriptedAgent
 from tests.unit.flows.harness import (
     constraint,
@@ -142,3 +144,20 @@ async def test_questions_about_several_critics_of_a_constraint_are_told_apart(
 
     asked = [json.loads(item.form)["question_id"] for item in result.inbox]
     assert asked == ["critique_clear_ann", "critique_clear_ben"]
+
+
+async def test_a_critic_that_is_a_person_sees_what_each_request_is_about(tmp_path: Path) -> None:
+    """All prompts of a step begin alike; the constraint stands at their end."""
+    store = MemoryStore()
+    agents: dict[str, Any] = {"claude": ScriptedAgent(["Text."]), "ann": ManualAgent()}
+    made = flow([ROUND[0], step("critique", agent="ann"), ROUND[2]])
+    await play(made, agents, tmp_path, store=store)
+    (first,) = store.items("run")
+
+    await go_on(made, agents, tmp_path, store, "Looks fine to me.")
+
+    (again,) = store.items("run")
+    assert form_of(first, store.blob)["about"] == {"title": "Review against 'clear'"}
+    assert form_of(again, store.blob)["about"]["title"].startswith(
+        "Review against 'clear'; sent back: "
+    )

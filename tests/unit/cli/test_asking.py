@@ -1,0 +1,57 @@
+import io
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from signoff import Outcome, Question, StepContext, StepDef, Workflow
+from signoff.agents.manual import ManualAgent
+from signoff.app.home import init_home
+from signoff.app.project import Project
+from signoff.app.settings import Settings
+from signoff.cli.asking import SHOWN_LINES, ask_all
+from signoff.store.memory import MemoryStore
+from signoff.testing import FrozenClock
+
+LONG = "\n".join(f"line {number}" for number in range(1, SHOWN_LINES + 11))
+
+
+async def by_agent(ctx: StepContext) -> tuple[Outcome, dict[str, object]]:
+    reply = await ctx.ask("ann", LONG, about={"title": "Review against 'short'"})
+    return Outcome.OK, {"said": reply.text}
+
+
+async def by_person(ctx: StepContext) -> tuple[Outcome, dict[str, object]]:
+    return Outcome.OK, {"said": (await ctx.wait(Question(LONG))).value}
+
+
+@pytest.mark.parametrize(
+    ("handler", "lines"),
+    [
+        (by_agent, ["Review against 'short'", "10 more lines: signoff inbox 1 …", "line 11"]),
+        (by_person, ["line 1", "line 2", "line 3"]),
+    ],
+)
+async def test_of_a_long_prompt_the_part_that_matters_is_shown(
+    handler: Any,
+    lines: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A critic's prompt ends with the artifact and the rules; a question begins with itself."""
+    workflow = Workflow("asks", StepDef("only", handler=handler, next={Outcome.OK: None}))
+    home = init_home(tmp_path, {}).home
+    monkeypatch.setattr(sys, "stdin", io.StringIO(""))
+    with Project(home, Settings(), MemoryStore(), tmp_path, FrozenClock()) as project:
+        project.agents = {"ann": ManualAgent()}
+        async with project.engine() as engine:
+            await engine.start(workflow, name="one")
+
+        answered = ask_all(project, project.store.items("one"))
+
+    assert answered is False
+    printed = capsys.readouterr()
+    shown = [line for line in (printed.out + printed.err).splitlines() if line]
+    assert shown[1:4] == lines
