@@ -54,10 +54,10 @@ _SECTIONS = {
 
 _EPILOG = """\b
 First steps:
-  signoff init
-  signoff run flow.py -i topic="a better mousetrap"
-  signoff inbox
-  signoff approve --resume
+  signoff demo                       see a text written and reviewed
+  signoff init --preset docs         get a flow, constraints and a goal
+  signoff run docs --goal goal.yaml  run it; any other: signoff run flow.yaml
+  signoff inbox                      see what waits for you
 
 \b
 Exit codes:
@@ -117,12 +117,16 @@ class LazyGroup(click.Group):
 
 @click.group(
     cls=LazyGroup,
+    invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog=_EPILOG,
 )
 @click.version_option(__version__, prog_name="signoff", message="%(prog)s %(version)s")
-def signoff() -> None:
+@click.pass_context
+def signoff(ctx: click.Context) -> None:
     """AI drafts, critics review, a person signs off; nothing is lost or paid for twice."""
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
 
 
 def run_command(arguments: Sequence[str]) -> int:

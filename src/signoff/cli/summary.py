@@ -9,8 +9,9 @@ from typing import Any
 
 from signoff.app.show import RunReport
 from signoff.cli.exits import exit_code
+from signoff.cli.headline import has_more, headline
 from signoff.cli.output import STYLES, Output
-from signoff.cli.text import clean, moment, one_line
+from signoff.cli.text import moment, one_line
 from signoff.core.outcome import Status
 from signoff.runtime.amounts import duration, spend_words
 from signoff.runtime.narration import reason_beyond
@@ -48,6 +49,10 @@ def summarise(report: RunReport, out: Output) -> None:
     mark = MARKS.get(row.status, "✗")
     words = WORDS.get(row.status, row.status.value)
     why = one_line(reason_beyond(row.status, row.reason)) if row.status in _EXPLAINED else ""
+    if why.startswith("("):
+        # Which rule ended it belongs to the status: `not converging (plateau)`.
+        rule, _, why = why.partition(": ")
+        words = f"{words} {rule}"
     first = f"{mark} {words}  {row.name}{why and f': {why}'}"
     out.prose(first, style=STYLES.get(row.status.value, ""), hang="  ")
     if not out.quiet:
@@ -88,7 +93,7 @@ def what_next(report: RunReport) -> Iterator[str]:
         case Status.BUDGET:
             yield _more(report)
         case Status.LIMIT:
-            yield f"allow more rounds, then: signoff resume {row.name} --adopt"
+            yield f"{_more_rounds(report)}, then: signoff resume {row.name} --adopt"
         case Status.FAILED:
             yield f"when that is mended: signoff resume {row.name}"
             yield f"if you changed the workflow: signoff resume {row.name} --adopt"
@@ -98,7 +103,14 @@ def what_next(report: RunReport) -> Iterator[str]:
             yield f"watch it: signoff logs -f {row.name}"
 
 
+_FILES = (".yaml", ".yml")
 _EXPLAINED = frozenset(Status) - {Status.WAITING}
+
+
+def _more_rounds(report: RunReport) -> str:
+    """Says where rounds are counted; in Python, it may be any edge that closes a loop."""
+    in_file = report.row.target.endswith(_FILES) and report.story is not None
+    return f"raise max_iterations in {report.row.target}" if in_file else "allow more rounds"
 
 
 def _more(report: RunReport) -> str:
@@ -114,8 +126,8 @@ def _more(report: RunReport) -> str:
 def _waiting(report: RunReport) -> Iterator[str]:
     for request in report.requests[:SHOWN_REQUESTS]:
         yield ""
-        yield f"#{request['number']} {request['kind']}: {one_line(clean(request['prompt']), 200)}"
-        if request["shown"]:
+        yield f"#{request['number']} {request['kind']}: {headline(request)}"
+        if has_more(request):
             yield f"   look at it: signoff inbox {request['number']}"
         yield from (f"   {command}" for command in request["commands"])
     if len(report.requests) > SHOWN_REQUESTS:

@@ -84,8 +84,10 @@ def _run_resumed(scene: _Scene, _event: ev.RunResumed) -> Told:
 def _run_stopped(_scene: _Scene, event: ev.RunStopped) -> Told:
     fine = event.status in (Status.COMPLETED, Status.WAITING, Status.PARKED)
     reason = "" if event.status is Status.WAITING else reason_beyond(event.status, event.reason)
+    # Which rule ended it belongs to the status: `not converging (plateau): ...`.
+    joint = " " if reason.startswith("(") else ": "
     yield (
-        f"{event.status.value.replace('_', ' ')}{reason and f': {reason}'}",
+        f"{event.status.value.replace('_', ' ')}{reason and f'{joint}{reason}'}",
         Weight.NEWS if fine else Weight.TROUBLE,
     )
 

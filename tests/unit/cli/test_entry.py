@@ -67,6 +67,17 @@ def test_help_fits_an_ordinary_terminal(
     assert [line for line in capsys.readouterr().out.splitlines() if len(line) > 80] == []
 
 
+def test_the_bare_command_is_a_question_for_help(capsys: pytest.CaptureFixture[str]) -> None:
+    """The first thing anybody types is no mistake."""
+    code = main([])
+
+    said = capsys.readouterr()
+    assert code == 0
+    assert said.err == ""
+    main(["--help"])
+    assert capsys.readouterr().out == said.out
+
+
 def test_every_command_is_listed_once_in_the_help() -> None:
     """A command that help does not list does not exist for most people."""
     listed = [name for names in _SECTIONS.values() for name in names]

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ from signoff.cli.output import Output
 from signoff.cli.summary import report_to_json, summarise, what_next
 from signoff.core.outcome import Status
 from signoff.core.spend import Limits
+from signoff.flows.story import FlowStory
 from signoff.runtime.ports import RunId, RunRow
 from signoff.runtime.timeline import Timeline
 
@@ -123,6 +125,35 @@ def test_a_waiting_run_shows_what_is_asked_and_every_command_that_answers(
         "signoff answer 7 a --resume",
         "signoff answer 7 b --resume",
     ]
+
+
+def test_the_rule_that_ended_a_run_stands_beside_its_status(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """`not converging: (plateau):` reads as if something had been cut out."""
+    ended = report(Status.NOT_CONVERGING, reason="not converging (plateau): no better")
+
+    summarise(ended, Output())
+
+    assert capsys.readouterr().out.splitlines()[0] == "✗ not converging (plateau)  one: no better"
+
+
+@pytest.mark.parametrize(
+    ("target", "story", "hint"),
+    [
+        ("slogan.yaml", FlowStory(), "raise max_iterations in slogan.yaml"),
+        ("flow.py", None, "allow more rounds"),
+        ("steps.yaml", None, "allow more rounds"),
+    ],
+)
+def test_at_the_limit_the_file_that_sets_it_is_named(
+    target: str, story: FlowStory | None, hint: str
+) -> None:
+    """Allowing more rounds is easy once one knows where they are counted."""
+    ended = report(Status.LIMIT)
+    ended = replace(ended, row=ended.row._replace(target=target), story=story)
+
+    assert list(what_next(ended)) == [f"{hint}, then: signoff resume one --adopt"]
 
 
 def test_the_exit_code_stands_in_the_json_form() -> None:

@@ -122,6 +122,11 @@ def test_every_kind_of_event_has_been_thought_of() -> None:
         (Status.FAILED, "failed", "failed"),
         (Status.FAILED, "failedFlag is missing", "failed: failedFlag is missing"),
         (Status.BUDGET, "no money left", "budget: no money left"),
+        (
+            Status.NOT_CONVERGING,
+            "not converging (plateau): no better",
+            "not converging (plateau): no better",
+        ),
     ],
 )
 def test_the_end_of_a_run_says_nothing_twice(status: Status, reason: str, line: str) -> None:

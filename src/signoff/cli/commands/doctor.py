@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from signoff.cli import exits
 from signoff.cli.options import debug_option, json_option, output
+
+if TYPE_CHECKING:
+    from signoff.app.doctor import Examined
 
 _EPILOG = """\b
 Examples:
@@ -67,5 +71,17 @@ def command(verbose: bool, as_json: bool) -> int:
         for number, line in enumerate(found.advice, 1):
             out.prose(f"  {number}. {line}", hang="     ")
         out.line()
-    out.line("ready to run" if found.can_run else "not ready: mend what is marked FAIL")
+    out.prose(verdict(found))
     return code
+
+
+def verdict(found: Examined) -> str:
+    """Returns what can run here, in a line."""
+    if not found.can_run:
+        return "not ready: mend what is marked FAIL"
+    if found.advice:
+        return (
+            "the engine is ready, no model is: what asks people, programs, checks or scripts can "
+            "run; what asks a model cannot"
+        )
+    return "ready to run"
