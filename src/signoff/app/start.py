@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from signoff import plugins
+from signoff.app.agent_settings import unknown_kinds
 from signoff.app.home import find_home
 from signoff.app.notations import as_said, tell
 from signoff.app.project import Project, database_path, open_project
@@ -30,6 +31,8 @@ class Plan:
     """The ceilings that would hold."""
     given: Limits | None
     """Those of the command line alone."""
+    remarks: tuple[str, ...] = ()
+    """What is odd about the settings."""
 
     def to_json(self) -> dict[str, Any]:
         """Returns the plan as plain values."""
@@ -99,7 +102,8 @@ def plan(
             refuse_taken(project, name)
     ceilings = given_limits(settings)
     holds = (ceilings or Limits()).over(found.workflow.limits).over(settings.limits)
-    return Plan(found, values, holds, ceilings)
+    remarks = tuple(map(str, unknown_kinds(settings)))
+    return Plan(found, values, holds, ceilings, remarks)
 
 
 def refuse_taken(project: Project, name: str) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from signoff.app.agent_settings import unknown_kinds, unloadable_checks
 from signoff.app.discovery import discover
 from signoff.app.home import Home, find_home
 from signoff.app.notations import Told, as_said, tell
@@ -20,6 +21,7 @@ class Checked:
 
     target: str
     workflow: str | None
+    """Its name; None for settings, and where there are problems."""
     problems: tuple[Problem, ...] = ()
     remarks: tuple[str, ...] = ()
     """What its author should know though it can be run."""
@@ -41,9 +43,18 @@ def validate(
         problems = (Problem("settings", line) for line in str(error).splitlines())
         return [Checked("settings", None, tuple(problems))]
     told = tell(settings, as_said({"goal": goal}, cwd, home)).check_only()
+    own = list(_settings(cwd, home, settings))
     if not targets:
-        return _all(cwd, home, settings, told)
-    return [_one(target, cwd, home, settings, told) for target in targets]
+        return [*own, *_all(cwd, home, settings, told)]
+    return [*own, *(_one(target, cwd, home, settings, told) for target in targets)]
+
+
+def _settings(cwd: Path, home: Home | None, settings: Settings) -> Iterator[Checked]:
+    """Yields what is wrong with agents that were set up, as far as that is cheap to see."""
+    problems = tuple(unknown_kinds(settings))
+    remarks = tuple(unloadable_checks(settings, home.root if home is not None else cwd))
+    if problems or remarks:
+        yield Checked("settings", None, problems, remarks)
 
 
 def _one(target: str, cwd: Path, home: Home | None, settings: Settings, told: Told) -> Checked:

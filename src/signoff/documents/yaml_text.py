@@ -29,6 +29,17 @@ MOST_VALUES = 100_000
 DEEPEST = 50
 _FAULTS = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
 """What the reader raises at odd texts: a date such as 2024-99-99, a mapping as a key."""
+_HINTS = {
+    "'\\t'": "indent with spaces, not tabs",
+    "mapping values are not": "put a text that contains ': ' in quotes, or mend the indentation",
+    "found '<scalar>'": "put the whole text in quotes, or indent this line like its neighbours",
+    "expected <block end>": "this line is not indented like its neighbours",
+    "could not find expected ':'": "write `key: value`, or indent this line below its key",
+    "cannot start any token": "put the text in quotes",
+    "end of stream": "a quote is opened and never closed",
+    "expected ',' or": "a bracket is not closed, or a text inside needs quotes",
+}
+"""What to do, by words of the reader's complaint; the first that fits."""
 _TOO_DEEP = f"is nested more than {DEEPEST} deep"
 
 
@@ -165,4 +176,5 @@ def _syntax_problem(error: YAMLError, name: str) -> Problem:
     what = (error.problem or error.context or "is not YAML").splitlines()[0].strip()
     if "depth" in what:
         return Problem(where, _TOO_DEEP)
-    return Problem(where, what, "indent with spaces, not tabs" if "'\\t'" in what else "")
+    hint = next((hint for words, hint in _HINTS.items() if words in what), "")
+    return Problem(where, what, hint)

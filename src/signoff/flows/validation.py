@@ -101,12 +101,13 @@ def _loops(config: GenflowConfig) -> Iterator[Mistake]:
             continue
         path = ("workflow", position, "loop_to")
         earlier = ids[:position]
+        remedy = f"one of: {', '.join(earlier)}" if earlier else "a step that comes earlier"
         if step.loop_to not in ids:
             what = f"{spelled(path)} is {step.loop_to!r}, which is no step"
-            yield Mistake(path, what, f"one of: {', '.join(earlier)}")
+            yield Mistake(path, what, remedy)
         elif step.loop_to not in earlier:
             what = f"{spelled(path)} is {step.loop_to!r}, which comes no earlier"
-            yield Mistake(path, what, f"one of: {', '.join(earlier)}")
+            yield Mistake(path, what, remedy)
 
 
 def _all_reached(config: GenflowConfig) -> Iterator[Mistake]:

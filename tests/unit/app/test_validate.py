@@ -1,7 +1,10 @@
 from pathlib import Path
 
+import pytest
+
 from signoff.app.graph import Form, draw, find_workflow, graph_to_json
 from signoff.app.project import Project
+from signoff.app.start import plan
 from signoff.app.validate import validate
 
 GOOD = """
@@ -86,6 +89,47 @@ def test_mistakes_in_the_settings_are_problems_too(project: Project) -> None:
     (checked,) = validate([], project.cwd, isolated(project))
 
     assert len(checked.problems) == 2
+
+
+def test_a_kind_of_agent_that_is_not_there_is_told_with_its_line(project: Project) -> None:
+    """A run found out when it first asked the agent, perhaps hours after its start."""
+    (project.home.root / "good.py").write_text(GOOD)
+    config = project.home.config
+    config.write_text("agents:\n  ann: {kind: manuel}\n  bob: {kind: 'house:Model'}\n")
+
+    settings, good = validate(["good.py"], project.cwd, isolated(project))
+
+    (problem,) = settings.problems
+    assert str(problem).startswith(f"{config}:2: agents.ann: there is no kind 'manuel' (kinds: ")
+    assert "manual" in problem.remedy
+    assert good.valid
+    planned = plan(project.cwd, isolated(project), "good.py", {})
+    assert planned.remarks == (str(problem),)
+
+
+@pytest.mark.parametrize(
+    ("function", "why"),
+    [
+        ("no_such_module:look", "No module named 'no_such_module'"),
+        ("broken_checks:look", "not today"),
+        ("json:loads", ""),
+    ],
+)
+def test_a_check_that_cannot_be_imported_is_a_warning(
+    project: Project, function: str, why: str
+) -> None:
+    """A spelling mistake in the settings should not wait for the first review."""
+    (project.home.root / "good.py").write_text(GOOD)
+    (project.home.root / "broken_checks.py").write_text("raise OSError('not today')\n")
+    config = project.home.config
+    config.write_text(f"agents:\n  tidy:\n    kind: check\n    function: '{function}'\n")
+
+    checked = validate(["good.py"], project.cwd, isolated(project))
+
+    remarks = [remark for each in checked for remark in each.remarks]
+    assert all(each.valid for each in checked)
+    assert bool(remarks) is bool(why)
+    assert all(f"{config}:4: agents.tidy: " in remark and why in remark for remark in remarks)
 
 
 def test_a_workflow_is_drawn_in_the_form_that_was_asked_for(

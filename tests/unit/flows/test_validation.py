@@ -151,6 +151,7 @@ def test_every_problem_is_reported_at_once() -> None:
     )
 
     assert len(lines) == 5
+    assert not any("(one of: )" in line for line in lines)
 
 
 def test_a_step_that_nothing_leads_to_is_named() -> None:

@@ -90,7 +90,7 @@ def command(
     )
     for problem in planned.target.problems:
         out.warn(str(problem))
-    for remark in planned.target.workflow.remarks:
+    for remark in (*planned.remarks, *planned.target.workflow.remarks):
         out.warn(remark)
     if dry_run:
         if as_json:

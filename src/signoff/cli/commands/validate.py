@@ -49,7 +49,7 @@ def command(targets: tuple[str, ...], goal: str | None, as_json: bool) -> int:
         )
         return exits.OK if valid else exits.USAGE
     for each in checked:
-        if each.valid:
+        if each.workflow:
             out.line(f"ok  {each.workflow}  ({each.target})")
         for remark in each.remarks:
             # Some remarks name their line, and with it the file.
