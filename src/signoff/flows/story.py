@@ -16,6 +16,9 @@ MOST_FINDINGS = 12
 MOST_REMARKS = 8
 """Remarks listed, the latest ones."""
 
+LONGEST_REMARK = 160
+"""Characters of a remark that a list repeats."""
+
 MOST_WORDS = 100
 """Characters of a finding that a list repeats."""
 
@@ -65,14 +68,21 @@ def _remarked(remarks: list[Mapping[str, Any]]) -> list[str]:
     """Returns the latest remarks, oldest first, with the iteration and the step of each."""
     if not remarks:
         return []
-    lines = [f"  {each['iteration']} {each['step']}: {each['text']}" for each in remarks]
+    lines = [
+        f"  {each['iteration']} {each['step']}: {_short(each['text'], LONGEST_REMARK)}"
+        for each in remarks
+    ]
     left = len(lines) - MOST_REMARKS
     before = [f"  ... {left} earlier: signoff show --json"] if left > 0 else []
     return [f"remarks: {len(remarks)}", *before, *lines[-MOST_REMARKS:]]
 
 
 def _line(finding: Finding) -> str:
-    words = " ".join(finding.finding.split())
-    short = words if len(words) <= MOST_WORDS else f"{words[: MOST_WORDS - 1]}…"
+    short = _short(finding.finding, MOST_WORDS)
     doubt = " (unverified)" if finding.unverified else ""
     return f"  [{finding.severity.value}] {finding.id} {finding.constraint}{doubt}: {short}"
+
+
+def _short(text: str, width: int) -> str:
+    words = " ".join(text.split())
+    return words if len(words) <= width else f"{words[: width - 1]}…"

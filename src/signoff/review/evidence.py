@@ -33,10 +33,11 @@ _LINE_MARK = re.compile(rf"^[ \t]*(?:>[> \t]*(?:{_MARK})?|{_MARK})", re.MULTILIN
 # No bracket inside, so a line of nothing but brackets is read once and not once for each.
 _LINK = re.compile(r"!?\[([^\[\]\n]{0,500})\]\([^()\n]{0,2000}\)")
 _LEFT_OUT = re.compile(r"\[\.{3,}\]|\(\.{3,}\)|\.{3,}")
-_EVIDENCE_RULE = (
+EVIDENCE_RULE = (
     f"evidence is copied from the artifact exactly, or is {OMISSION} where something is missing; "
     "drop an issue that has neither"
 )
+"""What a critic is told besides the quotes it got wrong."""
 _WRAPPED = re.compile(r"""(["'])(.+)\1""")
 
 
@@ -90,7 +91,7 @@ class Problems:
             for issue in self.missing_quotes
         ]
         said += [f"{issue.id} has no evidence" for issue in self.no_evidence]
-        return [*said, _EVIDENCE_RULE] if self.unverified else said
+        return [*said, EVIDENCE_RULE] if self.unverified else said
 
 
 def problems_of(

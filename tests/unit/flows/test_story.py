@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from signoff.flows.story import MOST_FINDINGS, tell
+from signoff.flows.story import LONGEST_REMARK, MOST_FINDINGS, MOST_REMARKS, tell
 from signoff.review.critique import Critique, CritiqueIssue, Overall
 from signoff.review.findings import Ledger, round_of
 from signoff.review.severity import Severity
@@ -71,3 +71,21 @@ def test_a_run_that_has_reviewed_nothing_has_nothing_to_tell() -> None:
     told = tell({})
 
     assert (told.summary, told.details, told.facts) == ("", "", {})
+
+
+def test_remarks_are_listed_the_latest_ones_and_short() -> None:
+    """What a critic got wrong in twenty rounds must not fill the screen."""
+    remarks = [
+        {"iteration": n, "step": "review", "text": f"{n} \x1b[31m" + "wrong " * 60}
+        for n in range(1, MOST_REMARKS + 4)
+    ]
+
+    told = tell({"remarks": remarks})
+
+    first, left, *lines = told.details.splitlines()
+    assert first == f"remarks: {MOST_REMARKS + 3}"
+    assert left == "  ... 3 earlier: signoff show --json"
+    assert len(lines) == MOST_REMARKS
+    assert lines[0].startswith("  4 review: 4 ")
+    assert all(len(line) <= LONGEST_REMARK + 20 for line in lines)
+    assert told.facts == {"remarks": remarks}

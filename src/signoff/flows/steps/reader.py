@@ -22,7 +22,12 @@ from signoff.flows.steps.material import analysis
 from signoff.flows.steps.remarks import shortened
 from signoff.review.constraint import Constraint
 from signoff.review.critique import OMISSION, Critique, CritiqueIssue, Overall
-from signoff.review.evidence import ArtifactText, mark_unverified, problems_of
+from signoff.review.evidence import (
+    EVIDENCE_RULE,
+    ArtifactText,
+    mark_unverified,
+    problems_of,
+)
 from signoff.review.parsing import Unreadable, parse_critique
 from signoff.review.prompts import critic_correction, critic_prompt
 
@@ -95,7 +100,8 @@ class Reader:
             return reading
         ctx.progress(f"{constraint.id} by {agent} is sent back: {'; '.join(reading.wrong)}")
         again = f"{prompt}\n\n{critic_correction(reading.wrong)}"
-        note = f"sent back: {shortened('; '.join(reading.wrong))}"
+        said = "; ".join(each for each in reading.wrong if each != EVIDENCE_RULE)
+        note = f"sent back: {shortened(said)}"
         second = await self._once(ctx, agent, constraint, (f"{title}; {note}", again), text)
         return replace(second, critique=_noted(second.marked, note), notes=(note,))
 

@@ -63,6 +63,10 @@ async def test_a_quote_that_stands_nowhere_marks_its_finding(tmp_path: Path) -> 
 
     result = await play(flow(ROUND, max_iterations=1), {"claude": claude}, tmp_path)
 
+    assert texts(result)[0] == (
+        "clear by claude: sent back: the evidence of clear-001 does not stand in the artifact: "
+        "words that are not there"
+    )
     assert texts(result)[1] == (
         "clear by claude: not found in the artifact: the evidence of clear-001"
     )

@@ -1,0 +1,35 @@
+"""Tests of what a run asks of people, as files."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from signoff.runtime.ports import InboxItem
+from signoff.store.rundir.questions import question_files
+
+
+def asked(form: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns how a request for a response stands in `questions.json`."""
+    item = InboxItem(
+        7, "one", "ask!person", "response", "You review.", json.dumps(form), "d" * 64, "review",
+        0.0, None, "open", None, None, None,
+    )  # fmt: skip
+    files = question_files([item], 1, lambda digest: digest)
+    (group,) = json.loads(files["questions.json"])["questions"]
+    (question,) = group["questions"]
+    return dict(question)
+
+
+@pytest.mark.parametrize(
+    ("form", "title"),
+    [
+        ({"about": {"title": "Review against 'short'"}}, "Review against 'short'"),
+        ({"about": {"step": "review"}}, None),
+        ({}, None),
+    ],
+)
+def test_work_that_has_a_title_shows_it(form: dict[str, Any], title: str | None) -> None:
+    """A page that lists ten prompts with one beginning could not tell them apart."""
+    assert asked(form).get("title") == title
