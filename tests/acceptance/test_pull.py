@@ -371,3 +371,20 @@ def test_the_editing_of_a_book_is_driven_from_outside_and_not_without_the_work(
             "WHERE status = 'published' ORDER BY chapters.number LIMIT 2"
         ).fetchall()
     assert [text for (text,) in texts] == [editor.TEXTS["keeper"], editor.TEXTS["storm"]]
+
+
+def test_work_that_could_not_be_checked_is_kept_and_checked_later(outside: Outside) -> None:
+    """A worker who is told only that it failed would do everything again, for nothing."""
+    (number,) = outside.planned(1)
+    book = outside.folder / "book.db"
+    away = book.rename(outside.folder / "away.db")
+    book.mkdir()
+
+    broken = outside.write_chapter(number, 1)
+    book.rmdir()
+    away.rename(book)
+
+    assert broken.code == NOT_ACCEPTED, broken.err
+    assert "what you handed in is kept" in broken.json["problem"]
+    assert outside.step == "review"
+    assert outside.words == [900, 0, 0]

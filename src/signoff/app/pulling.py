@@ -255,6 +255,10 @@ def _still_busy(name: str, number: int | None) -> RunBusy:
     return RunBusy(f"{kept}another process is driving run {name!r}; later: signoff next {name}")
 
 
+_KEPT = "what you handed in is kept, and is checked again when the run goes on"
+"""Said where something else is at fault than the work, such as a database that is locked."""
+
+
 def _verdict(project: Project, row: RunRow, item: InboxItem) -> Verdict:
     """Reads in the journal what became of an answer; what it led to next is not its business."""
     used = False
@@ -264,14 +268,20 @@ def _verdict(project: Project, row: RunRow, item: InboxItem) -> Verdict:
                 used = True
             case _ if not used:
                 continue
-            case ev.ItemFailed(scope=scope, problem=said) if item.effect.startswith(scope):
-                return Verdict(accepted=False, problem=said, number=item.id)
+            case ev.ItemFailed(scope=scope, problem=said, fresh=fresh) if item.effect.startswith(
+                scope
+            ):
+                problem = said if fresh else f"{said} ({_KEPT})"
+                return Verdict(accepted=False, problem=problem, number=item.id)
             case ev.AttemptFailed(problem=said) | ev.Escalated(problem=said, way=""):
                 return Verdict(accepted=False, problem=said, number=item.id)
             case ev.RunStopped(status=Status.FAILED, reason=said):
-                return Verdict(accepted=False, problem=said, number=item.id)
+                return Verdict(accepted=False, problem=f"{said} ({_KEPT})", number=item.id)
             case ev.ItemFinished(scope=scope) if item.effect.startswith(scope):
                 break
             case ev.StepWorked() | ev.StepFinished():
                 break
+    if not used:
+        why = project.store.row(row.name).reason or "nobody looked at it yet"
+        return Verdict(accepted=False, problem=f"{why} ({_KEPT})", number=item.id)
     return Verdict(accepted=True, number=item.id)

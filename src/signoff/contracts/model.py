@@ -41,8 +41,9 @@ class Condition:
     @property
     def told(self) -> str:
         """What to say to whoever has to meet it."""
-        tail = f" ({self.check})" if isinstance(self.check, str) else ""
-        return f"{self.name}{tail}; otherwise: {self.words}"
+        says_more = isinstance(self.check, str) and self.check != self.name
+        what = f"{self.name} ({self.check})" if says_more else self.name
+        return f"{what}; otherwise: {self.error}" if self.error else what
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,7 @@ from signoff.core.context import StepContext as EngineContext
 from signoff.core.delta import Append
 from signoff.core.outcome import Outcome
 from signoff.core.requests import Choice
-from signoff.errors import StepFailed, StoreError
+from signoff.errors import StepFailed, StoreError, UsageError
 
 Work = tuple[Outcome, dict[str, Any]]
 
@@ -284,12 +284,12 @@ async def _all_done(
     """Works all, the failed ones again; what still fails goes to a person as often as needed."""
     results: dict[str, dict[str, Any]] = {}
     left = list(names)
-    troubles: list[StoreError] = []
+    troubles: list[StoreError | UsageError] = []
 
     async def watched(inner: EngineContext, name: str) -> dict[str, Any]:
         try:
             result: dict[str, Any] = await one(inner, name)
-        except StoreError as error:
+        except (StoreError, UsageError) as error:
             troubles.append(error)
             raise
         return result

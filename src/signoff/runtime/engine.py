@@ -11,7 +11,7 @@ import json
 import re
 import secrets
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self
@@ -256,8 +256,22 @@ class Engine:
                 return self._result(journal.name, journal.state)
             # An answer came in while the run was about to wait: it still is ours.
             journal.wake = False
-            inbox = self._live_items(journal.name)
+            seen, inbox = _answered(inbox), self._live_items(journal.name)
+            if _answered(inbox) <= seen:
+                # It had them before it began, and would come to rest like this for ever.
+                await self._stuck(journal, _answered(inbox))
+                return self._result(journal.name, journal.state)
             journal.record(ev.RunResumed())
+
+    async def _stuck(self, journal: RunJournal, numbers: Set[int]) -> None:
+        listed = ", ".join(f"#{number}" for number in sorted(numbers))
+        why = (
+            f"step {journal.state.step!r} waits again and did not use what was answered "
+            f"({listed}); mend what keeps it from there, and resume"
+        )
+        journal.record(ev.RunStopped(Status.FAILED, why))
+        journal.release()
+        await journal.durable()
 
     def _take(self, row: RunRow) -> RunJournal:
         fence = self._store.take(row.id, self._owner, self._clock.now(), lives)
@@ -367,3 +381,7 @@ def checked_name(name: str) -> str:
             "beginning with a letter or digit"
         )
     return name
+
+
+def _answered(inbox: Mapping[str, InboxItem]) -> Set[int]:
+    return {item.id for item in inbox.values() if item.state == "answered"}

@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
+import signoff
 from signoff.contracts import StepContext, define_workflow
 from signoff.core.outcome import Status
+from signoff.core.requests import Question
 from signoff.runtime.engine import Engine
 from signoff.runtime.result import RunResult
 from signoff.store.memory import MemoryStore
@@ -193,3 +195,34 @@ async def test_a_program_whose_output_was_cut_off_proves_nothing() -> None:
 
     assert result.status is Status.WAITING
     assert "printed more than 4_000_000 bytes" in result.inbox[0].prompt
+
+
+async def test_an_answer_that_cannot_be_used_stops_a_run_instead_of_waking_it_for_ever() -> None:
+    """It would fill the disk with its own journal, and nobody would know why."""
+    broken = False
+
+    async def ask(ctx: StepContext) -> dict[str, Any]:
+        if broken:
+            raise KeyError("chapter")
+        return {"said": (await ctx.wait(Question("Which one?"))).value}
+
+    workflow = define_workflow(
+        {
+            "type": "stuck",
+            "steps": [
+                {"name": "plan", "command": lambda _ctx: {"areas": ["a"]}, "next": "ask"},
+                {"name": "ask", "command": ask, "parallel": True, "parallelKey": "areas"},
+            ],
+        }
+    )
+    store = MemoryStore()
+    async with Engine(store) as engine:
+        await engine.start(workflow, {}, name="run")
+        (item,) = store.items("run")
+        signoff.answer(item, "the first", by="ann", store=store)
+        broken = True
+
+        result = await engine.resume("run", workflow)
+
+    assert result.status is Status.FAILED
+    assert f"did not use what was answered (#{item.id})" in result.reason
