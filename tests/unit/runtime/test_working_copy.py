@@ -86,7 +86,7 @@ async def test_every_folder_on_the_way_to_a_copy_is_the_owners_alone(tmp_path: P
     """The names of a person's runs are nobody else's business."""
     root = tmp_path / "runs"
     bench = Bench(files=RunFiles(root))
-    modes = []
+    modes: list[Any] = []
 
     def look(place: Path) -> None:
         modes.extend((root, *place.relative_to(root).parents)[1:])
