@@ -31,10 +31,7 @@ class Connections:
     def reader(self) -> SafeDatabaseClient:
         """Returns the connection to read by."""
         with self._turn:
-            if self._reader is None or not self._is_current(self._reader):
-                self._reader, self._writer = self._opened(), None
-                self._file = self._found()
-            return self._reader
+            return self._current()
 
     @contextmanager
     def writer(self) -> Iterator[SafeDatabaseClient]:
@@ -45,9 +42,17 @@ class Connections:
                 yield client
             return
         with self._turn:
+            # A step may have taken hours, and the file been put back from somewhere meanwhile.
+            self._current()
             self._writer = self._writer or self._opened()
             writer = self._writer
         yield writer
+
+    def _current(self) -> SafeDatabaseClient:
+        if self._reader is None or not self._is_current(self._reader):
+            self._reader, self._writer = self._opened(), None
+            self._file = self._found()
+        return self._reader
 
     def _opened(self) -> SafeDatabaseClient:
         connection = connect(self._address)

@@ -77,3 +77,18 @@ def test_connections_are_closed_when_the_workflow_is_forgotten(file: Path) -> No
 
     assert open_before
     assert not log.exists()
+
+
+def test_what_is_written_goes_to_the_file_that_is_there_now(file: Path, tmp_path: Path) -> None:
+    """Work on a file that was replaced during a long step would be gone with the old one."""
+    connections = Connections(str(file))
+    with connections.writer() as before:
+        before.execute("UPDATE chapters SET words = 2 WHERE words = 1")
+
+    for tail in ("-wal", "-shm"):
+        file.with_name(file.name + tail).unlink(missing_ok=True)
+    make(tmp_path / "other.db", 7).replace(file)
+    with connections.writer() as writer:
+        writer.execute("UPDATE chapters SET words = 8 WHERE words = 7")
+
+    assert words(connections) == 8
