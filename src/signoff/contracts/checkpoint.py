@@ -12,7 +12,11 @@ from typing import Any
 
 from signoff.contracts.model import ParallelItemResult, StepResult
 
-COMPLETED, RESULTS, ITEMS, HINT, BACKUP = "_completed", "_results", "_items", "_hint", "_backup"
+COMPLETED, ITEMS, HINT, BACKUP = "_completed", "_items", "_hint", "_backup"
+MARKER = "_marker"
+"""Names the work that was committed last; it stays in the database while the run goes on."""
+MARKER = "_marker"
+"""Names the work that was committed last; it must stay in the database while the run goes on."""
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from signoff.contracts.compile import compile_definition, groups_of
@@ -34,7 +36,8 @@ def define_workflow(
     """Returns the workflow a definition describes; raises `InvalidWorkflow` with every problem.
 
     Keys may be written as here (`initial_step`) or as in JavaScript (`initialStep`).
-    `commands` are the functions that steps name as theirs.
+    `commands` are the functions that steps name as theirs. The path of a database is seen from
+    the folder of the file that calls this, wherever the run goes on.
     """
     problems: list[Problem] = []
     read = (
@@ -44,6 +47,7 @@ def define_workflow(
     )
     if read is None:
         raise InvalidWorkflow("contract", problems)
+    read = _seen_from(read, _folder_of_caller())
     if commands:
         read = replace(read, commands={**read.commands, **commands})
     if problems:
@@ -52,6 +56,25 @@ def define_workflow(
         others = problems_of(read, _by_name(read)) if whole else ()
         raise InvalidWorkflow(read.type, [*problems, *others])
     return compiled(read)
+
+
+def _folder_of_caller() -> Path:
+    """Returns the folder of the file that defines a workflow; the current one at a prompt."""
+    file = sys._getframe(2).f_globals.get("__file__")
+    return Path(file).resolve().parent if file else Path.cwd()
+
+
+def _seen_from(definition: WorkflowDefinition, folder: Path) -> WorkflowDefinition:
+    database = definition.database
+    if database is None:
+        return definition
+    try:
+        path = read_address(database.url).path
+    except ConfigError:
+        return definition  # told with everything else that is wrong
+    url = str(folder / path.expanduser()) if path is not None else database.url
+    backups = str(folder / database.backups) if database.backups else None
+    return replace(definition, database=replace(database, url=url, backups=backups))
 
 
 def compiled(

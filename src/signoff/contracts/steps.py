@@ -16,6 +16,7 @@ from signoff.contracts.checkpoint import (
     COMPLETED,
     HINT,
     ITEMS,
+    MARKER,
     Checkpoint,
     checkpoint_of,
     lookup,
@@ -102,7 +103,11 @@ class Surroundings:
         return StepDatabase(self.connections) if self.connections is not None else None
 
     async def begin(self, ctx: EngineContext) -> dict[str, Any]:
-        """Takes a copy of the database before a run first touches it."""
+        """Takes a copy of the database before a run first touches it.
+
+        Later, it looks whether what the run has done so far is still there.
+        """
+        self._insist_on(ctx.step_state.get(MARKER))
         database = self.definition.database
         if database is None or not database.backup or BACKUP in ctx.step_state:
             return {}
@@ -112,6 +117,20 @@ class Surroundings:
         if isinstance(taken, Failure):
             raise StoreError(f"no copy of the database can be taken: {taken.error}")
         return {BACKUP: taken}
+
+    def _insist_on(self, marker: Sequence[Any] | None) -> None:
+        """Raises when the database has lost the run's work: then nothing it proved holds."""
+        database = self.database() if marker is not None else None
+        if marker is None or database is None or database.kept(Marker(*marker)) is not None:
+            return
+        raise StoreError(
+            f"the work of step {marker[1]!r} is not in the database any more: it was restored, "
+            "replaced or is another one; bring back the one this run has worked on, or start anew"
+        )
+
+    def marker(self, ctx: EngineContext, step: WorkflowStep, key: str = "") -> Marker:
+        """Names the work of a step, or of one item of it, in the database."""
+        return Marker(f"{ctx.run}/{ctx.run_key}", step.name, ctx.visit, key)
 
     def _back_up(self, ctx: EngineContext, attempt: int) -> str:
         from signoff.contracts.db.upkeep import Upkeep
@@ -138,7 +157,7 @@ class Surroundings:
         Work that was committed by a process that died before the journal knew is not done
         again: what it gave stands beside it in the database.
         """
-        marker = Marker(f"{ctx.run}/{ctx.run_key}", step.name, ctx.visit, key)
+        marker = self.marker(ctx, step, key)
         database = self.database()
         kept = database.kept(marker) if database is not None else None
         if kept is not None:
@@ -198,6 +217,7 @@ class Single:
         update = await self.around.begin(ctx)
         done = await self.around.perform(ctx, self.step)
         update |= _completed(ctx, {self.step.name: done["result"]}, done["hint"])
+        update |= _marked(self.around, ctx, self.step)
         return await _leads(self.around, ctx, self.step, done), update
 
 
@@ -228,6 +248,8 @@ class Together:
         gave = {name: done["result"] for name, done in results.items()}
         done = results.get(last.name, {"result": None, "hint": None})
         update |= _completed(ctx, gave, done["hint"])
+        for name in gave:
+            update |= _marked(self.around, ctx, by_name[name])
         return await _leads(self.around, ctx, last, done), update
 
 
@@ -257,6 +279,8 @@ class ForEach:
         gave = {name: done["result"] for name, done in results.items()}
         result = {"items": gave, "failed": [name for name in names if name not in gave]}
         update |= _completed(ctx, {self.step.name: result}, None)
+        for name in list(gave)[-1:]:
+            update |= _marked(self.around, ctx, self.step, name)
         update[ITEMS] = {
             name: {"status": "completed", "result": gave[name]}
             if name in gave
@@ -330,6 +354,15 @@ def _completed(ctx: EngineContext, gave: Mapping[str, Any], hint: str | None) ->
             update |= {key: value for key, value in result.items() if not str(key).startswith("_")}
     done = [{"step": step, "completed_at": at, "result": gave[step]} for step in gave]
     return {**update, COMPLETED: Append(done), HINT: hint}
+
+
+def _marked(
+    around: Surroundings, ctx: EngineContext, step: WorkflowStep, key: str = ""
+) -> dict[str, Any]:
+    """Returns the update that remembers which work must be found in the database later."""
+    if around.definition.database is None:
+        return {}
+    return {MARKER: list(around.marker(ctx, step, key))}
 
 
 async def _leads(

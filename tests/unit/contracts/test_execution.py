@@ -383,3 +383,77 @@ async def test_a_second_run_of_the_same_name_does_its_own_work(tmp_path: Path) -
     results = [await play(workflow, store=MemoryStore()) for _ in range(2)]
 
     assert [result.state["before"] for result in results] == [0, 1]
+
+
+def priced(file: str) -> Workflow:
+    """Returns a workflow that changes a price, waits at a gate, and changes it again."""
+
+    def change(ctx: StepContext) -> dict[str, Any]:
+        ctx.db.stage("UPDATE prices SET cents = cents + 1 WHERE id = 1")
+        return {}
+
+    return define_workflow(
+        {
+            "type": "prices",
+            "database": {"url": file, "backup": False},
+            "steps": [
+                {"name": "first", "command": change, "next": "gate"},
+                {
+                    "name": "gate",
+                    "human_gate": {
+                        "prompt": "Again?",
+                        "options": [{"label": "Yes", "next_step": "second"}],
+                    },
+                },
+                {"name": "second", "command": change, "next": None},
+            ],
+        }
+    )
+
+
+def shop(file: Path) -> None:
+    """Makes a database, in the place of any that is there."""
+    for each in file.parent.glob(f"{file.name}*"):
+        each.unlink()
+    with sqlite3.connect(file) as db:
+        db.execute("CREATE TABLE prices (id INTEGER PRIMARY KEY, cents INTEGER)")
+        db.execute("INSERT INTO prices VALUES (1, 100)")
+
+
+async def test_a_database_that_lost_the_runs_work_is_noticed(tmp_path: Path) -> None:
+    """Restored or replaced meanwhile, nothing that was proved holds any more."""
+    file = tmp_path / "shop.db"
+    shop(file)
+    workflow, store = priced(str(file)), MemoryStore()
+    await play(workflow, store=store)
+    shop(file)
+
+    result = await go_on(priced(str(file)), store, "Yes")
+
+    assert result.status is Status.FAILED
+    assert "the work of step 'gate' is not in the database any more" in result.reason
+
+
+async def test_a_database_that_kept_the_runs_work_is_worked_on(tmp_path: Path) -> None:
+    """The check must not be in the way of anybody."""
+    file = tmp_path / "shop.db"
+    shop(file)
+    workflow, store = priced(str(file)), MemoryStore()
+    await play(workflow, store=store)
+
+    result = await go_on(workflow, store, "Yes")
+
+    assert result.status is Status.COMPLETED, result.reason
+
+
+def test_the_path_of_a_database_is_seen_from_the_file_that_names_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Resumed from another folder, a run must not work on whatever lies there."""
+    monkeypatch.chdir(tmp_path)
+
+    workflow = priced("shop.db")
+
+    (handler, *_) = (step.handler for step in workflow.steps.values())
+    database = handler.around.definition.database  # type: ignore[union-attr]  # of a contract
+    assert database.url == str(Path(__file__).resolve().parent / "shop.db")
