@@ -16,7 +16,9 @@ VERSION = 1
 
 STEP_NAME = r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$"
 STEP = "the name of a step"
-EXPRESSION = "an expression over ctx, result, checkpoint, params and hint"
+EXPRESSION = (
+    "an expression over ctx, result, checkpoint, params and hint, or package.module:function"
+)
 
 Text = Annotated[str, Field(min_length=1, pattern=r"\S", description="a text that is not empty")]
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from importlib import import_module
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,17 +14,18 @@ from signoff.contracts.compile import compile_definition, groups_of
 from signoff.contracts.db.address import read_address
 from signoff.contracts.expressions import BadExpression, Expression
 from signoff.contracts.model import (
+    Check,
+    Condition,
     ConditionalNext,
     Database,
     HumanGate,
     WorkflowDefinition,
     WorkflowStep,
 )
+from signoff.contracts.named import Named
 from signoff.contracts.reading import At, one_of, read_definition, spelled
 from signoff.core.workflow import Workflow
 from signoff.errors import ConfigError, InvalidWorkflow, Problem
-
-_PLACE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
 
 def define_workflow(
@@ -142,9 +142,12 @@ def _step_problems(
     if not step.name or "+" in step.name or "/" in step.name:
         yield Problem(at("name"), f"the name {step.name!r} will not do", "letters, digits, - and _")
     yield from _command_problems(step, definition, at)
+    yield from _schema_problems(step, at)
+    functions = Named(definition.commands)
     for key in ("preconditions", "postconditions"):
-        for place, condition in enumerate(getattr(step, key)):
-            yield from _check_problems(condition.check, at(key, place, "check"))
+        yield from _condition_problems(getattr(step, key), functions, partial(at, key))
+    if isinstance(step.next, ConditionalNext):
+        yield from _check_problems(step.next.condition, functions, at("next", "condition"))
     yield from _branch_problems(step.next, names, at)
     if step.parallel_key is not None and not step.parallel:
         what = "parallel_key without parallel: true"
@@ -157,7 +160,6 @@ def _branch_problems(
     branch: str | ConditionalNext | None, names: list[str], at: Callable[..., str]
 ) -> Iterator[Problem]:
     if isinstance(branch, ConditionalNext):
-        yield from _check_problems(branch.condition, at("next", "condition"))
         for key in ("on_true", "on_false"):
             if getattr(branch, key) not in names:
                 what = f"next.{key} is {getattr(branch, key)!r}, which is no step"
@@ -177,13 +179,14 @@ def _command_problems(
         yield Problem(at("prompt"), "has a command and a prompt", "one of them")
     if command is None and not step.prompt and step.human_gate is None:
         yield Problem(at(), f"step {step.name!r} does nothing", "a command, a prompt or a gate")
-    if isinstance(command, str) and command not in definition.commands:
-        if _PLACE.fullmatch(command) is None:
-            known = ", ".join(definition.commands) or "none"
-            yield Problem(at("command"), f"no command is called {command!r}", f"there is: {known}")
-        else:
-            yield from _import_problems(command, at("command"))
-    elif not isinstance(command, str) and not callable(command) and not _is_program(command):
+    functions = Named(definition.commands)
+    if isinstance(command, str) and functions.knows(command):
+        yield from functions.problems(command, at("command"), "command")
+    elif isinstance(command, str):
+        listed = f"a program is a list: [{', '.join(command.split())}]"
+        right = "; ".join(filter(None, (functions.listed, listed)))
+        yield Problem(at("command"), f"no command is called {command!r}", right)
+    elif not callable(command) and not _is_program(command):
         what = f"the command is {command!r:.60}"
         yield Problem(at("command"), what, "a function, or a list: a program and its arguments")
 
@@ -195,22 +198,40 @@ def _is_program(command: Any) -> bool:
     return listed and all(isinstance(word, str) for word in command)
 
 
-def _import_problems(place: str, where: str) -> Iterator[Problem]:
-    try:
-        found = _imported(place)
-    except Exception as error:  # noqa: BLE001  # a module may raise anything while it is imported
-        said = f"{type(error).__name__}: {error}"
-        yield Problem(where, f"the command {place!r} cannot be loaded: {said}")
+def _schema_problems(step: WorkflowStep, at: Callable[..., str]) -> Iterator[Problem]:
+    if step.schema is None:
         return
-    if not callable(found):
-        yield Problem(where, f"the command {place!r} is no function")
+    from jsonschema import Draft202012Validator, SchemaError
+
+    try:
+        Draft202012Validator.check_schema(dict(step.schema))
+    except SchemaError as error:
+        what = f"the schema is none, at {error.json_path}: {error.message:.200}"
+        yield Problem(at("schema"), what, "a JSON Schema")
 
 
-def _check_problems(check: Any, where: str) -> Iterator[Problem]:
+def _condition_problems(
+    conditions: Any, functions: Named, at: Callable[..., str]
+) -> Iterator[Problem]:
+    if not isinstance(conditions, list | tuple):
+        yield Problem(at(), f"is {conditions!r:.60}", "a list of conditions")
+        return
+    for place, condition in enumerate(conditions):
+        if isinstance(condition, Condition):
+            yield from _check_problems(condition.check, functions, at(place, "check"))
+        else:
+            right = "a condition, a function, or an expression"
+            yield Problem(at(place), f"is {condition!r:.60}", right)
+
+
+def _check_problems(check: Any, functions: Named, where: str) -> Iterator[Problem]:
     if callable(check):
         return
     if not isinstance(check, str):
         yield Problem(where, f"is {check!r:.60}", "a function, or an expression")
+        return
+    if functions.knows(check):
+        yield from functions.problems(check, where, "condition")
         return
     try:
         Expression(check)
@@ -237,18 +258,30 @@ def _gate_problems(gate: HumanGate, names: list[str], at: Callable[..., str]) ->
 
 def resolved(definition: WorkflowDefinition) -> WorkflowDefinition:
     """Puts functions in the place of their names."""
-    steps = []
-    for step in definition.steps:
-        command = step.command
-        if isinstance(command, str):
-            command = definition.commands.get(command) or _imported(command)
-        steps.append(replace(step, command=command))
-    return replace(definition, steps=tuple(steps))
+    functions = Named(definition.commands)
+    steps = tuple(_resolved_step(step, functions) for step in definition.steps)
+    return replace(definition, steps=steps)
 
 
-def _imported(place: str) -> Any:
-    module, _, name = place.partition(":")
-    return getattr(import_module(module), name)
+def _resolved_step(step: WorkflowStep, functions: Named) -> WorkflowStep:
+    command, branch = step.command, step.next
+
+    def resolved_check(check: Check | str) -> Check | str:
+        named = isinstance(check, str) and functions.knows(check)
+        return functions.found(str(check)) if named else check
+
+    def resolved_all(conditions: Sequence[Condition]) -> tuple[Condition, ...]:
+        return tuple(replace(each, check=resolved_check(each.check)) for each in conditions)
+
+    if isinstance(branch, ConditionalNext):
+        branch = replace(branch, condition=resolved_check(branch.condition))
+    return replace(
+        step,
+        command=functions.found(command) if isinstance(command, str) else command,
+        preconditions=resolved_all(step.preconditions),
+        postconditions=resolved_all(step.postconditions),
+        next=branch,
+    )
 
 
 def _by_name(definition: WorkflowDefinition) -> At:

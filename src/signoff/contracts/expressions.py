@@ -24,6 +24,9 @@ NAMES = frozenset({"ctx", "result", "checkpoint", "params", "hint"})
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
 
+_ASSIGNS = re.compile(r"(?<![=!<>])=(?!=)")
+_DATABASE = re.compile(r"\bctx\s*\.\s*(?:db|database)\b")
+
 _GAP = r"(?:\s|//[^\n]*\n)*"
 _LOOP = rf"\b(?:all|exists|exists_one|map|filter){_GAP}\("
 _EACH = re.compile(rf"{_LOOP}{_GAP}([A-Za-z_]\w*)")
@@ -134,12 +137,22 @@ def _compiled(text: str) -> Any:
     except Exception as error:  # the parser raises several kinds, all of them the author's
         first = next(iter(str(error).splitlines()), "")
         said = first.split("ERROR:")[-1].strip()
-        raise BadExpression(f"{text!r} is no expression: {said}") from error
+        meant = "; did you mean ==?" if _ASSIGNS.search(_without_strings(text)) else ""
+        raise BadExpression(f"{text!r} is no expression: {said}{meant}") from error
     unknown = set(program.variables()) - NAMES - _TYPES - set(_EACH.findall(text))
+    if "db" in unknown or _DATABASE.search(_without_strings(text)):
+        raise BadExpression(f"{text!r}: texts see no database; name a function, module:function")
     if unknown:
         listed, known = ", ".join(sorted(unknown)), ", ".join(sorted(NAMES))
         raise BadExpression(f"{text!r} names {listed}, and nothing is called so; there is: {known}")
     return program
+
+
+def _without_strings(text: str) -> str:
+    return "".join(
+        match.group() if match.lastgroup or len(match.group()) == 1 else "''"
+        for match in _TOKEN.finditer(text)
+    )
 
 
 def plain_cel(text: str) -> str:

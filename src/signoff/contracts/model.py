@@ -29,7 +29,7 @@ class Condition:
 
     name: str
     check: Check | str
-    """A function of the context, or an expression over ctx, result, checkpoint and params."""
+    """A function of the context, the name of one, or an expression over ctx, result, ..."""
     error: str = ""
     """What the worker or the person is told when it is false."""
 
@@ -44,6 +44,15 @@ class Condition:
         says_more = isinstance(self.check, str) and self.check != self.name
         what = f"{self.name} ({self.check})" if says_more else self.name
         return f"{what}; otherwise: {self.error}" if self.error else what
+
+
+def as_condition(given: Any) -> Any:
+    """Returns a bare function or a bare text as a condition of that name; all else unchanged."""
+    if isinstance(given, str):
+        return Condition(given, given)
+    if callable(given):
+        return Condition(getattr(given, "__name__", type(given).__name__), given)
+    return given
 
 
 @dataclass(frozen=True)
@@ -92,8 +101,10 @@ class WorkflowStep:
     model: str | None = None
     schema: Mapping[str, Any] | None = None
     """JSON Schema of the agent's result."""
-    preconditions: Sequence[Condition] = ()
-    postconditions: Sequence[Condition] = ()
+    preconditions: Sequence[Any] = ()
+    """Conditions; a bare function or a bare text is taken for one."""
+    postconditions: Sequence[Any] = ()
+    """Conditions, as before."""
     parallel: bool = False
     """Whether it runs together with its neighbours that say so too."""
     parallel_key: str | None = None
@@ -103,6 +114,13 @@ class WorkflowStep:
     """None ends the workflow."""
     timeout: float | None = None
     title: str = ""
+
+    def __post_init__(self) -> None:
+        """Makes conditions of bare functions and texts."""
+        for key in ("preconditions", "postconditions"):
+            given = getattr(self, key)
+            if isinstance(given, list | tuple):
+                object.__setattr__(self, key, tuple(as_condition(each) for each in given))
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from signoff.contracts.model import (
     HumanGate,
     WorkflowDefinition,
     WorkflowStep,
+    as_condition,
 )
 from signoff.core.spend import Limits
 from signoff.errors import Problem
@@ -111,9 +112,7 @@ class _Reader:
         return tuple(each for each in found if each is not None)
 
     def _condition(self, raw: Any, path: tuple[str | int, ...]) -> Condition | None:
-        if isinstance(raw, str):
-            return Condition(raw, raw)
-        return self._made(raw, Condition, path)
+        return self._made(as_condition(raw), Condition, path)
 
     def _gate(self, raw: Any, path: tuple[str | int, ...]) -> HumanGate | None:
         if isinstance(raw, HumanGate):

@@ -102,7 +102,33 @@ def test_every_mistake_of_a_definition_is_told_at_once() -> None:
         (steps({"name": "a", "command": []}), "step 'a'.command: the command is []"),
         (steps({"name": "a", "command": 5}), "step 'a'.command: the command is 5"),
         (steps({"name": "a", "command": ["x", 1]}), "step 'a'.command: the command is ['x', 1]"),
-        (steps({"name": "a", "command": "write"}), "step 'a'.command: no command is called"),
+        (
+            steps({"name": "a", "command": "echo hi"}),
+            "step 'a'.command: no command is called 'echo hi' (a program is a list: [echo, hi])",
+        ),
+        (
+            {**steps({"name": "a", "command": "read"}), "commands": {"write": nothing}},
+            "step 'a'.command: no command is called 'read' (there is: write; a program is",
+        ),
+        (
+            {**steps({"name": "a", "command": "w1:read"}), "commands": {"w1:write": nothing}},
+            (
+                "step 'a'.command: the command 'w1:read' cannot be loaded: ModuleNotFoundError: "
+                "No module named 'w1' (there is: w1:write)"
+            ),
+        ),
+        (
+            steps({"name": "a", "prompt": "x", "schema": {"type": "objekt"}}),
+            "step 'a'.schema: the schema is none, at $.type: 'objekt' is not valid",
+        ),
+        (
+            WorkflowDefinition(type="t", steps=[WorkflowStep("a", nothing, postconditions=[5])]),
+            "step 'a'.postconditions[0]: is 5 (a condition, a function, or an expression)",
+        ),
+        (
+            WorkflowDefinition(type="t", steps=[WorkflowStep("a", nothing, preconditions="x")]),
+            "step 'a'.preconditions: is 'x' (a list of conditions)",
+        ),
         (steps({"name": "a", "command": nothing, "prompt": "x"}), "step 'a'.prompt: has a command"),
         (steps({"name": "a+b", "command": nothing}), "step 'a+b'.name: the name 'a+b' will not do"),
         (steps(*[{"name": "a", "command": nothing}] * 2), "step 'a'.name: 'a' is the name of 2"),
@@ -258,3 +284,35 @@ def test_what_a_run_depends_on_changes_its_digest(change: str, value: Any) -> No
     before, after = (define_workflow(steps(start, each, other, last)) for each in (first, changed))
 
     assert before.digest != after.digest
+
+
+def is_done(_ctx: Any) -> bool:
+    """Holds."""
+    return True
+
+
+@pytest.mark.parametrize(
+    "definition",
+    [
+        steps({"name": "a", "command": nothing, "postconditions": [is_done, "result == null"]}),
+        WorkflowDefinition(
+            type="t", steps=[WorkflowStep("a", nothing, postconditions=[is_done, "result == null"])]
+        ),
+    ],
+)
+def test_a_bare_function_or_text_is_a_condition_of_its_own_name(definition: Any) -> None:
+    """A short condition is written as shortly in Python as in a file, dict or not."""
+    workflow = define_workflow(definition)
+
+    (step,) = workflow.source["contract"]["steps"]
+    assert [condition[0] for condition in step["after"]] == ["is_done", "result == null"]
+
+
+def test_a_condition_may_be_one_of_the_named_functions() -> None:
+    """Names that `commands` explains mean the same wherever a function is named."""
+    step = {"name": "a", "command": "w1:do", "preconditions": ["w1:done"]}
+
+    workflow = define_workflow(steps(step), commands={"w1:do": nothing, "w1:done": is_done})
+
+    (described,) = workflow.source["contract"]["steps"]
+    assert described["before"][0][2]["name"].endswith("is_done")

@@ -171,3 +171,26 @@ def test_a_name_that_means_nothing_is_told_when_the_expression_is_read(text: str
 def test_the_names_of_loops_and_types_mean_something(text: str) -> None:
     """What CEL knows by itself is not a slip."""
     assert Expression(text).text == text
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("result = 3", "did you mean ==?"),
+        ("result == 'a = b' +", "Syntax error"),
+        ("ctx.db.value == 1", "texts see no database; name a function, module:function"),
+        ("db.value('SELECT 1') == 1", "texts see no database"),
+    ],
+)
+def test_a_slip_is_told_with_what_was_meant(text: str, said: str) -> None:
+    """The two slips that everybody makes once are not left to the parser's words."""
+    with pytest.raises(BadExpression) as caught:
+        Expression(text)
+
+    assert said in str(caught.value)
+    assert ("did you mean" in str(caught.value)) == (text == "result = 3")
+
+
+def test_a_string_may_speak_of_the_database() -> None:
+    """Only what is looked up is refused."""
+    assert Expression("result != 'ctx.db'").holds({"result": 1})

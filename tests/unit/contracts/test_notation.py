@@ -1,3 +1,5 @@
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -13,6 +15,15 @@ from signoff.store.memory import MemoryStore
 from signoff.testing import ScriptedAgent
 
 EXAMPLE = Path(__file__).parents[3] / "examples/release_notes/release_notes.yaml"
+
+LISTING = """
+def listed(ctx):
+    return ctx.db.value("SELECT count(*) FROM books") == 1
+
+
+def alone(ctx):
+    return listed(ctx)
+"""
 
 
 def read(folder: Path, text: str, **options: Any) -> Workflow:
@@ -291,3 +302,61 @@ async def test_items_and_neighbours_are_worked_as_in_python(tmp_path: Path) -> N
     done = [each["step"] for each in result.state["_completed"]]
     assert done == ["plan", "write", "style", "facts", "end"]
     assert list(result.state["_items"]) == ["0:a", "1:b"]
+
+
+async def test_a_file_names_functions_that_look_into_the_database(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without statements nothing is in the database, whatever the worker says; it is refused."""
+    (tmp_path / "listing_checks.py").write_text(LISTING, "utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    with closing(sqlite3.connect(tmp_path / "books.db")) as db:
+        db.execute("CREATE TABLE books (title TEXT)")
+        db.commit()
+    workflow = read(
+        tmp_path,
+        """\
+        type: t
+        database: {url: books.db, backup: false}
+        steps:
+          - name: add
+            prompt: Add Emma.
+            postconditions:
+              - {name: listed, check: "listing_checks:listed", error: It is not listed}
+            next: {condition: "listing_checks:alone", on_true: end, on_false: add}
+          - name: end
+            command: [echo, done]
+        """,
+    )
+    work = {"ok": True, "statements": [["INSERT INTO books VALUES ('Emma')"]]}
+    worker = ScriptedAgent([{"ok": True}, work])
+
+    async with Engine(MemoryStore(), agents={"claude": worker}) as engine:
+        result = await engine.start(workflow, {}, name="run")
+
+    assert result.status is Status.COMPLETED, result.reason
+    assert "Previous attempt failed: It is not listed" in worker.requests[1].prompt
+
+
+def test_a_condition_that_cannot_be_imported_is_told_with_its_line(tmp_path: Path) -> None:
+    """A name that leads nowhere would fail every attempt, after the agent was paid."""
+    told = problems(
+        tmp_path,
+        """\
+        type: t
+        steps:
+          - name: a
+            command: [echo]
+            postconditions:
+              - {name: n, check: "nowhere_at_all:check"}
+            next: {condition: "sys:maxsize", on_true: a, on_false: a}
+        """,
+    )
+
+    assert told == [
+        (
+            "contract.yaml:6: the condition 'nowhere_at_all:check' cannot be loaded: "
+            "ModuleNotFoundError: No module named 'nowhere_at_all'"
+        ),
+        "contract.yaml:7: the condition 'sys:maxsize' is no function",
+    ]
