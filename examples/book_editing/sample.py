@@ -46,5 +46,7 @@ def make_sample(database: Path) -> None:
 
 if __name__ == "__main__":
     place = Path(sys.argv[1]) if len(sys.argv) > 1 else HERE / "book.db"
+    if place.exists():
+        sys.exit(f"{place.name} is there already; remove it to begin anew")
     make_sample(place)
     print(f"made {place.name}: one book, {len(CHAPTERS)} chapters")

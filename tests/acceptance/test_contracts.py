@@ -1,5 +1,6 @@
 """The contract workflows of examples/, from the command line."""
 
+import runpy
 import shutil
 import sqlite3
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.acceptance.desk import Desk
+from tests.acceptance.examples import take_example
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 CONFIG = """
@@ -25,7 +27,7 @@ class Shop(Desk):
     """A project that begins as a copy of an example."""
 
     def take(self, example: str) -> None:
-        shutil.copytree(EXAMPLES / example, self.folder, dirs_exist_ok=True)
+        take_example(EXAMPLES / example, self.folder)
         self.write(".signoff/config.yaml", CONFIG)
 
     def script(self, *rules: str) -> None:
@@ -201,3 +203,15 @@ def test_options_of_review_flows_are_refused_for_contracts(shop: Shop) -> None:
 
     assert done.code == 2
     assert "-i NAME=VALUE" in done.err
+
+
+def test_a_sample_that_is_there_is_left_alone(
+    editing: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A book that was edited meanwhile is not lost, and nobody has to read a traceback."""
+    monkeypatch.setattr("sys.argv", ["sample.py"])
+
+    with pytest.raises(SystemExit, match=r"book\.db is there already; remove it"):
+        runpy.run_path(str(editing.folder / "sample.py"), run_name="__main__")
+
+    assert editing.rows("SELECT count(*) FROM books") == [(1,)]

@@ -1,7 +1,6 @@
 """An agent outside drives a run by `next` and `submit`, and gets nowhere without doing the work."""
 
 import json
-import shutil
 import sqlite3
 import subprocess
 import sys
@@ -20,6 +19,7 @@ from tests.acceptance import editor
 from tests.acceptance.book import WORKER, WORKFLOW
 from tests.acceptance.conftest import PROGRAM, Site
 from tests.acceptance.desk import Done
+from tests.acceptance.examples import take_example
 
 NOT_ACCEPTED, WAITING = 16, 10
 EXAMPLE = Path(__file__).parents[2] / "examples/book_editing"
@@ -349,7 +349,7 @@ def test_the_editing_of_a_book_is_driven_from_outside_and_not_without_the_work(
     place: Outside,
 ) -> None:
     """The worker pretends at every step first, and gets no further than the gate by working."""
-    shutil.copytree(EXAMPLE, place.folder, dirs_exist_ok=True)
+    take_example(EXAMPLE, place.folder)
     import_file(place.folder / "sample.py").make_sample(place.folder / "book.db")
     started = place.here("run", "workflow.py", "--pull", "--name", "one")
     program = [sys.executable, str(Path(editor.__file__)), "one"]
