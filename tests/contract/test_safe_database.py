@@ -1,3 +1,4 @@
+import inspect
 import threading
 import time
 from collections.abc import Iterator
@@ -272,12 +273,14 @@ def test_every_condition_that_does_not_hold_is_named_and_nothing_stays(
     """The feedback for the next attempt must say all that is missing."""
     work = db.staged()
     work.stage("INSERT INTO books (title) VALUES ('Ulysses')")
+    explodes = failing("explodes", ValueError("boom"))
+    line = inspect.getsourcelines(explodes.holds)[1] + 2
 
     applied = work.apply(
         [
             has("Ulysses"),
             has("Middlemarch"),
-            failing("explodes", ValueError("boom")),
+            explodes,
             failing("forgot to return", None),
             failing("is only truthy", 1),
         ],
@@ -287,7 +290,7 @@ def test_every_condition_that_does_not_hold_is_named_and_nothing_stays(
     assert applied == RolledBack(
         (
             "there is a book called Middlemarch: does not hold",
-            "explodes: raised ValueError: boom",
+            f"explodes: raised ValueError: boom (test_safe_database.py:{line})",
             "forgot to return: returned None instead of True or False",
             "is only truthy: returned 1 instead of True or False",
         )

@@ -25,6 +25,7 @@ NAMES = frozenset({"ctx", "result", "checkpoint", "params", "hint"})
 _WORD = re.compile(r"[A-Za-z_]\w*")
 
 _ASSIGNS = re.compile(r"(?<![=!<>])=(?!=)")
+_PARAMETER = re.compile(r"(?<![\w.])params\.([A-Za-z_]\w*)")
 _DATABASE = re.compile(r"\bctx\s*\.\s*(?:db|database)\b")
 
 _GAP = r"(?:\s|//[^\n]*\n)*"
@@ -76,7 +77,8 @@ class Expression:
             return self._program.execute(dict(values))
         except Exception as error:  # whatever the evaluator raises, the author has to act
             said = str(error).strip().splitlines()[0] if str(error).strip() else repr(error)
-            raise BadExpression(f"{self.text!r}: {type(error).__name__}: {said}") from error
+            told = f"{self.text!r}: {type(error).__name__}: {said}{self._missing(values)}"
+            raise BadExpression(told) from error
 
     def holds(self, values: Mapping[str, Any]) -> bool:
         """Tells whether it is true; anything but true or false raises `BadExpression`."""
@@ -84,6 +86,13 @@ class Expression:
         if not isinstance(value, bool):
             raise BadExpression(f"{self.text!r} gives {value!r:.80}, neither true nor false")
         return value
+
+    def _missing(self, values: Mapping[str, Any]) -> str:
+        """Says how to give the parameters that were not given, if there are any."""
+        names = dict.fromkeys(_PARAMETER.findall(_without_strings(self.text)))
+        given = values.get("params", {})
+        missing = [f"-i {name}=..." for name in names if name not in given]
+        return f"; start it with {' '.join(missing)}" if missing else ""
 
     def _check_turns(self, values: Mapping[str, Any]) -> None:
         """Refuses what could go on for ever: the evaluator cannot be interrupted."""

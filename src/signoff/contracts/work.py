@@ -11,7 +11,7 @@ from signoff.contracts.calling import call
 from signoff.contracts.checkpoint import lookup
 from signoff.contracts.context import StepContext
 from signoff.contracts.model import Condition, StepInput, StepOutput, WorkflowStep
-from signoff.errors import StepFailed
+from signoff.errors import StepFailed, UsageError
 from signoff.runtime.process import KEPT_BYTES
 
 _VARIABLE = re.compile(r"\{\{\s*([\w.]+)\s*\}\}")
@@ -109,9 +109,15 @@ def _filled(prompt: str, ctx: StepContext) -> str:
     values = {**ctx.checkpoint.to_json(), **ctx.params, "item": ctx.item}
 
     def value(match: re.Match[str]) -> str:
-        found = lookup(values, match.group(1))
+        name = match.group(1)
+        found = lookup(values, name)
         if found is None:
-            raise StepFailed(f"the prompt names {match.group()}, and nothing is called so")
+            # Another attempt would not know it either, and neither would a person.
+            what = (
+                f"the prompt of step {ctx.step!r} names {match.group()}, and nothing is called so"
+            )
+            start = "" if name.partition(".")[0] in values else f"; start it with -i {name}=..."
+            raise UsageError(f"{what}{start}")
         return found if isinstance(found, str) else json.dumps(found, ensure_ascii=False)
 
     return _VARIABLE.sub(value, prompt)

@@ -26,6 +26,7 @@ from signoff.runtime.fanout import FELL_SHORT
 from signoff.runtime.handlers import Callee, Work, check, passes_through, words_of, work
 from signoff.runtime.journal import RunJournal
 from signoff.runtime.people import People
+from signoff.runtime.raised import place_raised
 from signoff.runtime.suspension import CeilingReached
 from signoff.runtime.visit import Visit
 
@@ -226,4 +227,5 @@ def _without_reason(step: str, update: dict[str, Any]) -> tuple[dict[str, Any], 
 def _said(step: str, error: BaseException) -> str:
     if isinstance(error, SignoffError):
         return str(error)
-    return f"the handler of step {step!r} raised {type(error).__name__}: {words_of(error)}"
+    raised = f"{type(error).__name__}: {words_of(error)}{place_raised(error)}"
+    return f"the handler of step {step!r} raised {raised}"

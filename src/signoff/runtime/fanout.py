@@ -27,6 +27,7 @@ from signoff.errors import (
 )
 from signoff.runtime.handlers import awaited, passes_through, words_of
 from signoff.runtime.journal import RunJournal
+from signoff.runtime.raised import place_raised
 from signoff.runtime.suspension import Suspension, WaitingForPerson, heaviest
 
 if TYPE_CHECKING:
@@ -154,4 +155,6 @@ class FanOut:
 
 def _said(error: BaseException) -> str:
     text = words_of(error) or type(error).__name__
-    return text if isinstance(error, SignoffError) else f"{type(error).__name__}: {text}"
+    if isinstance(error, SignoffError):
+        return text
+    return f"{type(error).__name__}: {text}{place_raised(error)}"

@@ -15,6 +15,7 @@ from signoff.core.transitions import Broken, Held
 from signoff.core.workflow import Workflow, checked_result
 from signoff.runtime.dispatch import dispatch
 from signoff.runtime.from_thread import FromThread
+from signoff.runtime.raised import place_raised
 from signoff.runtime.suspension import Suspension, cause_of
 
 Work = tuple[Outcome, dict[str, Any]]
@@ -118,6 +119,6 @@ async def _problem(condition: Condition, ctx: StepContext) -> str:
     except BaseException as error:  # a check that cannot be made has not been passed
         if passes_through(error):
             raise
-        raised = f"{type(error).__name__}: {words_of(error)}"
+        raised = f"{type(error).__name__}: {words_of(error)}{place_raised(error)}"
         return f"{condition.error} ({condition.name} raised {raised})"
     return "" if holds is True else condition.error

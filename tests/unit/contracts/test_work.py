@@ -139,9 +139,11 @@ async def test_a_prompt_that_names_nothing_known_is_not_sent() -> None:
 
     result = await play({"book": "Emma"}, prompt="Review {{bok}}.", agents={"claude": claude})
 
-    assert result.status is Status.WAITING
-    assert "{{bok}}" in result.inbox[0].prompt
-    assert claude.prompts == []
+    assert result.status is Status.FAILED
+    assert str(result.reason).endswith(
+        "names {{bok}}, and nothing is called so; start it with -i bok=..."
+    )
+    assert claude.requests == []
 
 
 async def test_a_second_attempt_at_a_prompt_says_what_was_wrong() -> None:
@@ -188,3 +190,40 @@ async def test_what_a_person_wrote_at_a_gate_is_told_at_every_attempt() -> None:
     assert claude.prompts[2].endswith("A person says: in dozens")
     assert "A person says: in dozens" in claude.prompts[3]
     assert claude.prompts[3].endswith("Previous attempt failed: Too few")
+
+
+async def test_a_part_of_a_value_that_is_not_there_is_no_parameter_to_give() -> None:
+    """`-i book.title=...` would not help: there is a book, and it has no title."""
+    result = await play({"book": "Emma"}, prompt="Review {{book.title}}.")
+
+    assert str(result.reason).endswith("names {{book.title}}, and nothing is called so")
+
+
+async def test_a_precondition_on_a_parameter_says_how_to_give_it() -> None:
+    """Forgetting -i is the first mistake of everybody who starts somebody else's workflow."""
+    result = await play(
+        {"book": "Emma"},
+        command=lambda _ctx: None,
+        preconditions=["params.book != '' && params.title != 'params.x'"],
+    )
+
+    assert result.status is Status.FAILED
+    assert "start it with -i title=..." in str(result.reason)
+    assert "-i book" not in str(result.reason)
+    assert "-i x" not in str(result.reason)
+
+
+def looks_up(ctx: StepContext) -> Any:
+    """Forgets that there may be no title."""
+    return ctx.params["title"]
+
+
+async def test_what_a_function_raises_is_told_with_its_place() -> None:
+    """Of ten look-ups of a title, the author has to find the one that failed."""
+    place = f"KeyError: 'title' (test_work.py:{looks_up.__code__.co_firstlineno + 2})"
+
+    command = await play(command=looks_up)
+    condition = await play(command=lambda _ctx: None, postconditions=[looks_up])
+
+    assert str(command.reason).endswith(place)
+    assert f"looks_up: raised {place}" in condition.inbox[0].prompt

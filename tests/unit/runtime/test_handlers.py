@@ -146,13 +146,16 @@ async def test_whatever_a_handler_raises_is_its_failure(
         raise error
 
     def as_function(_ctx: StepContext) -> Work:
-        raise error
+        raise error.with_traceback(None)
 
     result = await bench.start(one_step(handler))
     other = await bench.engine.start(one_step(as_function))
 
     assert (result.status, other.status) == (Status.FAILED, Status.FAILED)
-    assert result.reason == other.reason == f"the handler of step 'work' raised {said}"
+    places = [each.__code__.co_firstlineno + 1 for each in (handler, as_function)]
+    assert [result.reason, other.reason] == [
+        f"the handler of step 'work' raised {said} (test_handlers.py:{line})" for line in places
+    ]
 
 
 async def test_a_condition_that_would_end_the_program_is_not_met(bench: Bench) -> None:
@@ -165,7 +168,7 @@ async def test_a_condition_that_would_end_the_program_is_not_met(bench: Bench) -
     result = await bench.start(one_step(plain, preconditions=[condition]))
 
     assert result.status is not Status.COMPLETED
-    assert "cannot tell (leave raised SystemExit: 0)" in str(bench.events())
+    assert "cannot tell (leave raised SystemExit: 0 (test_handlers.py:" in str(bench.events())
 
 
 async def _raises(error: BaseException) -> None:
