@@ -206,8 +206,8 @@ def _schema_problems(step: WorkflowStep, at: Callable[..., str]) -> Iterator[Pro
     try:
         Draft202012Validator.check_schema(dict(step.schema))
     except SchemaError as error:
-        what = f"the schema is none, at {error.json_path}: {error.message:.200}"
-        yield Problem(at("schema"), what, "a JSON Schema")
+        what = f"this is no JSON Schema, at {error.json_path}: {error.message:.200}"
+        yield Problem(at("schema"), what)
 
 
 def _condition_problems(

@@ -116,7 +116,8 @@ def _filled(prompt: str, ctx: StepContext) -> str:
             what = (
                 f"the prompt of step {ctx.step!r} names {match.group()}, and nothing is called so"
             )
-            start = "" if name.partition(".")[0] in values else f"; start it with -i {name}=..."
+            # A parameter has no parts; what has, a step must give.
+            start = "" if "." in name else f"; start it with -i {name}=..."
             raise UsageError(f"{what}{start}")
         return found if isinstance(found, str) else json.dumps(found, ensure_ascii=False)
 

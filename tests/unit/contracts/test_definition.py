@@ -119,7 +119,7 @@ def test_every_mistake_of_a_definition_is_told_at_once() -> None:
         ),
         (
             steps({"name": "a", "prompt": "x", "schema": {"type": "objekt"}}),
-            "step 'a'.schema: the schema is none, at $.type: 'objekt' is not valid",
+            "step 'a'.schema: this is no JSON Schema, at $.type: 'objekt' is not valid",
         ),
         (
             WorkflowDefinition(type="t", steps=[WorkflowStep("a", nothing, postconditions=[5])]),

@@ -193,7 +193,7 @@ async def test_what_a_person_wrote_at_a_gate_is_told_at_every_attempt() -> None:
 
 
 async def test_a_part_of_a_value_that_is_not_there_is_no_parameter_to_give() -> None:
-    """`-i book.title=...` would not help: there is a book, and it has no title."""
+    """`-i book.title=...` would not help: no parameter has parts."""
     result = await play({"book": "Emma"}, prompt="Review {{book.title}}.")
 
     assert str(result.reason).endswith("names {{book.title}}, and nothing is called so")
