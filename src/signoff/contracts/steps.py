@@ -50,6 +50,7 @@ from signoff.core.delta import Append
 from signoff.core.outcome import Outcome
 from signoff.core.requests import Choice
 from signoff.errors import StepFailed, StoreError, UsageError
+from signoff.runtime.raised import place_raised
 
 Work = tuple[Outcome, dict[str, Any]]
 
@@ -374,7 +375,8 @@ async def _leads(
     try:
         held = await around.holds(ctx, step, step.next.condition, done)
     except Exception as error:  # an author's expression or function may raise anything
-        raise StepFailed(f"what follows {step.name!r} cannot be decided: {error}") from error
+        said = f"{type(error).__name__}: {error}{place_raised(error)}"
+        raise StepFailed(f"what follows {step.name!r} cannot be decided: {said}") from error
     return Outcome.OK if held else Outcome.ITERATE
 
 
