@@ -5,9 +5,9 @@ Names are loaded when they are first used, so importing the package costs next t
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from signoff._lazy import loader, names_in
 from signoff._version import __version__
 
 if TYPE_CHECKING:
@@ -79,19 +79,8 @@ _HOMES = {
     # errors
     "signoff.errors": ("SignoffError", "StepFailed"),
 }
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
-
-__all__ = [*sorted(_HOME_OF), "__version__"]  # noqa: PLE0604  # names come from the table above
-
-
-def __getattr__(name: str) -> Any:
-    """Loads a public name from its home when it is first used."""
-    home = _HOME_OF.get(name)
-    if home is None:
-        raise AttributeError(f"module 'signoff' has no attribute {name!r}")
-    value = getattr(import_module(home), name)
-    globals()[name] = value
-    return value
+__all__ = [*names_in(_HOMES), "__version__"]  # noqa: PLE0604  # names come from the table above
+__getattr__ = loader(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from signoff._lazy import loader, names_in
 
 if TYPE_CHECKING:
     from signoff.contracts.checkpoint import Checkpoint as Checkpoint
@@ -43,19 +44,8 @@ _HOMES = {
     "signoff.contracts.resuming": ("ResumeContext",),
     "signoff.contracts.db.client": ("SafeDatabaseClient",),
 }
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
-
-__all__ = sorted(_HOME_OF)  # noqa: PLE0605  # names come from the table above
-
-
-def __getattr__(name: str) -> Any:
-    """Loads a public name from its home when it is first used."""
-    home = _HOME_OF.get(name)
-    if home is None:
-        raise AttributeError(f"module 'signoff.contracts' has no attribute {name!r}")
-    value = getattr(import_module(home), name)
-    globals()[name] = value
-    return value
+__all__ = names_in(_HOMES)  # noqa: PLE0605  # names come from the table above
+__getattr__ = loader(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

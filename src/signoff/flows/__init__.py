@@ -6,9 +6,10 @@ is for programs that work with flows themselves; names are loaded when they are 
 
 from __future__ import annotations
 
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from signoff._lazy import loader, names_in
 
 if TYPE_CHECKING:
     from signoff.core.workflow import Workflow
@@ -68,9 +69,8 @@ _HOMES = {
     "signoff.review.parsing": ("parse_adjudication", "parse_critique"),
     "signoff.review.severity": ("Severity",),
 }
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
-
-__all__ = [*sorted(_HOME_OF), "load_flow"]  # noqa: PLE0604  # names come from the table above
+__all__ = [*names_in(_HOMES), "load_flow"]  # noqa: PLE0604  # names come from the table above
+__getattr__ = loader(__name__, _HOMES)
 
 
 def load_flow(
@@ -92,16 +92,6 @@ def load_flow(
     return read_notation(
         folder / path, root=folder, home=folder / ".signoff", options=options, agents={}
     )
-
-
-def __getattr__(name: str) -> Any:
-    """Loads a public name from its home when it is first used."""
-    home = _HOME_OF.get(name)
-    if home is None:
-        raise AttributeError(f"module 'signoff.flows' has no attribute {name!r}")
-    value = getattr(import_module(home), name)
-    globals()[name] = value
-    return value
 
 
 def __dir__() -> list[str]:

@@ -1,0 +1,29 @@
+"""Loads a package's public names when they are first used."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from typing import Any
+
+
+def loader(package: str, homes: Mapping[str, Sequence[str]]) -> Callable[[str], Any]:
+    """Returns a module's `__getattr__` for names that stand in other modules, its `homes`."""
+    home_of = {name: home for home, names in homes.items() for name in names}
+
+    def load(name: str) -> Any:
+        home = home_of.get(name)
+        if home is None:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        value = getattr(import_module(home), name)
+        # Found at once from now on.
+        setattr(sys.modules[package], name, value)
+        return value
+
+    return load
+
+
+def names_in(homes: Mapping[str, Sequence[str]]) -> list[str]:
+    """Returns the names that stand in other modules, sorted."""
+    return sorted(name for names in homes.values() for name in names)
