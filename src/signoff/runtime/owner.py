@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
+import signal
 import socket
 import threading
 from collections.abc import Callable
@@ -109,6 +110,7 @@ class Heartbeat:
         self._store.leave(self._owner)
 
     def _beat(self, loop: asyncio.AbstractEventLoop, last: float) -> None:
+        _leave_signals_to_the_program()
         store: Store | None = None
         while not self._stop.wait(LOOK_SECONDS):
             try:
@@ -124,3 +126,12 @@ class Heartbeat:
                 continue
         if store is not None and store is not self._store:
             store.close()
+
+
+def _leave_signals_to_the_program() -> None:
+    """Keeps signals from this thread: one that it got would not wake the event loop's own.
+
+    A Ctrl-C would then be noticed only when something else happens.
+    """
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())

@@ -1,10 +1,12 @@
 import asyncio
 import os
+import signal
 import subprocess
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -130,6 +132,27 @@ async def test_a_request_to_cancel_reaches_the_loop(bed: Bed) -> None:
 
     assert bed.heard[0] == ("run", "too dear")
     assert bed.thread is threading.main_thread()
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="nothing here tells of signals")
+async def test_the_thread_leaves_signals_to_the_event_loops(bed: Bed) -> None:
+    """A Ctrl-C that it took would not wake the loop, and the run would go on unmoved."""
+    run = Scribe(bed.inner, owner=bed.owner)
+    run.begin()
+    bed.heartbeat.start()
+    bed.inner.ask_cancel(run.run, "it has begun by now")
+    await bed.something_heard()
+
+    (thread,) = (t for t in threading.enumerate() if t.name == "signoff-heartbeat")
+
+    assert _blocked_by(thread) & (1 << (signal.SIGINT - 1))
+
+
+def _blocked_by(thread: threading.Thread) -> int:
+    """Returns the signals a thread does not take, as the kernel has them."""
+    status = Path(f"/proc/self/task/{thread.native_id}/status").read_text()
+    (blocked,) = (line.split()[1] for line in status.splitlines() if line.startswith("SigBlk"))
+    return int(blocked, 16)
 
 
 async def test_a_lease_is_renewed_while_the_loop_is_blocked(bed: Bed) -> None:
