@@ -145,7 +145,7 @@ async def test_a_repeated_attempt_can_be_recognised(name: str, harness: HttpHarn
     await ask(harness.agent())
 
     heard = harness.server.heard[-1].headers
-    expected = None if name == "ollama" else "key-of-the-effect"
+    expected = None if name == "ollama" else call_for().idempotency_key
     assert heard.get("idempotency-key") == expected
 
 

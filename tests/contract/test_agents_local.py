@@ -164,7 +164,7 @@ async def test_the_process_with_the_model_is_told_to_the_engine(harness: LocalHa
 
     await harness.agent().ask(
         AgentRequest("Say something."),
-        type(call)(call.run, call.effect, call.idempotency_key, started=told.append),
+        call._replace(started=told.append),
     )
 
     (pid,) = harness.children()
@@ -332,7 +332,7 @@ async def test_every_call_of_a_run_can_have_a_seed_of_its_own(harness: LocalHarn
     places = [("one", 1), ("one", 2), ("two", 2)]
 
     for run, visit in places:
-        call = Call(run, EffectId("draft#1"), f"{run}-{visit}", visit=visit)
+        call = Call(run, EffectId("draft#1"), visit=visit)
         await harness.agent(vary=True).ask(AgentRequest("Write."), call)
     await harness.agent(vary=True).ask(AgentRequest("Write.", options={"seed": 8}), call_for())
 

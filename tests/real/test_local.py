@@ -203,7 +203,7 @@ TEA = Workflow("tea", StepDef("write", handler=write, next={Outcome.OK: None}))
 
 
 def call(**heard: Any) -> Call:
-    return Call("run", EffectId("ask#1"), "key", **heard)
+    return Call("run", EffectId("ask#1"), **heard)
 
 
 def ports_of(pid: int) -> set[str]:

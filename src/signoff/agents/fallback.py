@@ -72,7 +72,7 @@ class WithFallback:
 
 
 def _later(call: Call, attempts: int) -> Call:
-    return replace(call, attempt=call.attempt - attempts)
+    return call._replace(attempt=call.attempt - attempts)
 
 
 def _sooner(first: AgentQuota | AgentAuth, second: AgentQuota) -> AgentQuota:

@@ -79,7 +79,10 @@ def _check(value: Any, levels: int) -> bool:
                 as_key(key)
         value = value.values()
     for each in value:
-        if type(each) not in _PLAIN and not _check(each, levels - 1):
+        kind = type(each)
+        if kind in _PLAIN or (kind is float and math.isfinite(each)):
+            continue
+        if not _check(each, levels - 1):
             plain = False
     return plain
 

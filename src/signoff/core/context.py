@@ -12,7 +12,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, Protocol, TypeVar
 
 from signoff.core.effects import (
-    AgentRequest,
     CommandResult,
     Effect,
     Kind,
@@ -157,21 +156,22 @@ class StepContext:
         """
         if files and workspace is not None:
             raise UsageError("ask() takes files= or workspace=, not both")
-        request = AgentRequest(
-            prompt=prompt,
-            system=system,
-            model=model,
-            schema=dict(schema) if schema else None,
-            workspace=workspace,
-            edit=edit,
-            options=options,
-            files=dict(files or {}),
-            about=dict(about or {}),
-        )
         # A working copy is made anew each time, so working on it twice does no harm.
         risky = edit and not files
         crash = OnCrash(on_crash) if on_crash else (OnCrash.ASK if risky else OnCrash.RERUN)
-        payload = {"agent": str(agent), **request.to_json()}
+        request = {
+            "system": system,
+            "model": model,
+            "schema": dict(schema) if schema else None,
+            "workspace": workspace,
+            "edit": edit,
+            "options": options,
+            "files": dict(files) if files else None,
+            "about": dict(about) if about else None,
+        }
+        # An `AgentRequest` as data. What is not set is left out, for this is the call's identity.
+        given = {name: value for name, value in request.items() if value}
+        payload = {"agent": str(agent), "prompt": prompt, **given}
         return self._perform(Effect(Kind.ASK, key, payload, crash, timeout))
 
     def command(

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from signoff.core.outcome import End, Outcome
 from signoff.core.step import Edge, StepDef
@@ -22,9 +23,9 @@ ERROR = "error"
 """The name of the edge taken when a handler raises."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Way:
-    """One edge as the engine uses it."""
+    """One edge as the engine uses it; what every step asks of it is worked out once."""
 
     step: str
     name: str
@@ -40,17 +41,17 @@ class Way:
         """Where it leads."""
         return self.edge.to
 
-    @property
+    @cached_property
     def key(self) -> str:
         """Names its counter."""
         return f"{self.step}/{self.name}"
 
-    @property
+    @cached_property
     def counted(self) -> bool:
         """Whether each time it is taken counts: it closes a loop, or its author bounded it."""
         return self.back or self.edge.bound is not None
 
-    @property
+    @cached_property
     def bound(self) -> int | None:
         """How often it may be taken; None when nothing but the limit on rounds says so."""
         if self.edge.bound is None and self.back and not self.in_rounds:

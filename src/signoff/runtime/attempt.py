@@ -30,8 +30,6 @@ from signoff.runtime.raised import place_raised
 from signoff.runtime.suspension import CeilingReached
 from signoff.runtime.visit import Visit
 
-_UNBOUNDED = float("inf")
-
 REASON = "_reason"
 """Under this key of its update a handler says why the run ends, should it end here."""
 
@@ -80,8 +78,6 @@ class Attempt:
                 assert_never(stage)
 
     async def _enter(self) -> Fact:
-        if not self.step.preconditions:
-            return Held()
         fact = await check(self.step.preconditions, self._context(), "preconditions")
         if isinstance(fact, Held):
             self._journal.record(ev.StepBegun())
@@ -183,6 +179,8 @@ class Attempt:
     def _ceiling(self) -> tuple[float, str] | None:
         """Returns the seconds left under the nearest ceiling on time, and its name."""
         state = self._state
+        if state.limits.seconds is None and self.step.limits.seconds is None:
+            return None
         scopes = ((state.limits, state.spend), (self.step.limits, state.visit_spend))
         rooms = [
             (max(0.0, limits.seconds - spend.seconds), f"{limits.seconds:g}")
@@ -207,11 +205,6 @@ class Attempt:
         for part in dotted.split("."):
             found = found.get(part) if isinstance(found, dict) else None
         return found
-
-
-def _room(ceiling: float | None, spent: float) -> tuple[float, float]:
-    """Returns the seconds that are left, and of how many."""
-    return (_UNBOUNDED, _UNBOUNDED) if ceiling is None else (ceiling - spent, ceiling)
 
 
 def _without_reason(step: str, update: dict[str, Any]) -> tuple[dict[str, Any], str]:

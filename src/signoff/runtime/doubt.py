@@ -7,7 +7,6 @@ does the effect's own rule decide: run it again, count it as failed, or ask a pe
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 
 from signoff.core import events as ev
@@ -52,7 +51,7 @@ class Doubt:
         return await self._again(errand, record)
 
     async def _again(self, errand: Errand, record: EffectRecord) -> Any:
-        return await self._outside.perform(replace(errand, attempt=record.attempt + 1))
+        return await self._outside.perform(errand._replace(attempt=record.attempt + 1))
 
     async def _ask(self, errand: Errand, record: EffectRecord) -> Any:
         what = errand.effect.payload.get("argv") or errand.effect.payload.get("agent")

@@ -12,13 +12,11 @@ import json
 import random
 from collections.abc import Coroutine
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from signoff.core import events as ev
 from signoff.core.context import StepContext
-from signoff.core.digest import text_digest
 from signoff.core.effects import Effect, EffectId, Kind, Reply
 from signoff.core.spend import Limits, Usage
 from signoff.errors import (
@@ -35,7 +33,7 @@ from signoff.runtime.ceilings import Ceilings, check_price
 from signoff.runtime.faults import EFFECT_ERRORS, FREE, fault_to_json, usage_of
 from signoff.runtime.journal import RunJournal
 from signoff.runtime.performers import reply_of
-from signoff.runtime.ports import Call, Progress, Retrying
+from signoff.runtime.ports import Call, Progress, Retrying, idempotency_key
 from signoff.runtime.surroundings import Surroundings
 from signoff.runtime.suspension import ParkedUntil
 
@@ -47,8 +45,7 @@ QUOTA_PAUSE_SECONDS = 900.0
 """How long a run is parked when an agent is out of quota and does not say until when."""
 
 
-@dataclass(frozen=True, slots=True)
-class Errand:
+class Errand(NamedTuple):
     """One effect on its way outside."""
 
     ctx: StepContext
@@ -204,7 +201,7 @@ class Outside:
 
         asked = errand.effect.payload.get("agent", "")
         return Call(
-            name, errand.id, self.key(errand), attempt, emit, started, step, asked,
+            name, errand.id, attempt, emit, started, step, asked,
             errand.ctx.visit, self._journal.state.attempt,
         )  # fmt: skip
 
@@ -252,8 +249,3 @@ class Outside:
         # What cannot be kept is asked for again: dear, but not wrong.
         with suppress(StoreError):
             self._around.store.keep_late(self._journal.run, key, attempt, json.dumps(kept))
-
-
-def idempotency_key(run: str, step: str, visit: int, attempt: int, effect: str) -> str:
-    """Names an effect for whoever performs it: the same however often it is tried."""
-    return text_digest(f"{run}/{step}/{visit}/{attempt}/{effect}")

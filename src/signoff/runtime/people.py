@@ -67,8 +67,11 @@ class People:
 
     def _asked(self, identity: EffectId) -> InboxItem | None:
         """Returns the request of this attempt; an earlier step's may have had the same name."""
+        item = self._live.get(identity)
+        if item is None:
+            return None
         record = self._journal.state.effect(identity)
-        return self._live.get(identity) if record is not None and not record.done else None
+        return item if record is not None and not record.done else None
 
     def blocked(self, scopes: Iterable[str]) -> dict[str, float | None]:
         """Returns the fan-out scopes that can do nothing but wait, with their first deadline.

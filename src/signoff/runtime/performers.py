@@ -39,15 +39,16 @@ class Performers:
             Kind.WRITE: self._write,
         }
 
-    async def perform(self, effect: Effect, call: Call) -> Performed:
+    def perform(self, effect: Effect, call: Call) -> Awaitable[Performed]:
         """Performs an effect; raises `AgentError` or `CommandFailed`."""
-        return await self._by_kind[effect.kind](effect, call)
+        return self._by_kind[effect.kind](effect, call)
 
     def check(self, effect: Effect) -> None:
         """Raises before anything is recorded when an effect can never be performed here."""
         if effect.kind is Kind.ASK:
             self.check_agent(effect.payload["agent"])
-            check_names(effect.payload.get("files", ()))
+            if "files" in effect.payload:
+                check_names(effect.payload["files"])
         if effect.kind is Kind.WRITE and self._files is None:
             raise UsageError("this engine was given no place to write files to")
 
@@ -57,7 +58,7 @@ class Performers:
 
     def knows(self, name: str) -> bool:
         """Tells whether a name is an agent's, or a role somebody plays."""
-        return self.played_by(name) in self._agents
+        return name in self._agents or self._roles.get(name, name) in self._agents
 
     def check_agent(self, name: str) -> None:
         """Raises `UnknownName` when there is no such agent or role."""
@@ -77,7 +78,9 @@ class Performers:
             return True
 
     def _agent(self, name: str) -> Agent:
-        agent = self._agents.get(self.played_by(name))
+        agent = self._agents.get(name)
+        if agent is None and name in self._roles:
+            agent = self._agents.get(self._roles[name])
         if agent is None:
             raise UnknownName("agent", name, self._agents)
         return agent

@@ -12,6 +12,7 @@ from operator import add
 from pathlib import Path
 from typing import Any, NamedTuple, NewType, Protocol
 
+from signoff.core.digest import text_digest
 from signoff.core.effects import AgentRequest, EffectId, Reply
 from signoff.core.events import Event
 from signoff.core.outcome import Status
@@ -39,14 +40,11 @@ class Clock(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(NamedTuple):
     """What an agent is told about the call besides the request itself."""
 
     run: str
     effect: EffectId
-    idempotency_key: str
-    """The same for every attempt at one effect, so a provider can recognise a repeat."""
     attempt: int = 1
     emit: Callable[[str], None] = lambda _text: None
     """Takes streamed output for whoever watches."""
@@ -60,6 +58,16 @@ class Call:
     """How often the run has come to this step."""
     step_attempt: int = 1
     """How often the step's handler was tried in this visit."""
+
+    @property
+    def idempotency_key(self) -> str:
+        """The same for every attempt at one effect, so a provider can recognise a repeat."""
+        return idempotency_key(self.run, self.step, self.visit, self.step_attempt, self.effect)
+
+
+def idempotency_key(run: str, step: str, visit: int, attempt: int, effect: str) -> str:
+    """Names an effect for whoever performs it: the same however often it is tried."""
+    return text_digest(f"{run}/{step}/{visit}/{attempt}/{effect}")
 
 
 class Agent(Protocol):

@@ -99,6 +99,8 @@ class Runner:
     async def _loop(self) -> None:
         stage: Stage | None = self._state.stage
         while stage is not None:
+            if stage is Stage.ENTER and not self._attempt.step.preconditions:
+                stage = Stage.WORK
             options = answers(self._position(stage)) if stage is Stage.ESCALATED else ()
             try:
                 fact = await self._attempt.observe(stage, options)

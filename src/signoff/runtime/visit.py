@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Coroutine, Mapping
-from dataclasses import replace
 from typing import Any
 
 from signoff.core import events as ev
@@ -221,7 +220,8 @@ class Visit:
             return self.people.answer(identity, effect.payload, shown)
         if self._closed:
             raise Suspension("the run is about to rest")
-        effect = self._as_switched(effect)
+        if effect.kind is Kind.ASK:
+            effect = self._as_switched(effect)
         self._around.performers.check(effect)
         errand = Errand(ctx, identity, effect, shown, self._limits)
         if effect.kind is Kind.ASK:
@@ -238,12 +238,12 @@ class Visit:
 
     def _as_switched(self, effect: Effect) -> Effect:
         """Returns the effect for whoever stands in; what it is known by stays the same."""
-        agent = effect.payload.get("agent", "")
-        stand_ins = self._state.stand_ins
-        to = stand_ins.get(agent) or stand_ins.get(ev.ANYBODY, agent)
+        agent = to = effect.payload["agent"]
+        if stand_ins := self._state.stand_ins:
+            to = stand_ins.get(agent) or stand_ins.get(ev.ANYBODY, agent)
         if not self._around.performers.knows(to):
             to = self._roles.get(to, to)
-        return effect if to == agent else replace(effect, payload={**effect.payload, "agent": to})
+        return effect if to == agent else effect._replace(payload={**effect.payload, "agent": to})
 
     def _by_person(self, errand: Errand, record: EffectRecord | None) -> Any:
         """Puts a prompt into the inbox; the answer counts as the agent's reply."""
@@ -257,7 +257,7 @@ class Visit:
         request = Response("\n\n".join(filter(None, parts)), payload.get("schema"), about=about)
         answer = self.people.ask(EffectId(f"{errand.id}{BY_PERSON}"), request)
         attempt = 1 if record is None else record.attempt + 1
-        tried = replace(errand, attempt=attempt)
+        tried = errand._replace(attempt=attempt)
         if answer.failed:
             raise self._outside.given_up(tried, answer.value)
         reply = Reply(answer.value, answer.parsed, FREE, agent=payload["agent"])

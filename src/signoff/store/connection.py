@@ -49,15 +49,26 @@ def translated(path: Path) -> Iterator[None]:
     """Turns what SQLite says into what a person can act on."""
     try:
         yield
-    except sqlite3.DatabaseError as error:
-        raise _explained(path, error) from error
-    except UnicodeEncodeError as error:
-        raise StoreError(f"a name holds half a character and cannot be stored: {error}") from error
-    except OSError as error:
-        raise WriteFailed(f"cannot use {path}: {error.strerror or error}") from error
+    except Exception as error:
+        told = explained(path, error)
+        if told is None:
+            raise
+        raise told from error
 
 
-def _explained(path: Path, error: sqlite3.DatabaseError) -> StoreError:
+def explained(path: Path, error: BaseException) -> StoreError | None:
+    """Returns what went wrong with a file as a person can act on it; None is another's error."""
+    match error:
+        case sqlite3.DatabaseError():
+            return _said_by_sqlite(path, error)
+        case UnicodeEncodeError():
+            return StoreError(f"a name holds half a character and cannot be stored: {error}")
+        case OSError():
+            return WriteFailed(f"cannot use {path}: {error.strerror or error}")
+    return None
+
+
+def _said_by_sqlite(path: Path, error: sqlite3.DatabaseError) -> StoreError:
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return StoreBusy(f"{path} is locked by another process; try again")

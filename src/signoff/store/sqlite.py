@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +40,7 @@ from signoff.runtime.ports import (
 from signoff.store import queries as q
 from signoff.store.commits import apply, whole
 from signoff.store.connection import connect, translated
+from signoff.store.turn import Turn
 
 _NUMBERS = 1 << 63
 
@@ -55,10 +55,14 @@ class SqliteStore:
         """Opens the file, creating or migrating it as needed."""
         self.path = Path(path)
         self._patience = patience
-        self._lock = threading.RLock()
         self._waits = True
         with translated(self.path):
             self._db = connect(self.path, patience)
+        lock = threading.Lock()
+        self._reading = Turn(self._db, lock, self.path)
+        self._reading_as_one = Turn(self._db, lock, self.path, self._begin_reading)
+        self._writing = Turn(self._db, lock, self.path, self._begin)
+        self._writing_at_once = Turn(self._db, lock, self.path, self._begin_at_once)
 
     def reopen(self) -> SqliteStore:
         """Opens the same file once more, for another thread."""
@@ -68,7 +72,7 @@ class SqliteStore:
 
     def load(self, name: str) -> StoredRun:
         """Returns what a runner needs; raises `UnknownName`."""
-        with self._read() as db:
+        with self._reading_as_one as db:
             row = self._row(db, name)
             seq, state = db.execute(q.CHECKPOINT, (row.id,)).fetchone() or (0, None)
             tail = db.execute(q.JOURNAL, (row.id, seq)).fetchall()
@@ -76,7 +80,7 @@ class SqliteStore:
 
     def row(self, name: str) -> RunRow:
         """Returns one run; raises `UnknownName`."""
-        with self._read() as db:
+        with self._reading as db:
             return self._row(db, name)
 
     def rows(
@@ -90,29 +94,29 @@ class SqliteStore:
         if due_before is not None:
             where.append("due_at <= ?")
             values.append(due_before)
-        with self._read() as db:
+        with self._reading as db:
             sql = q.RUNS.format(where=" AND ".join(where))
             return [_run_row(r) for r in db.execute(sql, (*values, limit))]
 
     def journal(self, run: RunId, after: int = 0) -> list[JournalRow]:
         """Returns a run's commits, oldest first."""
-        with self._read() as db:
+        with self._reading as db:
             return [JournalRow(*r) for r in db.execute(q.JOURNAL, (run, after))]
 
     def description(self, run: RunId) -> str:
         """Returns the definition the run was started with, as JSON."""
-        with self._read() as db:
+        with self._reading as db:
             return str(self._one(db, q.DESCRIPTION, (run,))[0])
 
     def blob(self, digest: str) -> str:
         """Returns a text kept apart."""
-        with self._read() as db:
+        with self._reading as db:
             return str(self._one(db, q.BLOB, (bytes.fromhex(digest),))[0])
 
     def adopt(self, run: RunId, definition: str, description: str) -> None:
         """Replaces a run's frozen definition."""
         key = bytes.fromhex(text_digest(description))
-        with self._write() as db:
+        with self._writing as db:
             db.execute(q.PUT_BLOB, (key, description))
             db.execute(q.ADOPT, (definition, key, run))
 
@@ -123,14 +127,14 @@ class SqliteStore:
 
         With `wait=False` a locked database raises `StoreBusy` at once.
         """
-        with self._write(wait=wait) as db:
+        with self._writing if wait else self._writing_at_once as db:
             return [apply(db, commit) for commit in commits]
 
     # Leases
 
     def take(self, run: RunId, owner: Owner, now: float, alive: Alive) -> int:
         """Gives the run to an owner and returns the new fence."""
-        with self._write() as db:
+        with self._writing as db:
             row = _run_row(self._one(db, q.RUN_BY_ID, (run,)))
             if row.owner is not None and row.owner != owner.id:
                 self._refuse_if_alive(db, row, now, alive)
@@ -157,29 +161,29 @@ class SqliteStore:
 
     def beat(self, owner: Owner, until: float) -> None:
         """Renews all of an owner's leases at once."""
-        with self._write() as db:
+        with self._writing as db:
             db.execute(q.PUT_OWNER, (owner.id, owner.host, owner.pid, owner.born, until))
 
     def cancels(self, owner: Owner) -> list[tuple[str, str]]:
         """Returns (run, why) for each run of an owner that somebody asked to cancel."""
-        with self._read() as db:
+        with self._reading as db:
             return list(db.execute(q.CANCELS, (owner.id,)))
 
     def leave(self, owner: Owner) -> None:
         """Forgets an owner that ends."""
-        with self._write() as db:
+        with self._writing as db:
             db.execute(q.DROP_LEASES, (owner.id,))
             db.execute(q.DROP_OWNER, (owner.id,))
 
     def owner(self, identity: str) -> Owner | None:
         """Returns a process that drives runs, or did and could not say that it ended."""
-        with self._read() as db:
+        with self._reading as db:
             found = db.execute(q.OWNER, (identity,)).fetchone()
         return Owner(*found[:-1]) if found is not None else None
 
     def ask_cancel(self, run: RunId, why: str) -> None:
         """Asks whoever drives the run to cancel it."""
-        with self._write() as db:
+        with self._writing as db:
             db.execute(q.ASK_CANCEL, (whole(why), run))
 
     # The inbox
@@ -194,23 +198,23 @@ class SqliteStore:
         if run is not None:
             where.append("run = (SELECT id FROM runs WHERE runs.name = ?)")
             values.append(run)
-        with self._read() as db:
+        with self._reading as db:
             sql = q.ITEMS.format(where=" AND ".join(where))
             return list(map(InboxItem._make, db.execute(sql, values)))
 
     def waiting(self) -> list[InboxLine]:
         """Returns every open request as a list shows it, oldest first."""
-        with self._read() as db:
+        with self._reading as db:
             return list(map(InboxLine._make, db.execute(q.WAITING)))
 
     def item(self, number: int) -> InboxItem:
         """Returns one request; raises `UnknownName`."""
-        with self._read() as db:
+        with self._reading as db:
             return self._item(db, number)
 
     def answer(self, number: int, answer: str, by: str, at: float, digest: str) -> InboxItem:
         """Stores an answer, once."""
-        with self._write() as db:
+        with self._writing as db:
             item = self._item(db, number)
             if item.state != "open":
                 raise InvalidAnswer(f"request #{number} is no longer open ({item.state})")
@@ -225,45 +229,38 @@ class SqliteStore:
 
     def ledger(self, run: RunId) -> list[LedgerEntry]:
         """Returns what a run's calls cost, by step and agent."""
-        with self._read() as db:
+        with self._reading as db:
             return [LedgerEntry(*r) for r in db.execute(q.LEDGER, (run,))]
 
     def keep_late(self, run: RunId, effect: str, attempt: int, outcome: str) -> None:
         """Keeps a reply that a fenced runner could no longer record."""
-        with self._write() as db:
+        with self._writing as db:
             db.execute(q.KEEP_LATE, (run, effect, attempt, outcome))
 
     def late(self, run: RunId) -> dict[tuple[str, int], str]:
         """Returns such replies, by effect and attempt."""
-        with self._read() as db:
+        with self._reading as db:
             return {(effect, n): outcome for effect, n, outcome in db.execute(q.LATE, (run,))}
 
     def close(self) -> None:
         """Lets go of the file."""
-        with self._lock:
-            self._db.close()
+        with self._reading as db:
+            db.close()
 
     # Transactions
 
-    @contextmanager
-    def _write(self, *, wait: bool = True) -> Iterator[sqlite3.Connection]:
-        with self._lock, translated(self.path):
-            if wait is not self._waits:
-                self._db.execute(f"PRAGMA busy_timeout = {int(self._patience * 1000) * wait}")
-                self._waits = wait
-            self._db.execute("BEGIN IMMEDIATE")
-            try:
-                yield self._db
-                self._db.execute("COMMIT")
-            except BaseException:
-                if self._db.in_transaction:
-                    self._db.execute("ROLLBACK")
-                raise
+    def _begin(self, *, wait: bool = True) -> None:
+        if wait is not self._waits:
+            self._db.execute(f"PRAGMA busy_timeout = {int(self._patience * 1000) * wait}")
+            self._waits = wait
+        self._db.execute("BEGIN IMMEDIATE")
 
-    @contextmanager
-    def _read(self) -> Iterator[sqlite3.Connection]:
-        with self._lock, translated(self.path):
-            yield self._db
+    def _begin_reading(self) -> None:
+        # What another process commits between two of our queries would not fit together.
+        self._db.execute("BEGIN")
+
+    def _begin_at_once(self) -> None:
+        self._begin(wait=False)
 
     def _row(self, db: sqlite3.Connection, name: str) -> RunRow:
         found = db.execute(q.RUN_BY_NAME, (name,)).fetchone()

@@ -126,4 +126,4 @@ async def ask(agent: Agent, prompt: str = "Say something.", **request: Any) -> R
 def call_for(seen: list[str] | None = None) -> Call:
     """Returns what the engine says about a call; `seen` takes what streams in."""
     emit = seen.append if seen is not None else lambda _text: None
-    return Call("run", EffectId("ask#1"), "key-of-the-effect", 1, emit)
+    return Call("run", EffectId("ask#1"), 1, emit)

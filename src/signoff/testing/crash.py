@@ -22,8 +22,7 @@ from typing import Any, TypeAlias
 from signoff.core import events as ev
 from signoff.core.codec import decode
 from signoff.core.fold import RunState, evolve
-from signoff.runtime.outside import idempotency_key
-from signoff.runtime.ports import Store
+from signoff.runtime.ports import Store, idempotency_key
 from signoff.store.sqlite import SqliteStore
 from signoff.testing.crash_child import DATABASE, NEVER
 from signoff.testing.crashing_store import When

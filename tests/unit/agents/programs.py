@@ -39,4 +39,4 @@ class Watcher:
             self.shown.append(text)
             self.then(text)
 
-        return Call("run", EffectId("ask#1"), "key", 1, emit, self.processes.append)
+        return Call("run", EffectId("ask#1"), 1, emit, self.processes.append)

@@ -1,4 +1,3 @@
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -21,7 +20,7 @@ def pair(*first: AgentError | str, second: AgentError | str = "From codex.") -> 
 
 
 async def ask(agent: WithFallback, attempt: int = 1, seen: list[str] | None = None) -> Reply:
-    call = replace(call_for(seen), attempt=attempt)
+    call = call_for(seen)._replace(attempt=attempt)
     return await agent.ask(AgentRequest("?", model="claude-opus"), call)
 
 

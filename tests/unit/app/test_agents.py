@@ -19,7 +19,7 @@ from signoff.runtime.result import RunResult
 from signoff.store.memory import MemoryStore
 from signoff.testing import FrozenClock
 
-CALL = Call("one", EffectId("ask#1"), "key")
+CALL = Call("one", EffectId("ask#1"))
 
 
 class Echo:

@@ -11,7 +11,7 @@ from signoff.core.outcome import Outcome, Status
 from signoff.core.step import StepDef
 from signoff.core.workflow import Workflow
 from signoff.errors import WriteFailed
-from signoff.runtime.outside import idempotency_key
+from signoff.runtime.ports import idempotency_key
 from tests.unit.runtime.bench import Bench, DyingStore, one_step, only
 
 OK = Outcome.OK

@@ -11,9 +11,9 @@ from signoff.core.outcome import Outcome, Status
 from signoff.core.spend import Usage
 from signoff.errors import AgentAuth, AgentBadOutput, AgentQuota, AgentTransient, Fenced
 from signoff.runtime.agent_limits import AgentLimits
-from signoff.runtime.outside import QUOTA_PAUSE_SECONDS, idempotency_key
+from signoff.runtime.outside import QUOTA_PAUSE_SECONDS
 from signoff.runtime.owner import this_process
-from signoff.runtime.ports import Call, Notice, Retrying
+from signoff.runtime.ports import Call, Notice, Retrying, idempotency_key
 from signoff.runtime.surroundings import Backoff
 from tests.unit.runtime.bench import Bench, one_step, only
 

@@ -23,7 +23,7 @@ from signoff.testing import CassetteAgent, ScriptedAgent
 from signoff.testing.cassette import Mode
 from signoff.testing.tape import Recording, Tape, _document
 
-CALL = Call("run", EffectId("ask#1"), "key", step="draft")
+CALL = Call("run", EffectId("ask#1"), step="draft")
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ async def test_equal_questions_are_answered_in_the_order_they_were(file: Path) -
 
 async def test_equal_questions_of_different_steps_keep_their_own_answers(file: Path) -> None:
     """Fan-outs ask in whatever order they come to it."""
-    calls = [Call("run", EffectId(f"critics[{n}]/ask#1"), "key") for n in range(2)]
+    calls = [Call("run", EffectId(f"critics[{n}]/ask#1")) for n in range(2)]
     first = box(file, "from 0", "from 1")
     for call in calls:
         await first.ask(AgentRequest("?"), call)

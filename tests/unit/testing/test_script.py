@@ -25,7 +25,7 @@ from signoff.runtime.ports import Call
 from signoff.testing import FileScript
 from signoff.testing.script import read_script
 
-CALL = Call("run", EffectId("critics[3]/review#1"), "key", step="check", agent="critic")
+CALL = Call("run", EffectId("critics[3]/review#1"), step="check", agent="critic")
 VERDICT = {"type": "object", "required": ["verdict"]}
 
 Write = Callable[[str], FileScript]

@@ -9,7 +9,7 @@ from signoff.errors import AgentAuth, AgentBadRequest, AgentTransient
 from signoff.runtime.ports import Call
 from signoff.testing import Delayed, FrozenClock, ScriptedAgent
 
-CALL = Call("run", EffectId("ask#1"), "key")
+CALL = Call("run", EffectId("ask#1"))
 
 
 async def ask(agent: ScriptedAgent, prompt: str) -> Reply:

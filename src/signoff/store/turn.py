@@ -1,0 +1,77 @@
+"""A turn on the connection: nobody else's thread meanwhile, and a write is all or nothing.
+
+Every commit goes through here, so it is a plain class: a generator under `@contextmanager`
+costs several times as much.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+
+from signoff.store.connection import explained
+
+
+class Turn:
+    """The use of a connection by one thread; `begin` opens a transaction, where it is one."""
+
+    __slots__ = ("_begin", "_db", "_lock", "_path")
+
+    def __init__(
+        self,
+        db: sqlite3.Connection,
+        lock: threading.Lock,
+        path: Path,
+        begin: Callable[[], object] | None = None,
+    ) -> None:
+        self._db = db
+        self._lock = lock
+        self._path = path
+        self._begin = begin
+
+    def __enter__(self) -> sqlite3.Connection:
+        """Gives the connection, once it is free."""
+        self._lock.acquire()
+        if self._begin is not None:
+            try:
+                self._begin()
+            except BaseException as refused:
+                self._lock.release()
+                told = explained(self._path, refused)
+                if told is None:
+                    raise
+                raise told from refused
+        return self._db
+
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        error: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> None:
+        """Commits, or takes everything back when something went wrong."""
+        refused = error
+        try:
+            if self._begin is not None:
+                refused = error or self._refused_to_commit()
+                if refused is not None and self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
+        finally:
+            self._lock.release()
+        if refused is None:
+            return
+        told = explained(self._path, refused)
+        if told is not None:
+            raise told from refused
+        if refused is not error:
+            raise refused
+
+    def _refused_to_commit(self) -> BaseException | None:
+        try:
+            self._db.execute("COMMIT")
+        except BaseException as error:  # noqa: BLE001  # raised once all is taken back
+            return error
+        return None
