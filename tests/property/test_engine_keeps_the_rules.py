@@ -7,9 +7,10 @@ from typing import Any
 from hypothesis import given, settings
 
 from signoff.core import events as ev
+from signoff.core.checkpoint import state_from_json
 from signoff.core.codec import decode
 from signoff.core.context import StepContext
-from signoff.core.fold import RunState, fold, state_from_json
+from signoff.core.fold import RunState, fold
 from signoff.core.outcome import Outcome, Status
 from signoff.core.step import Condition, StepDef
 from signoff.core.transitions import Broken, Chosen, Fact, FellShort, Held, Raised, Returned

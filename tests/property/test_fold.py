@@ -4,9 +4,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from signoff.core import events as ev
+from signoff.core.checkpoint import state_from_json, state_to_json
 from signoff.core.codec import decode, encode
 from signoff.core.effects import EffectId, Kind
-from signoff.core.fold import RunState, fold, state_from_json, state_to_json
+from signoff.core.fold import RunState, fold
 from signoff.core.frozen import CHECKPOINT_DEPTH
 from signoff.core.outcome import Outcome, Status
 from signoff.core.workflow import Workflow

@@ -7,9 +7,10 @@ from typing import Any
 
 from signoff.app.project import Project
 from signoff.core import events as ev
+from signoff.core.checkpoint import state_from_json
 from signoff.core.codec import decode
 from signoff.core.delta import merged
-from signoff.core.fold import RunState, fold, state_from_json
+from signoff.core.fold import RunState, fold
 from signoff.runtime.ports import RunRow
 from signoff.runtime.timeline import Timeline
 
@@ -33,9 +34,8 @@ def timeline_of(project: Project, row: RunRow) -> Timeline:
     return Timeline().follow(event for _, event in events_of(project, row, whole=False))
 
 
-def state_of(project: Project, row: RunRow) -> Mapping[str, Any]:
+def made_in(state: RunState) -> Mapping[str, Any]:
     """Returns what a run's handlers have made so far, held back or not."""
-    state = folded(project, row)
     return merged(state.state, state.pending.delta) if state.pending else state.state
 
 

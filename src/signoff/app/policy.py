@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from signoff.app.history import events_of, state_of
+from signoff.app.history import events_of, folded, made_in
 from signoff.app.project import Project
 from signoff.core import events as ev
 from signoff.core.delta import merged
@@ -62,7 +62,7 @@ def explain(project: Project, run: str, named: str) -> Explanation:
     from signoff.review.constraint import Constraint
 
     row, config, constraints = _definition(project, run)
-    known = _known(state_of(project, row))
+    known = _known(made_in(folded(project, row)))
     history = list(_history(project, row))
     finding = _finding(known, history, named)
     constraint = constraints.get(finding.constraint, Constraint(finding.constraint))
@@ -79,7 +79,7 @@ def explain(project: Project, run: str, named: str) -> Explanation:
 def findings(project: Project, run: str) -> list[Finding]:
     """Returns every finding of a run, in the order they were made."""
     row, _config, _constraints = _definition(project, run)
-    return list(_known(state_of(project, row)).values())
+    return list(_known(made_in(folded(project, row))).values())
 
 
 def replay(project: Project, run: str, policy: Path) -> Replay:

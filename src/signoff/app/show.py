@@ -8,19 +8,20 @@ from pathlib import Path
 from typing import Any
 
 from signoff import plugins
-from signoff.app.history import state_of, timeline_of
+from signoff.app.history import folded, made_in, timeline_of
 from signoff.app.inbox import request_to_json
 from signoff.app.project import Project
 from signoff.app.runs import as_it_stands
-from signoff.core.spend import Spend
+from signoff.core.fold import RunState
+from signoff.core.spend import LedgerEntry, Spend
 from signoff.plugins import Story
-from signoff.runtime.ports import InboxItem, LedgerEntry, RunRow
+from signoff.runtime.ports import InboxItem, RunRow
 from signoff.runtime.timeline import Timeline, Visit
 
 
 @dataclass(frozen=True)
 class RunReport:
-    """A run as its journal, its inbox and its ledger tell it."""
+    """A run as its journal and its inbox tell it."""
 
     row: RunRow
     timeline: Timeline
@@ -63,21 +64,22 @@ def show(project: Project, name: str | None = None) -> RunReport:
     """Returns the report of a run, or of the latest one."""
     row = as_it_stands(project, project.run(name))
     inbox = project.store.items(row.name)
+    state = folded(project, row)
     return RunReport(
         row=row,
         timeline=timeline_of(project, row),
         inbox=tuple(inbox),
         requests=tuple(request_to_json(project, item) for item in inbox),
-        ledger=tuple(project.store.ledger(row.id)),
+        ledger=tuple(sorted(state.ledger.values())),
         folder=project.folder(row.name),
-        story=_story(project, row),
+        story=_story(project, row, state),
     )
 
 
-def _story(project: Project, row: RunRow) -> Story | None:
+def _story(project: Project, row: RunRow, state: RunState) -> Story | None:
     notation = json.loads(project.store.description(row.id)).get("notation", "")
     tell = plugins.of_notation("stories", notation)
-    story: Story | None = tell(state_of(project, row)) if tell is not None else None
+    story: Story | None = tell(made_in(state)) if tell is not None else None
     return story
 
 

@@ -117,13 +117,19 @@ def _lift(value: Any, blobs: Blobs) -> Any:
         key = text_digest(value)
         blobs[key] = value
         return {"$blob": key}
+    # Short texts are most of what there is, and stay where they are.
     if isinstance(value, dict):
-        lifted = {k: _lift(v, blobs) for k, v in value.items()}
+        lifted = {
+            k: v if type(v) is str and len(v) < BLOB_FROM else _lift(v, blobs)
+            for k, v in value.items()
+        }
         if "$blob" in value or "$is" in value:
             return {"$is": lifted}
         return value if all(map(is_, lifted.values(), value.values())) else lifted
     if isinstance(value, list | tuple):
-        items = [_lift(v, blobs) for v in value]
+        items = [
+            v if type(v) is str and len(v) < BLOB_FROM else _lift(v, blobs) for v in value
+        ]
         return value if all(map(is_, items, value)) else items
     return value
 

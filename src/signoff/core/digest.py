@@ -43,11 +43,6 @@ def text_digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def definition_digest(workflow: Workflow) -> str:
-    """Returns what identifies a workflow, its handlers' code included."""
-    return digest(describe(workflow))
-
-
 def describe(workflow: Workflow) -> dict[str, Any]:
     """Returns a workflow as plain data: what is frozen with a run."""
     return {

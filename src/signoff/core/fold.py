@@ -8,17 +8,16 @@ checkpoint kept in the store is this state and nothing else.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
 from signoff.core import events as ev
 from signoff.core.delta import Delta, apply
 from signoff.core.effects import Kind, scope_of
-from signoff.core.frozen import CHECKPOINT_DEPTH, STORED_DEPTH, FrozenDict, freeze
+from signoff.core.frozen import STORED_DEPTH, FrozenDict, freeze
 from signoff.core.outcome import Outcome, Status
-from signoff.core.spend import Limits, Spend, Usage
-from signoff.errors import StoreDamaged
+from signoff.core.spend import LedgerEntry, Limits, Spend, Usage
 
 
 class Stage(StrEnum):
@@ -43,6 +42,9 @@ class EffectRecord:
     error: dict[str, Any] | None = None
     process: dict[str, Any] | None = None
     on_crash: str = "rerun"
+    agent: str = ""
+    """Who is asked, and for which model, when it is a call."""
+    model: str = ""
 
 
 @dataclass(slots=True)
@@ -93,6 +95,8 @@ class RunState:
     """How many of those were before the run last failed: its resume grants new attempts."""
     spend: Spend = field(default_factory=Spend)
     visit_spend: Spend = field(default_factory=Spend)
+    ledger: dict[tuple[str, str, str], LedgerEntry] = field(default_factory=dict)
+    """The same by step, agent and model."""
     started_at: float = 0.0
     updated_at: float = 0.0
     active_since: float | None = None
@@ -225,17 +229,22 @@ def _step_finished(state: RunState, event: ev.StepFinished) -> None:
 
 
 def _effect_started(state: RunState, event: ev.EffectStarted) -> None:
-    state.effects.setdefault(scope_of(event.id), {})[event.id] = EffectRecord(
-        event.kind, event.digest, event.attempt, on_crash=event.on_crash
-    )
-    if event.kind is Kind.ASK:
-        # Counted when it starts, so a call that was in doubt still stands in the total.
-        state.spend.calls += 1
-        state.visit_spend.calls += 1
-        if event.attempt > 1:
-            lost = Usage(**event.lost) if event.lost is not None else None
-            state.spend.add(lost)
-            state.visit_spend.add(lost)
+    known = state.effects.setdefault(scope_of(event.id), {})
+    before = known.get(event.id)
+    record = EffectRecord(event.kind, event.digest, event.attempt, on_crash=event.on_crash)
+    known[event.id] = record
+    if event.kind is not Kind.ASK:
+        return
+    # Counted when it starts, so a call that was in doubt still stands in the total.
+    state.spend.calls += 1
+    state.visit_spend.calls += 1
+    if event.payload is not None:
+        record.agent = event.payload.get("agent", "")
+        record.model = event.payload.get("model") or ""
+    elif before is not None:
+        record.agent, record.model = before.agent, before.model
+    if event.attempt > 1:
+        _charge(state, before or record, event.lost)
 
 
 def _effect_running(state: RunState, event: ev.EffectRunning) -> None:
@@ -257,9 +266,21 @@ def _effect_finished(state: RunState, event: ev.EffectFinished) -> None:
     record.error = event.error
     record.process = None
     if record.kind is Kind.ASK:
-        usage = Usage(**event.usage) if event.usage is not None else None
-        state.spend.add(usage)
-        state.visit_spend.add(usage)
+        by = event.reply.get("agent") if isinstance(event.reply, dict) else None
+        _charge(state, record, event.usage, by)
+
+
+def _charge(
+    state: RunState, record: EffectRecord, told: dict[str, Any] | None, by: str | None = None
+) -> None:
+    """Puts one ended call on the bill, for whoever answered in the end."""
+    usage = Usage(**told) if told is not None else None
+    state.spend.add(usage)
+    state.visit_spend.add(usage)
+    model = (usage.model if usage is not None else None) or record.model
+    place = (state.step or "", by or record.agent, model)
+    entry = state.ledger.get(place) or LedgerEntry(*place)
+    state.ledger[place] = entry.plus(usage)
 
 
 def _item_finished(state: RunState, event: ev.ItemFinished) -> None:
@@ -360,54 +381,3 @@ def _count_time(state: RunState, at: float) -> None:
     state.spend.seconds += took
     state.visit_spend.seconds += took
     state.active_since = at
-
-
-def state_to_json(state: RunState) -> dict[str, Any]:
-    """Returns a state as the checkpoint stores it."""
-    data = {f.name: getattr(state, f.name) for f in fields(state)}
-    data["limits"] = state.limits.to_json()
-    data["spend"] = state.spend.to_json()
-    data["visit_spend"] = state.visit_spend.to_json()
-    data["effects"] = {
-        scope: {key: _slots(record) for key, record in known.items()}
-        for scope, known in state.effects.items()
-    }
-    data["pending"] = _slots(state.pending) if state.pending else None
-    return data
-
-
-def state_from_json(data: dict[str, Any]) -> RunState:
-    """Reads a checkpoint back."""
-    try:
-        return _state(dict(data))
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise StoreDamaged(f"a stored checkpoint is not readable: {error!r}") from error
-
-
-def _state(values: dict[str, Any]) -> RunState:
-    values["params"] = freeze(values["params"], CHECKPOINT_DEPTH)
-    values["limits"] = Limits.from_json(values["limits"])
-    values["spend"] = Spend(**values["spend"])
-    values["visit_spend"] = Spend(**values["visit_spend"])
-    values["status"] = Status(values["status"])
-    values["stage"] = Stage(values["stage"])
-    values["state"] = freeze(values["state"], CHECKPOINT_DEPTH)
-    if values["outcome"] is not None:
-        values["outcome"] = Outcome(values["outcome"])
-    values["effects"] = {
-        scope: {key: _record(record) for key, record in known.items()}
-        for scope, known in values["effects"].items()
-    }
-    if values["pending"] is not None:
-        pending = dict(values["pending"])
-        outcome = pending.pop("outcome")
-        values["pending"] = Pending(Outcome(outcome) if outcome else None, **pending)
-    return RunState(**values)
-
-
-def _record(data: dict[str, Any]) -> EffectRecord:
-    return EffectRecord(**{**data, "kind": Kind(data["kind"])})
-
-
-def _slots(value: Any) -> dict[str, Any]:
-    return {f.name: getattr(value, f.name) for f in fields(value)}

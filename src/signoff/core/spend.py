@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, NamedTuple
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +78,39 @@ class Usage:
 
 
 _USAGE_FIELDS = tuple(f.name for f in fields(Usage))
+
+
+class LedgerEntry(NamedTuple):
+    """What one agent cost one step of one run."""
+
+    step: str
+    agent: str
+    model: str
+    calls: int = 0
+    """Ended ones; a total counts them as they start."""
+    tokens_in: int = 0
+    tokens_out: int = 0
+    usd: float = 0.0
+    unknown_tokens: int = 0
+    unknown_usd: int = 0
+
+    def plus(self, usage: Usage | None) -> LedgerEntry:
+        """Returns it with one more call."""
+        told = usage or _NOTHING_TOLD
+        return LedgerEntry(
+            self.step,
+            self.agent,
+            self.model,
+            self.calls + 1,
+            self.tokens_in + (told.tokens_in or 0),
+            self.tokens_out + (told.tokens_out or 0),
+            self.usd + (told.usd or 0.0),
+            self.unknown_tokens + (told.tokens is None),
+            self.unknown_usd + (told.usd is None),
+        )
+
+
+_NOTHING_TOLD = Usage()
 
 
 @dataclass(slots=True)

@@ -12,7 +12,7 @@ from typing import Any
 
 from signoff.core.args import Param, bind, read_params
 from signoff.core.context import StepContext
-from signoff.core.digest import definition_digest, describe
+from signoff.core.digest import describe, digest
 from signoff.core.edges import EdgeTable, edge_table
 from signoff.core.outcome import Outcome
 from signoff.core.spend import Limits
@@ -120,12 +120,17 @@ class Workflow:
     @cached_property
     def described(self) -> str:
         """The whole definition as JSON: what is frozen with every run of it."""
-        return json.dumps(describe(self))
+        return json.dumps(self._description)
 
     @cached_property
     def digest(self) -> str:
         """Changes when anything a run depends on changes."""
-        return definition_digest(self)
+        return digest(self._description)
+
+    @cached_property
+    def _description(self) -> dict[str, Any]:
+        # Reading the code of every handler takes a while.
+        return describe(self)
 
     def bind(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Converts and checks the parameters of a run; every problem is reported at once."""

@@ -69,14 +69,14 @@ class Doubt:
         reply: dict[str, Any] = {"code": 0, "stdout": answer.text, "stderr": ""}
         if errand.effect.kind is Kind.ASK:
             reply = {"text": answer.text}
-            self._outside.spent(errand.effect, None)
+            self._outside.learn(errand.effect, None)
         self._journal.record(ev.EffectFinished(errand.id, reply))
         return reply_of(errand.effect.kind, reply)
 
     def _take(self, errand: Errand, kept: dict[str, Any]) -> Any:
         self._journal.record(ev.EffectFinished(errand.id, **kept))
         usage = Usage(**kept["usage"]) if kept["usage"] is not None else None
-        self._outside.spent(errand.effect, usage)
+        self._outside.learn(errand.effect, usage)
         if kept["error"] is not None:
             raise fault_from_json(kept["error"])
         return reply_of(errand.effect.kind, kept["reply"])

@@ -17,10 +17,11 @@ from types import TracebackType
 from typing import Any, Self
 
 from signoff.core import events as ev
+from signoff.core.checkpoint import state_from_json
 from signoff.core.codec import decode
 from signoff.core.delta import merged
 from signoff.core.digest import SHORT
-from signoff.core.fold import RunState, fold, state_from_json
+from signoff.core.fold import RunState, fold
 from signoff.core.frozen import thaw
 from signoff.core.outcome import FINAL, Status
 from signoff.core.spend import Limits

@@ -11,15 +11,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from signoff.core import events as ev
+from signoff.core.checkpoint import state_to_json
 from signoff.core.codec import Blobs, encode
-from signoff.core.fold import RunState, evolve, state_to_json
+from signoff.core.fold import RunState, evolve
 from signoff.core.frozen import CHECKPOINT_DEPTH
-from signoff.core.spend import Usage
 from signoff.errors import Fenced, NameTaken, SignoffError
 from signoff.runtime.ports import (
     Clock,
     Commit,
-    LedgerEntry,
     NewItem,
     NewRun,
     RunId,
@@ -75,7 +74,6 @@ class RunJournal:
         self._used: list[int] = []
         self._withdraw = False
         self._withdrawn: list[int] = []
-        self._ledger: dict[tuple[str, str, str], LedgerEntry] = {}
         self._release = False
         self._recorded = 0
         self._handed_over = 0
@@ -132,24 +130,6 @@ class RunJournal:
         self._opened.clear()
         self._withdraw = True
 
-    def spent(self, step: str, agent: str, model: str, usage: Usage | None) -> None:
-        """Enters one ended call into the ledger with the next commit."""
-        tokens = usage.tokens if usage else None
-        usd = usage.usd if usage else None
-        entry = LedgerEntry(
-            step=step,
-            agent=agent,
-            model=model,
-            calls=1,
-            tokens_in=(usage.tokens_in or 0) if usage else 0,
-            tokens_out=(usage.tokens_out or 0) if usage else 0,
-            usd=usd or 0.0,
-            unknown_tokens=int(tokens is None),
-            unknown_usd=int(usd is None),
-        )
-        known = self._ledger.get(entry[:3])
-        self._ledger[entry[:3]] = entry if known is None else known.plus(entry)
-
     def release(self) -> None:
         """Lets go of the run with the next commit."""
         self._release = True
@@ -198,7 +178,7 @@ class RunJournal:
             used=self._used,
             withdraw=self._withdraw,
             withdrawn=self._withdrawn,
-            ledger=list(self._ledger.values()),
+            ledger=list(state.ledger.values()) if self._release else (),
             release=self._release,
             new=self._new,
         )
@@ -212,7 +192,6 @@ class RunJournal:
         self._rescues_under_way, self._rescues = self._rescues, []
         self._texts, self._blobs = [], {}
         self._opened, self._used, self._withdrawn = [], [], []
-        self._ledger = {}
         self._withdraw = self._release = False
         return commit
 

@@ -150,7 +150,7 @@ class Outside:
             raise
         end = ev.EffectFinished(errand.id, reply, usage=usage.to_json() if usage else None)
         self._end(errand, attempt, end)
-        self.spent(errand.effect, usage, reply.get("agent"))
+        self.learn(errand.effect, usage)
         if self._around.clock.monotonic() - began > PROMPT_COMMIT_SECONDS:
             await self._journal.durable()
         return reply_of(errand.effect.kind, reply)
@@ -163,7 +163,7 @@ class Outside:
         self._journal.record(
             ev.EffectFinished(errand.id, data, usage=usage.to_json() if usage else None)
         )
-        self.spent(errand.effect, usage)
+        self.learn(errand.effect, usage)
         return reply_of(errand.effect.kind, data)
 
     def given_up(self, errand: Errand, why: str) -> BaseException:
@@ -176,14 +176,18 @@ class Outside:
 
     def _start(self, errand: Errand, attempt: int, lost: Usage | None) -> int:
         effect = errand.effect
+        payload: dict[str, Any] | None = effect.payload
         if attempt > 1:
-            self.spent(effect, lost)
+            self.learn(effect, lost)
+            before = self._journal.state.effect(errand.id)
+            if before is not None and before.agent == effect.payload.get("agent", ""):
+                payload = None  # recorded with the first try
         return self._journal.record(
             ev.EffectStarted(
                 errand.id,
                 effect.kind,
                 errand.digest,
-                effect.payload if attempt == 1 else None,
+                payload,
                 attempt,
                 effect.on_crash.value,
                 lost.to_json() if lost is not None else None,
@@ -211,21 +215,17 @@ class Outside:
         cost = usage.to_json() if usage is not None else None
         end = ev.EffectFinished(errand.id, error=fault_to_json(error), usage=cost)
         self._end(errand, attempt, end)
-        self.spent(errand.effect, usage)
+        self.learn(errand.effect, usage)
         if not isinstance(error, AgentQuota):
             return error
         pause = self._around.clock.now() + QUOTA_PAUSE_SECONDS
         until = error.until.timestamp() if error.until else pause
         return ParkedUntil(f"out of quota: {error}", until)
 
-    def spent(self, effect: Effect, usage: Usage | None, by: str | None = None) -> None:
-        """Enters one ended call into the ledger, for whoever answered in the end."""
-        if effect.kind is not Kind.ASK:
-            return
-        model = (usage.model if usage else None) or effect.payload.get("model") or ""
-        agent = by or effect.payload["agent"]
-        self._ceilings.learn(usage)
-        self._journal.spent(self._journal.state.step or "", agent, model, usage)
+    def learn(self, effect: Effect, usage: Usage | None) -> None:
+        """Lets the ceilings know what one ended call cost."""
+        if effect.kind is Kind.ASK:
+            self._ceilings.learn(usage)
 
     def key(self, errand: Errand) -> str:
         """Names an effect for good: the same in every attempt at it, and in no other place."""

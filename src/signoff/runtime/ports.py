@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from operator import add
 from pathlib import Path
 from typing import Any, NamedTuple, NewType, Protocol
 
@@ -16,6 +15,7 @@ from signoff.core.digest import text_digest
 from signoff.core.effects import AgentRequest, EffectId, Reply
 from signoff.core.events import Event
 from signoff.core.outcome import Status
+from signoff.core.spend import LedgerEntry
 
 LEASE_SECONDS = 30.0
 """How long an owner on another host is believed alive after its last heartbeat."""
@@ -209,24 +209,6 @@ class NewItem(NamedTuple):
     deadline: float | None
 
 
-class LedgerEntry(NamedTuple):
-    """What one agent cost one step of one run, added to what stands there."""
-
-    step: str
-    agent: str
-    model: str
-    calls: int
-    tokens_in: int
-    tokens_out: int
-    usd: float
-    unknown_tokens: int
-    unknown_usd: int
-
-    def plus(self, other: LedgerEntry) -> LedgerEntry:
-        """Returns both in one, of the same agent and step."""
-        return LedgerEntry(*self[:3], *map(add, self[3:], other[3:]))
-
-
 @dataclass(frozen=True, slots=True)
 class Owner:
     """A process that drives runs."""
@@ -284,6 +266,7 @@ class Commit:
     withdrawn: Sequence[int] = ()
     """Open requests that alone have become pointless."""
     ledger: Sequence[LedgerEntry] = ()
+    """What calls have cost so far, in place of what stood there; given when a run comes to rest."""
     checkpoint: str | None = None
     release: bool = False
     """Whether the runner lets go of the run."""
@@ -402,7 +385,7 @@ class Store(Protocol):
         ...
 
     def ledger(self, run: RunId) -> list[LedgerEntry]:
-        """Returns what a run's calls cost, by step and agent."""
+        """Returns what a run's calls had cost when it last came to rest, by step and agent."""
         ...
 
     def keep_late(self, run: RunId, effect: str, attempt: int, outcome: str) -> None:

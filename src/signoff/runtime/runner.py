@@ -243,10 +243,10 @@ class Runner:
         step = self._attempt.step.id
         if way == ERROR and isinstance(fact, Raised):
             return {"set": {"_error": {"step": step, "message": fact.problem}}}, Outcome.FAIL
-        delta = dict(self._attempt.delta)
+        delta = self._attempt.delta
         if isinstance(fact, Chosen) and way.startswith("gate:"):
             chosen = {"step": step, "option": fact.label, "input": fact.text}
-            delta["set"] = {**delta.get("set", {}), "_gate": chosen}
+            delta = {**delta, "set": {**delta.get("set", {}), "_gate": chosen}}
         return delta, self._outcome
 
     @property
@@ -255,9 +255,11 @@ class Runner:
 
     def _withdraw(self) -> None:
         """Closes requests nobody needs answered any more."""
-        records = (r for known in self._state.effects.values() for r in known.values())
-        if any(record.kind is Kind.WAIT and not record.done for record in records):
-            self._journal.withdraw_items()
+        for known in self._state.effects.values():
+            for record in known.values():
+                if record.kind is Kind.WAIT and not record.done:
+                    self._journal.withdraw_items()
+                    return
 
     # Coming to rest
 

@@ -26,8 +26,8 @@ def apply(db: sqlite3.Connection, c: Commit) -> Verdict:
     for digest, text in c.blobs.items():
         db.execute(q.PUT_BLOB, (bytes.fromhex(digest), text))
     db.execute(q.APPEND, (run, seq, c.events))
-    for entry in c.ledger:
-        db.execute(q.ADD_LEDGER, (run, *entry))
+    if c.ledger:
+        db.executemany(q.PUT_LEDGER, [(run, *entry) for entry in c.ledger])
     if c.checkpoint is not None:
         db.execute(q.PUT_CHECKPOINT, (run, seq, c.checkpoint))
     if c.opened or c.used or c.withdraw or c.withdrawn:

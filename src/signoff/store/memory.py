@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from signoff.core.outcome import Status
+from signoff.core.spend import LedgerEntry
 from signoff.errors import (
     InvalidAnswer,
     RunBusy,
@@ -25,7 +26,6 @@ from signoff.runtime.ports import (
     InboxItem,
     InboxLine,
     JournalRow,
-    LedgerEntry,
     NewItem,
     NewRun,
     Owner,
@@ -140,9 +140,7 @@ class MemoryStore:
         run.journal.append(JournalRow(c.head + 1, c.events))
         if c.checkpoint is not None:
             run.checkpoint = (c.head + 1, c.checkpoint)
-        for entry in c.ledger:
-            known = run.ledger.get(entry[:3])
-            run.ledger[entry[:3]] = entry if known is None else known.plus(entry)
+        run.ledger.update((entry[:3], entry) for entry in c.ledger)
         self._turn_items(run.row, c)
         wake = c.release and not self._released(run.row, c.status)
         return Verdict(accepted=True, wake=wake, run=number)

@@ -67,17 +67,10 @@ UPDATE inbox SET state = 'answered', answer = ?, answered_by = ?, answered_at = 
 WHERE id = ? AND state = 'open'
 """
 
-ADD_LEDGER = """
-INSERT INTO ledger (run, step, agent, model, calls, tokens_in, tokens_out, usd,
-                    unknown_tokens, unknown_usd)
+PUT_LEDGER = """
+INSERT OR REPLACE INTO ledger (run, step, agent, model, calls, tokens_in, tokens_out, usd,
+                               unknown_tokens, unknown_usd)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT (run, step, agent, model) DO UPDATE SET
-    calls = calls + excluded.calls,
-    tokens_in = tokens_in + excluded.tokens_in,
-    tokens_out = tokens_out + excluded.tokens_out,
-    usd = usd + excluded.usd,
-    unknown_tokens = unknown_tokens + excluded.unknown_tokens,
-    unknown_usd = unknown_usd + excluded.unknown_usd
 """
 LEDGER = """
 SELECT step, agent, model, calls, tokens_in, tokens_out, usd, unknown_tokens, unknown_usd

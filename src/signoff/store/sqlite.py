@@ -16,6 +16,7 @@ from typing import Any
 
 from signoff.core.digest import text_digest
 from signoff.core.outcome import Status
+from signoff.core.spend import LedgerEntry
 from signoff.errors import (
     InvalidAnswer,
     RunBusy,
@@ -30,7 +31,6 @@ from signoff.runtime.ports import (
     InboxItem,
     InboxLine,
     JournalRow,
-    LedgerEntry,
     Owner,
     RunId,
     RunRow,

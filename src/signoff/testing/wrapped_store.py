@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from signoff.core.outcome import Status
+from signoff.core.spend import LedgerEntry
 from signoff.runtime.ports import (
     Alive,
     Commit,
     InboxItem,
     InboxLine,
     JournalRow,
-    LedgerEntry,
     Owner,
     RunId,
     RunRow,

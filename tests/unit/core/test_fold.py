@@ -1,11 +1,9 @@
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from signoff.core import events as ev
-from signoff.core.codec import decode, encode
 from signoff.core.effects import EffectId, Kind
 from signoff.core.fold import (
     EffectRecord,
@@ -15,13 +13,10 @@ from signoff.core.fold import (
     evolve,
     fold,
     item_scope,
-    state_from_json,
-    state_to_json,
 )
-from signoff.core.frozen import CHECKPOINT_DEPTH, STORED_DEPTH, FrozenDict, FrozenList
+from signoff.core.frozen import FrozenDict, FrozenList
 from signoff.core.outcome import Outcome, Status
-from signoff.core.spend import Limits, Spend, Usage
-from signoff.errors import StoreDamaged
+from signoff.core.spend import LedgerEntry, Limits, Spend, Usage
 
 STARTED = ev.RunStarted("flow", "digest", "a", {"n": [1]}, {"usd": 2.0}, "seed", at=100.0)
 ASK = EffectId("ask#1")
@@ -371,6 +366,47 @@ def test_an_attempt_lost_in_a_crash_is_paid_for_too() -> None:
     assert (known.spend.calls, known.spend.usd) == (2, 1.0)
 
 
+def called(identity: str, attempt: int = 1, **payload: str) -> ev.EffectStarted:
+    return ev.EffectStarted(EffectId(identity), Kind.ASK, "d", payload or None, attempt)
+
+
+def test_the_ledger_says_who_cost_what_in_which_step() -> None:
+    """Who pays wants to know which agent was dear, not only how dear all were."""
+    named = Usage(1, 1, 0.25, model="opus").to_json()
+
+    state = state_after(
+        called("a#1", agent="claude"),
+        answered("a#1", {"text": "hi"}, usage=COST),
+        called("b#1", agent="claude", model="haiku"),
+        answered("b#1", {"text": "hi"}, usage=COST),
+        called("c#1", agent="claude", model="haiku"),
+        failed("c#1"),
+        called("d#1", agent="claude", model="haiku"),
+        answered("d#1", {"text": "hi", "agent": "codex"}, usage=named),
+    )
+
+    assert sorted(state.ledger.values()) == [
+        LedgerEntry("a", "claude", "", 1, 10, 5, 0.5, 0, 0),
+        LedgerEntry("a", "claude", "haiku", 2, 10, 5, 0.5, 1, 1),
+        LedgerEntry("a", "codex", "opus", 1, 1, 1, 0.25, 0, 0),
+    ]
+
+
+def test_a_call_that_was_lost_is_on_the_bill_of_whoever_was_asked() -> None:
+    """Another agent that takes over must not pay for the first one."""
+    state = state_after(
+        called("a#1", agent="claude"),
+        called("a#1", 2),
+        called("a#1", 3, agent="codex"),
+        answered("a#1", {"text": "hi"}, usage=COST),
+    )
+
+    assert sorted(state.ledger.values()) == [
+        LedgerEntry("a", "claude", "", 2, 0, 0, 0.0, 2, 2),
+        LedgerEntry("a", "codex", "", 1, 10, 5, 0.5, 0, 0),
+    ]
+
+
 @pytest.mark.parametrize("kind", [kind for kind in Kind if kind is not Kind.ASK])
 def test_only_agents_are_paid(kind: Kind) -> None:
     """A command or a person costs no call, and leaves the total known."""
@@ -460,67 +496,3 @@ BUSY = [
     ev.Escalated("too long", "b/iterate", Outcome.FAIL, {"set": {"y": [1]}}),
     ev.RunStopped(Status.WAITING, "a person", 600.25, at=150.125),
 ]
-
-
-@pytest.mark.parametrize("length", range(len(BUSY) + 1))
-def test_a_checkpoint_is_the_state_and_nothing_else(length: int) -> None:
-    """A run taken up from a checkpoint goes on as one taken up from its journal."""
-    state = fold(BUSY[:length])
-    blobs: dict[str, str] = {}
-
-    stored = encode(state_to_json(state), blobs, CHECKPOINT_DEPTH)
-    back = state_from_json(decode(stored, blobs.__getitem__))
-
-    assert back == state
-    assert fold(BUSY[length:], back) == fold(BUSY)
-
-
-def test_what_comes_from_a_checkpoint_is_read_only() -> None:
-    """Whether a handler may change its state must not depend on where it came from."""
-    stored = encode(state_to_json(fold(BUSY)), {})
-
-    back = state_from_json(decode(stored, str))
-
-    assert type(back.state) is FrozenDict
-    assert type(back.state["log"]) is FrozenList
-    assert type(back.params) is FrozenDict
-
-
-def test_whatever_can_be_recorded_can_be_put_into_a_checkpoint() -> None:
-    """A reply as deep as an event can hold must not stop the run at its next checkpoint."""
-    deep: Any = "core"
-    for _ in range(STORED_DEPTH - 1):
-        deep = [deep]
-    events = [
-        replace(STARTED, params={"n": deep[0]}),
-        asked("m#1[0]/a#1"),
-        answered("m#1[0]/a#1", deep),
-        ev.ItemFinished("m#1[1]", deep),
-    ]
-    for event in events:
-        encode(ev.to_json(event), {})
-
-    state = fold(events)
-    stored = encode(state_to_json(state), {}, CHECKPOINT_DEPTH)
-
-    assert state_from_json(decode(stored, str)) == state
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [
-        lambda data: data.pop("params"),
-        lambda data: data.update(stage="asleep"),
-        lambda data: data.update(colour=1),
-        lambda data: data.update(effects=[]),
-        lambda data: data.update(limits={"dollars": 5}),
-    ],
-    ids=["missing", "enum", "unknown", "type", "limits"],
-)
-def test_a_damaged_checkpoint_is_said_to_be_damaged(damage: Callable[[Any], Any]) -> None:
-    """The operator must look at the database, not at the workflow."""
-    data = state_to_json(fold(BUSY))
-    damage(data)
-
-    with pytest.raises(StoreDamaged, match="checkpoint"):
-        state_from_json(data)

@@ -10,12 +10,12 @@ from signoff.core.context import StepContext
 from signoff.core.effects import AgentRequest, Reply
 from signoff.core.outcome import Outcome, Status
 from signoff.core.requests import Question
-from signoff.core.spend import Usage
+from signoff.core.spend import LedgerEntry, Usage
 from signoff.core.step import Edge, StepDef
 from signoff.core.workflow import Workflow
 from signoff.errors import Fenced, WriteFailed
 from signoff.runtime.journal import CHECKPOINT_FROM_BYTES
-from signoff.runtime.ports import Commit, LedgerEntry, Notice, Owner, Recorded, Verdict
+from signoff.runtime.ports import Commit, Notice, Owner, Recorded, Verdict
 from signoff.store.memory import MemoryStore
 from signoff.testing import WrappedStore
 from tests.unit.runtime.bench import Bench, CountingStore, DyingStore, chain, one_step
@@ -90,8 +90,8 @@ async def test_concurrent_effects_share_few_commits() -> None:
     await bench.close()
 
 
-async def test_calls_of_one_commit_are_one_entry_of_the_ledger() -> None:
-    """A hundred critiques would otherwise be a hundred statements for the same row."""
+async def test_the_ledger_is_written_when_the_run_comes_to_rest() -> None:
+    """Until then it stands in the journal; a row more in every commit makes each step dearer."""
     bench = Bench(store=(store := LedgerWatch()))
     bench.agent.on("Write", Reply("text", usage=Usage(tokens_in=2, tokens_out=3, usd=0.5)))
 

@@ -1,6 +1,5 @@
 import asyncio
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -254,4 +253,4 @@ async def test_a_delay_is_waited_for(script: Write) -> None:
     agent = script("rules:\n- {text: late, delay: 0.01}")
 
     assert (await ask(agent)).text == "late"
-    assert (await agent.ask(AgentRequest("?"), replace(CALL, step="x"))).text == "late"
+    assert (await agent.ask(AgentRequest("?"), CALL._replace(step="x"))).text == "late"

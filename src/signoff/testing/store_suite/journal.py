@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from signoff.core.outcome import Status
+from signoff.core.spend import LedgerEntry
 from signoff.errors import UnknownName
-from signoff.runtime.ports import LedgerEntry, Store
+from signoff.runtime.ports import Store
 from signoff.testing.store_suite.opening import Opening
 from signoff.testing.store_suite.scribe import ANN, WHEN, Scribe, asking, begun
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
-from signoff.runtime.ports import LedgerEntry, Store
+from signoff.core.spend import LedgerEntry
+from signoff.runtime.ports import Store
 from signoff.testing.store_suite.opening import Opening
 from signoff.testing.store_suite.scribe import begun
 
@@ -16,18 +15,20 @@ def _spent(step: str = "draft", agent: str = "claude", model: str = "m") -> Ledg
 class SpendPromises(Opening):
     """The ledger, and late replies."""
 
-    def test_what_calls_cost_adds_up_by_step_agent_and_model(self, store: Store) -> None:
-        """The bill is the sum of all calls, unknown ones counted as such."""
+    def test_the_newest_bill_stands_by_step_agent_and_model(self, store: Store) -> None:
+        """A run that rests, is resumed and rests again must not be billed twice."""
         run = begun(store)
+        more = _spent()._replace(calls=3, usd=0.75)
 
-        run.go_on(ledger=[_spent(), _spent(), _spent("judge")])
-        run.go_on(ledger=[_spent(), _spent(agent="codex"), _spent(model="")])
+        run.go_on(ledger=[_spent(), _spent("judge")])
+        run.go_on()
+        run.go_on(ledger=[_spent("judge"), more, _spent(agent="codex"), _spent(model="")])
 
         assert store.ledger(run.run) == [
-            LedgerEntry("draft", "claude", "", 1, 10, 20, 0.25, 0, 1),
-            LedgerEntry("draft", "claude", "m", 3, 30, 60, 0.75, 0, 3),
-            LedgerEntry("draft", "codex", "m", 1, 10, 20, 0.25, 0, 1),
-            LedgerEntry("judge", "claude", "m", 1, 10, 20, 0.25, 0, 1),
+            _spent(model=""),
+            more,
+            _spent(agent="codex"),
+            _spent("judge"),
         ]
 
     def test_each_run_pays_for_itself(self, store: Store) -> None:
@@ -44,12 +45,9 @@ class SpendPromises(Opening):
         run = begun(store)
         cheap = LedgerEntry("draft", "local", "", 1, 1, 1, 0.00001, 0, 0)
 
-        for _ in range(10):
-            run.go_on(ledger=[cheap] * 10)
+        run.go_on(ledger=[cheap])
 
-        (entry,) = store.ledger(run.run)
-        assert entry.calls == 100
-        assert entry.usd == pytest.approx(0.001)
+        assert store.ledger(run.run) == [cheap]
 
     def test_a_late_reply_is_kept_for_the_new_owner(self, store: Store) -> None:
         """It was paid for; the runner that takes the run over uses it."""

@@ -1,0 +1,67 @@
+"""The state of a run as JSON, kept now and then so that a resume need not fold everything."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+from signoff.core.effects import Kind
+from signoff.core.fold import EffectRecord, Pending, RunState, Stage
+from signoff.core.frozen import CHECKPOINT_DEPTH, freeze
+from signoff.core.outcome import Outcome, Status
+from signoff.core.spend import LedgerEntry, Limits, Spend
+from signoff.errors import StoreDamaged
+
+
+def state_to_json(state: RunState) -> dict[str, Any]:
+    """Returns a state as the checkpoint stores it."""
+    data = {f.name: getattr(state, f.name) for f in fields(state)}
+    data["limits"] = state.limits.to_json()
+    data["spend"] = state.spend.to_json()
+    data["visit_spend"] = state.visit_spend.to_json()
+    data["ledger"] = [list(entry) for entry in state.ledger.values()]
+    data["effects"] = {
+        scope: {key: _slots(record) for key, record in known.items()}
+        for scope, known in state.effects.items()
+    }
+    data["pending"] = _slots(state.pending) if state.pending else None
+    return data
+
+
+def state_from_json(data: dict[str, Any]) -> RunState:
+    """Reads a checkpoint back."""
+    try:
+        return _state(dict(data))
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise StoreDamaged(f"a stored checkpoint is not readable: {error!r}") from error
+
+
+def _state(values: dict[str, Any]) -> RunState:
+    values["params"] = freeze(values["params"], CHECKPOINT_DEPTH)
+    values["limits"] = Limits.from_json(values["limits"])
+    values["spend"] = Spend(**values["spend"])
+    values["visit_spend"] = Spend(**values["visit_spend"])
+    entries = [LedgerEntry(*entry) for entry in values.get("ledger", ())]
+    values["ledger"] = {entry[:3]: entry for entry in entries}
+    values["status"] = Status(values["status"])
+    values["stage"] = Stage(values["stage"])
+    values["state"] = freeze(values["state"], CHECKPOINT_DEPTH)
+    if values["outcome"] is not None:
+        values["outcome"] = Outcome(values["outcome"])
+    values["effects"] = {
+        scope: {key: _record(record) for key, record in known.items()}
+        for scope, known in values["effects"].items()
+    }
+    if values["pending"] is not None:
+        pending = dict(values["pending"])
+        outcome = pending.pop("outcome")
+        values["pending"] = Pending(Outcome(outcome) if outcome else None, **pending)
+    return RunState(**values)
+
+
+def _record(data: dict[str, Any]) -> EffectRecord:
+    return EffectRecord(**{**data, "kind": Kind(data["kind"])})
+
+
+def _slots(value: Any) -> dict[str, Any]:
+    return {f.name: getattr(value, f.name) for f in fields(value)}
