@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from signoff.core.codec import BLOB_FROM, decode, encode
 from signoff.core.delta import Append, apply, diff, merged
+from signoff.core.digest import digest, text_digest
 from signoff.core.frozen import freeze, thaw
 from signoff.errors import NotSerialisable
 from tests.property.values import json_values, keys
@@ -39,6 +40,14 @@ def test_a_frozen_value_is_stored_as_the_value_itself(value: Any) -> None:
 
     assert exactly(frozen) == exactly(value) == exactly(thaw(frozen))
     assert encode(frozen, {}) == encode(value, {})
+
+
+@given(st.dictionaries(keys | st.text(), st.text() | st.text(st.characters(codec=None))))
+def test_a_digest_is_that_of_the_canonical_text(texts: dict[str, str]) -> None:
+    """A resume would refuse a call whose digest was taken another way when it was made."""
+    canonical = json.dumps(texts, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+    assert digest(texts) == text_digest(canonical)
 
 
 @given(st.lists(json_values(), max_size=2), st.integers() | st.booleans() | st.none())

@@ -20,6 +20,7 @@ async def call(
 ) -> Any:
     """Returns what a function gives; raises `StepFailed` when it takes more than its time."""
     if seconds is None:
+        _warn_of(command, ctx)
         given = command(ctx)
         return await given if inspect.isawaitable(given) else given
     waits = inspect.iscoroutinefunction(command)
@@ -32,6 +33,12 @@ async def call(
         if not time.expired():
             raise
         raise StepFailed(f"it took more than {seconds:g} seconds") from None
+
+
+def _warn_of(command: Callable[[StepContext], Any], ctx: StepContext) -> None:
+    port = ctx.engine.port if ctx.engine is not None else None
+    if port is not None and not inspect.iscoroutinefunction(command):
+        port.may_block()
 
 
 async def _on_a_thread(command: Callable[[StepContext], Any], ctx: StepContext) -> Any:

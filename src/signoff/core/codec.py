@@ -127,9 +127,7 @@ def _lift(value: Any, blobs: Blobs) -> Any:
             return {"$is": lifted}
         return value if all(map(is_, lifted.values(), value.values())) else lifted
     if isinstance(value, list | tuple):
-        items = [
-            v if type(v) is str and len(v) < BLOB_FROM else _lift(v, blobs) for v in value
-        ]
+        items = [v if type(v) is str and len(v) < BLOB_FROM else _lift(v, blobs) for v in value]
         return value if all(map(is_, items, value)) else items
     return value
 

@@ -89,6 +89,10 @@ class EffectPort(Protocol):
         """Tells whoever watches; nothing is recorded."""
         ...
 
+    def may_block(self) -> None:
+        """Is told before ordinary code is called, which may hold everything up."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Fan:
@@ -247,6 +251,23 @@ class StepContext:
         """Tells whoever watches what is going on; nothing is recorded."""
         if self.port is not None:
             self.port.progress(self, message)
+
+    def in_item(self, scope: str, attempt: int, feedback: str | None) -> StepContext:
+        """Returns the context of one attempt at a fan-out item."""
+        return StepContext(
+            self.step_id,
+            self.workflow_params,
+            self.step_state,
+            self.run,
+            self.run_key,
+            self.visit,
+            self.iteration,
+            attempt,
+            feedback,
+            scope,
+            self.result,
+            self.port,
+        )
 
     def _perform(self, effect: Effect) -> Awaitable[Any]:
         return self._port().perform(self, effect)

@@ -12,6 +12,8 @@ import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import orjson
+
 from signoff.core.code import describe_code, name_of
 from signoff.core.edges import declared_edges
 from signoff.core.step import Condition, Edge, Gate, StepDef
@@ -23,11 +25,18 @@ if TYPE_CHECKING:
 SHORT = 12
 """Characters of a digest that people are shown."""
 
+_TEXTS = frozenset({str})
 _canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
 def digest(value: Any) -> str:
     """Returns the sha256 of a JSON value in canonical form."""
+    if type(value) is dict and _TEXTS.issuperset(map(type, value.values())):
+        # Nothing but texts, as in most calls: every JSON library writes them alike.
+        try:
+            return hashlib.sha256(orjson.dumps(value, option=orjson.OPT_SORT_KEYS)).hexdigest()
+        except TypeError:
+            pass  # half a character, or a key that is no text
     try:
         text = _canonical.encode(value)
     except (TypeError, ValueError, RecursionError) as error:

@@ -78,6 +78,7 @@ class Attempt:
                 assert_never(stage)
 
     async def _enter(self) -> Fact:
+        self.visit.may_block()
         fact = await check(self.step.preconditions, self._context(), "preconditions")
         if isinstance(fact, Held):
             self._journal.record(ev.StepBegun())
@@ -87,6 +88,7 @@ class Attempt:
         if self._callee.plain:
             # An ordinary function may act outside unseen, so the step before it is saved first.
             await self._journal.durable()
+            self.visit.may_block()
         try:
             outcome, update = await self._work_in_time()
             self.visit.insist("")
@@ -108,6 +110,7 @@ class Attempt:
         return Returned(outcome)
 
     async def _check(self) -> Fact:
+        self.visit.may_block()
         context = replace(
             self._context(),
             step_state=freeze(merged(self._state.state, self.delta)),

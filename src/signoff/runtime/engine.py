@@ -82,6 +82,8 @@ class Engine:
         self._clock = clock or SystemClock()
         self._limits = limits or Limits()
         gates = {n: AgentGate(each, self._clock) for n, each in (agent_limits or {}).items()}
+        self._owner = this_process()
+        self._heartbeat = Heartbeat(store, self._owner, self._clock, self._cancel_asked)
         self._around = Surroundings(
             store=store,
             clock=self._clock,
@@ -89,10 +91,9 @@ class Engine:
             gates=gates,
             observers=tuple(observers),
             backoff=backoff or Backoff(),
+            may_block=self._heartbeat.begin,
         )
         self._writer = GroupWriter(store)
-        self._owner = this_process()
-        self._heartbeat = Heartbeat(store, self._owner, self._clock, self._cancel_asked)
         self._runners: dict[str, Runner] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
 

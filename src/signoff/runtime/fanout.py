@@ -8,7 +8,7 @@ have ended does the fan-out speak: results, failures, or a suspension.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
+import inspect
 from typing import TYPE_CHECKING, Any
 
 from signoff.core import events as ev
@@ -57,6 +57,8 @@ class FanOut:
         """Works all items and returns their results in order."""
         items = list(self._fan.items)
         self._begin(items)
+        if not inspect.iscoroutinefunction(self._fan.handler):
+            self._visit.may_block()
         scopes = [f"{self._identity}[{index}]" for index in range(len(items))]
         if not self._journal.state.adopted:
             # Under another definition they may ask for something else.
@@ -119,12 +121,8 @@ class FanOut:
         while True:
             earlier = state.item_failures.get(scope, [])
             attempt = len(earlier) + 1
-            ctx = replace(
-                self._ctx,
-                scope=item_scope(scope, attempt),
-                attempt=attempt,
-                feedback=earlier[-1] if earlier else self._ctx.feedback,
-            )
+            feedback = earlier[-1] if earlier else self._ctx.feedback
+            ctx = self._ctx.in_item(item_scope(scope, attempt), attempt, feedback)
             try:
                 result = await awaited(self._fan.handler(ctx, item))
                 self._visit.insist(ctx.scope)

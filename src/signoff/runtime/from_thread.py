@@ -36,6 +36,10 @@ class FromThread:
         """Tells whoever watches."""
         self._on_loop(lambda: self._port.progress(ctx, message))
 
+    def may_block(self) -> None:
+        """Passes it on."""
+        self._on_loop(self._port.may_block)
+
     # What has to be awaited is only built here; a plain function cannot await it.
 
     def perform(self, ctx: StepContext, effect: Effect) -> Awaitable[Any]:

@@ -72,7 +72,9 @@ def _host() -> str:
 class Heartbeat:
     """A thread that renews this process's leases and hears requests to cancel.
 
-    It is a thread because a handler that blocks the event loop must not lose its run.
+    It is a thread because a handler that blocks the event loop must not lose its run. Starting
+    one takes as long as some runs do, so it begins only when its first beat is due, or before
+    something that may block.
     """
 
     def __init__(
@@ -83,49 +85,72 @@ class Heartbeat:
         self._clock = clock
         self._on_cancel = on_cancel
         self._stop = threading.Event()
+        self._later: asyncio.TimerHandle | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._last = 0.0
+        """When the owner was last announced."""
         self._thread: threading.Thread | None = None
 
     def start(self, *, announce: bool = True) -> None:
-        """Announces the owner and begins to beat; a second call does nothing.
+        """Announces the owner and will soon begin to beat; a second call does nothing.
 
         Taking a run announces its owner too, so whoever does that next need not.
         """
-        if self._thread is not None:
+        if self._loop is not None:
             return
         if announce:
             self._store.beat(self._owner, self._clock.now() + LEASE_SECONDS)
-        since = (asyncio.get_running_loop(), self._clock.monotonic())
-        self._thread = threading.Thread(
-            target=self._beat, args=since, name="signoff-heartbeat", daemon=True
-        )
+        self._last = self._clock.monotonic()
+        self._loop = asyncio.get_running_loop()
+        self._later = self._loop.call_later(LOOK_SECONDS, self.begin)
+
+    def begin(self) -> None:
+        """Begins to beat, if a run was started: the event loop may be blocked from now on."""
+        if self._later is None:
+            return
+        self._later.cancel()
+        self._later = None
+        self._thread = threading.Thread(target=self._beat, name="signoff-heartbeat", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
         """Ends the thread and forgets the owner."""
-        if self._thread is None:
+        if self._loop is None:
             return
+        if self._later is not None:
+            self._later.cancel()
         self._stop.set()
-        self._thread.join()
-        self._thread = None
+        if self._thread is not None:
+            self._thread.join()
+        self._later = self._loop = self._thread = None
         self._store.leave(self._owner)
 
-    def _beat(self, loop: asyncio.AbstractEventLoop, last: float) -> None:
+    def _beat(self) -> None:
         _leave_signals_to_the_program()
         store: Store | None = None
-        while not self._stop.wait(LOOK_SECONDS):
+        while not self._stop.is_set():
             try:
                 store = store or self._store.reopen()
-                if self._clock.monotonic() - last >= BEAT_SECONDS:
-                    store.beat(self._owner, self._clock.now() + LEASE_SECONDS)
-                    last = self._clock.monotonic()
-                for run, why in store.cancels(self._owner):
-                    loop.call_soon_threadsafe(self._on_cancel, run, why)
+                self._renew(store)
+                self._hear(store)
             except (StoreError, RuntimeError):
                 # Busy or gone for a moment, or the loop has just closed: the next beat
                 # tries again, and losing the lease is caught by the fence.
-                continue
+                pass
+            self._stop.wait(LOOK_SECONDS)
         if store is not None and store is not self._store:
             store.close()
+
+    def _renew(self, store: Store) -> None:
+        if self._clock.monotonic() - self._last >= BEAT_SECONDS:
+            store.beat(self._owner, self._clock.now() + LEASE_SECONDS)
+            self._last = self._clock.monotonic()
+
+    def _hear(self, store: Store) -> None:
+        loop = self._loop
+        for run, why in store.cancels(self._owner):
+            if loop is not None:
+                loop.call_soon_threadsafe(self._on_cancel, run, why)
 
 
 def _leave_signals_to_the_program() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from signoff.runtime.agent_limits import AgentGate
@@ -38,6 +38,8 @@ class Surroundings:
     gates: Mapping[str, AgentGate]
     observers: tuple[Observer, ...]
     backoff: Backoff
+    may_block: Callable[[], None]
+    """Called before code of the author's that may hold up the event loop."""
 
     def tell(self, notice: Notice) -> None:
         """Tells every observer; one that fails is left alone."""

@@ -125,6 +125,10 @@ class Visit:
         """Tells whoever watches."""
         self._around.tell(Progress(self._journal.name, ctx.step_id, ctx.scope, message))
 
+    def may_block(self) -> None:
+        """Lets the engine know that ordinary code comes next."""
+        self._around.may_block()
+
     # What the runner asks for
 
     def insist(self, scope: str) -> None:

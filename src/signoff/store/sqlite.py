@@ -55,7 +55,7 @@ class SqliteStore:
         """Opens the file, creating or migrating it as needed."""
         self.path = Path(path)
         self._patience = patience
-        self._waits = True
+        self._waits = self._syncs = True
         with translated(self.path):
             self._db = connect(self.path, patience)
         lock = threading.Lock()
@@ -63,6 +63,7 @@ class SqliteStore:
         self._reading_as_one = Turn(self._db, lock, self.path, self._begin_reading)
         self._writing = Turn(self._db, lock, self.path, self._begin)
         self._writing_at_once = Turn(self._db, lock, self.path, self._begin_at_once)
+        self._passing = Turn(self._db, lock, self.path, self._begin_passing)
 
     def reopen(self) -> SqliteStore:
         """Opens the same file once more, for another thread."""
@@ -134,7 +135,7 @@ class SqliteStore:
 
     def take(self, run: RunId, owner: Owner, now: float, alive: Alive) -> int:
         """Gives the run to an owner and returns the new fence."""
-        with self._writing as db:
+        with self._passing as db:
             row = _run_row(self._one(db, q.RUN_BY_ID, (run,)))
             if row.owner is not None and row.owner != owner.id:
                 self._refuse_if_alive(db, row, now, alive)
@@ -161,7 +162,7 @@ class SqliteStore:
 
     def beat(self, owner: Owner, until: float) -> None:
         """Renews all of an owner's leases at once."""
-        with self._writing as db:
+        with self._passing as db:
             db.execute(q.PUT_OWNER, (owner.id, owner.host, owner.pid, owner.born, until))
 
     def cancels(self, owner: Owner) -> list[tuple[str, str]]:
@@ -171,7 +172,7 @@ class SqliteStore:
 
     def leave(self, owner: Owner) -> None:
         """Forgets an owner that ends."""
-        with self._writing as db:
+        with self._passing as db:
             db.execute(q.DROP_LEASES, (owner.id,))
             db.execute(q.DROP_OWNER, (owner.id,))
 
@@ -249,10 +250,13 @@ class SqliteStore:
 
     # Transactions
 
-    def _begin(self, *, wait: bool = True) -> None:
+    def _begin(self, *, wait: bool = True, sync: bool = True) -> None:
         if wait is not self._waits:
             self._db.execute(f"PRAGMA busy_timeout = {int(self._patience * 1000) * wait}")
             self._waits = wait
+        if sync is not self._syncs:
+            self._db.execute(f"PRAGMA synchronous = {'FULL' if sync else 'NORMAL'}")
+            self._syncs = sync
         self._db.execute("BEGIN IMMEDIATE")
 
     def _begin_reading(self) -> None:
@@ -261,6 +265,10 @@ class SqliteStore:
 
     def _begin_at_once(self) -> None:
         self._begin(wait=False)
+
+    def _begin_passing(self) -> None:
+        # Other processes see it at once, and a power cut ends everybody it is about.
+        self._begin(sync=False)
 
     def _row(self, db: sqlite3.Connection, name: str) -> RunRow:
         found = db.execute(q.RUN_BY_NAME, (name,)).fetchone()

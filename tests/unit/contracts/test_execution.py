@@ -1,6 +1,7 @@
 """Contract workflows from the first step to the last."""
 
 import sqlite3
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,17 @@ async def go_on(
     signoff.answer(item, answer, text=text, by="ann", store=store)
     async with Engine(store, agents=agents) as engine:
         return await engine.resume("run", workflow)
+
+
+async def test_the_lease_is_renewed_while_an_ordinary_command_works() -> None:
+    """It may compute for an hour, and another host would take the run over."""
+
+    def command(_ctx: StepContext) -> dict[str, Any]:
+        return {"beats": any(t.name == "signoff-heartbeat" for t in threading.enumerate())}
+
+    workflow = define_workflow({"type": "long", "steps": [{"name": "only", "command": command}]})
+
+    assert (await play(workflow)).state["beats"] is True
 
 
 async def test_steps_follow_each_other_and_what_they_give_stays() -> None:

@@ -47,6 +47,9 @@ class RecordingPort:
     def progress(self, ctx: StepContext, message: str) -> None:
         self.told.append(message)
 
+    def may_block(self) -> None:
+        """Need not know."""
+
 
 @pytest.fixture
 def port() -> RecordingPort:

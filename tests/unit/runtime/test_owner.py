@@ -116,9 +116,32 @@ async def test_a_second_start_changes_nothing(bed: Bed) -> None:
     before = threading.active_count()
 
     bed.heartbeat.start()
+    bed.heartbeat.begin()
     bed.heartbeat.start()
+    bed.heartbeat.begin()
 
     assert threading.active_count() == before + 1
+
+
+async def test_a_short_run_needs_no_thread(bed: Bed) -> None:
+    """Starting one takes as long as answering a question and going on from there."""
+    before = threading.active_count()
+    run = Scribe(bed.inner, owner=bed.owner)
+    run.begin()
+
+    bed.heartbeat.start()
+    after = threading.active_count()
+    bed.heartbeat.stop()
+
+    assert after == before
+    assert bed.inner.row("run").owner is None
+
+
+async def test_before_anything_is_started_there_is_nothing_to_begin(bed: Bed) -> None:
+    """An engine that only cancels or lists has no lease to renew."""
+    bed.heartbeat.begin()
+
+    assert not any(t.name == "signoff-heartbeat" for t in threading.enumerate())
 
 
 async def test_a_request_to_cancel_reaches_the_loop(bed: Bed) -> None:
@@ -160,6 +183,7 @@ async def test_a_lease_is_renewed_while_the_loop_is_blocked(bed: Bed) -> None:
     run = Scribe(bed.inner, owner=bed.owner)
     run.begin()
     bed.heartbeat.start()
+    bed.heartbeat.begin()
     bed.clock.advance(BEAT_SECONDS)
 
     renewed = threading.Event()

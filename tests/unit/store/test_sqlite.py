@@ -11,7 +11,7 @@ import pytest
 
 from signoff.errors import StoreBusy, StoreDamaged, StoreError, WriteFailed
 from signoff.store.sqlite import SqliteStore
-from signoff.testing.store_suite.scribe import Scribe, begun
+from signoff.testing.store_suite.scribe import ANN, Scribe, begun
 
 
 @pytest.fixture
@@ -287,3 +287,22 @@ def test_a_name_with_half_a_character_is_refused_instead_of_hanging(store: Sqlit
 
 def _other(path: Path) -> sqlite3.Connection:
     return sqlite3.connect(path, isolation_level=None, timeout=0.01)
+
+
+def test_what_a_run_did_is_safe_from_a_power_cut_whatever_was_written_before(
+    store: SqliteStore,
+) -> None:
+    """A lease need not outlive one, and is not waited for; a step that was paid for must."""
+    run = begun(store)
+    said: list[str] = []
+    store._db.set_trace_callback(said.append)
+
+    store.beat(ANN, 100.0)
+    store.take(run.run, ANN, 1.0, lambda _owner: None)
+    run.fence += 1
+    run.go_on()
+    store.leave(ANN)
+    run.go_on()
+
+    levels = [each.split()[-1] for each in said if "synchronous" in each or "COMMIT" in each]
+    assert " ".join(levels) == "NORMAL COMMIT COMMIT FULL COMMIT NORMAL COMMIT FULL COMMIT"
