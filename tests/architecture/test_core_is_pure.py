@@ -18,7 +18,7 @@ PURE_STDLIB = frozenset(
     """.split()
 )
 OWN = ("signoff.core", "signoff.errors")
-COMPUTES_ONLY = {"codec.py": {"orjson"}}
+COMPUTES_ONLY = {"codec.py": {"orjson"}, "digest.py": {"orjson"}}
 
 CLOCK_READS = frozenset(
     "datetime.now datetime.utcnow datetime.today date.today "
