@@ -12,14 +12,19 @@ from signoff.runtime.owner import lives
 from signoff.runtime.ports import RunRow
 
 
+_EITHER = frozenset({Status.RUNNING, Status.INTERRUPTED})
+
+
 def list_runs(project: Project, *, status: Sequence[str] = (), limit: int = -1) -> list[RunRow]:
     """Returns runs as they stand, newest first."""
     wanted = [_status(name) for name in status]
     # A run whose process died is stored as running, so it is found under both names.
+    unsure = not _EITHER.isdisjoint(wanted)
     stored = [*wanted, Status.RUNNING] if Status.INTERRUPTED in wanted else wanted
-    rows = (as_it_stands(project, row) for row in project.store.rows(status=stored))
-    found = [row for row in rows if not wanted or row.status in wanted]
-    return found if limit < 0 else found[:limit]
+    rows = project.store.rows(status=stored, limit=-1 if unsure else limit)
+    found = (as_it_stands(project, row) for row in rows)
+    kept = [row for row in found if not wanted or row.status in wanted]
+    return kept if limit < 0 else kept[:limit]
 
 
 def as_it_stands(project: Project, row: RunRow) -> RunRow:

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -7,7 +8,9 @@ from signoff.app.project import Project
 from signoff.app.runs import list_runs, run_to_json
 from signoff.app.show import show
 from signoff.errors import UnknownName, UsageError
+from signoff.runtime.owner import this_process
 from signoff.testing import FrozenClock, ScriptedAgent
+from signoff.testing.store_suite.scribe import Scribe
 
 
 async def work(ctx: StepContext) -> tuple[Outcome, dict[str, object]]:
@@ -102,6 +105,21 @@ async def test_runs_are_listed_newest_first_and_by_status(project: Project) -> N
     assert [row.name for row in list_runs(project)] == ["two", "one"]
     assert [row.name for row in list_runs(project, status=["waiting"])] == ["one"]
     assert run_to_json(list_runs(project, limit=1)[0])["status"] == "completed"
+
+
+def test_a_limit_counts_runs_as_they_stand_and_not_as_they_are_stored(project: Project) -> None:
+    """A run whose process died is stored as running, and must not take a living one's place."""
+    alive, gone = this_process(), replace(this_process(), id="gone", born="long ago")
+    for name, owner in (("lives", alive), ("died", gone), ("died too", gone)):
+        project.store.beat(owner, 1e12)
+        Scribe(project.store, name, owner=owner).begin()
+
+    def listed(*status: str) -> list[str]:
+        return [row.name for row in list_runs(project, status=status, limit=1)]
+
+    assert listed("running") == ["lives"]
+    assert listed("interrupted") == ["died too"]
+    assert listed() == ["died too"]
 
 
 def test_an_unknown_status_is_answered_with_the_known_ones(project: Project) -> None:
