@@ -11,7 +11,6 @@ from signoff.errors import UnknownName
 from signoff.runtime.owner import lives
 from signoff.runtime.ports import RunRow
 
-
 _EITHER = frozenset({Status.RUNNING, Status.INTERRUPTED})
 
 
