@@ -51,6 +51,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+SHOWN_NAMES = 12
+"""Names that an error about an unknown one lists."""
+
 
 class SignoffError(Exception):
     """Something went wrong in signoff."""
@@ -138,9 +141,20 @@ class UnknownName(UsageError):
 
     def __init__(self, kind: str, name: str, known: Iterable[str] = ()) -> None:
         self.kind, self.name, self.known = kind, name, tuple(known)
-        listed = ", ".join(self.known[:12])
-        tail = f"; there is: {listed}" if listed else ""
-        super().__init__(f"no {kind} called {name!r}{tail}")
+        super().__init__(f"no {kind} called {name!r}")
+
+    def __str__(self) -> str:
+        """Adds the names there are, those most like the wrong one first."""
+        # Put together when it is read: many are caught, and comparing all names takes time.
+        from difflib import get_close_matches
+
+        said = super().__str__()
+        if not self.known:
+            return said
+        names = list(dict.fromkeys([*get_close_matches(self.name, self.known), *self.known]))
+        left = len(names) - SHOWN_NAMES
+        more = f" and {left} more" if left > 0 else ""
+        return f"{said}; there is: {', '.join(names[:SHOWN_NAMES])}{more}"
 
 
 class NameTaken(UsageError):
@@ -197,6 +211,11 @@ class AgentError(SignoffError):
 
 class AgentTransient(AgentError):
     """The agent failed in a way that may pass."""
+
+    def __init__(self, message: str = "", *, after: float | None = None) -> None:
+        self.after = after
+        """Seconds after which the other side wants to be asked again; None if it did not say."""
+        super().__init__(message)
 
 
 class AgentQuota(AgentError):

@@ -121,6 +121,18 @@ async def test_a_key_that_cannot_be_one_is_not_repeated(
     assert "hunter2" not in str(raised.value)
 
 
+async def test_a_busy_servers_word_on_when_to_come_back_is_passed_on(
+    harness: HttpHarness,
+) -> None:
+    """Asked again sooner, it refuses again, and an attempt is wasted."""
+    await harness.act(Refuses(Fault.BUSY, seconds=30))
+
+    with pytest.raises(AgentTransient) as raised:
+        await ask(harness.agent())
+
+    assert raised.value.after == pytest.approx(30, abs=5)
+
+
 async def test_no_connection_is_kept_once_there_is_an_answer(harness: HttpHarness) -> None:
     """Nobody closes an agent, and a loop that ends with open connections complains of each."""
     await ask(harness.agent())

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 
-from signoff.agents.http_errors import SHORT_WAIT, back_at, refused, without_secrets
+from signoff.agents.http_errors import SHORT_WAIT, back_at, busy, refused, without_secrets
 from signoff.agents.resets import reset_in
 from signoff.errors import AgentAuth, AgentBadRequest, AgentError, AgentQuota, AgentTransient
 
@@ -77,14 +77,17 @@ def complaint(
     status = status or status_in(said)
     if _USED_UP.search(said):
         if until is not None and until - now < SHORT_WAIT:
-            return AgentTransient(f"{who}: {said}")
+            return busy(f"{who}: {said}", until, now)
         return AgentQuota(f"{who}: {said}", until=until)
     if status is not None:
         wait = {} if until is None else {"retry-after": f"{max((until - now).total_seconds(), 0)}"}
         return refused(who, status, said, wait, remedy=remedy, now=now)
     for words, kind in _WORDS:
-        if words.search(said):
-            return kind(f"{who}: {said} ({remedy})" if kind is AgentAuth else f"{who}: {said}")
+        if not words.search(said):
+            continue
+        if kind is AgentTransient:
+            return busy(f"{who}: {said}", until, now)
+        return kind(f"{who}: {said} ({remedy})" if kind is AgentAuth else f"{who}: {said}")
     return AgentError(f"{who} failed: {said}")
 
 

@@ -66,15 +66,27 @@ def refused(
 ) -> AgentError:
     """Returns the error a refusal means; `remedy` is what to do about a key it does not like."""
     message = f"{who} answered {status}: {said}" if said else f"{who} answered {status}"
+    now = now or datetime.now(UTC)
+    until = back_at(headers, said, now)
     if status == 402 or (status in {400, 403, 429} and _PURSE.search(said)):
-        return AgentQuota(message, until=back_at(headers, said, now))
+        return AgentQuota(message, until=until)
     if status == 429:
-        return _limited(message, said, back_at(headers, said, now), now)
+        return _limited(message, said, until, now)
     if status in {401, 403}:
         return AgentAuth(f"{message} ({remedy})")
     if status in _PASSING or (status >= 500 and status not in _HOPELESS):
-        return AgentBadRequest(message) if _MEMORY.search(said) else AgentTransient(message)
+        return AgentBadRequest(message) if _MEMORY.search(said) else busy(message, until, now)
     return AgentBadRequest(message)
+
+
+def busy(message: str, until: datetime | None, now: datetime) -> AgentTransient:
+    """Returns the error of a server that can be asked again in a moment, with its own word on when.
+
+    Nobody sits out a long wait, so one is not passed on.
+    """
+    if until is None or until - now >= SHORT_WAIT:
+        return AgentTransient(message)
+    return AgentTransient(message, after=max(0.0, (until - now).total_seconds()))
 
 
 def unreachable(who: str, address: str, error: BaseException) -> AgentError:
@@ -127,12 +139,10 @@ def without_secrets(text: str, *secrets: str | None) -> str:
 
 
 def _limited(
-    message: str, said: str, until: datetime | None, now: datetime | None
+    message: str, said: str, until: datetime | None, now: datetime
 ) -> AgentQuota | AgentTransient:
-    if until is not None:
-        far = until - (now or datetime.now(UTC)) >= SHORT_WAIT
-        return AgentQuota(message, until=until) if far else AgentTransient(message)
-    return AgentQuota(message) if _PERIOD.search(said) else AgentTransient(message)
+    used_up = bool(_PERIOD.search(said)) if until is None else until - now >= SHORT_WAIT
+    return AgentQuota(message, until=until) if used_up else busy(message, until, now)
 
 
 def _back_in_words(said: str, now: datetime) -> datetime | None:

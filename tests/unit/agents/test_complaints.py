@@ -38,6 +38,26 @@ def test_a_quota_that_returns_within_the_minute_is_waited_out() -> None:
     assert type(complaint("gemini", said, remedy="", now=NOW)) is AgentTransient
 
 
+@pytest.mark.parametrize(
+    ("said", "after"),
+    [
+        ("Rate limit reached. Please try again in 2s. (status 429)", 2.0),
+        ("You exceeded your current quota. Please retry in 34.07s.", 34.07),
+        ("The model is overloaded, try again in 5s", 5.0),
+        ("The model is overloaded", None),
+        ("The model is overloaded, try again in 2h", None),
+    ],
+)
+def test_a_passing_fault_carries_the_programs_word_on_when_to_come_back(
+    said: str, after: float | None
+) -> None:
+    """Asked again sooner, it is refused again, and an attempt is wasted."""
+    error = complaint("codex", said, remedy="", now=NOW)
+
+    assert isinstance(error, AgentTransient)
+    assert error.after == after
+
+
 def test_what_nobody_recognises_is_neither_retried_nor_waited_for() -> None:
     """It may have cost money, and may cost it again."""
     assert type(complaint("gemini", "segmentation fault", remedy="")) is AgentError

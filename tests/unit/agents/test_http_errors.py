@@ -84,6 +84,28 @@ def test_a_short_wait_is_a_passing_fault(seconds: str) -> None:
     assert type(judged(429, "slow down", retry_after=seconds)) is AgentTransient
 
 
+@pytest.mark.parametrize(
+    ("status", "said", "header", "after"),
+    [
+        (429, "slow down", "7", 7.0),
+        (503, "warming up", "2.5", 2.5),
+        (529, "Overloaded", "Sun, 01 Mar 2026 12:00:30 GMT", 30.0),
+        (429, "Please try again in 250ms.", "", 0.25),
+        (503, "long gone", "Sun, 01 Mar 2026 11:00:00 GMT", 0.0),
+        (503, "closed for maintenance", "3600", None),
+        (500, "oops", "", None),
+    ],
+)
+def test_a_passing_fault_carries_the_servers_own_word_on_when_to_come_back(
+    status: int, said: str, header: str, after: float | None
+) -> None:
+    """Asked again sooner, the server refuses again, and an attempt is wasted."""
+    error = judged(status, said, retry_after=header)
+
+    assert isinstance(error, AgentTransient)
+    assert error.after == after
+
+
 def test_a_short_wait_outweighs_the_word_quota() -> None:
     """Some vendors call a limit per minute a quota."""
     said = "Quota exceeded for requests per minute"

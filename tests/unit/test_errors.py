@@ -1,0 +1,23 @@
+from signoff.errors import UnknownName
+
+
+def test_an_unknown_name_lists_those_most_like_it_first() -> None:
+    """With twenty agents configured, the one that was meant would not be listed at all."""
+    agents = [*(f"reader-{n}" for n in range(20)), "claude", "codex"]
+
+    said = str(UnknownName("agent", "claud", agents))
+
+    assert said.startswith("no agent called 'claud'; there is: claude, reader-0, reader-1, ")
+    assert said.endswith(" reader-10 and 10 more")
+
+
+def test_an_unknown_name_lists_all_there_are_when_they_are_few() -> None:
+    """Nothing is promised beyond the list, and nothing is named twice."""
+    said = str(UnknownName("agent", "codec", ["claude", "codex"]))
+
+    assert said == "no agent called 'codec'; there is: codex, claude"
+
+
+def test_an_unknown_name_says_nothing_of_others_when_there_are_none() -> None:
+    """An empty list reads as a mistake of ours."""
+    assert str(UnknownName("run", "first")) == "no run called 'first'"
