@@ -11,6 +11,8 @@ from signoff.app.project import Project
 from signoff.core.digest import SHORT
 from signoff.errors import UnknownName, UsageError
 from signoff.runtime.ports import InboxItem, InboxLine
+from signoff.store.rundir.place import HITL
+from signoff.store.rundir.questions import prompt_name
 
 LONGEST_NUMBER = 18
 """Digits; a database knows no longer numbers."""
@@ -47,6 +49,7 @@ def request_to_json(project: Project, item: InboxItem) -> dict[str, Any]:
         "kind": item.kind,
         "title": title_of(form),
         "prompt": item.prompt,
+        "prompt_file": _prompt_file(project, item),
         "options": options_of(form),
         "shown": form.get("shown") or {},
         "path": form.get("path"),
@@ -95,22 +98,28 @@ def answer_commands(item: InboxItem, form: dict[str, Any]) -> list[str]:
         return []
     match item.kind:
         case "approval":
-            bound = f"{item.id} --digest {item.digest[:SHORT]}"
-            return [
-                f"signoff approve {bound} --resume",
-                f'signoff reject {bound} --why "..." --resume',
-            ]
+            ways = [f"approve {item.id}", f'reject {item.id} --why "..."']
         case "choice":
-            return [_choose(item.id, option) for option in options_of(form)]
+            ways = [f"answer {item.id} {_choice(option)}" for option in options_of(form)]
         case "response":
-            return [f"signoff answer {item.id} --file REPLY.md --resume"]
+            ways = [f"answer {item.id} --file REPLY.md"]
         case _:
-            return [f'signoff answer {item.id} "..." --resume']
+            ways = [f'answer {item.id} "..."']
+    # Bound to what is shown here: copied late, or in another project, it answers nothing else.
+    return [f"signoff {way} --digest {item.digest[:SHORT]} --resume" for way in ways]
 
 
-def _choose(number: int, option: dict[str, Any]) -> str:
+def _choice(option: dict[str, Any]) -> str:
     text = ' --text "..."' if option.get("requires_input") else ""
-    return f"signoff answer {number} {shlex.quote(str(option['label']))}{text} --resume"
+    return f"{shlex.quote(str(option['label']))}{text}"
+
+
+def _prompt_file(project: Project, item: InboxItem) -> str | None:
+    """Returns where the whole prompt of a request for a response stands in the run's folder."""
+    if item.kind != "response":
+        return None
+    place = project.folder(item.run) / HITL / prompt_name(item.id)
+    return str(place) if place.is_file() else None
 
 
 def _is_request(project: Project, word: str) -> bool:

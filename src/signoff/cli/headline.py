@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
-from signoff.cli.text import one_line
+from signoff.cli.text import near, one_line
 
 WIDTH = 200
 
@@ -15,6 +16,9 @@ def headline(request: Mapping[str, Any]) -> str:
     return one_line(request.get("title") or request["prompt"], WIDTH)
 
 
-def has_more(request: Mapping[str, Any]) -> bool:
-    """Tells whether there is more to see than its line shows."""
-    return bool(request["shown"]) or headline(request) != one_line(request["prompt"])
+def where_more(request: Mapping[str, Any]) -> Iterator[str]:
+    """Yields where the rest is, when there is more to see than its line shows."""
+    if request["shown"] or headline(request) != one_line(request["prompt"]):
+        yield f"look at it: signoff inbox {request['number']}"
+        if request["prompt_file"]:
+            yield f"its prompt: {near(Path(request['prompt_file']))}"

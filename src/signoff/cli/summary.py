@@ -9,9 +9,9 @@ from typing import Any
 
 from signoff.app.show import RunReport
 from signoff.cli.exits import exit_code
-from signoff.cli.headline import has_more, headline
+from signoff.cli.headline import headline, where_more
 from signoff.cli.output import STYLES, Output
-from signoff.cli.text import moment, one_line
+from signoff.cli.text import moment, near, one_line
 from signoff.core.outcome import Status
 from signoff.runtime.amounts import duration, spend_words
 from signoff.runtime.narration import reason_beyond
@@ -60,7 +60,7 @@ def summarise(report: RunReport, out: Output) -> None:
         if report.story is not None:
             _tell(report.story.summary, out)
         for label, path in _places(report):
-            out.line(f"  {label}: {_near(path)}")
+            out.line(f"  {label}: {near(path)}")
     for text in what_next(report):
         # Commands are left whole: people copy them.
         if text.startswith("#"):
@@ -127,9 +127,7 @@ def _waiting(report: RunReport) -> Iterator[str]:
     for request in report.requests[:SHOWN_REQUESTS]:
         yield ""
         yield f"#{request['number']} {request['kind']}: {headline(request)}"
-        if has_more(request):
-            yield f"   look at it: signoff inbox {request['number']}"
-        yield from (f"   {command}" for command in request["commands"])
+        yield from (f"   {line}" for line in (*where_more(request), *request["commands"]))
     if len(report.requests) > SHOWN_REQUESTS:
         yield f"and {len(report.requests) - SHOWN_REQUESTS} more: signoff inbox {report.row.name}"
 
@@ -142,11 +140,3 @@ def _places(report: RunReport) -> Iterator[tuple[str, Path]]:
         yield "best so far", final
     if report.folder.is_dir():
         yield "files", report.folder
-
-
-def _near(path: Path) -> str:
-    """Returns a path as seen from here, when that is shorter."""
-    try:
-        return str(path.relative_to(Path.cwd()))
-    except ValueError:
-        return str(path)

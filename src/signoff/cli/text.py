@@ -6,6 +6,7 @@ import re
 import shutil
 import textwrap
 import time
+from pathlib import Path
 
 # Everything a terminal obeys instead of showing: escape sequences could rewrite what a
 # person believes to be approving. Bidirectional marks can do the same.
@@ -42,6 +43,14 @@ def wrapped(text: str, hang: str = "") -> str:
         )
         lines += fits or [""]
     return "\n".join(lines)
+
+
+def near(path: Path) -> str:
+    """Returns a path as seen from here, when that is shorter."""
+    try:
+        return str(path.relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)
 
 
 def ago(then: float, now: float) -> str:

@@ -71,7 +71,7 @@ async def work(callee: Callee, ctx: StepContext) -> Work:
 
 async def awaited(returned: Any) -> Any:
     """Waits for what a handler gave, if that takes time; a broken task group says what broke it."""
-    if type(returned) is tuple or not inspect.isawaitable(returned):
+    if not inspect.isawaitable(returned):
         return returned
     try:
         return await returned

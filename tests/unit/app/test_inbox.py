@@ -1,9 +1,10 @@
 import pytest
 
-from signoff import Outcome, Question, StepContext, StepDef, Workflow
+from signoff import Approval, Choice, Outcome, Question, Response, StepContext, StepDef, Workflow
 from signoff.app.answering import Given, record_answer
 from signoff.app.inbox import open_requests, refuse_place_alone, request_to_json
 from signoff.app.project import Project
+from signoff.core.requests import Request
 from signoff.errors import UsageError
 from signoff.testing import FrozenClock
 
@@ -67,3 +68,51 @@ async def test_what_waits_is_listed_oldest_first_of_all_runs_or_of_one(project: 
 
     assert [line.run for line in open_requests(project)] == ["two", "three"]
     assert [line.id for line in open_requests(project, "three")] == [3]
+
+
+@pytest.mark.parametrize(
+    ("request_", "ways"),
+    [
+        (Approval("Ship?"), ["approve 1", 'reject 1 --why "..."']),
+        (Choice("Which?", ("a", "b b")), ["answer 1 a", "answer 1 'b b'"]),
+        (Response("Write."), ["answer 1 --file REPLY.md"]),
+        (Question("Name?"), ['answer 1 "..."']),
+    ],
+)
+async def test_every_command_that_answers_is_bound_to_what_is_shown(
+    project: Project, request_: Request, ways: list[str]
+) -> None:
+    """Copied from an old log, or into another project, it would answer something else."""
+
+    async def work(ctx: StepContext) -> tuple[Outcome, dict[str, object]]:
+        await ctx.wait(request_)
+        return Outcome.OK, {}
+
+    async with project.engine() as engine:
+        await engine.start(Workflow("w", StepDef("a", handler=work, next={Outcome.OK: None})))
+
+    request = request_to_json(project, project.store.item(1))
+
+    tail = f"--digest {request['digest'][:12]} --resume"
+    assert request["commands"] == [f"signoff {way} {tail}" for way in ways]
+
+
+async def test_a_request_for_a_response_names_the_file_that_holds_its_prompt(
+    project: Project,
+) -> None:
+    """It is pasted into a chat window, all of it."""
+
+    async def work(ctx: StepContext) -> tuple[Outcome, dict[str, object]]:
+        await ctx.wait(Response("Write.\n" * 100))
+        return Outcome.OK, {}
+
+    async with project.engine() as engine:
+        await engine.start(
+            Workflow("w", StepDef("a", handler=work, next={Outcome.OK: None})), name="one"
+        )
+
+    request = request_to_json(project, project.store.item(1))
+
+    place = project.folder("one") / "hitl" / "1-prompt.md"
+    assert request["prompt_file"] == str(place)
+    assert place.read_text().startswith("Write.\n" * 100)

@@ -78,7 +78,8 @@ async def test_each_request_comes_with_the_exact_command_that_answers_it(project
 
     (request,) = show(project).to_json()["inbox"]
 
-    assert request["commands"] == ['signoff answer 1 "..." --resume']
+    bound = f"--digest {request['digest'][:12]}"
+    assert request["commands"] == [f'signoff answer 1 "..." {bound} --resume']
 
 
 async def test_a_wrong_name_is_answered_with_the_right_ones(project: Project) -> None:

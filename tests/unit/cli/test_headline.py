@@ -1,12 +1,15 @@
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from signoff.cli.headline import WIDTH, has_more, headline
+from signoff.cli.headline import WIDTH, headline, where_more
 
 
 def request(prompt: str, **more: Any) -> dict[str, Any]:
-    return {"number": 7, "prompt": prompt, "shown": {}, "title": "", **more}
+    return {
+        "number": 7, "prompt": prompt, "shown": {}, "title": "", "prompt_file": None, **more
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -23,4 +26,11 @@ def test_a_line_says_what_a_request_is_about_and_whether_that_is_all(
 ) -> None:
     """Ten critics' prompts all begin alike, and what is cut off has to be found."""
     assert headline(asked) == line
-    assert has_more(asked) is more
+    assert list(where_more(asked)) == (["look at it: signoff inbox 7"] if more else [])
+
+
+def test_a_long_prompt_for_a_response_names_the_file_that_holds_it_all(tmp_path: Path) -> None:
+    """A chat window wants the whole text, not the first two hundred characters."""
+    asked = request("x" * (WIDTH + 1), prompt_file=str(tmp_path / "hitl" / "7-prompt.md"))
+
+    assert list(where_more(asked))[-1] == f"its prompt: {tmp_path}/hitl/7-prompt.md"

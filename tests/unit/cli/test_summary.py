@@ -110,6 +110,7 @@ def test_a_waiting_run_shows_what_is_asked_and_every_command_that_answers(
         "kind": "choice",
         "prompt": "Which\none?",
         "shown": {"content": "text"},
+        "prompt_file": None,
         "commands": ["signoff answer 7 a --resume", "signoff answer 7 b --resume"],
     }
     waiting = report(Status.WAITING)

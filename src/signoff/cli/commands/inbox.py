@@ -59,7 +59,7 @@ def command(where: str | None, limit: int | None, as_json: bool) -> None:
 
 
 def _show(request: dict[str, Any], out: Output, *, whole: bool) -> None:
-    from signoff.cli.headline import has_more, headline
+    from signoff.cli.headline import headline, where_more
     from signoff.cli.text import ago, clean, moment
 
     age = ago(request["opened_at"], time.time())
@@ -71,10 +71,11 @@ def _show(request: dict[str, Any], out: Output, *, whole: bool) -> None:
     lines = [*title, *clean(request["prompt"]).splitlines()] if whole else [headline(request)]
     for line in lines:
         out.prose(f"    {line}", hang="    ")
-    if not whole and has_more(request):
-        out.line(f"    look at it: signoff inbox {request['number']}")
     if whole:
         _show_content(request, out)
+    else:
+        for line in where_more(request):
+            out.line(f"    {line}")
     if request["state"] != "open":
         out.line(f"    {_ended(request)}", style="green")
     elif request["deadline"] is not None:
