@@ -50,7 +50,7 @@ def _describe(function: Callable[..., Any], around: frozenset[int]) -> Any:
     node = _definition(written)
     return {
         "name": name_of(function),
-        "code": ast.unparse(node) if node else _bytecode(written.__code__),
+        "code": _written(node) if node else _bytecode(written.__code__),
         "made_with": [_value(v, around) for v in _closed_over(written, node)],
         "defaults": [_value(v, around) for v in _defaults(written)],
         "of": [_value(v, around) for v in _frozen_fields(function)],
@@ -71,8 +71,7 @@ def _value(value: Any, around: frozenset[int]) -> Any:
 
 def _closed_over(function: FunctionType, node: Definition | None) -> Iterator[Any]:
     """Yields the values a function took along, but not a counter it keeps changing itself."""
-    inner = ast.walk(node) if node else ()
-    changing = {name for each in inner if isinstance(each, ast.Nonlocal) for name in each.names}
+    changing = _changing(node) if node else ()
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         try:
             yield None if name in changing else cell.cell_contents
@@ -121,6 +120,21 @@ def _definitions(module: str) -> dict[int, tuple[Definition, ...]]:
             first = min([node.lineno, *(d.lineno for d in decorators)])
             found[first] = (*found.get(first, ()), node)
     return found
+
+
+# A factory makes many functions of one definition, and a process many workflows of the same ones.
+
+
+@lru_cache(maxsize=256)
+def _written(node: Definition) -> str:
+    return ast.unparse(node)
+
+
+@lru_cache(maxsize=256)
+def _changing(node: Definition) -> frozenset[str]:
+    """Returns the names of outer functions' that a function changes."""
+    inner = (each.names for each in ast.walk(node) if isinstance(each, ast.Nonlocal))
+    return frozenset(name for names in inner for name in names)
 
 
 def _holds(node: Definition, places: list[Any]) -> bool:
