@@ -14,6 +14,7 @@ SHOWING = [
     ["run", "ends.py", "--dry-run"],
     ["runs"],
     ["show"],
+    ["show", "--state"],
     ["logs"],
     ["inbox"],
     ["inbox", "1"],
@@ -26,6 +27,17 @@ SHOWING = [
     ["config", "path"],
     ["doctor"],
 ]
+
+MAKES = """
+from signoff import Outcome, StepDef, Workflow
+
+
+def make(ctx):
+    return Outcome.OK, {"notes": ["on cats", "on dögs"]}
+
+
+WORKFLOW = Workflow("makes", StepDef("make", handler=make, next={Outcome.OK: None}))
+"""
 
 
 @pytest.fixture
@@ -44,6 +56,20 @@ def test_with_json_stdout_is_one_document_and_nothing_else(
 
     json.loads(done.stdout)
     assert "Traceback" not in done.stderr
+
+
+def test_the_state_of_a_run_is_shown_to_whoever_asks_for_it(site: Site) -> None:
+    """A script goes on with what a run has made; it may be long, so nobody else gets it."""
+    site.write("flow.py", MAKES)
+    site.signoff("run", "flow.py", "--name", "one")
+
+    asked = json.loads(site.signoff("show", "one", "--json", "--state").stdout)
+    usual = json.loads(site.signoff("show", "one", "--json").stdout)
+    read = site.signoff("show", "one", "--state").stdout
+
+    assert asked.pop("state") == {"notes": ["on cats", "on dögs"]}
+    assert asked == usual
+    assert '"on dögs"' in read
 
 
 def test_a_failed_command_says_nothing_on_stdout(waiting: Site) -> None:

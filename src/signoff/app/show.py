@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,8 @@ class RunReport:
     folder: Path
     story: Story | None = None
     """What only the run's notation knows to tell."""
+    state: Mapping[str, Any] = field(default_factory=dict)
+    """What the run's steps have made so far; kept out of `to_json`, for it may be long."""
 
     def to_json(self) -> dict[str, Any]:
         """Returns the report as plain values."""
@@ -73,6 +76,7 @@ def show(project: Project, name: str | None = None) -> RunReport:
         ledger=tuple(sorted(state.ledger.values())),
         folder=project.folder(row.name),
         story=_story(project, row, state),
+        state=made_in(state),
     )
 
 

@@ -61,6 +61,13 @@ async def test_a_report_holds_what_scripts_rely_on(project: Project, clock: Froz
     assert json.loads(json.dumps(report)) == report
 
 
+async def test_a_report_knows_what_the_steps_have_made(project: Project) -> None:
+    """Whoever scripts a run goes on with that."""
+    await begin(project, None)
+
+    assert show(project).state == {"text": "text"}
+
+
 async def test_a_cost_nobody_reported_is_null(project: Project) -> None:
     """Zero would look like free."""
     await begin(project, None)

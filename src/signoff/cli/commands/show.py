@@ -17,6 +17,7 @@ Examples:
   signoff show                 the latest run
   signoff show first-try
   signoff show first-try --json | jq .spend
+  signoff show first-try --json --state | jq .state.notes
 
 With --json: run, workflow, status, step, iteration, exit_code, inbox, spend, steps and
 more. A cost that some call did not report is null, never 0.
@@ -25,9 +26,11 @@ more. A cost that some call did not report is null, never 0.
 
 @click.command(epilog=_EPILOG)
 @run_argument
+@click.option("--state", "with_state", is_flag=True,
+              help="Also what the steps have made so far: with --json, as `state`.")  # fmt: skip
 @json_option
 @debug_option
-def command(run: str | None, as_json: bool) -> None:
+def command(run: str | None, with_state: bool, as_json: bool) -> None:
     """Tell everything about RUN; the latest one, if none is named."""
     from signoff.app.run_files import catch_up
     from signoff.app.show import show
@@ -39,11 +42,14 @@ def command(run: str | None, as_json: bool) -> None:
         catch_up(project, name, out.warn)
         report = show(project, name)
         if as_json:
-            out.json(report_to_json(report))
+            state = {"state": report.state} if with_state else {}
+            out.json({**report_to_json(report), **state})
             return
         summarise(report, out)
         tell_details(report, out)
         _describe(report, out)
+        if with_state:
+            _show_state(report, out)
 
 
 def _describe(report: RunReport, out: Output) -> None:
@@ -85,3 +91,12 @@ def _describe(report: RunReport, out: Output) -> None:
             for e in report.ledger
         ]
         out.table(("AGENT", "MODEL", "STEP", "CALLS", "TOKENS", "COST"), costs)
+
+
+def _show_state(report: RunReport, out: Output) -> None:
+    import json
+
+    out.line()
+    out.line("  state")
+    for line in json.dumps(report.state, indent=2, ensure_ascii=False).splitlines():
+        out.line(f"  {line}")
