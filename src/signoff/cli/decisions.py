@@ -10,7 +10,8 @@ from signoff.app.resume import resume
 from signoff.app.run_files import catch_up
 from signoff.app.settings import given_limits
 from signoff.cli import exits
-from signoff.cli.driving import Manner, drive
+from signoff.cli.driving import drive
+from signoff.cli.manner import Manner
 from signoff.runtime.ports import InboxItem
 
 

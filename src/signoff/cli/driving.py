@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +12,9 @@ from signoff.app.resume import resume
 from signoff.app.show import RunReport, show
 from signoff.cli import exits
 from signoff.cli.interrupts import Interrupted, run_interruptibly
-from signoff.cli.output import Output, is_terminal
+from signoff.cli.manner import Manner
+from signoff.cli.output import Output
 from signoff.cli.summary import report_to_json, summarise
-from signoff.cli.terminal import has_keyboard
 from signoff.cli.views import View, choose_view
 from signoff.core.outcome import Status
 from signoff.core.workflow import Workflow
@@ -28,21 +26,6 @@ from signoff.runtime.timeline import Timeline
 
 Work = Callable[[Sequence[Observer]], Coroutine[Any, Any, RunResult]]
 """A use case that drives a run, given who watches."""
-
-
-@dataclass(frozen=True)
-class Manner:
-    """How a person wants to watch and be asked."""
-
-    out: Output
-    no_input: bool = False
-    events: Path | None = None
-
-    @property
-    def may_ask(self) -> bool:
-        """Whether there is a person at the terminal who wants to be asked."""
-        terminal = has_keyboard() and is_terminal(sys.stderr)
-        return terminal and not self.no_input and not self.out.as_json
 
 
 def drive(

@@ -6,11 +6,13 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stdout
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from signoff.cli.manner import Manner
 from signoff.cli.output import Output
 
 if TYPE_CHECKING:
@@ -34,9 +36,23 @@ def debug_option(command: F) -> F:
     )(command)
 
 
-def progress_options(command: F) -> F:
-    """Adds what a command that drives runs needs."""
+def progress_options(command: Callable[..., int]) -> Callable[..., int]:
+    """Adds what a command that drives runs needs; it gets `limits`, and the rest as a `manner`."""
+
+    @wraps(command)
+    def watched(
+        *,
+        no_input: bool,
+        quiet: bool,
+        verbose: bool,
+        events: Path | None,
+        as_json: bool,
+        **others: Any,
+    ) -> int:
+        return command(manner=Manner(output(as_json, quiet, verbose), no_input, events), **others)
+
     for option in (
+        json_option,
         click.option("--events", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
                      help="Also append everything that happens to FILE, as JSON lines."),
         click.option("-v", "--verbose", is_flag=True, help="Tell more while it runs."),
@@ -45,8 +61,8 @@ def progress_options(command: F) -> F:
                      help="Never ask on the terminal; a run that waits exits with 10."),
         limit_option,
     ):  # fmt: skip
-        command = option(command)
-    return command
+        watched = option(watched)
+    return watched
 
 
 def limit_option(command: F) -> F:

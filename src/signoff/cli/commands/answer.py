@@ -7,12 +7,11 @@ from pathlib import Path
 
 import click
 
+from signoff.cli.manner import Manner
 from signoff.cli.options import (
     answer_options,
     debug_option,
-    json_option,
     open_here,
-    output,
     progress_options,
 )
 
@@ -33,7 +32,6 @@ Examples:
 @click.option("--text", "--why", "text", default="", help="What else there is to say.")
 @answer_options
 @progress_options
-@json_option
 @debug_option
 def command(
     words: tuple[str, ...],
@@ -43,11 +41,7 @@ def command(
     digest: str,
     go_on: bool,
     limits: dict[str, str],
-    no_input: bool,
-    quiet: bool,
-    verbose: bool,
-    events: Path | None,
-    as_json: bool,
+    manner: Manner,
 ) -> int:
     """Answer what a run waits for: a question, a choice, a response.
 
@@ -58,16 +52,13 @@ def command(
     from signoff.app.answering import Given, find_item, record_answer
     from signoff.app.inbox import refuse_place_alone
     from signoff.cli.decisions import Decided, after_decision
-    from signoff.cli.driving import Manner
 
-    out = output(as_json, quiet, verbose)
     where, value = _read(words, file)
     with open_here(limits=limits) as project:
         if where is None and words and words[0] != "-":
             refuse_place_alone(project, words[0])
         item = find_item(project, where)
         done = record_answer(project, item.id, Given(value, text, by, digest))
-        manner = Manner(out, no_input, events)
         return after_decision(project, manner, Decided(done, "answered"), go_on=go_on)
 
 

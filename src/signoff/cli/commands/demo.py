@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from signoff.app.demo import PLACE
+from signoff.cli.manner import Manner
 from signoff.cli.options import (
     debug_option,
-    json_option,
     limit_settings,
-    output,
     progress_options,
 )
 from signoff.cli.output import STYLES, Output
@@ -53,17 +52,12 @@ who works in it."""
 )  # fmt: skip
 @click.option("--agent", metavar="NAME", help="Who writes, instead of the small local model.")
 @progress_options
-@json_option
 @debug_option
 def command(
     folder: Path,
     agent: str | None,
     limits: dict[str, str],
-    no_input: bool,
-    quiet: bool,
-    verbose: bool,
-    events: Path | None,
-    as_json: bool,
+    manner: Manner,
 ) -> int:
     """Watch a small model write and checks review until the text is approved.
 
@@ -71,10 +65,9 @@ def command(
     called that costs money unless you name it with --agent.
     """
     from signoff.app.demo import begin_run, drive_run
-    from signoff.cli.driving import Manner, drive
+    from signoff.cli.driving import drive
 
-    out = output(as_json, quiet, verbose)
-    manner = Manner(out, no_input, events)
+    out = manner.out
     if agent is None:
         _need_model(manner.may_ask)
     begun = begin_run(folder.absolute(), os.environ, limit_settings(limits))
@@ -85,7 +78,7 @@ def command(
     with begun.project as project:
         _greet(out, agent)
         code = drive(project, manner, work, workflow=begun.plan.target.workflow)
-        if not (as_json or quiet):
+        if not (out.as_json or out.quiet):
             _tell(project, begun.name, folder, out)
     return code
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
+from signoff.cli.manner import Manner
 from signoff.cli.options import (
     answer_options,
     complete_run,
     debug_option,
-    json_option,
     open_here,
-    output,
     progress_options,
 )
 
@@ -29,7 +26,6 @@ Examples:
 @click.option("--why", "--text", "why", default="", help="The reason; it is recorded.")
 @answer_options
 @progress_options
-@json_option
 @debug_option
 def command(
     where: str | None,
@@ -38,11 +34,7 @@ def command(
     digest: str,
     go_on: bool,
     limits: dict[str, str],
-    no_input: bool,
-    quiet: bool,
-    verbose: bool,
-    events: Path | None,
-    as_json: bool,
+    manner: Manner,
 ) -> int:
     """Say no to what was shown.
 
@@ -50,11 +42,8 @@ def command(
     """
     from signoff.app.answering import Given, find_item, reject
     from signoff.cli.decisions import Decided, after_decision
-    from signoff.cli.driving import Manner
 
-    out = output(as_json, quiet, verbose)
     with open_here(limits=limits) as project:
         item = find_item(project, where)
         done = reject(project, item.id, Given(None, why, by, digest))
-        manner = Manner(out, no_input, events)
         return after_decision(project, manner, Decided(done, "rejected"), go_on=go_on)

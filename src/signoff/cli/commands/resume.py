@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
 
 from signoff.cli import exits
+from signoff.cli.manner import Manner
 from signoff.cli.options import (
     debug_option,
-    json_option,
     open_here,
-    output,
     pairs,
     progress_options,
     run_argument,
@@ -20,7 +19,6 @@ from signoff.cli.options import (
 
 if TYPE_CHECKING:
     from signoff.app.project import Project
-    from signoff.cli.driving import Manner
     from signoff.core.workflow import Workflow
 
 _EPILOG = """\b
@@ -45,7 +43,6 @@ Examples:
 @click.option("--pull", is_flag=True,
               help="From here on, play every agent from outside: `signoff next RUN`.")  # fmt: skip
 @progress_options
-@json_option
 @debug_option
 def command(
     run: str | None,
@@ -55,11 +52,7 @@ def command(
     agents: tuple[str, ...],
     pull: bool,
     limits: dict[str, str],
-    no_input: bool,
-    quiet: bool,
-    verbose: bool,
-    events: Path | None,
-    as_json: bool,
+    manner: Manner,
 ) -> int:
     """Let RUN go on where it stopped; the latest one, if none is named.
 
@@ -69,7 +62,7 @@ def command(
     from signoff.app.history import timeline_of
     from signoff.app.resume import FROM_OUTSIDE, resume
     from signoff.app.settings import given_limits
-    from signoff.cli.driving import Manner, drive
+    from signoff.cli.driving import drive
 
     if due and (run or adopt or target or agents or pull):
         raise click.UsageError(
@@ -77,8 +70,8 @@ def command(
             "out"
         )
     switch = pairs(agents, "--agent") | (FROM_OUTSIDE if pull else {})
-    out = output(as_json, quiet, verbose)
-    manner = Manner(out, no_input or pull, events)
+    out = manner.out
+    manner = replace(manner, no_input=manner.no_input or pull)
     with open_here(limits=limits) as project:
         if due:
             return _resume_due(project, manner)

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from signoff.cli.manner import Manner
 from signoff.cli.options import (
     complete_target,
     debug_option,
     goal_option,
-    json_option,
     limit_settings,
     open_here,
     output,
@@ -23,7 +23,6 @@ from signoff.cli.options import (
 if TYPE_CHECKING:
     from signoff.app.project import Project
     from signoff.app.start import Plan
-    from signoff.cli.driving import Manner
 
 _EPILOG = """\b
 Examples:
@@ -51,7 +50,6 @@ that answers. `run` always starts a new run: to go on with one, use `signoff res
 @goal_option
 @click.option("--allow-scripts", is_flag=True, help="Let a flow run the scripts its sources name.")
 @progress_options
-@json_option
 @debug_option
 def command(
     target: str,
@@ -62,11 +60,7 @@ def command(
     pull: bool,
     dry_run: bool,
     limits: dict[str, str],
-    no_input: bool,
-    quiet: bool,
-    verbose: bool,
-    events: Path | None,
-    as_json: bool,
+    manner: Manner,
 ) -> int:
     """Start a run of TARGET and follow it to its end or its next wait.
 
@@ -75,9 +69,9 @@ def command(
     settings name.
     """
     from signoff.app.start import plan, start
-    from signoff.cli.driving import Manner, drive
+    from signoff.cli.driving import drive
 
-    out = output(as_json, quiet, verbose)
+    out = manner.out
     params = pairs(inputs, "--input")
     planned = plan(
         Path.cwd(),
@@ -93,17 +87,17 @@ def command(
     for remark in (*planned.remarks, *planned.target.workflow.remarks):
         out.warn(remark)
     if dry_run:
-        if as_json:
+        if out.as_json:
             out.json(planned.to_json())
         else:
             _show_plan(planned)
         return 0
     with open_here(limits=limits, create=True) as project:
         if pull:
-            return _pulled(project, planned, params, name, Manner(out, events=events))
+            return _pulled(project, planned, params, name, manner)
         return drive(
             project,
-            Manner(out, no_input, events),
+            manner,
             lambda observers: start(
                 project,
                 planned.target,
