@@ -107,7 +107,8 @@ class Outside:
                 if attempt >= last:
                     raise self.failed(errand, attempt, error) from error
                 lost = usage_of(error)
-                pause = self._around.backoff.pause(attempt, random.random())  # noqa: S311  # spread
+                chance = random.random()  # noqa: S311  # spread
+                pause = self._around.backoff.pause(attempt, chance, error.after)
                 self._around.tell(Retrying(self._journal.name, errand.id, str(error), pause))
             except EFFECT_ERRORS as error:
                 raise self.failed(errand, attempt, error) from error

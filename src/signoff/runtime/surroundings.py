@@ -22,8 +22,13 @@ class Backoff:
     """Seconds before the second attempt; each further pause is twice as long."""
     longest: float = 60.0
 
-    def pause(self, attempt: int, chance: float) -> float:
-        """Returns the seconds to wait after a failed attempt, spread a little by chance."""
+    def pause(self, attempt: int, chance: float, after: float | None = None) -> float:
+        """Returns the seconds to wait after a failed attempt, spread a little by chance.
+
+        `after` is when the other side wants to be asked again, if it said so: never sooner.
+        """
+        if after is not None:
+            return after * (1.0 + chance / 4)
         whole = min(self.longest, self.first * 2.0 ** (attempt - 1))
         return float(whole * (0.75 + chance / 2))
 

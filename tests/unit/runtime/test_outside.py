@@ -127,6 +127,16 @@ async def test_whoever_watches_is_told_about_the_pause() -> None:
     assert retrying.seconds == bench.clock.slept[0]
 
 
+async def test_a_busy_server_is_asked_again_when_it_said(bench: Bench) -> None:
+    """Sooner it would only refuse again, and the tries are counted."""
+    bench.agent.on("Write.", AgentTransient("busy", after=30.0), "hello")
+
+    result = await bench.start(WRITE)
+
+    assert result.ok
+    assert 30.0 <= only(bench.clock.slept) < 40.0
+
+
 async def test_a_fault_of_content_is_not_repeated_behind_the_handlers_back(bench: Bench) -> None:
     """It needs feedback, not the same again; that is the step's retry."""
     bench.agent.on("Write.", AgentBadOutput("no JSON"), "hello")

@@ -54,3 +54,12 @@ def test_pauses_are_spread_by_chance() -> None:
     backoff = Backoff(first=4.0)
 
     assert (backoff.pause(1, 0.0), backoff.pause(1, 1.0)) == (3.0, 5.0)
+
+
+def test_nobody_comes_back_sooner_than_the_other_side_said() -> None:
+    """A server that names its time answers sooner to whoever keeps to it."""
+    backoff = Backoff(first=1.0)
+
+    pauses = [backoff.pause(3, chance, after=20.0) for chance in (0.0, 1.0)]
+
+    assert pauses == [20.0, 25.0]
