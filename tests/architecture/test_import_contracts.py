@@ -25,7 +25,7 @@ IMPURE_MODULES = ["asyncio", "os", "pydantic", "random", "sqlite3", "time"]
 
 PACKAGES = (
     "cli web mcp testing api app plugins flows skills profiles contracts pair "
-    "review agents store runtime core documents errors _version _lazy"
+    "review agents store runtime core documents errors _extras _version _lazy"
 ).split()
 
 

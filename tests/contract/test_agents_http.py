@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from signoff._extras import install_command
 from signoff.agents.anthropic import AnthropicModel
 from signoff.agents.http import HttpModel
 from signoff.agents.ollama import OllamaModel
@@ -276,8 +277,8 @@ async def test_a_client_that_is_not_installed_is_named_with_its_remedy(
         await ask(agent)
     health = await agent.health()
 
-    assert f"pip install 'signoff[{name}]'" in str(raised.value)
-    assert f"pip install 'signoff[{name}]'" in health.detail
+    assert install_command(name) in str(raised.value)
+    assert install_command(name) in health.detail
 
 
 def test_an_agent_outlives_an_event_loop(kind: HttpKind, monkeypatch: pytest.MonkeyPatch) -> None:

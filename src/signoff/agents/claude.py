@@ -40,7 +40,8 @@ class ClaudeAgent(HeadlessAgent):
 
     name = "claude"
     login = _LOGIN
-    install = "pip install 'signoff[claude]', or npm install -g @anthropic-ai/claude-code"
+    install = "npm install -g @anthropic-ai/claude-code"
+    extra = "claude"
     oldest = (2, 1)
     keys = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")
     settings = ("ANTHROPIC_BASE_URL", "CLAUDE_CONFIG_DIR")

@@ -32,7 +32,8 @@ class CodexAgent(HeadlessAgent):
 
     name = "codex"
     login = _LOGIN
-    install = "pip install 'signoff[codex]', or npm install -g @openai/codex"
+    install = "npm install -g @openai/codex"
+    extra = "codex"
     oldest = (0, 60)
     keys = ("CODEX_API_KEY", "OPENAI_API_KEY")
     settings = ("CODEX_HOME",)

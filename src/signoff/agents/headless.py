@@ -24,6 +24,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar, Literal
 
+from signoff._extras import install_command
 from signoff.agents import workspace as ws
 from signoff.agents.answer import MOST_CHARACTERS, Answer, costing, judge, whole_characters
 from signoff.agents.base import Health
@@ -59,6 +60,8 @@ class HeadlessAgent(ABC):
     """What to do when the program is not logged in."""
     install: ClassVar[str]
     """What to do when it is not there, or too old."""
+    extra: ClassVar[str] = ""
+    """The extra that brings it along; empty when none does."""
     oldest: ClassVar[tuple[int, ...]]
     """The first version whose output is understood."""
     keys: ClassVar[tuple[str, ...]]
@@ -160,26 +163,33 @@ class HeadlessAgent(ABC):
     async def health(self) -> Health:
         """Looks for the program, its version and its login."""
         try:
-            program = find(self.name, self._path, type(self).bundled, self.install)
+            program = find(self.name, self._path, type(self).bundled, self._installing)
             environment = self._environment(self.variables())
         except AgentError as error:
             return Health(False, str(error), self._remedy(error))
         code, words = await tell([program, "--version"], environment)
         version = version_in(words)
         if code != 0 and version is None:
-            return Health(False, f"{program} does not tell its version: {words:.200}", self.install)
+            detail = f"{program} does not tell its version: {words:.200}"
+            return Health(False, detail, self._installing)
         if version is not None and version < self.oldest:
-            return Health(False, f"{self.name} {_dotted(version)} is too old", self.install)
+            return Health(False, f"{self.name} {_dotted(version)} is too old", self._installing)
         if await self.logged_in(program, environment) is False:
             return Health(False, f"{self.name} is not logged in", self.login)
         stated = _dotted(version) if version else "of unknown version"
         return Health(True, f"{self.name} {stated} at {program}")
 
+    @property
+    def _installing(self) -> str:
+        if not self.extra:
+            return self.install
+        return f"{install_command(self.extra)}, or {self.install}"
+
     def _remedy(self, error: AgentError) -> str:
-        return self.login if isinstance(error, AgentAuth) else self.install
+        return self.login if isinstance(error, AgentAuth) else self._installing
 
     def _job(self, request: AgentRequest, scratch: Path) -> tuple[Job, Secrets]:
-        program = find(self.name, self._path, type(self).bundled, self.install)
+        program = find(self.name, self._path, type(self).bundled, self._installing)
         place = _place(request, scratch)
         environment = self._environment({"TMPDIR": str(scratch), **self.variables()})
         argv = [program, *self.arguments(request, scratch)]
@@ -288,7 +298,7 @@ class HeadlessAgent(ABC):
             _, version = await tell([job.argv[0], "--version"], job.environment)
             return AgentBadRequest(
                 f"{self.name} was called in a way it does not know: {words:.200}; it says it is "
-                f"{version:.60}, and {_dotted(self.oldest)} or newer is needed: {self.install}"
+                f"{version:.60}, and {_dotted(self.oldest)} or newer is needed: {self._installing}"
             )
         who = f"{self.name} (exit code {ran.code})"
         return complaint(who, words, remedy=self.login, status=self.statuses.get(ran.code))

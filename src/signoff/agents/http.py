@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, ClassVar
 
+from signoff._extras import install_command
 from signoff.agents.answer import Answer, judge, whole_characters
 from signoff.agents.base import Health
 from signoff.agents.http_errors import unreachable, without_secrets
@@ -208,7 +209,7 @@ def installed(extra: str) -> Iterator[None]:
         yield
     except ImportError as error:
         raise AgentBadRequest(
-            f"the {extra} client is not installed, or too old: pip install 'signoff[{extra}]'"
+            f"the {extra} client is not installed, or too old: {install_command(extra)}"
         ) from error
 
 

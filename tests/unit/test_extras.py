@@ -1,0 +1,50 @@
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from signoff._extras import install_command, worded
+
+
+def noted(url: str, **more: object) -> str:
+    return json.dumps({"url": url, **more})
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        None,
+        noted("file:///tmp/signoff-1.0-py3-none-any.whl", archive_info={}),
+        noted("file:///nowhere/any/more", dir_info={"editable": True}),
+    ],
+    ids=["index", "wheel", "gone"],
+)
+def test_an_extra_comes_from_the_index_where_no_checkout_is_known(origin: str | None) -> None:
+    """It is where most people have it from."""
+    assert worded("local", origin, has_pip=True) == "pip install 'signoff[local]'"
+
+
+@pytest.mark.parametrize(("info", "kept"), [({"editable": True}, "-e "), ({}, "")])
+def test_an_extra_comes_from_the_checkout_that_was_installed(
+    tmp_path: Path, info: dict[str, bool], kept: str
+) -> None:
+    """The index may not have this version, or none at all."""
+    checkout = tmp_path / "my checkout"
+    checkout.mkdir()
+
+    command = worded("local", noted(checkout.as_uri(), dir_info=info), has_pip=True)
+
+    assert command == f"pip install {kept}'{checkout}[local]'"
+
+
+def test_an_environment_without_pip_is_named_to_uv() -> None:
+    """Some other pip would install it where it is of no use."""
+    command = worded("local", None, has_pip=False)
+
+    assert command == f"uv pip install --python {sys.prefix} 'signoff[local]'"
+
+
+def test_these_tests_run_from_a_checkout_and_are_told_so() -> None:
+    """What installers note down is found, and still has the form we read."""
+    assert install_command("local").endswith(f" -e '{Path(__file__).parents[2]}[local]'")
