@@ -41,7 +41,7 @@ def _state(values: dict[str, Any]) -> RunState:
     values["limits"] = Limits.from_json(values["limits"])
     values["spend"] = Spend(**values["spend"])
     values["visit_spend"] = Spend(**values["visit_spend"])
-    entries = [LedgerEntry(*entry) for entry in values.get("ledger", ())]
+    entries = [LedgerEntry(*entry) for entry in values["ledger"]]
     values["ledger"] = {entry[:3]: entry for entry in entries}
     values["status"] = Status(values["status"])
     values["stage"] = Stage(values["stage"])

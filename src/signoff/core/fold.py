@@ -278,7 +278,8 @@ def _charge(
     state.spend.add(usage)
     state.visit_spend.add(usage)
     model = (usage.model if usage is not None else None) or record.model
-    place = (state.step or "", by or record.agent, model)
+    # Anything may stand in an old journal, or in what an agent says of itself.
+    place = (state.step or "", str(by or record.agent), str(model))
     entry = state.ledger.get(place) or LedgerEntry(*place)
     state.ledger[place] = entry.plus(usage)
 

@@ -55,6 +55,10 @@ class Limits:
         return cls(**(data or {}))
 
 
+_ABSURD = 1e12
+"""No single call takes as many tokens or dollars."""
+
+
 @dataclass(frozen=True, slots=True)
 class Usage:
     """What one call reported; None where it reported nothing."""
@@ -63,6 +67,15 @@ class Usage:
     tokens_out: int | None = None
     usd: float | None = None
     model: str | None = None
+
+    def __post_init__(self) -> None:
+        """Counts as unknown what cannot be so: no agent's slip may spoil a run's totals."""
+        for name in ("tokens_in", "tokens_out", "usd"):
+            value = getattr(self, name)
+            if value is not None and not (_is_amount(value) and value < _ABSURD):
+                object.__setattr__(self, name, None)
+        if self.model is not None and not isinstance(self.model, str):
+            object.__setattr__(self, "model", str(self.model))
 
     @property
     def tokens(self) -> int | None:

@@ -372,7 +372,7 @@ async def _end_processes(state: RunState) -> None:
 def fresh_name(workflow: str) -> str:
     """Returns a name for a run that was given none: what, when, and a little chance."""
     slug = re.sub(r"[^A-Za-z0-9]+", "-", workflow).strip("-").lower() or "run"
-    return f"{slug[:60]}-{time.strftime('%m%d-%H%M%S')}-{secrets.token_hex(2)}"
+    return f"{slug[:60]}-{time.strftime('%m%d-%H%M%S')}-{secrets.token_hex(3)}"
 
 
 def checked_name(name: str) -> str:

@@ -93,8 +93,10 @@ class RunJournal:
         if self.error is not None:
             raise self.error
         event.at = self._clock.now()
-        self._texts.append(encode(ev.to_json(event), self._blobs))
+        text = encode(ev.to_json(event), self._blobs)
         evolve(self.state, event)
+        # Only what can be folded is kept: anything else would stop every resume.
+        self._texts.append(text)
         self._events.append(event)
         self._recorded += 1
         if rescue is not None:

@@ -72,9 +72,9 @@ def _host() -> str:
 class Heartbeat:
     """A thread that renews this process's leases and hears requests to cancel.
 
-    It is a thread because a handler that blocks the event loop must not lose its run. Starting
-    one takes as long as some runs do, so it begins only when its first beat is due, or before
-    something that may block.
+    It is a thread because code that blocks the event loop must not lose its run. Starting one
+    takes as long as some runs do, so it begins only when it first has to look, or before ordinary
+    code is called. What is `async` has to let others go on, at least at first.
     """
 
     def __init__(
@@ -96,39 +96,53 @@ class Heartbeat:
 
         Taking a run announces its owner too, so whoever does that next need not.
         """
-        if self._loop is not None:
+        loop = asyncio.get_running_loop()
+        if self._loop is loop:
             return
+        if self._loop is not None:
+            # That one is gone, and a thread with it to tell, or a timer that never comes.
+            self._end()
         if announce:
             self._store.beat(self._owner, self._clock.now() + LEASE_SECONDS)
         self._last = self._clock.monotonic()
-        self._loop = asyncio.get_running_loop()
-        self._later = self._loop.call_later(LOOK_SECONDS, self.begin)
+        self._loop = loop
+        self._stop.clear()
+        self._later = loop.call_later(LOOK_SECONDS, self._start_thread, 0.0)
 
     def begin(self) -> None:
         """Begins to beat, if a run was started: the event loop may be blocked from now on."""
-        if self._later is None:
-            return
-        self._later.cancel()
-        self._later = None
-        self._thread = threading.Thread(target=self._beat, name="signoff-heartbeat", daemon=True)
-        self._thread.start()
+        if self._later is not None:
+            self._start_thread(LOOK_SECONDS)
 
     def stop(self) -> None:
         """Ends the thread and forgets the owner."""
         if self._loop is None:
             return
+        self._end()
+        self._store.leave(self._owner)
+
+    def _start_thread(self, wait: float) -> None:
+        if self._later is not None:
+            self._later.cancel()
+            self._later = None
+        self._thread = threading.Thread(
+            target=self._beat, args=(wait,), name="signoff-heartbeat", daemon=True
+        )
+        self._thread.start()
+
+    def _end(self) -> None:
         if self._later is not None:
             self._later.cancel()
         self._stop.set()
         if self._thread is not None:
             self._thread.join()
         self._later = self._loop = self._thread = None
-        self._store.leave(self._owner)
 
-    def _beat(self) -> None:
+    def _beat(self, wait: float) -> None:
         _leave_signals_to_the_program()
         store: Store | None = None
-        while not self._stop.is_set():
+        while not self._stop.wait(wait):
+            wait = LOOK_SECONDS
             try:
                 store = store or self._store.reopen()
                 self._renew(store)
@@ -136,8 +150,7 @@ class Heartbeat:
             except (StoreError, RuntimeError):
                 # Busy or gone for a moment, or the loop has just closed: the next beat
                 # tries again, and losing the lease is caught by the fence.
-                pass
-            self._stop.wait(LOOK_SECONDS)
+                continue
         if store is not None and store is not self._store:
             store.close()
 

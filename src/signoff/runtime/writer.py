@@ -115,6 +115,9 @@ class GroupWriter:
         except Exception as error:  # noqa: BLE001  # without a verdict every run would wait for ever
             self._settle(batch, _reported(error))
             return
+        except BaseException:
+            self._settle(batch, _cut_off())
+            raise
         if time.perf_counter() - began > SLOW_SECONDS:
             self._threaded = THREADED_COMMITS
         self._settle(batch, verdicts)
@@ -128,6 +131,10 @@ class GroupWriter:
             outcome = await asyncio.to_thread(self._store.commit, commits)
         except Exception as error:  # noqa: BLE001  # without a verdict every run would wait for ever
             outcome = _reported(error)
+        except BaseException:
+            self._thread = None
+            self._settle(batch, _cut_off())
+            raise
         self._thread = None
         self._settle(batch, outcome)
         if self._dirty and not self._scheduled:
@@ -157,3 +164,8 @@ def _reported(error: Exception) -> SignoffError:
     bug = EngineError(f"the store failed unforeseen with {type(error).__name__}: {error}")
     bug.__cause__ = error
     return bug
+
+
+def _cut_off() -> SignoffError:
+    """Lets go whoever waits for a write while the program is being ended: none will come."""
+    return WriteFailed("the program was ended during a write; resume the run")

@@ -7,6 +7,7 @@ built on, somebody else has been here, and nothing of it is done.
 from __future__ import annotations
 
 import sqlite3
+from typing import Any
 
 from signoff.core.digest import text_digest
 from signoff.core.outcome import Status
@@ -15,6 +16,9 @@ from signoff.runtime.ports import Commit, NewRun, RunId, Verdict
 from signoff.store import queries as q
 
 _REFUSED = Verdict(accepted=False)
+
+_MOST = (1 << 63) - 1
+"""The largest number SQLite counts to."""
 
 
 def apply(db: sqlite3.Connection, c: Commit) -> Verdict:
@@ -27,7 +31,7 @@ def apply(db: sqlite3.Connection, c: Commit) -> Verdict:
         db.execute(q.PUT_BLOB, (bytes.fromhex(digest), text))
     db.execute(q.APPEND, (run, seq, c.events))
     if c.ledger:
-        db.executemany(q.PUT_LEDGER, [(run, *entry) for entry in c.ledger])
+        db.executemany(q.PUT_LEDGER, [(run, *map(_column, entry)) for entry in c.ledger])
     if c.checkpoint is not None:
         db.execute(q.PUT_CHECKPOINT, (run, seq, c.checkpoint))
     if c.opened or c.used or c.withdraw or c.withdrawn:
@@ -61,15 +65,16 @@ def _advance(db: sqlite3.Connection, c: Commit, run: RunId, seq: int) -> bool:
 
 
 def _turn_items(db: sqlite3.Connection, run: RunId, c: Commit) -> None:
+    # First what is used: a withdrawal takes back every answer that nobody needed.
+    for number in c.used:
+        if db.execute(q.USE_ITEM, (number,)).rowcount != 1:
+            raise StoreDamaged(f"the answer to request #{number} was used before")
     if c.withdraw:
         db.execute(q.WITHDRAW, (run,))
     for number in c.withdrawn:
         db.execute(q.WITHDRAW_ONE, (number, run))
     for item in c.opened:
         db.execute(q.OPEN_ITEM, (run, *item._replace(prompt=whole(item.prompt))))
-    for number in c.used:
-        if db.execute(q.USE_ITEM, (number,)).rowcount != 1:
-            raise StoreDamaged(f"the answer to request #{number} was used before")
 
 
 def _released(db: sqlite3.Connection, run: RunId, status: Status) -> bool:
@@ -79,6 +84,11 @@ def _released(db: sqlite3.Connection, run: RunId, status: Status) -> bool:
         return False
     db.execute(q.RELEASE, (run,))
     return True
+
+
+def _column(value: Any) -> Any:
+    """Returns what the ledger holds of a name or number; who says it must not stop the run."""
+    return whole(value) if isinstance(value, str) else min(value, _MOST)
 
 
 def whole(text: str) -> str:

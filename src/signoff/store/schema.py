@@ -126,5 +126,5 @@ def _copy(path: Path, target: Path) -> None:
             source.backup(copy)
 
 
-LATEST = 1
+LATEST = 2
 """The newest migration's number, kept here so that opening a current file reads no others."""

@@ -55,10 +55,13 @@ class SqliteStore:
         """Opens the file, creating or migrating it as needed."""
         self.path = Path(path)
         self._patience = patience
-        self._waits = self._syncs = True
+        self._waits: bool | None = True
+        self._syncs: bool | None = True
+        """What the connection was told last; None while it is being told something else."""
         with translated(self.path):
             self._db = connect(self.path, patience)
-        lock = threading.Lock()
+        # One that its own thread can take again, should a Ctrl-C have left it taken.
+        lock = threading.RLock()
         self._reading = Turn(self._db, lock, self.path)
         self._reading_as_one = Turn(self._db, lock, self.path, self._begin_reading)
         self._writing = Turn(self._db, lock, self.path, self._begin)
@@ -252,9 +255,11 @@ class SqliteStore:
 
     def _begin(self, *, wait: bool = True, sync: bool = True) -> None:
         if wait is not self._waits:
+            self._waits = None
             self._db.execute(f"PRAGMA busy_timeout = {int(self._patience * 1000) * wait}")
             self._waits = wait
         if sync is not self._syncs:
+            self._syncs = None
             self._db.execute(f"PRAGMA synchronous = {'FULL' if sync else 'NORMAL'}")
             self._syncs = sync
         self._db.execute("BEGIN IMMEDIATE")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
@@ -23,7 +24,7 @@ class Turn:
     def __init__(
         self,
         db: sqlite3.Connection,
-        lock: threading.Lock,
+        lock: threading.RLock,
         path: Path,
         begin: Callable[[], object] | None = None,
     ) -> None:
@@ -35,15 +36,20 @@ class Turn:
     def __enter__(self) -> sqlite3.Connection:
         """Gives the connection, once it is free."""
         self._lock.acquire()
-        if self._begin is not None:
-            try:
-                self._begin()
-            except BaseException as refused:
-                self._lock.release()
-                told = explained(self._path, refused)
-                if told is None:
-                    raise
-                raise told from refused
+        if self._begin is None:
+            return self._db
+        try:
+            # A Ctrl-C can strike anywhere and leave a turn without its end; another heals it.
+            self._take_back()
+            self._begin()
+        except BaseException as refused:
+            with suppress(sqlite3.Error):
+                self._take_back()
+            self._lock.release()
+            told = explained(self._path, refused)
+            if told is None:
+                raise
+            raise told from refused
         return self._db
 
     def __exit__(
@@ -57,8 +63,9 @@ class Turn:
         try:
             if self._begin is not None:
                 refused = error or self._refused_to_commit()
-                if refused is not None and self._db.in_transaction:
-                    self._db.execute("ROLLBACK")
+                if refused is not None:
+                    with suppress(sqlite3.Error):
+                        self._take_back()
         finally:
             self._lock.release()
         if refused is None:
@@ -68,6 +75,10 @@ class Turn:
             raise told from refused
         if refused is not error:
             raise refused
+
+    def _take_back(self) -> None:
+        if self._db.in_transaction:
+            self._db.execute("ROLLBACK")
 
     def _refused_to_commit(self) -> BaseException | None:
         try:

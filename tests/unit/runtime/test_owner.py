@@ -178,6 +178,41 @@ def _blocked_by(thread: threading.Thread) -> int:
     return int(blocked, 16)
 
 
+def test_a_second_event_loop_is_served_like_the_first() -> None:
+    """A program may call `asyncio.run` once for every run, with one engine for all."""
+    beds: list[Bed] = []
+
+    async def hear() -> None:
+        bed = beds[0] if beds else Bed()
+        beds[:] = [bed]
+        bed._something_heard = asyncio.Event()
+        bed.heartbeat.start()
+        run = Scribe(bed.inner, f"run{len(bed.inner.rows())}", owner=bed.owner)
+        run.begin()
+        bed.inner.ask_cancel(run.run, "too dear")
+        await bed.something_heard()
+
+    for _ in range(2):
+        asyncio.run(hear())
+    beds[0].heartbeat.stop()
+
+    assert {run for run, _why in beds[0].heard} == {"run0", "run1"}
+
+
+async def test_a_stopped_heart_can_beat_again(bed: Bed) -> None:
+    """A closed engine that is used once more drives runs like any other."""
+    bed.heartbeat.start()
+    bed.heartbeat.stop()
+    run = Scribe(bed.inner, owner=bed.owner)
+    run.begin()
+
+    bed.heartbeat.start()
+    bed.inner.ask_cancel(run.run, "too dear")
+    await bed.something_heard()
+
+    assert bed.heard[0] == ("run", "too dear")
+
+
 async def test_a_lease_is_renewed_while_the_loop_is_blocked(bed: Bed) -> None:
     """A handler that computes for an hour must not lose its run."""
     run = Scribe(bed.inner, owner=bed.owner)

@@ -273,3 +273,34 @@ async def test_closing_waits_for_a_commit_under_way() -> None:
 
     await run
     await closing
+
+
+def test_a_program_that_ends_while_a_thread_commits_does_end() -> None:
+    """Whoever waits for that commit has to be let go, or `asyncio.run` never comes back."""
+    store = SlowAlways()
+
+    async def ask(ctx: StepContext) -> Work:
+        for number in range(100):
+            await ctx.ask("claude", "Write.", key=f"k{number}")
+        return OK, {}
+
+    async def main() -> None:
+        bench = Bench(store=store)
+        bench.agent.on("Write", "text")
+        run = asyncio.create_task(bench.start(one_step(ask)))
+        # Its hundred commits take two seconds and more.
+        await asyncio.sleep(10 * SLOW_SECONDS)
+        assert not run.done()
+        raise ValueError("something else went wrong")
+
+    with pytest.raises(ValueError, match="something else"):
+        asyncio.run(main())
+
+    assert not all(store.on_loop)
+
+
+class SlowAlways(ThreadWatch):
+    """Takes so long over every commit that a thread has to make them."""
+
+    def during(self) -> None:
+        time.sleep(SLOW_SECONDS * 1.2)

@@ -71,6 +71,20 @@ def test_a_fresh_database_knows_what_was_applied_to_it(db: sqlite3.Connection) -
     assert version(db) == LATEST
 
 
+def test_checkpoints_from_before_the_ledger_was_in_them_are_dropped(tmp_path: Path) -> None:
+    """What was spent before them would be missing from the bill; the journal has it all."""
+    path = tmp_path / "signoff.db"
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        bring_forward(db, path, known_migrations()[:1])
+        db.execute("INSERT INTO checkpoints (run, seq, state) VALUES (1, 1, '{}')")
+
+    with closing(SqliteStore(path)) as store:
+        left = store._db.execute("SELECT count(*) FROM checkpoints").fetchone()
+
+    assert left == (0,)
+    assert len(backups(path)) == 1
+
+
 def test_a_database_of_this_version_is_opened_without_a_backup(path: Path) -> None:
     """Otherwise every command would leave a copy behind."""
     with closing(SqliteStore(path)):

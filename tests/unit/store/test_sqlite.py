@@ -1,8 +1,10 @@
 import os
+import signal
 import sqlite3
 import stat
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -306,3 +308,42 @@ def test_what_a_run_did_is_safe_from_a_power_cut_whatever_was_written_before(
 
     levels = [each.split()[-1] for each in said if "synchronous" in each or "COMMIT" in each]
     assert " ".join(levels) == "NORMAL COMMIT COMMIT FULL COMMIT NORMAL COMMIT FULL COMMIT"
+
+
+def test_a_write_that_a_person_interrupts_locks_nobody_out(store: SqliteStore, path: Path) -> None:
+    """Ctrl-C while another process holds the file: it would else be locked until we end."""
+    main = threading.get_ident()
+    with closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        struck = threading.Timer(0.05, signal.pthread_kill, (main, signal.SIGINT))
+        let_go = threading.Timer(0.15, other.execute, ("ROLLBACK",))
+        for timer in (struck, let_go):
+            timer.start()
+
+        with pytest.raises(KeyboardInterrupt):
+            store.beat(ANN, 1.0)
+
+        for timer in (struck, let_go):
+            timer.join()
+    assert not store._db.in_transaction
+    with closing(SqliteStore(path, patience=0.0)) as another:
+        another.beat(ANN, 2.0)
+
+
+def test_a_turn_without_its_end_is_taken_back_by_the_next(store: SqliteStore) -> None:
+    """A Ctrl-C can strike between any two lines of ours."""
+    store._writing.__enter__().execute("DELETE FROM runs")
+
+    begun(store)
+
+    assert [row.name for row in store.rows()] == ["run"]
+
+
+def test_a_closed_store_says_so(path: Path) -> None:
+    """Whoever uses it too late is told in the manner of every other trouble with it."""
+    store = SqliteStore(path)
+    store.close()
+
+    for late in (store.rows, lambda: begun(store)):
+        with pytest.raises(StoreError, match="closed"):
+            late()

@@ -233,6 +233,20 @@ class InboxPromises(Opening):
         with pytest.raises(InvalidAnswer):
             store.answer(gone[0].id, "{}", "ann", 5.0, "shown")
 
+    def test_a_commit_can_use_one_answer_and_withdraw_the_rest(self, store: Store) -> None:
+        """A step that is left by its gate has no more use for what else it asked."""
+        run = begun(store)
+        run.go_on(opened=[asking("gate#1"), asking("open#1"), asking("answered#1")])
+        gate = _find(store, "gate#1")
+        _answered(store, _find(store, "answered#1"))
+        _answered(store, gate)
+
+        run.go_on(used=[gate.id], withdraw=True)
+
+        assert store.item(gate.id).state == "used"
+        gone = store.items("run", state=("withdrawn",))
+        assert [i.effect for i in gone] == ["open#1", "answered#1"]
+
     def test_a_commit_can_withdraw_old_requests_and_open_new_ones(self, store: Store) -> None:
         """The next attempt asks its own questions in the commit that ends the last one's."""
         run = begun(store)

@@ -49,6 +49,16 @@ class SpendPromises(Opening):
 
         assert store.ledger(run.run) == [cheap]
 
+    def test_nothing_an_agent_says_of_itself_keeps_a_run_from_resting(self, store: Store) -> None:
+        """Half a character in a model's name, or a count beyond all counting, is no reason."""
+        run = begun(store)
+        odd = _spent(agent="cut \ud83d", model="\udc00")._replace(tokens_in=1 << 80)
+
+        assert run.go_on(ledger=[odd], release=True).accepted
+
+        (entry,) = store.ledger(run.run)
+        assert (entry.calls, entry.usd) == (odd.calls, odd.usd)
+
     def test_a_late_reply_is_kept_for_the_new_owner(self, store: Store) -> None:
         """It was paid for; the runner that takes the run over uses it."""
         run, other = begun(store, "one"), begun(store, "two")
