@@ -1,0 +1,94 @@
+"""Records the story up to several points: `python -m tests.replay.record 0.1.0`.
+
+Done once for a version whose databases people have; what is there already is never written anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import sys
+import tempfile
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from signoff.errors import WriteFailed
+from signoff.runtime import journal
+from signoff.runtime.engine import Engine
+from signoff.runtime.ports import Commit, Verdict
+from signoff.store.sqlite import SqliteStore
+from signoff.testing import FrozenClock, WrappedStore
+from tests.replay.story import PARAMS, STORY, agent, tell
+
+RECORDED = Path(__file__).with_name("recorded")
+FISH, PUBLISH = "Which fish?", "Publish?"
+
+
+class Until(WrappedStore):
+    """Takes nothing in any more after so many commits, as if the process were gone."""
+
+    def __init__(self, inner: SqliteStore, commits: int) -> None:
+        super().__init__(inner)
+        self._left = commits
+
+    def commit(self, commits: Sequence[Commit], *, wait: bool = True) -> list[Verdict]:
+        """Fails once its time has come."""
+        if self._left == 0:
+            raise WriteFailed("the process is gone")
+        self._left -= 1
+        return super().commit(commits, wait=wait)
+
+
+async def record(path: Path, commits: int = -1, **answers: str) -> None:
+    """Tells the story in a new database, up to a commit or to what nobody answers."""
+    inner = SqliteStore(path)
+    store = Until(inner, commits)
+    with suppress(WriteFailed):
+        async with Engine(
+            store, agents={"claude": agent("then")}, clock=FrozenClock(1_700_000_000.0)
+        ) as engine:
+            with suppress(WriteFailed):
+                await engine.start(STORY, PARAMS, name="story")
+                spoken = {FISH: answers.get("fish", ""), PUBLISH: answers.get("publish", "")}
+                await tell(engine, inner, answers={k: v for k, v in spoken.items() if v})
+    inner.close()
+
+
+def dump(path: Path) -> str:
+    """Returns a database as the statements that make it; who drove it is nobody's business."""
+    with sqlite3.connect(path) as db:
+        db.execute("DELETE FROM owners")
+        db.execute("UPDATE runs SET owner = NULL")
+        db.execute("UPDATE schema_migrations SET applied_at = 0")
+        (version,) = db.execute("PRAGMA user_version").fetchone()
+        (program,) = db.execute("PRAGMA application_id").fetchone()
+        head = f"PRAGMA user_version = {version};\nPRAGMA application_id = {program};\n"
+        return head + "\n".join(db.iterdump()) + "\n"
+
+
+def main() -> None:
+    """Writes what is not there yet."""
+    version = sys.argv[1]
+    points = {
+        **{f"killed-{n:02d}": {"commits": n} for n in (2, 4)},
+        "waiting": {},
+        "checkpoint": {},
+        **{f"killed-{n:02d}": {"commits": n, "fish": "trout"} for n in (8, 10)},
+        "gate": {"fish": "trout"},
+        "ended": {"fish": "trout", "publish": "yes"},
+    }
+    for name, given in points.items():
+        target = RECORDED / f"{version}-{name}.sql"
+        if target.exists():
+            continue
+        journal.CHECKPOINT_FROM_BYTES = 2000 if name == "checkpoint" else 256_000
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "signoff.db"
+            asyncio.run(record(path, **given))  # type: ignore[arg-type]  # numbers and words
+            target.write_text(dump(path))
+        print(target.name)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,101 @@
+"""Journals of earlier versions, taken up by this one: old runs must still go on."""
+
+import sqlite3
+import sys
+from collections.abc import AsyncIterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from signoff.core.outcome import Status
+from signoff.core.spend import Spend
+from signoff.runtime.engine import Engine
+from signoff.store.sqlite import SqliteStore
+from signoff.testing import FrozenClock, ScriptedAgent
+from tests.replay.record import FISH, PUBLISH, RECORDED
+from tests.replay.story import STORY, agent, tell
+
+PYTHON = (3, 11)
+"""Under which the stories were recorded; another one may put the same code in other words."""
+
+END = {
+    "facts": [
+        "Somebody on A fact about cats. ",
+        "Somebody on A fact about dogs. too short",
+        "trout: Somebody on A fact about fish. ",
+    ],
+    "long": "fact " * 2000,
+    "draft": "Somebody on Draft 2, try 2.",
+    "log": ["draft 1", "draft 2"],
+    "try": 2,
+    "judged": 2,
+    "chance": True,
+    "_gate": {"step": "sign", "option": "yes", "input": ""},
+}
+
+
+@pytest.fixture(params=sorted(RECORDED.glob("*.sql")), ids=lambda path: path.stem)
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+    """A database as an earlier version left it."""
+    path = tmp_path / "signoff.db"
+    with closing(sqlite3.connect(path)) as db:
+        db.executescript(request.param.read_text())
+    with closing(SqliteStore(path)) as store:
+        yield store
+
+
+@pytest.fixture
+def now() -> ScriptedAgent:
+    return agent("now")
+
+
+@pytest.fixture
+async def engine(store: SqliteStore, now: ScriptedAgent) -> AsyncIterator[Engine]:
+    clock = FrozenClock(1_800_000_000.0)
+    async with Engine(store, agents={"claude": now}, clock=clock) as engine:
+        yield engine
+
+
+async def test_a_run_of_an_earlier_version_goes_on_to_the_same_end(
+    store: SqliteStore, engine: Engine
+) -> None:
+    """An upgrade in the middle of a week's work must not cost that week."""
+    result = await tell(engine, store, answers={FISH: "trout", PUBLISH: "yes"})
+
+    made = {key: _anybody(value) for key, value in result.state.items() if key != "began"}
+    assert (result.status, made) == (Status.COMPLETED, END)
+    assert result.iteration == 2
+    assert not store.items("story")
+
+
+async def test_what_an_earlier_version_recorded_is_not_asked_again(
+    store: SqliteStore, engine: Engine, now: ScriptedAgent
+) -> None:
+    """It was paid for then."""
+    recorded = "".join(row.events for row in store.journal(store.row("story").id))
+
+    result = await tell(engine, store, answers={FISH: "trout", PUBLISH: "yes"})
+
+    assert not [prompt for prompt in now.prompts if f'"then on {prompt}"' in recorded]
+    entries = store.ledger(store.row("story").id)
+    assert sum(entry.calls for entry in entries) == result.spend.calls
+    assert result.spend.known_usd == pytest.approx(sum(entry.usd for entry in entries))
+    assert result.spend != Spend()
+
+
+@pytest.mark.skipif(sys.version_info[:2] != PYTHON, reason="code reads otherwise in this Python")
+async def test_a_definition_that_has_not_changed_is_the_same_to_every_version(
+    store: SqliteStore,
+) -> None:
+    """Whoever upgrades is not asked to adopt what nobody changed."""
+    assert store.row("story").definition == STORY.digest
+
+
+def _anybody(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_anybody(each) for each in value]
+    if isinstance(value, str):
+        return value.replace("then on", "Somebody on").replace("now on", "Somebody on")
+    return value
