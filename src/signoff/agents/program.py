@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-import secrets
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from signoff.core.effects import CommandResult
 from signoff.errors import AgentBadRequest, AgentTimeout, AgentTransient, CommandFailed
 from signoff.runtime.ports import Call
 from signoff.runtime.process import Sink, run_process
-from signoff.runtime.strays import MARK, end_strays
+from signoff.runtime.strays import MARK, call_mark, end_strays
 
 LOOK_SECONDS = 10.0
 """How long a program may take to tell its version."""
@@ -41,7 +40,7 @@ class Job:
 
 async def run(job: Job, call: Call, out: Sink, err: Sink) -> CommandResult:
     """Runs a program to its end; raises `AgentTimeout`, or what `out` or `err` raise."""
-    mark = secrets.token_hex(8)
+    mark = call_mark(call)
     try:
         async with asyncio.timeout(job.seconds):
             return await run_process(

@@ -21,6 +21,7 @@ from signoff.core.checkpoint import state_from_json
 from signoff.core.codec import decode
 from signoff.core.delta import merged
 from signoff.core.digest import SHORT
+from signoff.core.effects import Kind
 from signoff.core.fold import RunState, fold
 from signoff.core.frozen import thaw
 from signoff.core.outcome import FINAL, Status
@@ -50,6 +51,7 @@ from signoff.runtime.ports import (
 from signoff.runtime.process import end_process
 from signoff.runtime.result import RunResult
 from signoff.runtime.runner import Runner
+from signoff.runtime.strays import end_strays, mark_of
 from signoff.runtime.surroundings import Backoff, Surroundings
 from signoff.runtime.writer import GroupWriter
 
@@ -362,11 +364,17 @@ class Engine:
 
 
 async def _end_processes(state: RunState) -> None:
-    """Ends programs that outlived the runner that started them."""
+    """Ends programs that outlived the runner that started them, recorded or not."""
+    marks = set()
     for known in state.effects.values():
-        for record in known.values():
+        for identity, record in known.items():
+            if record.done or record.kind not in (Kind.ASK, Kind.COMMAND):
+                continue
+            marks.add(mark_of(state.seed, state.step or "", state.visit, state.attempt, identity))
             if record.process is not None:
                 await end_process(record.process)
+    if marks:
+        await end_strays(*marks)
 
 
 def fresh_name(workflow: str) -> str:

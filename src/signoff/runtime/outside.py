@@ -207,7 +207,7 @@ class Outside:
         asked = errand.effect.payload.get("agent", "")
         return Call(
             name, errand.id, attempt, emit, started, step, asked,
-            errand.ctx.visit, self._journal.state.attempt,
+            errand.ctx.visit, self._journal.state.attempt, self._journal.state.seed,
         )  # fmt: skip
 
     def failed(self, errand: Errand, attempt: int, error: SignoffError) -> BaseException:

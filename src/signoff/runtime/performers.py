@@ -17,6 +17,7 @@ from signoff.core.spend import Usage
 from signoff.errors import AgentError, AgentTimeout, AgentTransient, UnknownName, UsageError
 from signoff.runtime.ports import Agent, Call, FilePort
 from signoff.runtime.process import run_process
+from signoff.runtime.strays import MARK, call_mark
 from signoff.runtime.working_copy import ask_on_copy, check_names
 
 Performed = tuple[dict[str, Any], Usage | None]
@@ -106,7 +107,7 @@ class Performers:
             payload["argv"],
             cwd=payload.get("cwd"),
             stdin=payload.get("stdin"),
-            env=payload.get("env"),
+            env={**payload.get("env", {}), MARK: call_mark(call)},
             seconds=effect.timeout,
             started=call.started,
             emit=call.emit,

@@ -58,6 +58,8 @@ class Call(NamedTuple):
     """How often the run has come to this step."""
     step_attempt: int = 1
     """How often the step's handler was tried in this visit."""
+    run_key: str = ""
+    """Tells the run from every other, also from one of the same name elsewhere."""
 
     @property
     def idempotency_key(self) -> str:

@@ -1,7 +1,8 @@
-"""Finds processes that left their group: daemons a program forked and forgot.
+"""Finds processes that nobody holds any more: left behind by a runner that died, or daemons.
 
-A call's processes carry a mark in their environment, which children inherit. Where the
-system lets us read it (Linux), those that outlived the group are found by it and ended.
+The processes of a call or command carry a mark in their environment, which children inherit.
+It follows from the effect alone, so whoever takes the run up knows it even when the runner died
+before it could record the process. Where the system lets us look (Linux), they are found by it.
 """
 
 from __future__ import annotations
@@ -12,6 +13,9 @@ import signal
 from contextlib import suppress
 from pathlib import Path
 
+from signoff.core.digest import text_digest
+from signoff.runtime.ports import Call
+
 MARK = "SIGNOFF_CALL"
 """The variable that carries the mark."""
 
@@ -19,9 +23,19 @@ _LOOK_SECONDS = 0.05
 _LOOKS = 100
 
 
-async def end_strays(mark: str) -> None:
-    """Ends every process that carries the mark: politely, then for good."""
-    left = await asyncio.to_thread(marked, mark)
+def mark_of(run_key: str, step: str, visit: int, attempt: int, effect: str) -> str:
+    """Returns the mark of an effect's processes, the same in every process that drives the run."""
+    return text_digest(f"{run_key}/{step}/{visit}/{attempt}/{effect}")[:16]
+
+
+def call_mark(call: Call) -> str:
+    """Returns the mark for the processes of a call or command under way."""
+    return mark_of(call.run_key, call.step, call.visit, call.step_attempt, call.effect)
+
+
+async def end_strays(*marks: str) -> None:
+    """Ends every process that carries one of the marks: politely, then for good."""
+    left = await asyncio.to_thread(marked, *marks)
     for number in (signal.SIGTERM, signal.SIGKILL):
         for _ in range(_LOOKS):
             if not left:
@@ -30,17 +44,21 @@ async def end_strays(mark: str) -> None:
                 with suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, number)
             await asyncio.sleep(_LOOK_SECONDS)
-            left = await asyncio.to_thread(marked, mark)
+            left = await asyncio.to_thread(marked, *marks)
 
 
-def marked(mark: str) -> list[int]:
-    """Returns the processes that carry the mark; none where processes cannot be looked at."""
-    needle = f"{MARK}={mark}".encode()
-    return [int(place.name) for place in Path("/proc").glob("[0-9]*") if _carries(place, needle)]
+def marked(*marks: str) -> list[int]:
+    """Returns who carries one of the marks; nobody where processes cannot be looked at."""
+    wanted = {f"{MARK}={mark}".encode() for mark in marks if mark}
+    if not wanted:
+        return []
+    places = Path("/proc").glob("[0-9]*")
+    found = [int(place.name) for place in places if not wanted.isdisjoint(_environment(place))]
+    return [pid for pid in found if pid != os.getpid()]
 
 
-def _carries(place: Path, needle: bytes) -> bool:
+def _environment(place: Path) -> list[bytes]:
     try:
-        return needle in (place / "environ").read_bytes().split(b"\0")
+        return (place / "environ").read_bytes().split(b"\0")
     except OSError:
-        return False  # somebody else's, or gone by now
+        return []  # somebody else's, or gone by now

@@ -1,0 +1,74 @@
+"""A program that kills whoever started it before that one can know of it; told once more, it ends.
+
+`python -m tests.crash.orphan_story command|agent FOLDER` runs it and is killed by it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from signoff.agents.program import Job, run
+from signoff.core.context import StepContext
+from signoff.core.effects import AgentRequest, Reply
+from signoff.core.outcome import Outcome
+from signoff.core.step import StepDef
+from signoff.core.workflow import Workflow
+from signoff.runtime.engine import Engine
+from signoff.runtime.ports import Call
+from signoff.store.sqlite import SqliteStore
+
+PROGRAM = """
+import os, pathlib, signal, sys, time
+pid = pathlib.Path(sys.argv[1]) / "pid"
+if not pid.exists():
+    pid.write_text(str(os.getpid()))
+    os.kill(os.getppid(), signal.SIGKILL)
+    time.sleep(60)
+former = pathlib.Path(f"/proc/{pid.read_text()}/stat")
+print("alive" if former.exists() and former.read_text().split()[2] not in "ZX" else "gone")
+"""
+
+
+class ProgramAgent:
+    """Lets the program answer, as an agent that is a program does."""
+
+    async def ask(self, request: AgentRequest, call: Call) -> Reply:
+        """Gives what it printed."""
+        heard = bytearray()
+        job = Job(_argv(Path(request.prompt)), request.prompt, dict(os.environ), seconds=60.0)
+        await run(job, call, heard.extend, heard.extend)
+        return Reply(heard.decode())
+
+
+AGENT = ProgramAgent()
+
+
+def story(kind: str, folder: Path) -> Workflow:
+    """Returns a run of one step that has the program work, as a command or as an agent."""
+
+    async def work(ctx: StepContext) -> tuple[Outcome, dict[str, Any]]:
+        if kind == "command":
+            said = (await ctx.command(_argv(folder), on_crash="rerun")).stdout
+        else:
+            said = (await ctx.ask("program", str(folder))).text
+        return Outcome.OK, {"alive": [] if "gone" in said else [said]}
+
+    return Workflow("orphan", StepDef("work", handler=work, next={Outcome.OK: None}))
+
+
+def _argv(folder: Path) -> list[str]:
+    return [sys.executable, "-IS", "-c", PROGRAM, str(folder)]
+
+
+async def _begin(kind: str, folder: Path) -> None:
+    store = SqliteStore(folder / "signoff.db")
+    async with Engine(store, agents={"program": AGENT}) as engine:
+        await engine.start(story(kind, folder), name="run")
+
+
+if __name__ == "__main__":
+    asyncio.run(_begin(sys.argv[1], Path(sys.argv[2])))
