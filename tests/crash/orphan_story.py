@@ -1,13 +1,15 @@
-"""A program that kills whoever started it before that one can know of it; told once more, it ends.
+"""A program whose runner dies before it can say that it started it; told once more, it ends.
 
-`python -m tests.crash.orphan_story command|agent FOLDER` runs it and is killed by it.
+`python -m tests.crash.orphan_story command|agent FOLDER` is that runner.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,19 +20,30 @@ from signoff.core.outcome import Outcome
 from signoff.core.step import StepDef
 from signoff.core.workflow import Workflow
 from signoff.runtime.engine import Engine
-from signoff.runtime.ports import Call
+from signoff.runtime.ports import Call, Commit, Verdict
 from signoff.store.sqlite import SqliteStore
+from signoff.testing import WrappedStore
 
 PROGRAM = """
-import os, pathlib, signal, sys, time
+import os, pathlib, sys, time
 pid = pathlib.Path(sys.argv[1]) / "pid"
 if not pid.exists():
-    pid.write_text(str(os.getpid()))
-    os.kill(os.getppid(), signal.SIGKILL)
+    pid.with_name("draft").write_text(str(os.getpid()))
+    pid.with_name("draft").rename(pid)
     time.sleep(60)
 former = pathlib.Path(f"/proc/{pid.read_text()}/stat")
 print("alive" if former.exists() and former.read_text().split()[2] not in "ZX" else "gone")
 """
+
+
+class DiesTooSoon(WrappedStore):
+    """Kills its process when it is to store which program was started."""
+
+    def commit(self, commits: Sequence[Commit], *, wait: bool = True) -> list[Verdict]:
+        """Looks for that."""
+        if any("effect_running" in commit.events for commit in commits):
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().commit(commits, wait=wait)
 
 
 class ProgramAgent:
@@ -65,7 +78,7 @@ def _argv(folder: Path) -> list[str]:
 
 
 async def _begin(kind: str, folder: Path) -> None:
-    store = SqliteStore(folder / "signoff.db")
+    store = DiesTooSoon(SqliteStore(folder / "signoff.db"))
     async with Engine(store, agents={"program": AGENT}) as engine:
         await engine.start(story(kind, folder), name="run")
 

@@ -4,6 +4,7 @@ import asyncio
 import signal
 import subprocess
 import sys
+import time
 from contextlib import closing
 from pathlib import Path
 
@@ -27,7 +28,7 @@ def test_what_it_started_is_gone_before_the_same_is_started_again(
     """Two agents at work on one thing cost twice, and write over each other."""
     argv = [sys.executable, "-m", "tests.crash.orphan_story", kind, str(tmp_path)]
     killed = subprocess.run(argv, check=False, timeout=60)
-    orphan = int((tmp_path / "pid").read_text())
+    orphan = _number_in(tmp_path / "pid")
     assert killed.returncode == -signal.SIGKILL
     assert birth_of(orphan) is not None
 
@@ -41,3 +42,12 @@ def test_what_it_started_is_gone_before_the_same_is_started_again(
 
     assert (status, alive) == (Status.COMPLETED, [])
     assert birth_of(orphan) is None
+
+
+def _number_in(path: Path) -> int:
+    """Returns what the program wrote, once it has."""
+    for _ in range(1000):
+        if path.exists():
+            return int(path.read_text())
+        time.sleep(0.01)
+    raise AssertionError("the program never began")
