@@ -55,7 +55,7 @@ async def run_process(
     With `inherit=False` it sees the variables in `env` and no others. `out` and `err` take
     what it prints as it comes, in place of `emit`; one that raises ends the program.
     """
-    process = await _start(argv, cwd, env, inherit)
+    process = await _started(asyncio.ensure_future(_start(argv, cwd, env, inherit)))
     kept = _Kept(out or _decoded(emit)), _Kept(err or _decoded(emit))
     try:
         started({"pid": process.pid, "born": birth_of(process.pid) or ""})
@@ -69,6 +69,26 @@ async def run_process(
         # Shielded: whoever cancels a second time must not leave half of the group behind.
         await asyncio.shield(asyncio.ensure_future(_end(process)))
     return CommandResult(code, kept[0].text(), kept[1].text())
+
+
+async def _started(
+    starting: asyncio.Future[asyncio.subprocess.Process],
+) -> asyncio.subprocess.Process:
+    """Returns the program once it runs.
+
+    Cancelled in between, asyncio would end the program alone, and then wait until the children
+    it has by then let go of its pipes.
+    """
+    try:
+        return await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        await asyncio.shield(asyncio.ensure_future(_end_unwanted(starting)))
+        raise
+
+
+async def _end_unwanted(starting: asyncio.Future[asyncio.subprocess.Process]) -> None:
+    with suppress(CommandFailed):
+        await _end(await starting)
 
 
 async def _start(
