@@ -12,6 +12,7 @@ import os
 import signal
 from contextlib import suppress
 from pathlib import Path
+from uuid import uuid4
 
 from signoff.core.digest import text_digest
 from signoff.runtime.ports import Call
@@ -30,6 +31,9 @@ def mark_of(run_key: str, step: str, visit: int, attempt: int, effect: str) -> s
 
 def call_mark(call: Call) -> str:
     """Returns the mark for the processes of a call or command under way."""
+    if not call.run_key:
+        # Of no run, so nobody takes it up: marked alike, two such calls would end each other.
+        return uuid4().hex[:16]
     return mark_of(call.run_key, call.step, call.visit, call.step_attempt, call.effect)
 
 

@@ -1,9 +1,11 @@
 import asyncio
 import sys
 
+from signoff.core.effects import EffectId
 from signoff.runtime.owner import birth_of
+from signoff.runtime.ports import Call
 from signoff.runtime.process import end_process
-from signoff.runtime.strays import MARK, end_strays, marked
+from signoff.runtime.strays import MARK, call_mark, end_strays, marked
 
 DAEMON = """
 import os, sys, time
@@ -56,3 +58,18 @@ def test_a_mark_nobody_carries_finds_nobody() -> None:
     """A needle that matches everything would end every process of the user."""
     assert marked("no-such-mark") == []
     assert marked("") == []
+
+
+def test_calls_of_no_run_do_not_share_a_mark() -> None:
+    """The first one to end would take the other's program with it."""
+    call = Call("", EffectId("ask#1"))
+
+    assert call_mark(call) != call_mark(call)
+
+
+def test_a_call_of_a_run_has_the_same_mark_whoever_drives_it() -> None:
+    """A program that a dead runner has left behind is found by it."""
+    call = Call("one", EffectId("ask#1"), run_key="seed")
+
+    assert call_mark(call) == call_mark(call._replace(attempt=2))
+    assert call_mark(call) != call_mark(call._replace(run_key="other"))
