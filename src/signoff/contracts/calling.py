@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import threading
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from signoff.contracts.context import StepContext
 from signoff.errors import StepFailed
-from signoff.runtime.from_thread import FromThread
+from signoff.runtime.from_thread import FromThread, on_thread
 
 
 async def call(
@@ -46,28 +45,4 @@ async def _on_a_thread(command: Callable[[StepContext], Any], ctx: StepContext) 
     if engine is not None and engine.port is not None:
         port = FromThread(engine.port, asyncio.get_running_loop())
         ctx = replace(ctx, engine=replace(engine, port=port))
-    loop = asyncio.get_running_loop()
-    ended: asyncio.Future[Any] = loop.create_future()
-
-    def work() -> None:
-        given, error = None, None
-        try:
-            given = command(ctx)
-        except BaseException as raised:  # noqa: BLE001  # raised again where it is waited for
-            error = raised
-        # Where the loop has ended, nobody waits any more.
-        with suppress(RuntimeError):
-            loop.call_soon_threadsafe(_end, ended, given, error)
-
-    # A thread that does not keep the program from ending, unlike those of the loop's own pool.
-    threading.Thread(target=work, name="signoff-command", daemon=True).start()
-    return await ended
-
-
-def _end(ended: asyncio.Future[Any], given: Any, error: BaseException | None) -> None:
-    if ended.done():
-        return
-    if error is not None:
-        ended.set_exception(error)
-    else:
-        ended.set_result(given)
+    return await on_thread(partial(command, ctx))

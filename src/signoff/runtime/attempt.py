@@ -91,7 +91,7 @@ class Attempt:
             self.visit.may_block()
         try:
             outcome, update = await self._work_in_time()
-            self.visit.insist("")
+            self.visit.insist("", self.step.id)
             if REASON in update:
                 update, self.reason = _without_reason(self.step.id, update)
             self.delta = diff(self._state.state, update)

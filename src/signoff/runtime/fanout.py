@@ -125,7 +125,7 @@ class FanOut:
             ctx = self._ctx.in_item(item_scope(scope, attempt), attempt, feedback)
             try:
                 result = await awaited(self._fan.handler(ctx, item))
-                self._visit.insist(ctx.scope)
+                self._visit.insist(ctx.scope, ctx.step_id)
                 return self._finished(scope, result)
             except BaseException as error:  # an item's failure must not reach its siblings
                 if passes_through(error):

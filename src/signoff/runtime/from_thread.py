@@ -1,4 +1,4 @@
-"""What a context asks for, when its handler runs in a thread of its own.
+"""Handlers in a thread of their own, and what they ask for there.
 
 Journal, writer and runner live on the event loop and nowhere else, so whatever a handler
 in another thread asks for at once is done there while the thread waits for it.
@@ -7,14 +7,50 @@ in another thread asks for at once is done there while the thread waits for it.
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
+from contextlib import suppress
+from contextvars import copy_context
 from typing import Any, TypeVar
 
 from signoff.core.context import Chance, EffectPort, Fan, StepContext
 from signoff.core.effects import Effect
 
 T = TypeVar("T")
+
+
+async def on_thread(call: Callable[[], T]) -> T:
+    """Returns what a call gives, made on a thread that can be left behind.
+
+    Unlike those of the loop's own pool, such a thread does not keep the program from ending.
+    """
+    loop = asyncio.get_running_loop()
+    ended: asyncio.Future[T] = loop.create_future()
+    context = copy_context()
+
+    def work() -> None:
+        given: Any = None
+        error: BaseException | None = None
+        try:
+            given = context.run(call)
+        except BaseException as raised:  # noqa: BLE001  # raised again where it is waited for
+            error = raised
+        # Where the loop has ended, nobody waits any more.
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(_end, ended, given, error)
+
+    threading.Thread(target=work, name="signoff-handler", daemon=True).start()
+    return await ended
+
+
+def _end(ended: asyncio.Future[Any], given: Any, error: BaseException | None) -> None:
+    if ended.done():
+        return
+    if error is not None:
+        ended.set_exception(error)
+    else:
+        ended.set_result(given)
 
 
 class FromThread:

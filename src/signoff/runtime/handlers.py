@@ -6,6 +6,7 @@ import asyncio
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from signoff.core.context import StepContext
@@ -14,7 +15,7 @@ from signoff.core.step import Condition, Dispatch, StepDef
 from signoff.core.transitions import Broken, Held
 from signoff.core.workflow import Workflow, checked_result
 from signoff.runtime.dispatch import dispatch
-from signoff.runtime.from_thread import FromThread
+from signoff.runtime.from_thread import FromThread, on_thread
 from signoff.runtime.raised import place_raised
 from signoff.runtime.suspension import Suspension, cause_of
 
@@ -63,7 +64,7 @@ async def work(callee: Callee, ctx: StepContext) -> Work:
         # Only in a thread can an ordinary function be left behind when its time is up.
         if ctx.port is not None:
             ctx = replace(ctx, port=FromThread(ctx.port, asyncio.get_running_loop()))
-        returned = await asyncio.to_thread(callee.call, ctx, **named)
+        returned = await on_thread(partial(callee.call, ctx, **named))
     else:
         returned = callee.call(ctx, **named)
     return checked_result(callee.step.id, await awaited(returned))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Coroutine, Mapping
+from collections.abc import Awaitable, Coroutine, Mapping
 from typing import Any
 
 from signoff.core import events as ev
@@ -20,7 +20,13 @@ from signoff.core.fold import EffectRecord
 from signoff.core.frozen import thaw
 from signoff.core.requests import Response
 from signoff.core.spend import Limits
-from signoff.errors import DuplicateKey, NotDeterministic, NotSerialisable, UsageError
+from signoff.errors import (
+    BadHandlerResult,
+    DuplicateKey,
+    NotDeterministic,
+    NotSerialisable,
+    UsageError,
+)
 from signoff.runtime.doubt import Doubt
 from signoff.runtime.fanout import FanOut
 from signoff.runtime.faults import FREE, fault_from_json
@@ -60,13 +66,37 @@ class Visit:
         self._closed = False
         self._over = False
         self._loop = asyncio.get_running_loop()
+        self._requests = 0
+        self._unbegun: dict[int, tuple[str, str, Coroutine[Any, Any, Any]]] = {}
+        """What was asked for and nobody waits for yet: its scope, key and work, by number."""
         self._suspended: dict[str, list[Suspension]] = {}
         """Why a handler or an item of a fan-out could not go on, by its scope."""
 
     # What a context asks for
 
-    async def perform(self, ctx: StepContext, effect: Effect) -> Any:
+    def perform(self, ctx: StepContext, effect: Effect) -> Awaitable[Any]:
         """Performs one effect durably, or returns what was recorded of it."""
+        number = self._requests = self._requests + 1
+        asked = self._perform(number, ctx, effect)
+        self._unbegun[number] = (ctx.scope, effect.key, asked)
+        return asked
+
+    def map(self, ctx: StepContext, fan: Fan) -> Awaitable[list[Any]]:
+        """Runs a fan-out, each item in a scope of its own."""
+        number = self._requests = self._requests + 1
+        asked = self._map(number, ctx, fan)
+        self._unbegun[number] = (ctx.scope, fan.key, asked)
+        return asked
+
+    def park(self, ctx: StepContext, until: float, key: str) -> Awaitable[None]:
+        """Suspends the run until a time."""
+        number = self._requests = self._requests + 1
+        asked = self._park(number, ctx, until, key)
+        self._unbegun[number] = (ctx.scope, key, asked)
+        return asked
+
+    async def _perform(self, number: int, ctx: StepContext, effect: Effect) -> Any:
+        del self._unbegun[number]
         place = self._occupied(ctx, effect.key)
         try:
             return await self._known_or_new(ctx, self._identify(place), effect)
@@ -76,8 +106,8 @@ class Visit:
         finally:
             self._busy.discard(place)
 
-    async def map(self, ctx: StepContext, fan: Fan) -> list[Any]:
-        """Runs a fan-out, each item in a scope of its own."""
+    async def _map(self, number: int, ctx: StepContext, fan: Fan) -> list[Any]:
+        del self._unbegun[number]
         place = self._occupied(ctx, fan.key)
         try:
             return await FanOut(self, self._journal, ctx, fan, self._identify(place)).run()
@@ -99,8 +129,8 @@ class Visit:
         self._journal.record(ev.EffectFinished(identity, reply=moment))
         return moment
 
-    async def park(self, ctx: StepContext, until: float, key: str) -> None:
-        """Suspends the run until a time."""
+    async def _park(self, number: int, ctx: StepContext, until: float, key: str) -> None:
+        del self._unbegun[number]
         self._check_open(ctx)
         identity = self._identify(_place(ctx.scope, key))
         shown = digest(until)
@@ -131,15 +161,21 @@ class Visit:
 
     # What the runner asks for
 
-    def insist(self, scope: str) -> None:
-        """Suspends a handler that returned although something it asked for is missing.
+    def insist(self, scope: str, step: str) -> None:
+        """Suspends or refuses a handler that returned although what it asked for is missing.
 
         A bare `except:` or `gather(..., return_exceptions=True)` around a wait would else let
-        a run go on without the person it waits for.
+        a run go on without the person it waits for, and a forgotten `await` without the work.
         """
         found = self._suspended.get(scope)
         if found:
             raise heaviest(found)
+        forgotten = [key for of, key, _asked in self._unbegun.values() if of == scope]
+        if forgotten:
+            raise BadHandlerResult(
+                f"the handler of step {step!r} asked for {forgotten[0]!r} and did not wait for "
+                "it, so nothing was done; write `await` before it"
+            )
 
     def close(self) -> None:
         """Lets nothing new go outside: the run is about to rest."""
@@ -148,6 +184,8 @@ class Visit:
     def end(self) -> None:
         """Lets nothing be asked for any more: what a handler left running comes too late."""
         self._closed = self._over = True
+        for _scope, _key, asked in self._unbegun.values():
+            asked.close()  # so that it is not complained about a second time
 
     async def drain(self) -> None:
         """Waits until every effect under way has ended and is recorded."""

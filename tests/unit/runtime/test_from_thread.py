@@ -4,7 +4,7 @@ from typing import Any
 
 from signoff.core import events as ev
 from signoff.core.context import StepContext
-from signoff.core.outcome import Outcome
+from signoff.core.outcome import Outcome, Status
 from signoff.core.requests import Question
 from signoff.core.step import StepDef
 from signoff.core.workflow import Workflow
@@ -108,3 +108,22 @@ async def test_a_handler_left_behind_adds_nothing_to_what_comes_after_it(bench: 
     assert result.ok
     assert ended.is_set()
     assert [e.id for e in bench.events(ev.EffectFinished)] == ["wait#1"]
+
+
+def test_a_handler_left_behind_does_not_keep_the_program_from_ending() -> None:
+    """A step that may take a second and takes an hour must not hold the terminal for the hour."""
+    never = threading.Event()
+
+    def slow(_ctx: StepContext) -> Work:
+        never.wait(3600)
+        return OK, {}
+
+    async def main() -> Status:
+        bench = Bench()
+        result = await bench.start(one_step(slow, timeout=0.05))
+        await bench.close()
+        return result.status
+
+    # Returns only when the loop's own threads have ended.
+    assert asyncio.run(main()) is Status.WAITING
+    never.set()

@@ -454,3 +454,64 @@ async def test_an_effect_on_another_loop_is_refused(bench: Bench) -> None:
 
     assert result.status is Status.FAILED
     assert "from another thread" in result.reason
+
+
+# A forgotten await
+
+
+@pytest.mark.parametrize("forget", ["ask", "write", "command", "wait", "map", "park"])
+async def test_what_is_not_awaited_fails_the_step_by_name(bench: Bench, forget: str) -> None:
+    """The run would end as completed, with nothing of it done."""
+
+    async def work(ctx: StepContext) -> Work:
+        match forget:
+            case "ask":
+                ctx.ask("claude", "Write.", key="forgotten")
+            case "write":
+                ctx.write("a.md", "text", key="forgotten")
+            case "command":
+                ctx.command(["true"], key="forgotten")
+            case "wait":
+                ctx.wait(Question("Good?"), key="forgotten")
+            case "map":
+                ctx.map([1], lambda _ctx, item: item, key="forgotten")
+            case _:
+                ctx.park(timedelta(days=1), key="forgotten")
+        return OK, {}
+
+    result = await bench.start(one_step(work))
+
+    assert result.status is Status.FAILED
+    assert "asked for 'forgotten' and did not wait for it" in result.reason
+    assert bench.agent.prompts == []
+
+
+async def test_an_item_that_awaits_nothing_fails_alone(bench: Bench) -> None:
+    """Its siblings have done their work."""
+    bench.agent.on("Write", "text")
+
+    async def item(ctx: StepContext, number: int) -> str:
+        asked = ctx.ask("claude", f"Write {number}.")
+        return (await asked).text if number else "nothing"
+
+    async def work(ctx: StepContext) -> Work:
+        found = await ctx.map([0, 1], item, on_failure="keep")
+        return OK, {"texts": [getattr(each, "error", each) for each in found]}
+
+    result = await bench.start(one_step(work))
+
+    nothing, text = result.state["texts"]
+    assert (text, "did not wait for it" in nothing) == ("text", True)
+
+
+async def test_requests_that_are_awaited_together_are_no_forgotten_ones(bench: Bench) -> None:
+    """Building them first and waiting for all of them is how things are done side by side."""
+    bench.agent.on("Write", "text")
+
+    async def work(ctx: StepContext) -> Work:
+        asked = [ctx.ask("claude", f"Write {n}.", key=f"k{n}") for n in range(3)]
+        return OK, {"texts": [reply.text for reply in await asyncio.gather(*asked)]}
+
+    result = await bench.start(one_step(work))
+
+    assert result.state == {"texts": ["text"] * 3}
