@@ -50,7 +50,7 @@ from signoff.core.delta import Append
 from signoff.core.outcome import Outcome
 from signoff.core.requests import Choice
 from signoff.errors import StepFailed, StoreError, UsageError
-from signoff.runtime.raised import place_raised
+from signoff.runtime.raised import in_words
 
 Work = tuple[Outcome, dict[str, Any]]
 
@@ -375,8 +375,8 @@ async def _leads(
     try:
         held = await around.holds(ctx, step, step.next.condition, done)
     except Exception as error:  # an author's expression or function may raise anything
-        said = f"{type(error).__name__}: {error}{place_raised(error)}"
-        raise StepFailed(f"what follows {step.name!r} cannot be decided: {said}") from error
+        said = f"what follows {step.name!r} cannot be decided: {in_words(error)}"
+        raise StepFailed(said) from error
     return Outcome.OK if held else Outcome.ITERATE
 
 

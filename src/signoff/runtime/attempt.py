@@ -23,10 +23,10 @@ from signoff.core.step import StepDef
 from signoff.core.transitions import Chosen, Fact, FellShort, Held, Raised, Returned
 from signoff.errors import BadHandlerResult, SignoffError
 from signoff.runtime.fanout import FELL_SHORT
-from signoff.runtime.handlers import Callee, Work, check, passes_through, words_of, work
+from signoff.runtime.handlers import Callee, Work, check, passes_through, work
 from signoff.runtime.journal import RunJournal
 from signoff.runtime.people import People
-from signoff.runtime.raised import place_raised
+from signoff.runtime.raised import in_words
 from signoff.runtime.suspension import CeilingReached
 from signoff.runtime.visit import Visit
 
@@ -223,5 +223,4 @@ def _without_reason(step: str, update: dict[str, Any]) -> tuple[dict[str, Any], 
 def _said(step: str, error: BaseException) -> str:
     if isinstance(error, SignoffError):
         return str(error)
-    raised = f"{type(error).__name__}: {words_of(error)}{place_raised(error)}"
-    return f"the handler of step {step!r} raised {raised}"
+    return f"the handler of step {step!r} raised {in_words(error)}"

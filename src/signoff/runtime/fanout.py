@@ -25,9 +25,9 @@ from signoff.errors import (
     SignoffError,
     StepFailed,
 )
-from signoff.runtime.handlers import awaited, passes_through, words_of
+from signoff.runtime.handlers import awaited, passes_through
 from signoff.runtime.journal import RunJournal
-from signoff.runtime.raised import place_raised
+from signoff.runtime.raised import in_words, words_of
 from signoff.runtime.suspension import Suspension, WaitingForPerson, heaviest
 
 if TYPE_CHECKING:
@@ -152,7 +152,6 @@ class FanOut:
 
 
 def _said(error: BaseException) -> str:
-    text = words_of(error) or type(error).__name__
     if isinstance(error, SignoffError):
-        return text
-    return f"{type(error).__name__}: {text}{place_raised(error)}"
+        return words_of(error) or type(error).__name__
+    return in_words(error)

@@ -16,7 +16,7 @@ from signoff.core.transitions import Broken, Held
 from signoff.core.workflow import Workflow, checked_result
 from signoff.runtime.dispatch import dispatch
 from signoff.runtime.from_thread import FromThread, on_thread
-from signoff.runtime.raised import place_raised
+from signoff.runtime.raised import in_words
 from signoff.runtime.suspension import Suspension, cause_of
 
 Work = tuple[Outcome, dict[str, Any]]
@@ -92,14 +92,6 @@ def passes_through(error: BaseException) -> bool:
     return isinstance(error, Suspension | KeyboardInterrupt | GeneratorExit)
 
 
-def words_of(error: BaseException) -> str:
-    """Returns what an error says; an author's own kind may fail even at that."""
-    try:
-        return str(error)
-    except Exception:  # noqa: BLE001  # the failure to tell must not hide what failed
-        return "(it cannot be put into words)"
-
-
 async def check(conditions: Sequence[Condition], ctx: StepContext, when: str) -> Held | Broken:
     """Evaluates conditions; one that raises is broken, never passed."""
     found = []
@@ -120,6 +112,5 @@ async def _problem(condition: Condition, ctx: StepContext) -> str:
     except BaseException as error:  # a check that cannot be made has not been passed
         if passes_through(error):
             raise
-        raised = f"{type(error).__name__}: {words_of(error)}{place_raised(error)}"
-        return f"{condition.error} ({condition.name} raised {raised})"
+        return f"{condition.error} ({condition.name} raised {in_words(error)})"
     return "" if holds is True else condition.error

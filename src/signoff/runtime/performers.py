@@ -14,9 +14,17 @@ from signoff.core.digest import text_digest
 from signoff.core.effects import AgentRequest, CommandResult, Effect, Kind, Reply, Written
 from signoff.core.requests import Answer
 from signoff.core.spend import Usage
-from signoff.errors import AgentError, AgentTimeout, AgentTransient, UnknownName, UsageError
+from signoff.errors import (
+    AgentError,
+    AgentTimeout,
+    AgentTransient,
+    SignoffError,
+    UnknownName,
+    UsageError,
+)
 from signoff.runtime.ports import Agent, Call, FilePort
 from signoff.runtime.process import run_process
+from signoff.runtime.raised import in_words
 from signoff.runtime.strays import MARK, call_mark
 from signoff.runtime.working_copy import ask_on_copy, check_names
 
@@ -39,6 +47,11 @@ class Performers:
             Kind.COMMAND: self._command,
             Kind.WRITE: self._write,
         }
+
+    @property
+    def files(self) -> FilePort | None:
+        """Where files go; None when this engine was given no place for them."""
+        return self._files
 
     def perform(self, effect: Effect, call: Call) -> Awaitable[Performed]:
         """Performs an effect; raises `AgentError` or `CommandFailed`."""
@@ -88,12 +101,22 @@ class Performers:
 
     async def _ask(self, effect: Effect, call: Call) -> Performed:
         payload = dict(effect.payload)
-        agent = self._agent(payload.pop("agent"))
-        asked = self._reply(agent, AgentRequest(**payload), call)
-        if effect.timeout is None:
-            reply = await asked
-        else:
-            reply = await _in_time(asked, effect.timeout)
+        name = payload.pop("agent")
+        agent = self._agent(name)
+        try:
+            asked = self._reply(agent, AgentRequest(**payload), call)
+            if effect.timeout is None:
+                reply = await asked
+            else:
+                reply = await _in_time(asked, effect.timeout)
+        except SignoffError:
+            raise
+        except Exception as error:
+            # An agent's bug, which must not be looked for in the handler that asked it.
+            raise AgentError(f"agent {name!r} failed: {in_words(error)}") from error
+        if not isinstance(reply, Reply):
+            kind = type(reply).__name__
+            raise AgentError(f"agent {name!r} answered with a {kind}; its ask() returns a Reply")
         return reply.to_json(), reply.usage
 
     def _reply(self, agent: Agent, request: AgentRequest, call: Call) -> Awaitable[Reply]:

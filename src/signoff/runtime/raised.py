@@ -1,4 +1,4 @@
-"""Says where in the author's own code something was raised."""
+"""Says what an author's own code raised, and where."""
 
 from __future__ import annotations
 
@@ -8,6 +8,19 @@ from functools import cache
 from pathlib import Path
 
 _ENGINE = Path(__file__).parents[1]
+
+
+def in_words(error: BaseException) -> str:
+    """Returns `ValueError: too long (file.py:12)`."""
+    return f"{type(error).__name__}: {words_of(error)}{place_raised(error)}"
+
+
+def words_of(error: BaseException) -> str:
+    """Returns what an error says; an author's own kind may fail even at that."""
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001  # the failure to tell must not hide what failed
+        return "(it cannot be put into words)"
 
 
 def place_raised(error: BaseException) -> str:

@@ -7,6 +7,7 @@ from signoff.agents.base import Health
 from signoff.app.doctor import Check, examine
 from signoff.app.home import init_home
 from signoff.app.settings import AgentSettings
+from signoff.store.schema import LATEST
 from signoff.store.sqlite import SqliteStore
 
 SECRET = "sk-do-not-print-me"
@@ -96,7 +97,7 @@ def test_a_sound_database_is_ready(tmp_path: Path, environment: dict[str, str]) 
     check = looked_at(tmp_path, environment)["database"]
 
     assert check.ready
-    assert "schema 1" in check.detail
+    assert f"schema {LATEST}" in check.detail
 
 
 @pytest.mark.parametrize("content", [b"not a database at all" * 100, b"\x00" * 4096])

@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -6,12 +7,13 @@ import pytest
 
 from signoff.core.context import StepContext
 from signoff.core.digest import text_digest
-from signoff.core.effects import CommandResult, Kind, Reply, Written
+from signoff.core.effects import AgentRequest, CommandResult, Kind, Reply, Written
 from signoff.core.outcome import Outcome, Status
 from signoff.core.requests import Answer
 from signoff.core.spend import Usage
 from signoff.errors import UnsafePath
 from signoff.runtime.performers import reply_of
+from signoff.runtime.ports import Call
 from tests.unit.runtime.bench import Bench, one_step
 
 OK = Outcome.OK
@@ -150,3 +152,34 @@ async def test_a_request_reaches_the_agent_as_it_was_made(bench: Bench) -> None:
 
 def _fields(value: Any) -> dict[str, Any]:
     return {f.name: getattr(value, f.name) for f in fields(value)}
+
+
+class Faulty:
+    """An agent somebody wrote in a hurry."""
+
+    def __init__(self, does: Callable[[], Any]) -> None:
+        self._does = does
+
+    async def ask(self, _request: AgentRequest, _call: Call) -> Any:
+        return self._does()
+
+
+@pytest.mark.parametrize(
+    ("does", "told"),
+    [
+        (lambda: "text", "agent 'hasty' answered with a str; its ask() returns a Reply"),
+        (lambda: {}["key"], "agent 'hasty' failed: KeyError: 'key' (test_performers.py:"),
+    ],
+)
+async def test_an_agents_own_bug_is_told_in_its_name(does: Callable[[], Any], told: str) -> None:
+    """Its author would else look for it in the handler that asked."""
+    bench = Bench(agents={"hasty": Faulty(does)})
+
+    async def work(ctx: StepContext) -> Work:
+        return OK, {"text": (await ctx.ask("hasty", "Write.")).text}
+
+    result = await bench.start(one_step(work))
+    await bench.close()
+
+    assert result.status is Status.FAILED
+    assert result.reason.startswith(told)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from signoff.contracts.db.view import ReadOnlyView
-from signoff.runtime.raised import place_raised
+from signoff.runtime.raised import in_words
 
 CONDITION_SECONDS = 10.0
 """How long all conditions of a step may take together; the database is locked meanwhile."""
@@ -64,7 +64,7 @@ def found(condition: Postcondition, view: ReadOnlyView) -> tuple[str, ...]:
     try:
         held = condition.holds(view)
     except Exception as error:  # noqa: BLE001 - whatever an author's condition raises, it does not hold
-        raised = f"{type(error).__name__}: {error}{place_raised(error)}"
+        raised = in_words(error)
         return (f"{condition.name}: raised {raised}",)
     # Not truthiness: a condition that returns a coroutine or a row by mistake would always hold.
     if held is True:
