@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from signoff import plugins
+from signoff.app.agents import known_agents
 from signoff.app.loading import make_importable
 from signoff.app.settings import Settings
 from signoff.errors import Problem
@@ -30,19 +31,35 @@ def unknown_kinds(settings: Settings) -> list[Problem]:
     ]
 
 
-def unloadable_checks(settings: Settings, root: Path) -> Iterator[str]:
-    """Yields which checks name a function that cannot be imported, and why."""
+def unplayed_roles(settings: Settings) -> list[Problem]:
+    """Returns the roles that are given to nobody there is, with the line that says so."""
+    known = known_agents(settings.agents)
+    listed = f"name one of: {', '.join(known)}"
+    return [
+        Problem(_origin(settings, f"roles.{role}"), f"roles.{role}: no agent {name!r}", listed)
+        for role, name in settings.roles.items()
+        if name not in known
+    ]
+
+
+def unloadable(settings: Settings, root: Path) -> Iterator[str]:
+    """Yields which agents name code that cannot be imported, and why."""
     for name, agent in settings.agents.items():
-        function = agent.options.get("function")
-        if agent.kind != "check" or not isinstance(function, str):
+        key = "function" if agent.kind == "check" else "kind"
+        code = agent.options.get("function") if agent.kind == "check" else agent.kind
+        if not isinstance(code, str) or ":" not in code:
             continue
         make_importable([root])
         try:
-            plugins.load(function)
+            plugins.load(code)
         except Exception as error:  # noqa: BLE001  # the user's module may raise anything
-            yield f"{_place(settings, name, 'function')}: agents.{name}: {error}"
+            yield f"{_place(settings, name, key)}: agents.{name}: {error}"
 
 
 def _place(settings: Settings, agent: str, key: str = "kind") -> str:
-    value = settings.values.get(f"agents.{agent}.{key}")
-    return value.origin if value is not None else f"agents.{agent}"
+    return _origin(settings, f"agents.{agent}.{key}", f"agents.{agent}")
+
+
+def _origin(settings: Settings, key: str, otherwise: str = "") -> str:
+    value = settings.values.get(key)
+    return value.origin if value is not None else otherwise or key

@@ -14,6 +14,7 @@ from signoff._extras import install_command
 from signoff.agents.auto import PASSED_OVER
 from signoff.agents.base import Health
 from signoff.app.agent_health import look_at_agents
+from signoff.app.agent_settings import unplayed_roles
 from signoff.app.config import unknown_variables
 from signoff.app.home import Home, find_home
 from signoff.app.loading import make_importable
@@ -49,6 +50,8 @@ class Check:
     """Whether somebody's settings name it, or every project has it."""
     agent: bool = False
     """Whether it could do the work of a model."""
+    named: bool = False
+    """Whether it is there only because somebody's settings name it."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,11 @@ class Examined:
     def can_run(self) -> bool:
         """Whether the engine can run."""
         return all(check.ready for check in self.checks if check.needed)
+
+    @property
+    def amiss(self) -> tuple[str, ...]:
+        """What the settings name and cannot be used; a run that needs none of it can go ahead."""
+        return tuple(c.name for c in self.checks if c.named and not c.ready)
 
 
 Look = Callable[[Mapping[str, AgentSettings]], Mapping[str, Health]]
@@ -102,8 +110,16 @@ def _checks(cwd: Path, environment: Mapping[str, str], look: Look) -> Iterator[C
     if home is not None:
         make_importable([home.root])
     yield from _agents(configured, look(configured))
+    if settings is not None:
+        yield from _roles(settings)
     yield _keys(environment)
     yield from _variables(environment)
+
+
+def _roles(settings: Settings) -> Iterator[Check]:
+    for problem in unplayed_roles(settings):
+        told = f"{problem.where}: {problem.what}"
+        yield Check("roles", False, told, problem.remedy, needed=False, named=True)
 
 
 def _python() -> Check:
@@ -203,6 +219,7 @@ def _agents(
             needed=False,
             wanted=name in configured,
             agent=kind not in PASSED_OVER,
+            named=name in configured,
         )
 
 

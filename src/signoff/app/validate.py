@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from signoff.app.agent_settings import unknown_kinds, unloadable_checks
+from signoff.app.agent_settings import unknown_kinds, unloadable, unplayed_roles
 from signoff.app.discovery import discover
 from signoff.app.home import Home, find_home
 from signoff.app.notations import Told, as_said, tell
@@ -51,8 +51,8 @@ def validate(
 
 def _settings(cwd: Path, home: Home | None, settings: Settings) -> Iterator[Checked]:
     """Yields what is wrong with agents that were set up, as far as that is cheap to see."""
-    problems = tuple(unknown_kinds(settings))
-    remarks = tuple(unloadable_checks(settings, home.root if home is not None else cwd))
+    problems = (*unknown_kinds(settings), *unplayed_roles(settings))
+    remarks = tuple(unloadable(settings, home.root if home is not None else cwd))
     if problems or remarks:
         yield Checked("settings", None, problems, remarks)
 

@@ -134,3 +134,20 @@ def test_settings_with_mistakes_keep_the_engine_from_running(
     assert not found.can_run
     settings = next(check for check in found.checks if check.name == "settings")
     assert "(and 1 more)" in settings.detail
+
+
+def test_what_the_settings_name_and_cannot_be_used_is_in_the_last_line(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    """`ready to run` would send somebody off with an agent that is not there."""
+    home = init_home(tmp_path, {}).home
+    home.config.write_text(
+        "agents:\n  mine: {kind: nowhere.module:Agent}\nroles:\n  developer: nobody\n"
+    )
+
+    found = examine(tmp_path, environment)
+
+    checks = {check.name: check for check in found.checks}
+    assert (found.can_run, found.amiss) == (True, ("mine", "roles"))
+    assert checks["roles"].detail == f"{home.config}:4: roles.developer: no agent 'nobody'"
+    assert "mine" in checks["roles"].remedy

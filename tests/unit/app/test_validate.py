@@ -107,6 +107,29 @@ def test_a_kind_of_agent_that_is_not_there_is_told_with_its_line(project: Projec
     assert planned.remarks == (str(problem),)
 
 
+def test_a_role_that_nobody_plays_is_a_problem_with_its_line(project: Project) -> None:
+    """Without this it is found when a step is dispatched, an hour into a run."""
+    config = project.home.config
+    config.write_text("roles:\n  architect: nobody\n")
+
+    (checked,) = validate([], project.cwd, isolated(project))
+
+    (problem,) = checked.problems
+    assert str(problem).startswith(f"{config}:2: roles.architect: no agent 'nobody' (name one of: ")
+
+
+def test_an_agent_whose_code_cannot_be_imported_is_remarked_upon(project: Project) -> None:
+    """It can still be mended before somebody asks it."""
+    config = project.home.config
+    config.write_text("agents:\n  mine:\n    kind: nowhere.module:Agent\n")
+
+    (checked,) = validate([], project.cwd, isolated(project))
+
+    (remark,) = checked.remarks
+    assert remark.startswith(f"{config}:3: agents.mine: ")
+    assert "nowhere" in remark
+
+
 @pytest.mark.parametrize(
     ("function", "why"),
     [

@@ -84,4 +84,6 @@ def verdict(found: Examined) -> str:
             "the engine is ready, no model is: what asks people, programs, checks or scripts can "
             "run; what asks a model cannot"
         )
+    if found.amiss:
+        return f"ready to run, but not with what your settings name: {', '.join(found.amiss)}"
     return "ready to run"
