@@ -16,6 +16,22 @@ if __name__ == "__main__":
 """
 
 
+LATE = """
+from datetime import timedelta
+from typing import Annotated
+from signoff import Approval, Arg, End, Outcome, StepDef, Workflow
+
+async def sign(ctx, hours: Annotated[int, Arg("to wait")]):
+    answer = await ctx.wait(Approval("Ship?", "x", deadline=timedelta(hours=hours), default=False))
+    return (Outcome.OK if answer.approved else Outcome.FAIL), {}
+
+WORKFLOW = Workflow(
+    "late",
+    StepDef("sign", handler=sign, next={Outcome.OK: None, Outcome.FAIL: End.REJECTED}),
+)
+"""
+
+
 @pytest.fixture
 def waiting(site: Site) -> Site:
     """A run that waits for an approval; the process that started it is gone."""
@@ -34,7 +50,19 @@ def test_a_run_is_started_answered_and_resumed_by_three_processes(waiting: Site)
     final = waiting.folder / ".signoff" / "runs" / "one" / "final" / "published.md"
     assert final.read_text() == "the draft\n"
     assert (waiting.folder / "calls.txt").read_text() == "drafted\n"
-    assert "approved by ann" in waiting.signoff("logs", "one").stdout
+    assert "approved by ann: reads well" in waiting.signoff("logs", "one").stdout
+
+
+def test_why_a_person_said_no_can_be_read_before_and_after_the_run_goes_on(waiting: Site) -> None:
+    """It is what the next person wants to know first."""
+    waiting.signoff("reject", "one", "--by", "ann", "--why", "meddled")
+    before = [waiting.signoff(command, "one").stdout for command in ("logs", "show")]
+    waiting.signoff("resume", "one")
+    after = [waiting.signoff(command, "one").stdout for command in ("logs", "show")]
+
+    assert all("rejected by ann: meddled" in told for told in (*before, *after))
+    (decision,) = waiting.json("show", "one")["decisions"]
+    assert (decision["value"], decision["by"], decision["text"]) == (False, "ann", "meddled")
 
 
 def test_the_command_that_is_printed_is_the_command_that_works(waiting: Site) -> None:
@@ -69,6 +97,39 @@ def test_an_approval_of_a_file_that_changed_is_refused(waiting: Site) -> None:
     assert refused.returncode == 1
     assert "no longer what request #1 shows" in refused.stderr
     assert accepted.returncode == 0
+
+
+def test_an_approval_of_a_file_that_changed_before_the_resume_is_refused(waiting: Site) -> None:
+    """It once completed, with text in the run's files that nobody had approved."""
+    draft = waiting.folder / ".signoff" / "runs" / "one" / "draft.md"
+    waiting.signoff("approve", "--by", "ann")
+    draft.write_text("something else\n")
+
+    refused = waiting.signoff("resume", "one")
+    draft.write_text("the draft\n")
+    accepted = waiting.signoff("approve", "one", "--resume")
+
+    assert refused.returncode == 10
+    assert "draft.md was changed or removed after ann approved it (#1)" in refused.stdout
+    assert "signoff approve 2 --digest" in refused.stdout
+    assert accepted.returncode == 0, accepted.stderr
+
+
+def test_a_deadline_is_told_and_kept_to(site: Site) -> None:
+    """What counts when nobody answers must neither surprise nor be overruled."""
+    site.write("late.py", LATE)
+
+    soon = site.signoff("run", "late.py", "-i", "hours=1")
+    passed = site.signoff("run", "late.py", "-i", "hours=0", "--name", "one")
+    refused = site.signoff("approve", "one")
+    resumed = site.signoff("resume", "one")
+
+    assert (soon.returncode, passed.returncode) == (10, 10), passed.stderr
+    assert "until 20" in soon.stdout
+    assert "then it counts as rejected" in soon.stdout
+    assert (refused.returncode, len(refused.stderr.splitlines())) == (2, 1)
+    assert "and it counts as rejected; go on: signoff resume one" in refused.stderr
+    assert resumed.returncode == 14
 
 
 def test_an_approval_of_another_digest_is_refused(waiting: Site) -> None:

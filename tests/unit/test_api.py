@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 import signoff
-from signoff import Outcome, Question, Status, StepContext, StepDef, Workflow
+from signoff import Approval, Outcome, Question, Status, StepContext, StepDef, Workflow
 from signoff.api import place_of
 from signoff.app.answering import Given, record_answer
 from signoff.app.project import open_project
@@ -21,8 +21,15 @@ async def ask(ctx: StepContext) -> tuple[Outcome, dict[str, object]]:
     return Outcome.OK, {"name": (await ctx.wait(Question("Name?"))).value}
 
 
+async def sign(ctx: StepContext) -> tuple[Outcome, dict[str, object]]:
+    await ctx.write("page.md", "a page")
+    answer = await ctx.wait(Approval("Good?", "a page", path="page.md"))
+    return Outcome.OK, {"signed": answer.approved}
+
+
 WRITES = Workflow("writes", StepDef("only", handler=write, next={Outcome.OK: None}))
 ASKS = Workflow("asks", StepDef("only", handler=ask, next={Outcome.OK: None}))
+SIGNS = Workflow("signs", StepDef("only", handler=sign, next={Outcome.OK: None}))
 
 
 @pytest.fixture
@@ -108,6 +115,18 @@ def test_an_answer_reaches_the_projects_database_and_files(folder: Path) -> None
 
     assert not questions.exists()
     assert signoff.resume("one", ASKS).state == {"name": "Bob"}
+
+
+def test_a_file_changed_between_answer_and_resume_is_not_approved(folder: Path) -> None:
+    """A program has no terminal on which somebody might notice."""
+    request = signoff.run(SIGNS, name="one").inbox[0]
+    signoff.answer(request, True)
+    (folder / ".signoff" / "runs" / "one" / "page.md").write_text("another page")
+
+    result = signoff.resume("one", SIGNS)
+
+    assert result.status is Status.WAITING
+    assert result.inbox[0].id != request.id
 
 
 def test_answering_makes_no_home(folder: Path) -> None:

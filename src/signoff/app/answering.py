@@ -7,22 +7,20 @@ stored once with who gave it, when and why.
 from __future__ import annotations
 
 import getpass
-import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
-from signoff.app.history import events_of
 from signoff.app.project import Project
 from signoff.core.codec import decode
 from signoff.core.digest import SHORT
-from signoff.core.events import EffectFinished
-from signoff.core.requests import check_answer
+from signoff.core.requests import check_answer, default_words
 from signoff.errors import AgentBadOutput, InvalidAnswer, StaleApproval, UnsafePath, UsageError
+from signoff.runtime.approved_files import ApprovedFiles
 from signoff.runtime.ports import InboxItem
-from signoff.store.rundir.disk import read_plain
-from signoff.store.rundir.files import as_written, file_of
+from signoff.store.rundir.files import RunFiles, file_of
 
 SHORTEST_DIGEST = 6
 """Characters a person has to give of a digest; fewer could mean another content."""
@@ -41,6 +39,8 @@ class Given:
     """Of what they were shown, or its beginning; empty means what the inbox shows now."""
     failed: bool = False
     """Whether work is given up; the value says why."""
+    at: float | None = None
+    """When they said it, in seconds since 1970; None means now."""
     beside: Mapping[str, Any] = field(default_factory=dict)
     """What a worker hands in beside the result, by the names of `contracts.StepOutput`."""
 
@@ -50,6 +50,8 @@ def record_answer(project: Project, number: int, given: Given) -> InboxItem:
     item = project.store.item(number)
     form = form_of(project, item)
     _check_open(item)
+    at = project.clock.now() if given.at is None else given.at
+    _check_in_time(item, form, at)
     _check_digest(item, given.digest)
     value = check_answer(form, given.value, given.text)
     if value is True:
@@ -57,7 +59,7 @@ def record_answer(project: Project, number: int, given: Given) -> InboxItem:
     read = {"failed": True} if given.failed else _parsed(form, value, given.beside)
     stored = {"value": value, "text": given.text, **read}
     by = given.by or current_user()
-    return project.store.answer(number, json.dumps(stored), by, project.clock.now(), item.digest)
+    return project.store.answer(number, json.dumps(stored), by, at, item.digest)
 
 
 def approve(project: Project, number: int, given: Given) -> InboxItem:
@@ -159,6 +161,18 @@ def _check_open(item: InboxItem) -> None:
     raise InvalidAnswer(f"request #{item.id} is no longer open: {state}{by}")
 
 
+def _check_in_time(item: InboxItem, form: Mapping[str, Any], at: float) -> None:
+    """Refuses what comes too late: whoever looked was told what then counts."""
+    if item.deadline is None or at < item.deadline:
+        return
+    passed = datetime.fromtimestamp(item.deadline, UTC)
+    raise InvalidAnswer(
+        f"the deadline of request #{item.id} passed at {passed:%Y-%m-%d %H:%M:%S} UTC, "
+        f"and {default_words(form)}; "
+        f"go on: signoff resume {item.run}"
+    )
+
+
 def _check_digest(item: InboxItem, digest: str) -> None:
     if not digest:
         return
@@ -173,34 +187,19 @@ def _check_digest(item: InboxItem, digest: str) -> None:
 
 def _check_file(project: Project, item: InboxItem, form: dict[str, Any]) -> None:
     """Refuses to approve a file that is no longer what the request shows."""
-    path = form.get("path")
-    if not path:
-        return
+    files = ApprovedFiles(project.store, RunFiles(project.home.runs))
     try:
-        file = file_of(project.folder(item.run), path)
+        as_shown = files.hold(item.run, form)
     except UnsafePath as error:
-        raise StaleApproval(f"{path} cannot be compared with what was shown: {error}") from error
-    found = read_plain(file)
-    if found is None or hashlib.sha256(found).hexdigest() != _shown_digest(project, item, form):
+        raise StaleApproval(
+            f"{form['path']} cannot be compared with what was shown: {error}"
+        ) from error
+    if not as_shown:
+        file = file_of(project.folder(item.run), form["path"])
         raise StaleApproval(
             f"{file} is no longer what request #{item.id} shows (it was changed or removed); "
             "put it back, or reject and let the run make it again"
         )
-
-
-def _shown_digest(project: Project, item: InboxItem, form: dict[str, Any]) -> str | None:
-    """Returns the digest of what the file must hold: the text shown, else what the run wrote."""
-    content = (form.get("shown") or {}).get("content")
-    if isinstance(content, str):
-        return hashlib.sha256(as_written(content)).hexdigest()
-    written = [
-        event.reply["digest"]
-        for _, event in events_of(project, project.run(item.run), whole=False)
-        if isinstance(event, EffectFinished)
-        and isinstance(event.reply, dict)
-        and event.reply.get("path") == form["path"]
-    ]
-    return written[-1] if written else None
 
 
 def _elsewhere(project: Project) -> str:

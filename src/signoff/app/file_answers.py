@@ -30,7 +30,9 @@ def take_file_answers(project: Project, run: str) -> Taken:
     for answer in read.answers:
         # The file's token stands in the inbox, so a crash before archiving cannot reuse it.
         by = f"{current_user()} ({answer.by})"
-        given = Given(answer.value, answer.text, by, answer.digest)
+        # Given when it was written, however late it is read: a deadline may lie in between.
+        at = min(answer.file.changed_at, project.clock.now())
+        given = Given(answer.value, answer.text, by, answer.digest, at=at)
         try:
             answered.append(record_answer(project, answer.number, given))
         except (InvalidAnswer, StaleApproval) as error:

@@ -9,6 +9,7 @@ from typing import Any
 from signoff.app.answering import form_of
 from signoff.app.project import Project
 from signoff.core.digest import SHORT
+from signoff.core.requests import default_words
 from signoff.errors import UnknownName, UsageError
 from signoff.runtime.ports import InboxItem, InboxLine
 from signoff.store.rundir.place import HITL
@@ -59,9 +60,10 @@ def request_to_json(project: Project, item: InboxItem) -> dict[str, Any]:
         "opened_at": item.opened_at,
         "deadline": item.deadline,
         "default": form.get("default"),
+        "at_deadline": default_words(form) if item.deadline is not None else None,
         "state": item.state,
         "answer": answer_to_json(item),
-        "commands": answer_commands(item, form),
+        "commands": answer_commands(item, form, project.clock.now()),
     }
 
 
@@ -89,13 +91,15 @@ def options_of(form: dict[str, Any]) -> list[dict[str, Any]]:
     return [o if isinstance(o, dict) else {"label": str(o)} for o in listed]
 
 
-def answer_commands(item: InboxItem, form: dict[str, Any]) -> list[str]:
+def answer_commands(item: InboxItem, form: dict[str, Any], now: float) -> list[str]:
     """Returns the exact commands that answer a request and let its run go on, one per way.
 
-    A request that is no longer open has none.
+    A request that is no longer open has none; past its deadline, its run can only go on.
     """
     if item.state != "open":
         return []
+    if item.deadline is not None and item.deadline <= now:
+        return [f"signoff resume {item.run}"]
     match item.kind:
         case "approval":
             ways = [f"approve {item.id}", f'reject {item.id} --why "..."']

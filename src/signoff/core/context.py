@@ -231,12 +231,23 @@ class StepContext:
         return self._port().map(self, fan)
 
     def park(self, until: datetime | timedelta, *, key: str = "park") -> Awaitable[None]:
-        """Puts the run to sleep until a time; `resume --due` wakes it."""
-        moment = (
-            until.timestamp()
-            if isinstance(until, datetime)
-            else (self._port().now(self) + until.total_seconds())
-        )
+        """Puts the run to sleep until a time, or for a while; `resume --due` wakes it.
+
+        A time needs its zone, as that of `ctx.now()` has: without one, the hour would depend
+        on where the run is resumed.
+        """
+        match until:
+            case timedelta():
+                moment = self._port().now(self) + until.total_seconds()
+            case datetime() if until.tzinfo is not None:
+                moment = until.timestamp()
+            case datetime():
+                raise UsageError(
+                    f"ctx.park({until!r}) does not say in which time zone; "
+                    "give it one (tzinfo=...), or begin with ctx.now(), which is UTC"
+                )
+            case _:
+                raise UsageError(f"ctx.park takes a timedelta or a datetime, not {until!r}")
         return self._port().park(self, moment, key)
 
     def now(self) -> datetime:

@@ -6,12 +6,16 @@ different forms; all of them live in one inbox.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, ClassVar
 
-from signoff.errors import InvalidAnswer
+from signoff.errors import InvalidAnswer, UsageError
+
+AT_DEADLINE = "deadline passed"
+"""Stands where a person would have written something."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,9 +30,32 @@ class Request:
     deadline: timedelta | None = None
     """How long to wait before the default action is taken."""
     default: Any = None
-    """The answer taken at the deadline."""
+    """The answer taken at the deadline; a deadline needs one."""
     question_id: str = ""
     """A name of the author's for this request, for answers by file."""
+
+    def __post_init__(self) -> None:
+        """Raises `UsageError` for a deadline or a default that could not be kept to."""
+        if self.deadline is not None and not isinstance(self.deadline, timedelta):
+            raise UsageError(
+                f"deadline= takes a timedelta, such as timedelta(days=2), not {self.deadline!r}"
+            )
+        if self.default is not None:
+            object.__setattr__(self, "default", self._fitting(self.default))
+        elif self.deadline is not None:
+            raise UsageError(
+                f"a deadline needs a default=, the answer that counts when it has passed: "
+                f"{self._wanted()}"
+            )
+
+    def _fitting(self, default: Any) -> Any:
+        """Returns the default as the handler gets it; it has to be what a person could answer."""
+        if not isinstance(default, str):
+            raise UsageError(f"the default of a {self.kind} is {self._wanted()}, not {default!r}")
+        return default
+
+    def _wanted(self) -> str:
+        return "a text"
 
     def to_json(self) -> dict[str, Any]:
         """Returns the form as it is stored in the inbox."""
@@ -77,6 +104,16 @@ class _Choice(Request):
         options = [{"label": o.label, "requires_input": o.requires_input} for o in self.options]
         return {**super().to_json(), "options": options}
 
+    def _fitting(self, default: Any) -> Any:
+        listed = [{"label": option.label} for option in self.options]
+        try:
+            return _one_of(listed, default, AT_DEADLINE)
+        except InvalidAnswer as error:
+            raise UsageError(f"the default {error}") from error
+
+    def _wanted(self) -> str:
+        return f"one of {', '.join(option.label for option in self.options)}"
+
 
 def Choice(prompt: str, options: Sequence[Option | str], **common: Any) -> Request:  # noqa: N802  # reads as the type it makes
     """Asks for one of several options."""
@@ -96,12 +133,21 @@ class _Approval(Request):
         form = super().to_json()
         return {**form, "path": self.path} if self.path else form
 
+    def _fitting(self, default: Any) -> Any:
+        if not isinstance(default, bool):
+            raise UsageError(f"the default of an approval is {self._wanted()}, not {default!r}")
+        return default
+
+    def _wanted(self) -> str:
+        return "False (rejected) or True (approved)"
+
 
 def Approval(prompt: str, content: Any = None, *, path: str = "", **common: Any) -> Request:  # noqa: N802  # reads as the type it makes
     """Asks for a yes or no to exactly this content.
 
-    With `path`, the content also stands in that file of the run directory, and an
-    approval given after the file was changed is refused as stale.
+    With `path`, the content also stands in that file of the run directory. The approval
+    counts for the file as it was shown: changed before the approval is given, or before the
+    run goes on with it, the file is refused as stale and has to be approved again.
     """
     return _Approval(prompt=prompt, shown={"content": content}, path=path, **common)
 
@@ -117,6 +163,18 @@ class _Response(Request):
         if self.schema:
             form["schema"] = dict(self.schema)
         return {**form, "about": dict(self.about)} if self.about else form
+
+    def _fitting(self, default: Any) -> Any:
+        text = super()._fitting(default)
+        if self.schema:
+            try:
+                json.loads(text)
+            except ValueError as error:
+                raise UsageError(f"the default must be {self._wanted()}: {error}") from error
+        return text
+
+    def _wanted(self) -> str:
+        return "a text that holds JSON, as the schema asks" if self.schema else "a text"
 
 
 def Response(prompt: str, schema: Mapping[str, Any] | None = None, **common: Any) -> Request:  # noqa: N802  # reads as the type it makes
@@ -148,6 +206,23 @@ class Answer:
     def approved(self) -> bool:
         """Whether this is a yes to an approval; any other answer is not."""
         return self.value is True
+
+
+def default_answer(form: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns what counts as the answer to a request, in its stored form, once it is too late."""
+    value = form.get("default")
+    answer = {"value": value, "text": AT_DEADLINE}
+    if form.get("schema") and isinstance(value, str):
+        answer["parsed"] = json.loads(value)
+    return answer
+
+
+def default_words(form: Mapping[str, Any]) -> str:
+    """Says what the deadline of a request means for it."""
+    default = form.get("default")
+    if form["kind"] == "approval":
+        return f"it counts as {'approved' if default is True else 'rejected'}"
+    return f"{default!r} is taken"
 
 
 def check_answer(form: Mapping[str, Any], value: Any, text: str = "") -> Any:

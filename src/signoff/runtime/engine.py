@@ -25,6 +25,7 @@ from signoff.core.effects import Kind
 from signoff.core.fold import RunState, fold
 from signoff.core.frozen import thaw
 from signoff.core.outcome import FINAL, Status
+from signoff.core.requests import default_answer
 from signoff.core.spend import Limits
 from signoff.core.workflow import Workflow
 from signoff.errors import DefinitionChanged, InvalidAnswer, RunBusy, UsageError
@@ -319,7 +320,7 @@ class Engine:
         for item in self._store.items(name, state=("open", "answered")):
             if item.state == "open" and item.deadline is not None and item.deadline <= now:
                 form = decode(item.form, self._store.blob)
-                answer = json.dumps({"value": form.get("default"), "text": "deadline passed"})
+                answer = json.dumps(default_answer(form))
                 # A person may have answered in the last moment; then that answer stands.
                 with suppress(InvalidAnswer):
                     self._store.answer(item.id, answer, "deadline", now, item.digest)

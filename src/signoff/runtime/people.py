@@ -2,7 +2,8 @@
 
 The request goes into the inbox with the same commit that records the wait. If no answer
 is there, the handler is suspended; when one is, it is used once, in the commit that
-records it.
+records it. An approval of a file that was changed meanwhile is not used: the request is
+made once more.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from signoff.core import events as ev
 from signoff.core.digest import digest
 from signoff.core.effects import EffectId, Kind
 from signoff.core.requests import Answer, Request
+from signoff.errors import UnsafePath
+from signoff.runtime.approved_files import ApprovedFiles
 from signoff.runtime.journal import RunJournal
 from signoff.runtime.ports import Clock, InboxItem, NewItem
 from signoff.runtime.suspension import WaitingForPerson
@@ -25,11 +28,19 @@ BY_PERSON = "?person"
 class People:
     """A run's requests to people."""
 
-    def __init__(self, journal: RunJournal, clock: Clock, live: Mapping[str, InboxItem]) -> None:
+    def __init__(
+        self,
+        journal: RunJournal,
+        clock: Clock,
+        live: Mapping[str, InboxItem],
+        files: ApprovedFiles | None = None,
+    ) -> None:
+        """`files` are those that approvals may be about; None where runs have none."""
         self._journal = journal
         self._clock = clock
         self._live = live
         """Open and answered requests as the store had them, by effect."""
+        self._files = files
 
     def ask(self, identity: EffectId, request: Request) -> Answer:
         """Returns the answer; raises `WaitingForPerson` while there is none."""
@@ -49,7 +60,12 @@ class People:
             # A wait without its request, as a switch of agents leaves behind: asked once more.
             deadline = self._open(identity, form, shown)
         elif item.state == "answered":
-            return self._use(item)
+            stale = self._stale(item, form)
+            if not stale:
+                return self._use(item)
+            self._journal.use_item(item.id)
+            deadline = self._open(identity, form, shown, stale)
+            raise WaitingForPerson(stale, deadline)
         else:
             deadline = item.deadline
         raise WaitingForPerson("waiting for a person", deadline)
@@ -94,7 +110,26 @@ class People:
                 found[scope] = min(times, default=None)
         return found
 
-    def _open(self, identity: EffectId, form: dict[str, object], shown: str) -> float | None:
+    def _stale(self, item: InboxItem, form: dict[str, object]) -> str:
+        """Says why an approval no longer counts; empty when it does, or is none."""
+        if self._files is None or json.loads(item.answer or "{}").get("value") is not True:
+            return ""
+        try:
+            if self._files.hold(item.run, form):
+                return ""
+        except UnsafePath:
+            # Somebody put a link where the file was.
+            pass
+        return (
+            f"{form['path']} was changed or removed after {item.answered_by} approved it "
+            f"(#{item.id}), so that approval is stale; put the file back and approve again, "
+            "or reject."
+        )
+
+    def _open(
+        self, identity: EffectId, form: dict[str, object], shown: str, before: str = ""
+    ) -> float | None:
+        """Opens a request; `before` is what the person has to know first."""
         now = self._clock.now()
         seconds = form.get("deadline_seconds")
         deadline = now + seconds if isinstance(seconds, int | float) else None
@@ -102,7 +137,7 @@ class People:
             NewItem(
                 effect=identity,
                 kind=str(form["kind"]),
-                prompt=str(form["prompt"]),
+                prompt=f"{before}\n\n{form['prompt']}" if before else str(form["prompt"]),
                 form=self._journal.kept(form),
                 digest=shown,
                 step=self._journal.state.step or "",

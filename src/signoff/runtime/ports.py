@@ -410,6 +410,10 @@ class FilePort(Protocol):
         """Writes a file of a run, atomically; raises `UnsafePath`."""
         ...
 
+    def read(self, run: str, path: str) -> bytes | None:
+        """Returns what a file of a run holds; None when there is none; raises `UnsafePath`."""
+        ...
+
     def folder(self, run: str, path: str) -> Path:
         """Returns where a folder of a run goes, made or not; raises `UnsafePath`."""
         ...

@@ -36,6 +36,7 @@ from signoff.core.transitions import (
 )
 from signoff.core.workflow import Workflow
 from signoff.errors import UnmappedOutcome
+from signoff.runtime.approved_files import ApprovedFiles
 from signoff.runtime.attempt import Attempt
 from signoff.runtime.handlers import Callee, callee
 from signoff.runtime.journal import RunJournal
@@ -62,7 +63,9 @@ class Runner:
         self._journal = journal
         self._state = journal.state
         self._outside = Outside(around, journal)
-        self._people = People(journal, around.clock, inbox)
+        files = around.performers.files
+        approved = None if files is None else ApprovedFiles(around.store, files)
+        self._people = People(journal, around.clock, inbox, approved)
         self._callees: dict[str, Callee] = {}
         self._attempt = self._new_attempt()
         self._stop_as: tuple[Status, str] | None = None

@@ -1,5 +1,8 @@
 import json
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,6 +22,7 @@ from signoff import (
 )
 from signoff.app.answering import Given, approve, find_item, record_answer, reject
 from signoff.app.project import Project
+from signoff.core.outcome import Status
 from signoff.core.requests import Request
 from signoff.errors import InvalidAnswer, StaleApproval, UnknownName, UsageError
 from signoff.runtime.ports import InboxItem
@@ -154,6 +158,169 @@ async def test_a_file_nobody_wrote_cannot_be_approved(project: Project) -> None:
 
     with pytest.raises(StaleApproval):
         approve(project, item.id, Given(None))
+
+
+GATE_TEXT = "the draft\n"
+
+
+def gated(content: object, **more: Any) -> Workflow:
+    """A workflow that writes a file and has it approved."""
+
+    async def work(ctx: StepContext) -> tuple[Outcome, dict[str, object]]:
+        await ctx.write("final/draft.md", GATE_TEXT)
+        request = Approval("Ship?", content, path="final/draft.md", **more)
+        return Outcome.OK, {"shipped": (await ctx.wait(request)).approved}
+
+    return Workflow("gated", StepDef("only", handler=work, next={Outcome.OK: None}))
+
+
+def edit(file: Path) -> None:
+    file.write_text("another draft\n")
+
+
+def swap(file: Path) -> None:
+    file.with_name("theirs.md").write_text("another draft\n")
+    file.unlink()
+    file.symlink_to("theirs.md")
+
+
+@pytest.mark.parametrize("content", [GATE_TEXT, None, {"a": "table"}], ids=str)
+@pytest.mark.parametrize("meddle", [edit, swap, Path.unlink])
+async def test_a_file_that_changed_after_its_approval_has_to_be_approved_again(
+    project: Project, content: object, meddle: Callable[[Path], None]
+) -> None:
+    """The run completed with whatever stood in final/ by then, and nobody had seen it.
+
+    The approval is refused and the request made once more, rather than the file put back
+    without a word: somebody changed it for a reason, and a person has to look again.
+    """
+    flow = gated(content)
+    file = project.folder("one") / "final" / "draft.md"
+    async with project.engine() as engine:
+        (item,) = (await engine.start(flow, name="one")).inbox
+        approve(project, item.id, Given(None, by="ann"))
+        meddle(file)
+
+        refused = await engine.resume("one", flow)
+
+    (again,) = refused.inbox
+    assert refused.status is Status.WAITING
+    assert again.prompt.startswith("final/draft.md was changed or removed after ann approved it")
+    assert again.prompt.endswith("Ship?")
+    assert again.id != item.id
+    assert (again.digest, again.kind) == (item.digest, "approval")
+
+
+async def test_a_file_that_was_put_back_can_be_approved_again(project: Project) -> None:
+    """A slip of an editor must not cost the run."""
+    flow = gated(GATE_TEXT)
+    file = project.folder("one") / "final" / "draft.md"
+    async with project.engine() as engine:
+        (item,) = (await engine.start(flow, name="one")).inbox
+        approve(project, item.id, Given(None))
+        edit(file)
+        (again,) = (await engine.resume("one", flow)).inbox
+        with pytest.raises(StaleApproval):
+            approve(project, again.id, Given(None))
+        file.write_text(GATE_TEXT)
+        approve(project, again.id, Given(None))
+
+        done = await engine.resume("one", flow)
+
+    assert (done.status, done.state) == (Status.COMPLETED, {"shipped": True})
+
+
+async def test_a_file_that_changed_can_be_rejected_without_putting_it_back(
+    project: Project,
+) -> None:
+    """Nothing is approved, so there is nothing to compare."""
+    flow = gated(GATE_TEXT)
+    async with project.engine() as engine:
+        (item,) = (await engine.start(flow, name="one")).inbox
+        reject(project, item.id, Given(None, "no"))
+        edit(project.folder("one") / "final" / "draft.md")
+
+        done = await engine.resume("one", flow)
+
+    assert done.state == {"shipped": False}
+
+
+async def test_a_deadline_approves_no_file_that_changed(
+    project: Project, clock: FrozenClock
+) -> None:
+    """`default=True` is a yes to what was shown, like any other."""
+    flow = gated(GATE_TEXT, deadline=timedelta(hours=1), default=True)
+    async with project.engine() as engine:
+        await engine.start(flow, name="one")
+        edit(project.folder("one") / "final" / "draft.md")
+        clock.advance(3600)
+
+        refused = await engine.resume("one", flow)
+
+    (again,) = refused.inbox
+    assert refused.status is Status.WAITING
+    assert "after deadline approved it" in again.prompt
+    assert again.deadline == clock.now() + 3600
+
+
+async def test_a_file_that_changes_while_the_run_goes_on_is_as_approved_at_its_end(
+    project: Project,
+) -> None:
+    """Steps after the gate may take hours; final/ must hold what somebody signed."""
+    file = project.folder("one") / "final" / "draft.md"
+
+    async def sign(ctx: StepContext) -> tuple[Outcome, dict[str, object]]:
+        await ctx.write("final/draft.md", GATE_TEXT)
+        await ctx.wait(Approval("Ship?", path="final/draft.md"))
+        return Outcome.OK, {}
+
+    def later(_ctx: StepContext) -> tuple[Outcome, dict[str, object]]:
+        edit(file)
+        return Outcome.OK, {}
+
+    flow = Workflow(
+        "gated",
+        StepDef("sign", handler=sign, next={Outcome.OK: "later"}),
+        StepDef("later", handler=later, next={Outcome.OK: None}),
+    )
+    async with project.engine() as engine:
+        (item,) = (await engine.start(flow, name="one")).inbox
+        approve(project, item.id, Given(None))
+        done = await engine.resume("one", flow)
+
+    assert done.status is Status.COMPLETED
+    assert file.read_text() == GATE_TEXT
+
+
+@pytest.mark.parametrize("decide", [approve, reject])
+async def test_a_decision_after_the_deadline_is_refused(
+    project: Project, clock: FrozenClock, decide: Callable[[Project, int, Given], InboxItem]
+) -> None:
+    """Everybody was told that it would count as rejected from then on."""
+    request = Approval("Ship?", "text", deadline=timedelta(hours=1), default=False)
+    (item,) = await waiting_for(project, request)
+    clock.advance(3600)
+
+    with pytest.raises(InvalidAnswer) as refused:
+        decide(project, item.id, Given(None))
+
+    said = datetime.fromtimestamp(item.deadline or 0, UTC)
+    assert str(refused.value) == (
+        f"the deadline of request #{item.id} passed at {said:%Y-%m-%d %H:%M:%S} UTC, "
+        "and it counts as rejected; go on: signoff resume one"
+    )
+    assert project.store.item(item.id).state == "open"
+
+
+async def test_an_answer_just_before_the_deadline_is_taken(
+    project: Project, clock: FrozenClock
+) -> None:
+    """A second early is not late."""
+    request = Question("Name?", deadline=timedelta(hours=1), default="nobody")
+    (item,) = await waiting_for(project, request)
+    clock.advance(3599)
+
+    assert record_answer(project, item.id, Given("Bob")).state == "answered"
 
 
 async def test_a_long_content_is_compared_in_full(project: Project) -> None:

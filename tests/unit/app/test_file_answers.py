@@ -1,5 +1,9 @@
 import json
+import os
+from datetime import timedelta
 from pathlib import Path
+
+import pytest
 
 from signoff import Approval, Outcome, Question, Response, StepContext, StepDef, Workflow
 from signoff.app.file_answers import take_file_answers
@@ -7,6 +11,7 @@ from signoff.app.project import Project
 from signoff.app.resume import resume
 from signoff.core.outcome import Status
 from signoff.core.requests import Request
+from signoff.testing import FrozenClock
 
 FLOW = """
 from signoff import Outcome, Question, Response, StepDef, Workflow
@@ -88,3 +93,22 @@ async def test_resuming_takes_answers_from_files_first(project: Project) -> None
 
     assert result.status is Status.COMPLETED
     assert result.state["name"] == "Bob"
+
+
+@pytest.mark.parametrize(("written", "counts"), [(59, True), (60, False)])
+async def test_an_answer_by_file_was_given_when_the_file_was_written(
+    project: Project, clock: FrozenClock, written: float, counts: bool
+) -> None:
+    """A timer resumes the run after the deadline; whoever had answered in time must be heard."""
+    began = clock.now()
+    request = Question("Name?", question_id="name", deadline=timedelta(seconds=60), default="-")
+    await waiting_for(project, request)
+    path = put_answers(project, "name", "Bob")
+    os.utime(path, (began + written, began + written))
+    clock.advance(3600)
+
+    taken = take_file_answers(project, "one")
+
+    assert [item.answered_at for item in taken.answered] == ([began + written] if counts else [])
+    assert bool(taken.warnings) is not counts
+    assert all("the deadline of request #1 passed" in warning for warning in taken.warnings)

@@ -1,3 +1,5 @@
+from datetime import timedelta
+
 import pytest
 
 from signoff import Approval, Choice, Outcome, Question, Response, StepContext, StepDef, Workflow
@@ -116,3 +118,25 @@ async def test_a_request_for_a_response_names_the_file_that_holds_its_prompt(
     place = project.folder("one") / "hitl" / "1-prompt.md"
     assert request["prompt_file"] == str(place)
     assert place.read_text().startswith("Write.\n" * 100)
+
+
+async def test_past_its_deadline_a_request_only_says_how_to_go_on(
+    project: Project, clock: FrozenClock
+) -> None:
+    """Commands that answer it would be refused."""
+
+    async def work(ctx: StepContext) -> tuple[Outcome, dict[str, object]]:
+        await ctx.wait(Approval("Ship?", deadline=timedelta(hours=1), default=False))
+        return Outcome.OK, {}
+
+    async with project.engine() as engine:
+        await engine.start(
+            Workflow("w", StepDef("a", handler=work, next={Outcome.OK: None})), name="one"
+        )
+    before = request_to_json(project, project.store.item(1))
+    clock.advance(3600)
+    after = request_to_json(project, project.store.item(1))
+
+    assert before["at_deadline"] == "it counts as rejected"
+    assert before["commands"][0].startswith("signoff approve 1 ")
+    assert after["commands"] == ["signoff resume one"]

@@ -187,6 +187,21 @@ async def test_a_run_can_be_parked_until_or_for(ctx: StepContext, port: Recordin
     assert port.parked == [(NOON + 5, "park"), (NOON + 3600, "later")]
 
 
+@pytest.mark.parametrize(
+    ("until", "problem"),
+    [(datetime(2100, 1, 1, 9), "in which time zone"), ("5", "a timedelta or a datetime, not '5'")],  # noqa: DTZ001  # what is tested
+    ids=["no zone", "no time"],
+)
+def test_a_run_is_not_parked_until_who_knows_when(
+    ctx: StepContext, port: RecordingPort, until: Any, problem: str
+) -> None:
+    """Nine o'clock is another moment on the server that resumes the run than on a laptop."""
+    with pytest.raises(UsageError, match=problem):
+        ctx.park(until)
+
+    assert port.parked == []
+
+
 def test_time_is_the_same_wherever_the_run_is_resumed(ctx: StepContext) -> None:
     """Local time in a prompt would differ on a machine in another zone."""
     now = ctx.now()

@@ -1,5 +1,5 @@
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -13,8 +13,10 @@ from signoff.core.requests import (
     Request,
     Response,
     check_answer,
+    default_answer,
+    default_words,
 )
-from signoff.errors import InvalidAnswer
+from signoff.errors import InvalidAnswer, UsageError
 
 SHIP = Choice("Ship?", ["Yes", Option("No", requires_input=True), "Maybe"])
 
@@ -76,15 +78,97 @@ def test_a_response_says_what_it_must_fit() -> None:
     assert "schema" not in Response("Write it").to_json()
 
 
-@pytest.mark.parametrize("make", [Question, Approval, Response])
-def test_every_request_can_have_a_deadline_and_a_name(make: Callable[..., Request]) -> None:
+@pytest.mark.parametrize(
+    ("make", "default"), [(Question, "no"), (Approval, False), (Response, "no"), (Question, "")]
+)
+def test_every_request_can_have_a_deadline_and_a_name(
+    make: Callable[..., Request], default: object
+) -> None:
     """At the deadline the default is taken; by its name an answer can come from a file."""
-    form = make("?", deadline=timedelta(hours=1), default="no", question_id="tone").to_json()
+    form = make("?", deadline=timedelta(hours=1), default=default, question_id="tone").to_json()
 
     assert form["deadline_seconds"] == 3600.0
-    assert form["default"] == "no"
+    assert form["default"] == default
     assert form["question_id"] == "tone"
-    assert "default" not in make("?", default="no").to_json()
+    assert "default" not in make("?", default=default).to_json()
+
+
+@pytest.mark.parametrize("deadline", ["5", 6, datetime(2100, 1, 1, tzinfo=UTC)])
+def test_a_deadline_is_a_stretch_of_time_and_nothing_else(deadline: object) -> None:
+    """`deadline="5"` failed with an AttributeError that did not say what it takes."""
+    with pytest.raises(UsageError, match=r"takes a timedelta, such as timedelta\(days=2\), not"):
+        Question("Which tone?", deadline=deadline, default="calm")
+
+
+@pytest.mark.parametrize(
+    ("make", "wanted"),
+    [
+        (lambda **more: Question("?", **more), "a text"),
+        (lambda **more: Response("?", **more), "a text"),
+        (lambda **more: Choice("?", ["a", "b"], **more), "one of a, b"),
+        (lambda **more: Approval("?", "x", **more), r"False \(rejected\) or True \(approved\)"),
+    ],
+    ids=["question", "response", "choice", "approval"],
+)
+def test_a_deadline_needs_an_answer_that_counts_when_it_has_passed(
+    make: Callable[..., Request], wanted: str
+) -> None:
+    """Without one the run went on with None as its answer, and completed."""
+    with pytest.raises(UsageError, match=f"a deadline needs a default=.*: {wanted}"):
+        make(deadline=timedelta(hours=1))
+
+
+@pytest.mark.parametrize(
+    ("make", "default", "problem"),
+    [
+        (lambda **more: Choice("?", ["a", "b"], **more), "c", "'c' is not an option.*: a, b"),
+        (lambda **more: Question("?", ["a", "b"], **more), "c", "'c' is not an option.*: a, b"),
+        (lambda **more: Approval("?", "x", **more), "no", r"approval is False \(rejected\)"),
+        (lambda **more: Question("?", **more), 7, "the default of a question is a text, not 7"),
+        (lambda **more: Response("?", **more), {}, "the default of a response is a text"),
+        (lambda **more: Response("?", {"type": "object"}, **more), "none", "holds JSON"),
+    ],
+    ids=["choice", "short choice", "approval", "question", "response", "by schema"],
+)
+def test_a_default_is_something_a_person_could_have_answered(
+    make: Callable[..., Request], default: object, problem: str
+) -> None:
+    """The handler got an option it had never offered, days later and with nobody there."""
+    with pytest.raises(UsageError, match=problem):
+        make(deadline=timedelta(hours=1), default=default)
+
+
+def test_a_default_option_is_stored_by_its_label() -> None:
+    """The handler compares with the label; one that wants a text gets the deadline's."""
+    options = [Option("Yes"), Option("No", requires_input=True)]
+
+    form = Choice("Ship?", options, deadline=timedelta(hours=1), default="no").to_json()
+
+    assert default_answer(form) == {"value": "No", "text": "deadline passed"}
+
+
+def test_a_default_response_is_read_like_a_given_one() -> None:
+    """A handler that asked by schema works with the parsed value."""
+    schema = {"type": "object"}
+
+    form = Response("?", schema, deadline=timedelta(hours=1), default='{"n": 1}').to_json()
+
+    assert default_answer(form)["parsed"] == {"n": 1}
+
+
+@pytest.mark.parametrize(
+    ("request_", "words"),
+    [
+        (Approval("?", deadline=timedelta(1), default=False), "it counts as rejected"),
+        (Approval("?", deadline=timedelta(1), default=True), "it counts as approved"),
+        (Question("?", deadline=timedelta(1), default="cats"), "'cats' is taken"),
+    ],
+)
+def test_what_a_deadline_means_is_said_in_the_words_of_the_request(
+    request_: Request, words: str
+) -> None:
+    """`False is taken` says nothing to whoever is asked for an approval."""
+    assert default_words(request_.to_json()) == words
 
 
 @pytest.mark.parametrize(

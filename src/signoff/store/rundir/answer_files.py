@@ -20,6 +20,8 @@ class AnswerFile:
     path: Path
     token: str
     """Tells it from any other file, and from itself after a change."""
+    changed_at: float
+    """When it was written last, in seconds since 1970: by then, its answers were given."""
 
     @property
     def number(self) -> int | None:
@@ -49,7 +51,7 @@ def read_answer_file(path: Path) -> tuple[AnswerFile, bytes] | None:
         return None
     # With the time of change: a person may well give the same answer again to a later question.
     token = hashlib.sha256(b"%d\n%s" % (changed, data)).hexdigest()[:16]
-    return AnswerFile(path, token), data
+    return AnswerFile(path, token, changed / 1e9), data
 
 
 def archive_file(disk: Disk, file: AnswerFile) -> Path | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
@@ -51,6 +52,7 @@ from signoff.store.rundir.questions import question_files, questions_shown
 ROWS_AT_ONCE = 200
 """Commits whose files are held in memory at once while a long run is rebuilt."""
 
+_log = logging.getLogger(__name__)
 _NOTHING = Seen(VERSION, "", 0.0, "", 0, 0, 0, ())
 _EVERY_STATE = ("open", "answered", "used", "withdrawn")
 
@@ -190,6 +192,14 @@ class RunDirectory:
             data = as_written(text)
             if _wants(place, data, written[path]):
                 self._disk.put(place, data)
+        for path, text in page.approved.items():
+            # Edits are kept elsewhere, but a run never ends with another file than was approved.
+            self._restore(file_of(folder, path), as_written(text))
+
+    def _restore(self, place: Path, data: bytes) -> None:
+        if read_plain(place, largest=None) != data:
+            _log.warning("%s was changed or removed after it was approved; it is put back", place)
+            self._disk.put(place, data)
 
     def _show_questions(self, folder: Path, follower: _Follower) -> tuple[int, ...]:
         """Shows what is asked at the moment and returns the numbers of the requests."""
@@ -324,6 +334,7 @@ def _size(path: Path) -> int:
 def _merge(page: Page, more: Page) -> None:
     page.files |= more.files
     page.writes |= more.writes
+    page.approved |= more.approved
     page.thread += more.thread
     page.log += more.log
 

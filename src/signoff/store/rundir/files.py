@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from signoff.runtime.paths import safe_path
-from signoff.store.rundir.disk import Disk
+from signoff.store.rundir.disk import Disk, read_plain
 from signoff.store.rundir.place import ENGINES_OWN, folder_of
 
 
@@ -19,6 +19,10 @@ class RunFiles:
     def write(self, run: str, path: str, text: str) -> None:
         """Writes a file of a run, atomically; raises `UnsafePath`."""
         self._disk.put(file_of(folder_of(self._root, run), path), as_written(text))
+
+    def read(self, run: str, path: str) -> bytes | None:
+        """Returns what a file holds, None for no plain one or a huge one; raises `UnsafePath`."""
+        return read_plain(file_of(folder_of(self._root, run), path))
 
     def folder(self, run: str, path: str) -> Path:
         """Returns where a folder of a run goes, made or not; raises `UnsafePath`."""

@@ -16,7 +16,7 @@ from signoff.core.delta import Delta
 from signoff.core.digest import text_digest
 from signoff.core.effects import EffectId, Kind, scope_of
 from signoff.core.fold import RunState, evolve
-from signoff.core.outcome import Outcome
+from signoff.core.outcome import Outcome, Status
 from signoff.runtime.narration import Narrator
 from signoff.store.rundir.layout import Asked, AskFiles, Item, Layout, Made, Names
 from signoff.store.rundir.lines import log_line, quote, thread_line
@@ -36,6 +36,8 @@ class Page:
     """Views of the journal, by path."""
     writes: dict[str, str] = field(default_factory=dict)
     """What the workflow itself wrote, by path."""
+    approved: dict[str, str] = field(default_factory=dict)
+    """What people have approved, by path, of a run that has completed."""
     thread: list[bytes] = field(default_factory=list)
     log: list[bytes] = field(default_factory=list)
 
@@ -59,6 +61,10 @@ class Projector:
         """How many commits were seen."""
         self.written: dict[str, set[str]] = {}
         """Digests of every text the workflow ever wrote to a path."""
+        self._last: dict[str, str] = {}
+        """The last text the workflow wrote to a path."""
+        self._approved: dict[str, str] = {}
+        """What people have approved of it; a text written later is the workflow's own word."""
         self.run = run
         self.layout = layout
         self._phases = phases
@@ -194,10 +200,27 @@ class Projector:
         if effect.files is not None:
             text = reply.get("text", "") if isinstance(reply, dict) else reply
             self._page.files[effect.files.reply] = _bytes(text)
+        if effect.kind is Kind.WAIT:
+            self._approve(effect.payload, reply)
         if effect.kind is Kind.WRITE:
             path, text = str(effect.payload["path"]), str(effect.payload["text"])
+            self._last[path] = text
+            self._approved.pop(path, None)
             self.written.setdefault(path, set()).add(text_digest(text))
             self._page.writes[path] = text
+
+    def _approve(self, form: Mapping[str, Any], reply: Any) -> None:
+        path = form.get("path")
+        if not path or not isinstance(reply, dict) or reply.get("value") is not True:
+            return
+        content = (form.get("shown") or {}).get("content")
+        text = content if isinstance(content, str) else self._last.get(path)
+        if text is not None:
+            self._approved[path] = text
+
+    def _stopped(self, event: ev.RunStopped) -> None:
+        if event.status is Status.COMPLETED:
+            self._page.approved.update(self._approved)
 
     def _asked(self, effect: EffectId, agent: str) -> Asked:
         state = self.state
@@ -226,6 +249,7 @@ _TELL: dict[str, Callable[[Projector, Any], None]] = {
     ev.StepFinished.tag: Projector._step_finished,
     ev.EffectStarted.tag: Projector._effect_started,
     ev.EffectFinished.tag: Projector._effect_finished,
+    ev.RunStopped.tag: Projector._stopped,
 }
 
 

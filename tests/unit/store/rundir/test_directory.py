@@ -494,6 +494,72 @@ def test_a_file_a_person_has_changed_is_not_overwritten(
     assert (tmp_path / "demo" / "plan.md").read_text() == "as edited"
 
 
+def approved_and_edited(tmp_path: Path, story: Story) -> Path:
+    """A file that a person approved, and somebody changed since."""
+    request = Approval("Good?", "as approved", path="plan.md")
+    item = story.begin().write("plan.md", "as approved").wait(request)
+    RunDirectory(tmp_path, story.store).catch_up("demo")
+    story.answered(item, True)
+    place = tmp_path / "demo" / "plan.md"
+    place.write_text("as edited")
+    return place
+
+
+def test_a_run_that_completes_shows_the_files_that_were_approved(
+    tmp_path: Path, story: Story, directory: RunDirectory
+) -> None:
+    """Whoever takes the result from there takes it for what somebody signed."""
+    place = approved_and_edited(tmp_path, story)
+    directory.catch_up("demo")
+    meanwhile = place.read_text()
+
+    story.step(None).end()
+    directory.catch_up("demo")
+
+    assert (meanwhile, place.read_text()) == ("as edited", "as approved")
+
+
+def test_a_file_the_workflow_wrote_after_its_approval_stays(
+    tmp_path: Path, story: Story, directory: RunDirectory
+) -> None:
+    """A step that adds the date to what was approved does so on purpose."""
+    place = approved_and_edited(tmp_path, story)
+    RunFiles(tmp_path).write("demo", "plan.md", "as published")
+
+    story.write("plan.md", "as published").step(None).end()
+    directory.catch_up("demo")
+
+    assert place.read_text() == "as published"
+
+
+def test_a_file_that_was_rejected_is_left_as_it_is(
+    tmp_path: Path, story: Story, directory: RunDirectory
+) -> None:
+    """Nobody has signed anything."""
+    item = story.begin().write("plan.md", "draft").wait(Approval("Good?", "draft", path="plan.md"))
+    directory.catch_up("demo")
+    (tmp_path / "demo" / "plan.md").write_text("as edited")
+
+    story.answered(item, False).step(None).end()
+    directory.catch_up("demo")
+
+    assert (tmp_path / "demo" / "plan.md").read_text() == "as edited"
+
+
+def test_what_people_do_with_a_result_afterwards_is_theirs(
+    tmp_path: Path, story: Story, directory: RunDirectory
+) -> None:
+    """The run has ended; looking at it again must not undo their work."""
+    place = approved_and_edited(tmp_path, story)
+    story.step(None).end()
+    directory.catch_up("demo")
+    place.write_text("as used")
+
+    RunDirectory(tmp_path, story.store).catch_up("demo")
+
+    assert place.read_text() == "as used"
+
+
 def test_the_last_of_several_writes_counts(
     tmp_path: Path, story: Story, directory: RunDirectory
 ) -> None:

@@ -15,6 +15,17 @@ def test_a_file_is_there_at_once_as_it_was_written(tmp_path: Path) -> None:
     assert (tmp_path / "demo" / "code" / "main.py").read_bytes() == "print('é')\r\n".encode()
 
 
+def test_a_file_is_read_back_as_the_bytes_it_holds(tmp_path: Path) -> None:
+    """An approval is compared with them; what is no file of its own holds nothing to approve."""
+    files = RunFiles(tmp_path)
+    files.write("demo", "plan.md", "é\r\n")
+
+    assert files.read("demo", "plan.md") == "é\r\n".encode()
+    assert files.read("demo", "missing.md") is None
+    with pytest.raises(UnsafePath):
+        files.read("demo", "../other/plan.md")
+
+
 @pytest.mark.parametrize("text", ["plain", "é\r\n", "half \ud83d", ""])
 def test_the_digest_of_the_bytes_is_the_digest_of_the_text(text: str) -> None:
     """An approval of a file is refused as stale when the two differ."""
