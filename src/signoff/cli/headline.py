@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from signoff.cli.text import near, one_line
+from signoff.cli.text import moment, near, one_line
 
 WIDTH = 200
 
@@ -17,8 +18,20 @@ def headline(request: Mapping[str, Any]) -> str:
 
 
 def where_more(request: Mapping[str, Any]) -> Iterator[str]:
-    """Yields where the rest is, when there is more to see than its line shows."""
+    """Yields where the rest is, when there is more to see than its line shows, and its deadline."""
     if request["shown"] or headline(request) != one_line(request["prompt"]):
         yield f"look at it: signoff inbox {request['number']}"
         if request["prompt_file"]:
             yield f"its prompt: {near(Path(request['prompt_file']))}"
+    yield from at_deadline(request)
+
+
+def at_deadline(request: Mapping[str, Any]) -> Iterator[str]:
+    """Yields until when a request can be answered, and what counts then."""
+    deadline = request["deadline"]
+    if deadline is None or request["state"] != "open":
+        return
+    if deadline > time.time():
+        yield f"until {moment(deadline)}, then {request['at_deadline']}"
+    else:
+        yield f"its deadline passed at {moment(deadline)}, and {request['at_deadline']}"

@@ -1,14 +1,17 @@
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from signoff.cli.headline import WIDTH, headline, where_more
+from signoff.cli.text import moment
 
 
 def request(prompt: str, **more: Any) -> dict[str, Any]:
     return {
-        "number": 7, "prompt": prompt, "shown": {}, "title": "", "prompt_file": None, **more
+        "number": 7, "prompt": prompt, "shown": {}, "title": "", "prompt_file": None,
+        "state": "open", "deadline": None, "at_deadline": None, **more,
     }  # fmt: skip
 
 
@@ -34,3 +37,21 @@ def test_a_long_prompt_for_a_response_names_the_file_that_holds_it_all(tmp_path:
     asked = request("x" * (WIDTH + 1), prompt_file=str(tmp_path / "hitl" / "7-prompt.md"))
 
     assert list(where_more(asked))[-1] == f"its prompt: {tmp_path}/hitl/7-prompt.md"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "state", "said"),
+    [
+        (60, "open", "until {at}, then it counts as rejected"),
+        (-60, "open", "its deadline passed at {at}, and it counts as rejected"),
+        (60, "answered", ""),
+    ],
+)
+def test_a_deadline_is_said_wherever_the_request_is_listed(
+    seconds: float, state: str, said: str
+) -> None:
+    """Whoever reads what `run` prints at its wait learns that there is no time to lose."""
+    at = time.time() + seconds
+    asked = request("Ship?", deadline=at, state=state, at_deadline="it counts as rejected")
+
+    assert list(where_more(asked)) == ([said.format(at=moment(at))] if said else [])

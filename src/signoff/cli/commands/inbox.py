@@ -59,8 +59,8 @@ def command(where: str | None, limit: int | None, as_json: bool) -> None:
 
 
 def _show(request: dict[str, Any], out: Output, *, whole: bool) -> None:
-    from signoff.cli.headline import headline, where_more
-    from signoff.cli.text import ago, clean, moment
+    from signoff.cli.headline import at_deadline, headline, where_more
+    from signoff.cli.text import ago, clean
 
     age = ago(request["opened_at"], time.time())
     out.line(
@@ -73,14 +73,10 @@ def _show(request: dict[str, Any], out: Output, *, whole: bool) -> None:
         out.prose(f"    {line}", hang="    ")
     if whole:
         _show_content(request, out)
-    else:
-        for line in where_more(request):
-            out.line(f"    {line}")
+    for line in (at_deadline if whole else where_more)(request):
+        out.line(f"    {line}")
     if request["state"] != "open":
         out.line(f"    {_ended(request)}", style="green")
-    elif request["deadline"] is not None:
-        taken = f", then {request['default']!r} is taken"
-        out.line(f"    until {moment(request['deadline'])}{taken}")
     for command in request["commands"]:
         out.line(f"    {command}")
 
