@@ -96,7 +96,7 @@ class Performers:
         if agent is None and name in self._roles:
             agent = self._agents.get(self._roles[name])
         if agent is None:
-            raise UnknownName("agent", name, self._agents)
+            raise UnknownName("agent", name, [*self._agents, *self._roles])
         return agent
 
     async def _ask(self, effect: Effect, call: Call) -> Performed:
