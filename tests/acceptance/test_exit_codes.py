@@ -180,3 +180,30 @@ def test_a_run_whose_workflow_was_mended_goes_on_by_the_command_it_printed(
     resumed = ends.signoff(*hint.partition("signoff ")[2].split())
 
     assert resumed.returncode == 0, resumed.stderr
+
+
+@pytest.mark.parametrize(("way", "code"), [("completed", 0), ("waiting", 10)])
+def test_a_file_of_events_that_cannot_be_written_does_not_change_how_a_run_ends(
+    ends: Site, way: str, code: int
+) -> None:
+    """Whoever watches a run must not be able to break it."""
+    done = ends.signoff("run", "ends.py", "-i", f"way={way}", "-q", "--events", "/dev/full")
+
+    assert done.returncode == code
+    assert done.stderr == (
+        "warning: /dev/full cannot be written, so events are missing in it: "
+        "No space left on device\n"
+    )
+    assert way in done.stdout
+
+
+def test_a_file_of_events_in_no_folder_is_refused_before_the_run_starts(ends: Site) -> None:
+    """A mistyped path is found now, and not when somebody looks for the events."""
+    done = ends.signoff("run", "ends.py", "--events", "mistyped/events.jsonl")
+
+    assert done.returncode == 2
+    assert done.stderr.splitlines() == [
+        "signoff: --events: cannot write mistyped/events.jsonl: No such file or directory"
+    ]
+    assert not (ends.folder / "mistyped").exists()
+    assert ends.json("runs") == []

@@ -82,9 +82,9 @@ def test_a_failed_command_says_nothing_on_stdout(waiting: Site) -> None:
 
 def test_events_are_written_as_lines_of_json(waiting: Site) -> None:
     """A dashboard follows the file while the run goes on."""
-    waiting.signoff("run", "ends.py", "--name", "two", "--events", "out/events.jsonl")
+    waiting.signoff("run", "ends.py", "--name", "two", "--events", "events.jsonl")
 
-    lines = (waiting.folder / "out" / "events.jsonl").read_text().splitlines()
+    lines = (waiting.folder / "events.jsonl").read_text().splitlines()
     events = [json.loads(line) for line in lines]
     assert events[0]["e"] == "run_started"
     assert events[-1]["e"] == "run_stopped"

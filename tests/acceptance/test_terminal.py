@@ -3,6 +3,7 @@ import os
 import pty
 import re
 import select
+import signal
 import struct
 import subprocess
 import time
@@ -13,7 +14,7 @@ from termios import TIOCSWINSZ
 import pytest
 
 from tests.acceptance.conftest import PATIENCE_SECONDS, PROGRAM, Site
-from tests.acceptance.workflows import ENDS, HOLDS, SIGNS
+from tests.acceptance.workflows import ENDS, HOLDS, SEVERAL, SIGNS
 
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
@@ -52,6 +53,10 @@ class Terminal:
 
     def type(self, text: str) -> None:
         os.write(self._master, text.encode())
+
+    def interrupt(self) -> None:
+        """Does what ctrl-c does in a shell."""
+        self.process.send_signal(signal.SIGINT)
 
     def exit_code(self) -> int:
         """Reads to the end and returns how the command exited."""
@@ -122,6 +127,29 @@ def test_a_question_can_be_left_for_later(signs: Site) -> None:
     assert code == 10
     assert "signoff approve 1 --digest" in screen.text
     assert signs.json("show", "one")["status"] == "waiting"
+
+
+@pytest.mark.parametrize("key", ["ctrl-c", "ctrl-d"])
+def test_leaving_at_a_prompt_keeps_what_was_answered_and_gives_the_shell_back(
+    site: Site, key: str
+) -> None:
+    """Asked again, a person would answer with the next command they type."""
+    site.write("several.py", SEVERAL)
+    with terminal(site, "run", "several.py", "--name", "one") as screen:
+        screen.read_until("[l]ater:")
+        screen.type("y\n")
+        screen.read_until("why (may be empty):")
+        screen.type("reads well\n")
+        screen.read_until("(2 of 3)")
+        screen.read_until("Ship b?")
+        screen.interrupt() if key == "ctrl-c" else screen.type("\x04")
+        code = screen.exit_code()
+
+    assert code == 10, screen.text
+    assert screen.text.count("Ship a?") == 1
+    assert "#1 approval: approved by" in screen.text
+    assert "signoff resume one" in screen.text
+    assert [request["number"] for request in site.json("inbox")] == [2, 3]
 
 
 def test_an_answer_that_does_not_fit_is_asked_for_again(signs: Site) -> None:
@@ -201,6 +229,16 @@ def test_names_in_a_list_stay_whole_on_a_narrow_terminal(signs: Site) -> None:
     (line,) = [line for line in screen.text.splitlines() if name in line]
     assert len(line.rstrip()) <= 80
     assert "failed" in line
+
+
+def test_a_list_says_how_long_a_parked_run_will_wait(signs: Site) -> None:
+    """Somebody who looks wants to know whether to come back after lunch or tomorrow."""
+    signs.signoff("run", "ends.py", "-i", "way=parked", "--name", "a-name-of-usual-length")
+
+    with terminal(signs, "runs", width=80) as screen:
+        screen.exit_code()
+
+    assert " in 59m " in screen.text
 
 
 def test_a_reason_in_a_list_can_be_read_before_a_column_nobody_needs(signs: Site) -> None:

@@ -97,3 +97,19 @@ WORKFLOW = Workflow(
     StepDef("second", handler=second, next={Outcome.OK: None}),
 )
 '''
+
+SEVERAL = '''
+"""Has three texts approved, all at once."""
+from signoff import Approval, Outcome, StepDef, Workflow
+
+
+async def sign(ctx, name):
+    return (await ctx.wait(Approval(f"Ship {name}?", f"text {name}"))).approved
+
+
+async def work(ctx):
+    return Outcome.OK, {"shipped": await ctx.map(["a", "b", "c"], sign)}
+
+
+WORKFLOW = Workflow("several", StepDef("only", handler=work, next={Outcome.OK: None}))
+'''

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from signoff.core.fold import RunState
 from signoff.core.spend import LedgerEntry, Spend
 from signoff.plugins import Story
 from signoff.runtime.ports import InboxItem, RunRow
-from signoff.runtime.timeline import Timeline, Visit
+from signoff.runtime.timeline import Decision, Timeline, Visit
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,8 @@ class RunReport:
     folder: Path
     story: Story | None = None
     """What only the run's notation knows to tell."""
+    answered: tuple[dict[str, Any], ...] = ()
+    """Requests that were answered and wait for the run to go on, as plain values."""
     state: Mapping[str, Any] = field(default_factory=dict)
     """What the run's steps have made so far; kept out of `to_json`, for it may be long."""
 
@@ -48,6 +50,7 @@ class RunReport:
             "iteration": row.iteration,
             "params": line.params,
             "inbox": list(self.requests),
+            "decisions": [decision_to_json(each) for each in line.decisions],
             "spend": spend_to_json(line.spend),
             "limits": line.limits.to_json(),
             "steps": [visit_to_json(visit) for visit in line.visits],
@@ -73,6 +76,10 @@ def show(project: Project, name: str | None = None) -> RunReport:
         timeline=timeline_of(project, row),
         inbox=tuple(inbox),
         requests=tuple(request_to_json(project, item) for item in inbox),
+        answered=tuple(
+            request_to_json(project, item)
+            for item in project.store.items(row.name, state=("answered",))
+        ),
         ledger=tuple(sorted(state.ledger.values())),
         folder=project.folder(row.name),
         story=_story(project, row, state),
@@ -110,7 +117,13 @@ def visit_to_json(visit: Visit) -> dict[str, Any]:
         "seconds": round(visit.seconds, 3),
         "attempts": visit.attempts,
         "effects": dict(visit.effects),
+        "error": visit.error or None,
     }
+
+
+def decision_to_json(decision: Decision) -> dict[str, Any]:
+    """Returns what a person answered, who it was and why."""
+    return asdict(decision)
 
 
 def entry_to_json(entry: LedgerEntry) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -38,18 +39,28 @@ class Later(Exception):  # noqa: N818  # a person's choice, not a fault
     """The person leaves this one for later."""
 
 
-def ask_all(project: Project, items: Sequence[InboxItem]) -> bool:
-    """Asks for every request; tells whether at least one was answered."""
-    answered = False
+@dataclass(frozen=True)
+class Asked:
+    """What came of asking a person."""
+
+    answered: int = 0
+    """How many requests have an answer now."""
+    left: bool = False
+    """Whether the person wants to be asked no more, by ctrl-c or ctrl-d."""
+
+
+def ask_all(project: Project, items: Sequence[InboxItem]) -> Asked:
+    """Asks for every request, or until the person leaves; what was answered is kept."""
+    answered = 0
     forget_typed()
     for position, item in enumerate(items, 1):
         of = f" ({position} of {len(items)})" if len(items) > 1 else ""
         try:
-            answered |= _ask(project, item, of)
+            answered += _ask(project, item, of)
         except (click.Abort, KeyboardInterrupt):
             _say("")
-            break
-    return answered
+            return Asked(answered, left=True)
+    return Asked(answered)
 
 
 def _ask(project: Project, item: InboxItem, of: str) -> bool:
@@ -121,6 +132,10 @@ def _response(item: InboxItem, _form: dict[str, Any]) -> Given:
         if line.rstrip("\r\n") == _END:
             break
         lines.append(line)
+    else:
+        if not lines:
+            # Ctrl-d before anything was typed, as at every other prompt.
+            raise click.Abort
     text = "".join(lines)
     if not text.strip():
         raise Later

@@ -9,6 +9,7 @@ from typing import Any
 
 from signoff.app.project import Project
 from signoff.app.resume import resume
+from signoff.app.run_files import catch_up
 from signoff.app.show import RunReport, show
 from signoff.cli import exits
 from signoff.cli.interrupts import Interrupted, run_interruptibly
@@ -41,7 +42,7 @@ def drive(
     watchers: list[Observer] = [jsonl] if jsonl is not None else []
     try:
         name, timelines = _once(manner.out, work, watchers, workflow, known or {})
-        while name is not None and manner.may_ask and _asked(project, name):
+        while name is not None and manner.may_ask and _may_go_on(project, name, manner.out):
             name, timelines = _once(
                 manner.out, _going_on(project, name, manner), watchers, workflow, timelines
             )
@@ -97,12 +98,19 @@ def _latest(view: View) -> str | None:
     return next(reversed(view.timelines), None)
 
 
-def _asked(project: Project, name: str) -> bool:
+def _may_go_on(project: Project, name: str, out: Output) -> bool:
+    """Asks what a run waits for; tells whether it has something new to go on with.
+
+    Whoever leaves at a prompt wants their shell back: the run then rests, answers and all.
+    """
     from signoff.cli.asking import ask_all
 
     if project.store.row(name).status is not Status.WAITING:
         return False
-    return ask_all(project, project.store.items(name))
+    asked = ask_all(project, project.store.items(name))
+    if asked.answered and asked.left:
+        catch_up(project, name, out.warn)
+    return asked.answered > 0 and not asked.left
 
 
 def _going_on(project: Project, name: str, manner: Manner) -> Work:

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+_DEBUG = "signoff.debug"
+"""Under which name a command keeps whether tracebacks are wanted."""
+
 
 def json_option(command: F) -> F:
     """Adds `--json`."""
@@ -31,10 +34,11 @@ def json_option(command: F) -> F:
 
 
 def debug_option(command: F) -> F:
-    """Adds `--debug`, which the entry point reads from the command line itself."""
+    """Adds `--debug`; the entry point reads it from the command line itself."""
     return click.option(
-        "--debug", is_flag=True, expose_value=False, help="Show a traceback when something fails."
-    )(command)
+        "--debug", is_flag=True, expose_value=False, callback=_keep_debug,
+        help="Show a traceback when something fails.",
+    )(command)  # fmt: skip
 
 
 def progress_options(command: Callable[..., int]) -> Callable[..., int]:
@@ -189,6 +193,10 @@ def _json(name: str, text: str) -> Any:
         ) from error
 
 
+def _keep_debug(context: click.Context, _option: click.Parameter, given: bool) -> None:
+    context.meta[_DEBUG] = given
+
+
 def _limits(
     _context: click.Context, _option: click.Parameter, given: Sequence[str]
 ) -> dict[str, str]:
@@ -198,5 +206,9 @@ def _limits(
 def _set_up_logging(level: str) -> None:
     import logging
 
-    logging.basicConfig(format="%(levelname)s %(name)s: %(message)s")
+    from signoff.cli.log_lines import LogLines
+
+    context = click.get_current_context(silent=True)
+    debug = context is not None and context.meta.get(_DEBUG, False)
+    logging.basicConfig(handlers=[LogLines(debug=debug)])
     logging.getLogger("signoff").setLevel(level.upper())

@@ -47,6 +47,8 @@ def done_line(visit: Visit) -> RenderableType:
     text.append(marks(visit), style="dim")
     outcome = visit.outcome.value if visit.outcome else ""
     text.append(f"  {outcome}", style=style)
+    if visit.error:
+        text.append(f"  {one_line(visit.error, 200)}", style=style)
     asked = visit.effects.get(Kind.ASK.value, 0)
     if asked:
         text.append(f"  {count(asked, 'call')}", style="dim")

@@ -14,7 +14,7 @@ from signoff.cli.output import STYLES, Output
 from signoff.cli.text import moment, near, one_line
 from signoff.core.outcome import Status
 from signoff.runtime.amounts import duration, spend_words
-from signoff.runtime.narration import reason_beyond
+from signoff.runtime.narration import answer_words, reason_beyond
 
 SHOWN_REQUESTS = 5
 
@@ -124,6 +124,11 @@ def _more(report: RunReport) -> str:
 
 
 def _waiting(report: RunReport) -> Iterator[str]:
+    for request in report.answered[:SHOWN_REQUESTS]:
+        yield f"#{request['number']} {request['kind']}: {answer_words(request['answer'])}"
+    if report.answered:
+        rest = ", or answer the rest first" if report.requests else ""
+        yield f"go on with what is answered{rest}: signoff resume {report.row.name}"
     for request in report.requests[:SHOWN_REQUESTS]:
         yield ""
         yield f"#{request['number']} {request['kind']}: {headline(request)}"

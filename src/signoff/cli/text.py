@@ -55,16 +55,29 @@ def near(path: Path) -> str:
 
 def ago(then: float, now: float) -> str:
     """Returns how long something is past, roughly."""
-    seconds = max(0, int(now - then))
-    for size, unit in ((86400, "d"), (3600, "h"), (60, "m")):
-        if seconds >= size:
-            return f"{seconds // size}{unit} ago"
-    return f"{seconds}s ago"
+    return f"{_roughly(now - then)} ago"
+
+
+def ahead(then: float, now: float) -> str:
+    """Returns how far off something is, roughly, and when that is; or that its time has come."""
+    when = f"in {_roughly(then - now)}" if then > now else "due"
+    return f"{when} ({moment(then)})"
 
 
 def moment(at: float) -> str:
-    """Returns a time as the clock on the wall shows it."""
-    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at))
+    """Returns a time as the clock on the wall shows it, with how far that is from UTC."""
+    local = time.localtime(at)
+    zone = time.strftime("%z", local)
+    away = f"{zone[:3]}:{zone[3:5]}" if zone.strip("+-0") else "UTC"
+    return f"{time.strftime('%Y-%m-%d %H:%M:%S', local)} {away}"
+
+
+def _roughly(seconds: float) -> str:
+    whole = max(0, int(seconds))
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "m")):
+        if whole >= size:
+            return f"{whole // size}{unit}"
+    return f"{whole}s"
 
 
 def terminal_width() -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -11,7 +11,11 @@ from signoff.core.effects import Kind, scope_of
 from signoff.core.outcome import Status
 from signoff.core.spend import Usage
 from signoff.runtime.amounts import count, duration, money
-from signoff.runtime.timeline import Running, Timeline, Visit, label_of, readable
+from signoff.runtime.timeline import Running, Timeline, Visit, error_of, label_of, readable
+
+SHOWN_VALUE = 60
+SHOWN_WHY = 500
+"""Characters of an answer, and of its reason, that are worth a line."""
 
 
 class Weight(StrEnum):
@@ -57,6 +61,21 @@ def reason_beyond(status: Status, reason: str) -> str:
     rest = reason[len(said) :]
     repeats = reason[: len(said)].casefold() == said and not rest[:1].isalnum()
     return rest.lstrip(" :,;") if repeats else reason
+
+
+def answer_words(answer: Mapping[str, Any]) -> str:
+    """Returns what a person answered, who it was, and why: `rejected by ann: too long`."""
+    value, by = answer.get("value"), answer.get("by")
+    why = " ".join(str(answer.get("text") or "").split())
+    match value:
+        case True | False:
+            said = "approved" if value else "rejected"
+        case "" | None:
+            said = "answered"
+        case _:
+            said = f"answered {_cut(str(value).strip().partition(chr(10))[0], SHOWN_VALUE)!r}"
+    whose = f" by {by}" if by else ""
+    return f"{said}{whose}{why and f': {_cut(why, SHOWN_WHY)}'}"
 
 
 class _Scene(NamedTuple):
@@ -128,7 +147,11 @@ def _limit_lifted(_scene: _Scene, event: ev.LimitLifted) -> Told:
 
 def _step_finished(scene: _Scene, event: ev.StepFinished) -> Told:
     took = f" in {duration(scene.before.seconds)}" if scene.before else ""
-    yield f"{scene.step}: {event.outcome.value}{took}", Weight.NEWS
+    error = error_of(event)
+    if error:
+        yield f"{scene.step}: {event.outcome.value}{took}: {error}", Weight.TROUBLE
+    else:
+        yield f"{scene.step}: {event.outcome.value}{took}", Weight.NEWS
     if event.to is not None:
         yield from _entered(scene.line.current)
 
@@ -163,7 +186,8 @@ def _effect_finished(scene: _Scene, event: ev.EffectFinished) -> Told:
         case Kind.WRITE:
             yield f"{where}: wrote {who}", weight
         case Kind.WAIT:
-            yield f"{where}: {_answered(event.reply)}", Weight.NEWS
+            reply = event.reply if isinstance(event.reply, dict) else {}
+            yield f"{where}: {answer_words(reply)}", Weight.NEWS
 
 
 def _answerer(reply: object, asked: str) -> str:
@@ -224,6 +248,10 @@ def _where(scene: _Scene, effect: str) -> str:
     return f"{scene.step} {scope}" if scope else scene.step
 
 
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else f"{text[: width - 1]}…"
+
+
 def _usage(data: dict[str, Any] | None) -> str:
     if data is None:
         return ""
@@ -234,12 +262,3 @@ def _usage(data: dict[str, Any] | None) -> str:
     if usage.usd is not None:
         parts.append(money(usage.usd))
     return f" ({', '.join(parts)})" if parts else ""
-
-
-def _answered(reply: Any) -> str:
-    if not isinstance(reply, dict):
-        return "answered"
-    value = reply.get("value")
-    said = {True: "approved", False: "rejected"}.get(value) if isinstance(value, bool) else None
-    short = said or f"answered {str(value).splitlines()[0][:60]!r}" if value != "" else "answered"
-    return f"{short} by {reply['by']}" if reply.get("by") else str(short)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 from collections import defaultdict
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -13,6 +15,8 @@ from signoff.runtime.narration import Narrator, Weight
 from signoff.runtime.ports import Notice, Progress, Recorded, Retrying
 
 LOGGER = "signoff.run"
+
+log = logging.getLogger("signoff")
 
 _LEVELS = {
     Weight.DETAIL: logging.DEBUG,
@@ -49,11 +53,15 @@ class LoggingObserver:
 
 
 class JsonlObserver:
-    """Appends everything that happens to a file, one JSON object per line."""
+    """Appends everything that happens to a file, one JSON object per line.
+
+    A new file is for its owner alone, as prompts and replies are in it. One that can no
+    longer be written is said once and then left alone: the run does not depend on it.
+    """
 
     def __init__(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._file: TextIO = path.open("a", encoding="utf-8")
+        self._path = path
+        self._file: TextIO | None = open(path, "a", encoding="utf-8", opener=_private)  # noqa: SIM115  # Path.open takes no opener; `close` closes it
 
     def notice(self, notice: Notice) -> None:
         """Writes one notice; what is written can be read at once by whoever follows."""
@@ -67,9 +75,35 @@ class JsonlObserver:
                 lines = [{"run": run, "e": "retrying", **told}]
             case _:
                 return
-        self._file.write("".join(f"{json.dumps(line)}\n" for line in lines))
-        self._file.flush()
+        if self._file is None:
+            return
+        try:
+            self._file.write("".join(f"{json.dumps(line)}\n" for line in lines))
+            self._file.flush()
+        except OSError as error:
+            self._give_up(self._file, error)
 
     def close(self) -> None:
         """Lets go of the file."""
-        self._file.close()
+        if self._file is None:
+            return
+        try:
+            self._file.close()
+        except OSError as error:
+            self._give_up(self._file, error)
+        self._file = None
+
+    def _give_up(self, file: TextIO, error: OSError) -> None:
+        self._file = None
+        # Closing tries once more to write what is left.
+        with suppress(OSError):
+            file.close()
+        log.warning(
+            "%s cannot be written, so events are missing in it: %s",
+            self._path,
+            error.strerror or error,
+        )
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from signoff.core import events as ev
+from signoff.core.edges import ERROR
 from signoff.core.effects import Kind
 from signoff.core.outcome import Outcome, Status
 from signoff.core.spend import Limits, Spend, Usage
@@ -20,6 +21,9 @@ from signoff.core.spend import Limits, Spend, Usage
 _ITEM = re.compile(r"(?P<fan>[^/]+)\[(?P<index>\d+)\](?:~\d+)?(?:/|$)")
 """The outermost fan-out item in an effect's id or an item's scope."""
 _ORDINAL = re.compile(r"[#~]\d+(?=$|/|\[)")
+
+_WORK = "response"
+"""The kind of a request for work in an agent's place."""
 
 LABEL_WIDTH = 60
 """Characters of a command line that are worth showing."""
@@ -44,6 +48,22 @@ class Visit:
     """How many things it asked for, by kind."""
     feedback: str = ""
     """Why the last attempt fell short."""
+    error: str = ""
+    """What its handler raised, where the workflow says how to go on from there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What a person decided."""
+
+    step: str
+    kind: str
+    """What was asked for: an approval, a choice, a question."""
+    value: Any
+    text: str
+    """Why, or what else they wrote."""
+    by: str
+    at: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +117,8 @@ class Timeline:
     """Fan-outs of the current attempt."""
     processes: dict[str, int] = field(default_factory=dict)
     """The process group of what is under way, where it has one."""
+    decisions: list[Decision] = field(default_factory=list)
+    """What people decided, oldest first; work they did in an agent's place is not among it."""
     spend: Spend = field(default_factory=Spend)
     started_at: float = 0.0
     updated_at: float = 0.0
@@ -211,6 +233,7 @@ def _step_finished(line: Timeline, event: ev.StepFinished) -> None:
     if line.current is not None:
         line.current.outcome = event.outcome
         line.current.to = event.to
+        line.current.error = error_of(event)
     if event.to is not None:
         line._enter(event.to, event.at)
 
@@ -259,6 +282,20 @@ def _effect_finished(line: Timeline, event: ev.EffectFinished) -> None:
     ended = line.running.pop(event.id, None)
     if ended is not None and ended.kind is Kind.ASK:
         line.spend.add(Usage(**event.usage) if event.usage is not None else None)
+    if ended is not None and ended.kind is Kind.WAIT and ended.label != _WORK:
+        line.decisions.append(_decision(line, ended, event))
+
+
+def _decision(line: Timeline, asked: Running, event: ev.EffectFinished) -> Decision:
+    reply = event.reply if isinstance(event.reply, dict) else {}
+    return Decision(
+        line.current.step if line.current is not None else "",
+        asked.label,
+        reply.get("value"),
+        str(reply.get("text") or ""),
+        str(reply.get("by") or ""),
+        reply.get("at") or event.at,
+    )
 
 
 def _item_finished(line: Timeline, event: ev.ItemFinished) -> None:
@@ -293,6 +330,14 @@ _HOW: dict[str, Callable[[Timeline, Any], None]] = {
 def readable(identity: str) -> str:
     """Returns an effect's or an item's name without the ordinals only the engine needs."""
     return _ORDINAL.sub("", identity)
+
+
+def error_of(event: ev.StepFinished) -> str:
+    """Returns what a step's handler raised, when the step was left by its `on_error` edge."""
+    if event.way.rpartition("/")[2] != ERROR:
+        return ""
+    error = event.delta.get("set", {}).get("_error")
+    return str(error.get("message", "")) if isinstance(error, dict) else ""
 
 
 def label_of(event: ev.EffectStarted) -> str:

@@ -1,6 +1,6 @@
 from signoff import Outcome, Question, StepContext, StepDef, Workflow
 from signoff.app.answering import Given, record_answer
-from signoff.app.logs import follow, logs
+from signoff.app.logs import afterwards, follow, logs
 from signoff.app.project import Project
 from signoff.core import events as ev
 
@@ -67,6 +67,25 @@ async def test_following_picks_up_what_happens_meanwhile(project: Project) -> No
 
     assert len(entries) > before
     assert len({(entry.seq, id(entry.event)) for entry in entries}) == len(entries)
+
+
+async def test_an_answer_is_told_before_the_run_has_gone_on(project: Project) -> None:
+    """Whoever asks the next morning why it was sent back must not have to resume it first."""
+    async with project.engine() as engine:
+        await engine.start(FLOW, name="one")
+    record_answer(project, 1, Given("Bob", "as ever", by="ann"))
+
+    (line,) = afterwards(project, "one")
+
+    assert line.text == "only: answered 'Bob' by ann: as ever (#1, taken when the run goes on)"
+
+
+async def test_a_run_that_rests_has_nothing_to_add(project: Project) -> None:
+    """Its journal tells everything."""
+    async with project.engine() as engine:
+        await engine.start(FLOW, name="one")
+
+    assert afterwards(project, "one") == []
 
 
 def never(_seconds: float) -> None:

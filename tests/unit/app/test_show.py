@@ -56,6 +56,7 @@ async def test_a_report_holds_what_scripts_rely_on(project: Project, clock: Froz
         "seconds": 0.0,
         "attempts": 1,
         "effects": {"ask": 1},
+        "error": None,
     }
     assert report["steps"][1]["outcome"] is None
     assert json.loads(json.dumps(report)) == report

@@ -10,7 +10,7 @@ from signoff.agents.manual import ManualAgent
 from signoff.app.home import init_home
 from signoff.app.project import Project
 from signoff.app.settings import Settings
-from signoff.cli.asking import SHOWN_LINES, ask_all
+from signoff.cli.asking import SHOWN_LINES, Asked, ask_all
 from signoff.store.memory import MemoryStore
 from signoff.testing import FrozenClock
 
@@ -49,9 +49,36 @@ async def test_of_a_long_prompt_the_part_that_matters_is_shown(
         async with project.engine() as engine:
             await engine.start(workflow, name="one")
 
-        answered = ask_all(project, project.store.items("one"))
+        asked = ask_all(project, project.store.items("one"))
 
-    assert answered is False
+    assert asked == Asked(answered=0, left=True)
     printed = capsys.readouterr()
     shown = [line for line in (printed.out + printed.err).splitlines() if line]
     assert shown[1:4] == lines
+
+
+async def several(ctx: StepContext) -> tuple[Outcome, dict[str, object]]:
+    async def one(item: StepContext, name: str) -> object:
+        return (await item.wait(Question(f"Who is {name}?"))).value
+
+    return Outcome.OK, {"said": await ctx.map(["a", "b", "c"], one)}
+
+
+async def test_leaving_at_a_prompt_keeps_what_was_answered_and_asks_no_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever presses ctrl-d wants out; the next thing they type is for their shell."""
+    workflow = Workflow("asks", StepDef("only", handler=several, next={Outcome.OK: None}))
+    home = init_home(tmp_path, {}).home
+    monkeypatch.setattr(sys, "stdin", io.StringIO("Ann\n"))
+    with Project(home, Settings(), MemoryStore(), tmp_path, FrozenClock()) as project:
+        async with project.engine() as engine:
+            await engine.start(workflow, name="one")
+
+        asked = ask_all(project, project.store.items("one"))
+
+        assert asked == Asked(answered=1, left=True)
+        assert [item.state for item in project.store.items("one", state=("answered",))] == [
+            "answered"
+        ]
+        assert len(project.store.items("one")) == 2

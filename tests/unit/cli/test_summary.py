@@ -111,6 +111,7 @@ def test_a_waiting_run_shows_what_is_asked_and_every_command_that_answers(
         "prompt": "Which\none?",
         "shown": {"content": "text"},
         "prompt_file": None,
+        "deadline": None,
         "commands": ["signoff answer 7 a --resume", "signoff answer 7 b --resume"],
     }
     waiting = report(Status.WAITING)
@@ -125,6 +126,18 @@ def test_a_waiting_run_shows_what_is_asked_and_every_command_that_answers(
         "look at it: signoff inbox 7",
         "signoff answer 7 a --resume",
         "signoff answer 7 b --resume",
+    ]
+
+
+def test_a_waiting_run_says_what_was_answered_already_and_how_to_go_on() -> None:
+    """Without it, an answer that was given looks as if it had been lost."""
+    answer = {"value": False, "text": "meddled", "by": "ann", "at": 1.0}
+    given = {"number": 7, "kind": "approval", "answer": answer}
+    waiting = replace(report(Status.WAITING), answered=(given,))
+
+    assert list(what_next(waiting)) == [
+        "#7 approval: rejected by ann: meddled",
+        "go on with what is answered: signoff resume one",
     ]
 
 

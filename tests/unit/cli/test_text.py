@@ -1,6 +1,8 @@
+import time
+
 import pytest
 
-from signoff.cli.text import ago, clean, one_line, wrapped
+from signoff.cli.text import ago, ahead, clean, moment, one_line, wrapped
 
 
 @pytest.mark.parametrize(
@@ -33,6 +35,34 @@ def test_a_line_is_cut_to_its_width() -> None:
 def test_the_past_is_told_roughly(seconds: float, words: str) -> None:
     """What matters is whether it was just now or last week."""
     assert ago(1000.0, 1000.0 + seconds) == words
+
+
+@pytest.mark.parametrize(
+    ("zone", "words"),
+    [
+        ("UTC0", "2001-09-09 01:46:40 UTC"),
+        ("CET-1", "2001-09-09 02:46:40 +01:00"),
+        ("IST-5:30", "2001-09-09 07:16:40 +05:30"),
+        ("XXX+3", "2001-09-08 22:46:40 -03:00"),
+    ],
+)
+def test_a_time_says_where_its_clock_hangs(
+    zone: str, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A log of a server is read somewhere else."""
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", zone)
+        time.tzset()
+        told = moment(1e9)
+    time.tzset()
+
+    assert told == words
+
+
+def test_the_future_is_told_roughly_and_exactly() -> None:
+    """In a narrow table the end is cut off; how long it takes is what matters first."""
+    assert ahead(10_000.0, 1000.0) == f"in 2h ({moment(10_000.0)})"
+    assert ahead(1000.0, 1000.0) == f"due ({moment(1000.0)})"
 
 
 def test_prose_breaks_between_words_and_keeps_its_lines(monkeypatch: pytest.MonkeyPatch) -> None:

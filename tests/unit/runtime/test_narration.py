@@ -3,7 +3,7 @@ import pytest
 from signoff.core import events as ev
 from signoff.core.effects import EffectId, Kind
 from signoff.core.outcome import Outcome, Status
-from signoff.runtime.narration import Narrator, Weight
+from signoff.runtime.narration import SHOWN_WHY, Narrator, Weight, answer_words
 
 STARTED = ev.RunStarted("review", "d", "draft", {"topic": "secret plans"}, at=0)
 
@@ -88,14 +88,14 @@ def test_items_of_a_fan_out_are_details_until_the_last() -> None:
     assert (last.text, last.weight) == ("draft: critics 2/2", Weight.NEWS)
 
 
-def test_an_answer_says_who_gave_it() -> None:
+def test_an_answer_says_who_gave_it_and_why() -> None:
     """Approvals are read in logs by people who look for who approved."""
     wait = ev.EffectStarted(EffectId("wait#1"), Kind.WAIT, "d", {"kind": "approval"}, at=1)
     reply = {"value": True, "text": "fine", "by": "ann", "at": 2.0}
 
     lines = told(STARTED, wait, ev.EffectFinished(EffectId("wait#1"), reply, at=2))
 
-    assert lines[-2:] == ["draft: waits for a person (approval)", "draft: approved by ann"]
+    assert lines[-2:] == ["draft: waits for a person (approval)", "draft: approved by ann: fine"]
 
 
 def test_an_item_is_named_without_the_engines_numbers() -> None:
@@ -134,3 +134,52 @@ def test_the_end_of_a_run_says_nothing_twice(status: Status, reason: str, line: 
     (told_end,) = told(ev.RunStopped(status, reason, at=1))
 
     assert told_end == line
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        ({"value": False, "by": "ann", "text": "too\nlong"}, "rejected by ann: too long"),
+        ({"value": "Emma\nor so", "by": "ann"}, "answered 'Emma' by ann"),
+        ({"value": "other", "text": "because"}, "answered 'other': because"),
+        ({"value": "", "by": "ann"}, "answered by ann"),
+        ({"value": None}, "answered"),
+        ({"value": 0, "by": "ann"}, "answered '0' by ann"),
+    ],
+)
+def test_an_answer_is_told_on_one_line(answer: dict[str, object], words: str) -> None:
+    """A log is read line by line, and why somebody said no is what people look for."""
+    assert answer_words(answer) == words
+
+
+def test_a_very_long_reason_is_cut() -> None:
+    """A pasted page must not hide what happened before and after it."""
+    words = answer_words({"value": False, "text": "no " * SHOWN_WHY})
+
+    assert words.endswith("…")
+    assert len(words) == SHOWN_WHY + len("rejected: ")
+
+
+def test_a_step_left_by_its_error_edge_says_what_went_wrong() -> None:
+    """The run goes on, so nothing else would ever tell."""
+    error = {"set": {"_error": {"step": "draft", "message": "the disk was full"}}}
+    narrator = Narrator()
+    narrator.tell(STARTED)
+
+    line, begins = narrator.tell(
+        ev.StepFinished(Outcome.FAIL, "draft/error", "mend", delta=error, at=2)
+    )
+
+    assert line.text == "draft: fail in 2.0s: the disk was full"
+    assert line.weight is Weight.TROUBLE
+    assert begins.text == "mend: begins"
+    assert narrator.timeline.visits[0].error == "the disk was full"
+
+
+def test_an_error_that_an_earlier_step_left_behind_is_not_told_again() -> None:
+    """A handler may carry `_error` on in what it makes."""
+    error = {"set": {"_error": {"step": "draft", "message": "the disk was full"}}}
+
+    *_, line = told(STARTED, ev.StepFinished(Outcome.OK, "draft/ok", None, delta=error, at=2))
+
+    assert line == "draft: ok in 2.0s"

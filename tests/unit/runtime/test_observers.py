@@ -51,7 +51,7 @@ def test_a_pause_before_another_try_is_a_warning(caplog: pytest.LogCaptureFixtur
 
 def test_everything_that_happens_is_a_line_of_json(tmp_path: Path) -> None:
     """Other programs follow a run by reading this file."""
-    path = tmp_path / "deep" / "events.jsonl"
+    path = tmp_path / "events.jsonl"
     observer = JsonlObserver(path)
 
     observer.notice(Recorded("one", [STARTED, ev.RunResumed(at=2)]))
@@ -75,3 +75,35 @@ def test_an_existing_file_is_continued(tmp_path: Path) -> None:
     observer.close()
 
     assert len(path.read_text().splitlines()) == 2
+
+
+def test_a_file_that_cannot_be_written_is_said_once_and_then_left_alone(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A full disk must not end a run, nor say so at each of its steps."""
+    observer = JsonlObserver(Path("/dev/full"))
+
+    observer.notice(Recorded("one", [STARTED]))
+    observer.notice(Recorded("one", [ev.RunResumed(at=2)]))
+    observer.close()
+
+    assert caplog.messages == [
+        "/dev/full cannot be written, so events are missing in it: No space left on device"
+    ]
+
+
+def test_a_file_of_events_is_for_its_owner_alone(tmp_path: Path) -> None:
+    """Prompts and replies are in it, as they are in the run's own files."""
+    path = tmp_path / "events.jsonl"
+
+    JsonlObserver(path).close()
+
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_no_folder_is_made_for_a_file_of_events(tmp_path: Path) -> None:
+    """A mistyped path would otherwise be found much later, or never."""
+    with pytest.raises(FileNotFoundError):
+        JsonlObserver(tmp_path / "mistyped" / "events.jsonl")
+
+    assert list(tmp_path.iterdir()) == []

@@ -3,7 +3,7 @@ from typing import Any
 from signoff.core import events as ev
 from signoff.core.effects import EffectId, Kind
 from signoff.core.outcome import Outcome, Status
-from signoff.runtime.timeline import Timeline
+from signoff.runtime.timeline import Decision, Timeline
 
 
 def started(at: float = 0.0, **more: Any) -> ev.RunStarted:
@@ -143,3 +143,34 @@ def test_the_visit_under_way_grows_with_the_clock() -> None:
 
     assert line.visit_seconds(visit, now=14) == 4
     assert line.seconds(now=14) == 4
+
+
+def test_what_people_decided_is_kept_with_who_and_why() -> None:
+    """`show` is where people look for who said no, long after."""
+    approval = {"kind": "approval", "prompt": "Ship?"}
+    reply = {"value": False, "text": "too long", "by": "ann", "at": 2.0}
+
+    line = Timeline().follow(
+        [
+            started(),
+            ev.EffectStarted(EffectId("wait#1"), Kind.WAIT, "d", approval, at=1),
+            ev.EffectFinished(EffectId("wait#1"), reply, at=5),
+        ]
+    )
+
+    assert line.decisions == [Decision("draft", "approval", False, "too long", "ann", 2.0)]
+
+
+def test_work_a_person_did_in_an_agents_place_is_no_decision() -> None:
+    """A run worked by hand has hundreds of them, each as long as a draft."""
+    work = {"kind": "response", "prompt": "Write."}
+
+    line = Timeline().follow(
+        [
+            started(),
+            ev.EffectStarted(EffectId("wait#1"), Kind.WAIT, "d", work, at=1),
+            ev.EffectFinished(EffectId("wait#1"), {"value": "a draft", "by": "ann"}, at=5),
+        ]
+    )
+
+    assert line.decisions == []

@@ -222,7 +222,11 @@ def _migration_to_json(migration: Migration) -> dict[str, Any]:
 
 
 def _moment(backup: Backup) -> str:
-    return backup.created_at[:19].replace("T", " ")
+    from datetime import datetime
+
+    from signoff.cli.text import moment
+
+    return moment(datetime.fromisoformat(backup.created_at).timestamp())
 
 
 def _size(size: int) -> str:

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import click
 
 from signoff.cli.options import debug_option, json_option, open_here, output, run_argument
+
+if TYPE_CHECKING:
+    from signoff.cli.output import Output
+    from signoff.runtime.narration import Line
 
 _EPILOG = """\b
 Examples:
@@ -30,7 +36,6 @@ def command(run: str | None, follow: bool, verbose: bool, as_json: bool) -> None
     from signoff.app import logs as use_case
     from signoff.app.run_files import catch_up
     from signoff.core.events import to_json
-    from signoff.runtime.narration import Weight
 
     out = output(as_json, verbose=verbose)
     with open_here() as project:
@@ -47,8 +52,20 @@ def command(run: str | None, follow: bool, verbose: bool, as_json: bool) -> None
             if as_json:
                 out.json_line({"seq": entry.seq, **to_json(entry.event)})
                 continue
-            for line in entry.lines:
-                if verbose or line.weight is not Weight.DETAIL:
-                    clock = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(line.at))
-                    style = "red" if line.weight is Weight.TROUBLE else ""
-                    out.line(f"{clock}  {line.text}", style=style)
+            _tell(entry.lines, out)
+        if not as_json:
+            _tell(use_case.afterwards(project, run), out)
+            return
+        # There stdout is for events alone.
+        for line in use_case.afterwards(project, run):
+            out.note(line.text)
+
+
+def _tell(lines: Iterable[Line], out: Output) -> None:
+    from signoff.cli.text import moment
+    from signoff.runtime.narration import Weight
+
+    for line in lines:
+        if out.verbose or line.weight is not Weight.DETAIL:
+            style = "red" if line.weight is Weight.TROUBLE else ""
+            out.line(f"{moment(line.at)}  {line.text}", style=style)

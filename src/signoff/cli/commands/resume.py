@@ -103,6 +103,7 @@ def _resume_due(project: Project, manner: Manner) -> int:
     from signoff.app.resume import due_runs, resume_due
     from signoff.app.settings import given_limits
     from signoff.app.show import show
+    from signoff.cli.driving import events_file
     from signoff.cli.interrupts import Interrupted, run_interruptibly
     from signoff.cli.summary import report_to_json, summarise
     from signoff.cli.views import choose_view
@@ -110,19 +111,23 @@ def _resume_due(project: Project, manner: Manner) -> int:
     out = manner.out
     known = {row.name: timeline_of(project, row) for row in due_runs(project)}
     view = choose_view(out, known=known, several=True)
+    jsonl = events_file(manner.events)
     with view:
         try:
             resumed = run_interruptibly(
                 resume_due(
                     project,
                     limits=given_limits(project.settings),
-                    observers=[view],
+                    observers=[view, *([jsonl] if jsonl is not None else [])],
                     warn=out.warn,
                 ),
                 view,
             )
         except Interrupted:
             return exits.INTERRUPTED
+        finally:
+            if jsonl is not None:
+                jsonl.close()
     reports = [show(project, each.run) for each in resumed if each.error is None]
     if manner.out.as_json:
         out.json([report_to_json(report) for report in reports])

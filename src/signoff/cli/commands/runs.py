@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import time
+from typing import TYPE_CHECKING
 
 import click
 
 from signoff.cli.options import debug_option, json_option, open_here, output
 from signoff.cli.output import STYLES
-from signoff.cli.text import ago
+from signoff.cli.text import ago, ahead
+
+if TYPE_CHECKING:
+    from signoff.runtime.ports import RunRow
 
 _EPILOG = """\b
 Examples:
@@ -26,7 +30,6 @@ Examples:
 def command(status: tuple[str, ...], limit: int, as_json: bool) -> None:
     """List runs, newest first."""
     from signoff.app.runs import list_runs, run_to_json
-    from signoff.runtime.narration import reason_beyond
 
     out = output(as_json)
     with open_here() as project:
@@ -46,9 +49,20 @@ def command(status: tuple[str, ...], limit: int, as_json: bool) -> None:
             row.step or "-",
             row.iteration,
             ago(row.updated_at, now),
-            reason_beyond(row.status, row.reason),
+            _reason(row, now),
         )
         for row in rows
     ]
     columns = ("RUN", "STATUS", "WORKFLOW", "STEP", "ITER", "CHANGED", "REASON")
     out.table(columns, cells, {"STATUS": STYLES}, spare=("WORKFLOW", "ITER", "CHANGED"))
+
+
+def _reason(row: RunRow, now: float) -> str:
+    """Says why a run is where it is; of one that waits for a time, first how long it will."""
+    from signoff.core.outcome import Status
+    from signoff.runtime.narration import reason_beyond
+
+    why = reason_beyond(row.status, row.reason)
+    if row.status is not Status.PARKED or row.due_at is None:
+        return why
+    return f"{ahead(row.due_at, now)}{why and f': {why}'}"

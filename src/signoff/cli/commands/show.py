@@ -11,6 +11,7 @@ from signoff.cli.options import debug_option, json_option, open_here, output, ru
 if TYPE_CHECKING:
     from signoff.app.show import RunReport
     from signoff.cli.output import Output
+    from signoff.runtime.timeline import Timeline
 
 _EPILOG = """\b
 Examples:
@@ -77,6 +78,8 @@ def _describe(report: RunReport, out: Output) -> None:
         for v in line.visits
     ]
     out.table(("STEP", "VISIT", "ITER", "OUTCOME", "TIME", "TRIES", "EFFECTS"), rows)
+    _tell_errors(line, out)
+    _tell_decisions(line, out)
     if report.ledger:
         out.line()
         costs = [
@@ -91,6 +94,28 @@ def _describe(report: RunReport, out: Output) -> None:
             for e in report.ledger
         ]
         out.table(("AGENT", "MODEL", "STEP", "CALLS", "TOKENS", "COST"), costs)
+
+
+def _tell_errors(line: Timeline, out: Output) -> None:
+    """Says what went wrong where the workflow went on all the same."""
+    failed = [visit for visit in line.visits if visit.error]
+    if failed:
+        out.line()
+    for visit in failed:
+        again = f" (visit {visit.visit})" if visit.visit > 1 else ""
+        out.prose(f"  {visit.step}{again} failed: {visit.error}", style="red", hang="    ")
+
+
+def _tell_decisions(line: Timeline, out: Output) -> None:
+    """Says who decided what, and why."""
+    from signoff.cli.text import moment
+    from signoff.runtime.narration import answer_words
+
+    if line.decisions:
+        out.line()
+    for each in line.decisions:
+        words = answer_words({"value": each.value, "by": each.by, "text": each.text})
+        out.prose(f"  {moment(each.at)}  {each.step}: {words}", hang="    ")
 
 
 def _show_state(report: RunReport, out: Output) -> None:
