@@ -28,7 +28,7 @@ def where_more(request: Mapping[str, Any]) -> Iterator[str]:
 
 def at_deadline(request: Mapping[str, Any]) -> Iterator[str]:
     """Yields until when a request can be answered, and what counts then."""
-    deadline = request["deadline"]
+    deadline = request.get("deadline")
     if deadline is None or request["state"] != "open":
         return
     if deadline > time.time():
