@@ -96,6 +96,10 @@ class Project:
             return self._resolved(row.target, self.home.root, row)
         except InvalidWorkflow as error:
             raise _with_what_is_kept(error, self.folder(row.name)) from error
+        except UsageError as error:
+            raise UsageError(
+                f"{error}; if the workflow has moved: signoff resume {row.name} --target TARGET"
+            ) from error
 
     def _resolved(self, target: str, cwd: Path, row: RunRow | None) -> Target:
         from signoff.app.notations import tell, told_before

@@ -31,8 +31,17 @@ class Interrupted(Exception):  # noqa: N818  # an expected end, not a fault
 
 def run_interruptibly(work: Coroutine[Any, Any, T], view: View) -> T:
     """Runs a coroutine to its end; raises `Interrupted` when it was stopped cleanly."""
+    guard = _Guard(view)
     try:
-        return asyncio.run(_guarded(work, view))
+        return asyncio.run(guard.run(work))
+    except KeyboardInterrupt as error:
+        if not guard.stands:
+            raise
+        # Ctrl-c comes to us as a signal: this one was raised by somebody.
+        raise HandlerFailed(
+            "the workflow raised KeyboardInterrupt, which ends the program past everybody; let "
+            "its handlers return or raise something else, then resume the run"
+        ) from error
     except SystemExit as error:
         # Raised in a task of a handler's own, it ends the loop past everybody; its code, often
         # 0, says nothing about the run.
@@ -42,28 +51,37 @@ def run_interruptibly(work: Coroutine[Any, Any, T], view: View) -> T:
         ) from error
 
 
-async def _guarded(work: Coroutine[Any, Any, T], view: View) -> T:
-    loop = asyncio.get_running_loop()
-    task = asyncio.ensure_future(work)
-    asked = False
+class _Guard:
+    """Stands between signals and some work: the first stops it, the second ends everything."""
 
-    def stop(_number: int, _frame: FrameType | None) -> None:
-        nonlocal asked
-        if asked:
-            quit_at_once(view)
-        asked = True
-        view.stopping()
-        loop.call_soon_threadsafe(task.cancel)
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self._asked = False
+        self.stands = False
+        """Whether signals have been caught, from some moment on."""
 
-    restore = _install(stop)
-    try:
-        return await task
-    except asyncio.CancelledError:
-        if asked:
-            raise Interrupted from None
-        raise
-    finally:
-        restore()
+    async def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Runs a coroutine; raises `Interrupted` when a signal stopped it."""
+        loop = asyncio.get_running_loop()
+        task = asyncio.ensure_future(work)
+
+        def stop(_number: int, _frame: FrameType | None) -> None:
+            if self._asked:
+                quit_at_once(self._view)
+            self._asked = True
+            self._view.stopping()
+            loop.call_soon_threadsafe(task.cancel)
+
+        restore = _install(stop)
+        self.stands = True
+        try:
+            return await task
+        except asyncio.CancelledError:
+            if self._asked:
+                raise Interrupted from None
+            raise
+        finally:
+            restore()
 
 
 def quit_at_once(view: View) -> None:

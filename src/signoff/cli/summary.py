@@ -34,7 +34,7 @@ MARKS = {
 }
 """Anything else is an end nobody wished for."""
 
-_CEILING = re.compile(r"ceiling of (?P<usd>\$)?[\d.e+-]+(?: (?P<name>calls|tokens|seconds))?")
+_CEILING = re.compile(r"ceiling of (?P<usd>\$)?[\d.e+-]+(?: (?P<name>call|token|second)s?)?")
 """How a reason names the ceiling that was reached."""
 
 
@@ -117,7 +117,7 @@ def _more(report: RunReport) -> str:
     """Says how to raise the ceiling that was reached: the run's own, or the one of its step."""
     row = report.row
     found = _CEILING.search(row.reason)
-    name = (found["name"] if found and not found["usd"] else None) or "usd"
+    name = f"{found['name']}s" if found and found["name"] else "usd"
     if row.reason.startswith("the step's") or name not in report.timeline.limits.to_json():
         return f"raise the step's {name}, then: signoff resume {row.name} --adopt"
     return f"give it more: signoff resume {row.name} --limit {name}=NUMBER"

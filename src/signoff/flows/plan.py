@@ -22,6 +22,7 @@ from signoff.flows.steps.refine import in_words
 from signoff.review.constraint import SourceBlock
 from signoff.review.prompts import adjudicator_prompt, critic_prompt, refinement_prompt
 from signoff.review.sources import SourceText, read_source
+from signoff.runtime.amounts import count
 
 COLUMNS = ("STEP", "KIND", "AGENT", "MODEL", "CALLS", "PROMPT", "WHAT")
 
@@ -103,8 +104,8 @@ class FlowPlan:
         """What the table does not say."""
         calls = self.calls
         bound = (
-            f"at most {calls['at_most']} calls: {calls['per_round']} a round, "
-            f"{self.rounds} round{'' if self.rounds == 1 else 's'}"
+            f"at most {count(calls['at_most'], 'call')}: {calls['per_round']} a round, "
+            f"{count(self.rounds, 'round')}"
         )
         again = (
             f"and {calls['again_at_most']} more where replies are sent back once; "

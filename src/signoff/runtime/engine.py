@@ -385,13 +385,20 @@ def fresh_name(workflow: str) -> str:
 
 
 def checked_name(name: str) -> str:
-    """Returns a name that can be a directory too, or says what one looks like."""
-    if not _NAME.fullmatch(name) or name in _RESERVED:
+    """Returns a name that can be a directory too, or says why this one cannot."""
+    if _NAME.fullmatch(name) and name not in _RESERVED:
+        return name
+    if name in _RESERVED:
+        raise UsageError(f"{name!r} cannot name a run: it stands for the newest one")
+    if len(name) > 100 and _NAME.fullmatch(name[:100]):
         raise UsageError(
-            f"{name!r} cannot name a run; use letters, digits, '.', '_' and '-', "
-            "beginning with a letter or digit"
+            f"'{name[:20]}...' cannot name a run: it has {len(name)} characters, and 100 are the "
+            "most"
         )
-    return name
+    raise UsageError(
+        f"{name!r} cannot name a run; use the letters A to Z and a to z, digits, '.', '_' and '-', "
+        "beginning with a letter or digit"
+    )
 
 
 def _answered(inbox: Mapping[str, InboxItem]) -> Set[int]:

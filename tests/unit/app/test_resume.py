@@ -91,6 +91,19 @@ async def test_a_run_that_does_not_know_its_workflow_says_how_to_name_it(project
     assert (await resume(project, "one", target="flow.py:ASKS")).status is Status.WAITING
 
 
+async def test_a_run_whose_workflow_has_moved_says_how_to_name_its_place(project: Project) -> None:
+    """The files beside the old place are no help to whoever moved it."""
+    await begin(project, "ASKS", "one")
+    (project.home.root / "flow.py").rename(project.home.root / "moved.py")
+
+    with pytest.raises(UsageError, match="no file called") as refused:
+        await resume(project, "one")
+
+    assert str(refused.value).endswith(
+        "if the workflow has moved: signoff resume one --target TARGET"
+    )
+
+
 async def test_only_what_is_due_is_woken(project: Project, clock: FrozenClock) -> None:
     """Waking a parked run early would only hit the same quota again."""
     assert await begin(project, "PARKS", "first") is Status.PARKED

@@ -49,6 +49,7 @@ def test_a_run_that_can_go_on_says_how(status: Status, command: str) -> None:
     [
         ("the run's ceiling of $1.5 is reached", "signoff resume one --limit usd=NUMBER"),
         ("the run's ceiling of 3 calls is reached", "signoff resume one --limit calls=NUMBER"),
+        ("the run's ceiling of 1 call is reached", "signoff resume one --limit calls=NUMBER"),
         ("the run's ceiling of 20 tokens is reached", "signoff resume one --limit tokens=NUMBER"),
         ("the ceiling of 1.5 seconds is reached", "signoff resume one --limit seconds=NUMBER"),
         ("the step's ceiling of 3 calls is reached", "signoff resume one --adopt"),

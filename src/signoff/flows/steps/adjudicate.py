@@ -117,7 +117,8 @@ class Judge:
             if isinstance(said, Adjudication):
                 return check_verdict(said, critiques, block_on)
             problem = (
-                f"The judge {self._agent!r} answered twice what cannot be read: {said}\n"
+                f"The judge {self._agent!r} answered twice what cannot be read: "
+                f"{said.rstrip('.')}.\n"
                 f"{RETRY} asks it again; {RULES} lets the rules decide: everything found is "
                 "pursued, and only what blocks keeps the artifact from being approved."
             )

@@ -151,7 +151,7 @@ class Reader:
             options.insert(1, Option(FINDINGS))
         prompt = (
             f"{agent}'s review against {constraint.id!r} cannot be used, and telling it so did not "
-            f"help: {'; '.join(reading.wrong)}\n"
+            f"help: {'; '.join(reading.wrong).rstrip('.')}.\n"
             f"{RETRY} asks it again, {PASS} takes the artifact as passed, {FAIL} records what you "
             f"write as a finding"
             + (

@@ -80,6 +80,8 @@ async def test_a_judge_nobody_can_read_is_asked_twice_then_a_person_decides(
     result = await go_on(made, {"claude": claude}, tmp_path, store, "rules")
 
     assert waiting.status is Status.WAITING
+    # In a list it stands on one line, where only the stop parts what was wrong from what to do.
+    assert ".\nretry asks it again" in waiting.inbox[0].prompt
     assert result.status is Status.COMPLETED
 
 

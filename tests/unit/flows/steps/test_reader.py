@@ -80,10 +80,11 @@ async def test_a_person_decides_about_a_reading_nobody_can_use(
     made = flow(ROUND, max_iterations=1)
     claude = ScriptedAgent(["Text.", "what?", "what?", passes()])
     store = MemoryStore()
-    await play(made, {"claude": claude}, tmp_path, store=store)
+    waiting = await play(made, {"claude": claude}, tmp_path, store=store)
 
     result = await go_on(made, {"claude": claude}, tmp_path, store, answer, text)
 
+    assert "there is no JSON object in it.\nretry asks it again" in waiting.inbox[0].prompt
     assert result.status is status, result.reason
     (critique,) = result.state["critiques_by_step"]["critique"]
     assert [each["finding"] for each in critique["issues"]] == ([text] if text else [])
