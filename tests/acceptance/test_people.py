@@ -112,6 +112,7 @@ def test_an_approval_of_a_file_that_changed_before_the_resume_is_refused(waiting
     assert refused.returncode == 10
     assert "draft.md was changed or removed after ann approved it (#1)" in refused.stdout
     assert "signoff approve 2 --digest" in refused.stdout
+    assert "waiting: draft.md was changed" in waiting.signoff("logs", "one").stdout
     assert accepted.returncode == 0, accepted.stderr
 
 

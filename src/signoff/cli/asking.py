@@ -19,9 +19,11 @@ from signoff.app.answering import Given, form_of, record_answer
 from signoff.app.inbox import options_of, title_of
 from signoff.app.project import Project
 from signoff.cli.clipboard import copy
+from signoff.cli.headline import at_deadline
 from signoff.cli.terminal import forget_typed
 from signoff.cli.text import clean, wrapped
 from signoff.core.digest import SHORT
+from signoff.core.requests import default_words
 from signoff.errors import InvalidAnswer, StaleApproval
 from signoff.runtime.ports import InboxItem
 from signoff.store.rundir.place import HITL
@@ -71,6 +73,8 @@ def _ask(project: Project, item: InboxItem, of: str) -> bool:
         _say(clean(title_of(form)))
     _show_prompt(item)
     _show(form)
+    if _too_late(project, item, form):
+        return False
     if item.kind == "response":
         _offer(project.folder(item.run) / HITL / prompt_name(item.id))
     while True:
@@ -81,11 +85,24 @@ def _ask(project: Project, item: InboxItem, of: str) -> bool:
             return False
         except InvalidAnswer as error:
             _say(f"  {error}", style="red")
+            if item.deadline is not None and item.deadline <= project.clock.now():
+                return False
         except StaleApproval as error:
             _say(f"  {error}", style="red")
             return False
         else:
             return True
+
+
+def _too_late(project: Project, item: InboxItem, form: dict[str, Any]) -> bool:
+    """Says until when an answer counts, and tells whether that time has passed."""
+    if item.deadline is None:
+        return False
+    now = project.clock.now()
+    request = {"deadline": item.deadline, "state": "open", "at_deadline": default_words(form)}
+    for line in at_deadline(request, now):
+        _say(f"  {line}", style="yellow")
+    return item.deadline <= now
 
 
 def _approval(item: InboxItem, form: dict[str, Any]) -> Given:

@@ -23,15 +23,15 @@ def where_more(request: Mapping[str, Any]) -> Iterator[str]:
         yield f"look at it: signoff inbox {request['number']}"
         if request["prompt_file"]:
             yield f"its prompt: {near(Path(request['prompt_file']))}"
-    yield from at_deadline(request)
+    yield from at_deadline(request, time.time())
 
 
-def at_deadline(request: Mapping[str, Any]) -> Iterator[str]:
+def at_deadline(request: Mapping[str, Any], now: float) -> Iterator[str]:
     """Yields until when a request can be answered, and what counts then."""
     deadline = request.get("deadline")
     if deadline is None or request["state"] != "open":
         return
-    if deadline > time.time():
+    if deadline > now:
         yield f"until {moment(deadline)}, then {request['at_deadline']}"
     else:
         yield f"its deadline passed at {moment(deadline)}, and {request['at_deadline']}"

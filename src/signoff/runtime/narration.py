@@ -55,6 +55,10 @@ class Narrator:
         return [Line(event.at, text, weight) for text, weight in how(scene, event)]
 
 
+_AS_EVER = "for a person"
+"""What a run that waits says unless there is more to say."""
+
+
 def reason_beyond(status: Status, reason: str) -> str:
     """Returns what a reason says besides the status it stands beside."""
     said = status.value.replace("_", " ")
@@ -102,7 +106,9 @@ def _run_resumed(scene: _Scene, _event: ev.RunResumed) -> Told:
 
 def _run_stopped(_scene: _Scene, event: ev.RunStopped) -> Told:
     fine = event.status in (Status.COMPLETED, Status.WAITING, Status.PARKED)
-    reason = "" if event.status is Status.WAITING else reason_beyond(event.status, event.reason)
+    reason = reason_beyond(event.status, event.reason)
+    if reason == _AS_EVER:
+        reason = ""
     # Which rule ended it belongs to the status: `not converging (plateau): ...`.
     joint = " " if reason.startswith("(") else ": "
     yield (

@@ -1,11 +1,12 @@
 import io
 import sys
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from signoff import Outcome, Question, StepContext, StepDef, Workflow
+from signoff import Approval, Outcome, Question, StepContext, StepDef, Workflow
 from signoff.agents.manual import ManualAgent
 from signoff.app.home import init_home
 from signoff.app.project import Project
@@ -82,3 +83,50 @@ async def test_leaving_at_a_prompt_keeps_what_was_answered_and_asks_no_more(
             "answered"
         ]
         assert len(project.store.items("one")) == 2
+
+
+async def in_time(ctx: StepContext) -> tuple[Outcome, dict[str, object]]:
+    request = Approval("Ship?", "text", deadline=timedelta(hours=1), default=False)
+    return Outcome.OK, {"said": (await ctx.wait(request)).value}
+
+
+class SlowPerson(io.StringIO):
+    """Thinks until the deadline has passed."""
+
+    def __init__(self, clock: FrozenClock) -> None:
+        super().__init__("yes\n\n")
+        self._clock = clock
+
+    def readline(self, size: int | None = -1, /) -> str:  # type: ignore[override]  # as StringIO does
+        self._clock.advance(3600)
+        return super().readline(-1 if size is None else size)
+
+
+@pytest.mark.parametrize(
+    ("late", "said"),
+    [(0, "until "), (3600, "its deadline passed at ")],
+    ids=["while they think", "before they look"],
+)
+async def test_nobody_is_asked_again_for_what_can_no_longer_be_answered(
+    late: float,
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Whatever they typed would be refused, again and again."""
+    workflow = Workflow("asks", StepDef("only", handler=in_time, next={Outcome.OK: None}))
+    home, clock = init_home(tmp_path, {}).home, FrozenClock()
+    monkeypatch.setattr(sys, "stdin", SlowPerson(clock))
+    with Project(home, Settings(), MemoryStore(), tmp_path, clock) as project:
+        async with project.engine() as engine:
+            await engine.start(workflow, name="one")
+        clock.advance(late)
+
+        asked = ask_all(project, project.store.items("one"))
+
+        assert asked == Asked(answered=0)
+        assert project.store.item(1).state == "open"
+    shown = capsys.readouterr().err
+    assert said in shown
+    assert "it counts as rejected" in shown

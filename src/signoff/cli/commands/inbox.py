@@ -62,7 +62,8 @@ def _show(request: dict[str, Any], out: Output, *, whole: bool) -> None:
     from signoff.cli.headline import at_deadline, headline, where_more
     from signoff.cli.text import ago, clean
 
-    age = ago(request["opened_at"], time.time())
+    now = time.time()
+    age = ago(request["opened_at"], now)
     out.line(
         f"#{request['number']}  {request['kind']}  {request['run']} · {request['step']} · {age}",
         style="yellow",
@@ -73,7 +74,7 @@ def _show(request: dict[str, Any], out: Output, *, whole: bool) -> None:
         out.prose(f"    {line}", hang="    ")
     if whole:
         _show_content(request, out)
-    for line in (at_deadline if whole else where_more)(request):
+    for line in at_deadline(request, now) if whole else where_more(request):
         out.line(f"    {line}")
     if request["state"] != "open":
         out.line(f"    {_ended(request)}", style="green")
