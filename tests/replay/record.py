@@ -10,19 +10,21 @@ import sqlite3
 import sys
 import tempfile
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 from signoff.errors import WriteFailed
 from signoff.runtime import journal
 from signoff.runtime.engine import Engine
 from signoff.runtime.ports import Commit, Verdict
+from signoff.store.schema import bring_forward, known_migrations
 from signoff.store.sqlite import SqliteStore
 from signoff.testing import FrozenClock, WrappedStore
 from tests.replay.story import PARAMS, STORY, agent, tell
 
 RECORDED = Path(__file__).with_name("recorded")
 FISH, PUBLISH = "Which fish?", "Publish?"
+SCHEMA = "-- schema "
 
 
 class Until(WrappedStore):
@@ -56,15 +58,22 @@ async def record(path: Path, commits: int = -1, **answers: str) -> None:
 
 
 def dump(path: Path) -> str:
-    """Returns a database as the statements that make it; who drove it is nobody's business."""
-    with sqlite3.connect(path) as db:
-        db.execute("DELETE FROM owners")
+    """Returns the rows of a database, as of which schema; who drove it is nobody's business."""
+    with closing(sqlite3.connect(path)) as db:
         db.execute("UPDATE runs SET owner = NULL")
-        db.execute("UPDATE schema_migrations SET applied_at = 0")
         (version,) = db.execute("PRAGMA user_version").fetchone()
-        (program,) = db.execute("PRAGMA application_id").fetchone()
-        head = f"PRAGMA user_version = {version};\nPRAGMA application_id = {program};\n"
-        return head + "\n".join(db.iterdump()) + "\n"
+        rows = [line for line in db.iterdump() if line.startswith("INSERT INTO")]
+    own = [line for line in rows if '"schema_migrations"' not in line and '"owners"' not in line]
+    return "\n".join([f"{SCHEMA}{version}", *own, ""])
+
+
+def restore(recorded: Path, path: Path) -> None:
+    """Makes a database as it was recorded, of the schema it had then."""
+    text = recorded.read_text()
+    version = int(text.splitlines()[0].removeprefix(SCHEMA))
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        bring_forward(db, path, known_migrations()[:version])
+        db.executescript(text)
 
 
 def main() -> None:

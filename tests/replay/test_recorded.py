@@ -1,6 +1,5 @@
 """Journals of earlier versions, taken up by this one: old runs must still go on."""
 
-import sqlite3
 import sys
 from collections.abc import AsyncIterator
 from contextlib import closing
@@ -14,7 +13,7 @@ from signoff.core.spend import Spend
 from signoff.runtime.engine import Engine
 from signoff.store.sqlite import SqliteStore
 from signoff.testing import FrozenClock, ScriptedAgent
-from tests.replay.record import FISH, PUBLISH, RECORDED
+from tests.replay.record import FISH, PUBLISH, RECORDED, restore
 from tests.replay.story import STORY, agent, tell
 
 PYTHON = (3, 11)
@@ -40,8 +39,7 @@ END = {
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
     """A database as an earlier version left it."""
     path = tmp_path / "signoff.db"
-    with closing(sqlite3.connect(path)) as db:
-        db.executescript(request.param.read_text())
+    restore(request.param, path)
     with closing(SqliteStore(path)) as store:
         yield store
 
