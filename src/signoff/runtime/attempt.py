@@ -19,6 +19,7 @@ from signoff.core.fold import Stage
 from signoff.core.frozen import freeze
 from signoff.core.outcome import Outcome
 from signoff.core.requests import Choice, Option
+from signoff.core.spend import counted
 from signoff.core.step import StepDef
 from signoff.core.transitions import Chosen, Fact, FellShort, Held, Raised, Returned
 from signoff.errors import BadHandlerResult, SignoffError
@@ -173,10 +174,10 @@ class Attempt:
         except TimeoutError:
             if whole.expired():
                 await self.visit.abort()
-                raise CeilingReached(f"the ceiling of {named} seconds is reached") from None
+                raise CeilingReached(f"the ceiling of {named} is reached") from None
             if own.expired():
-                late = f"step {step.id!r} took longer than {step.timeout:g} seconds"
-                raise OutOfTime(late) from None
+                most = counted(step.timeout or 0, "second")
+                raise OutOfTime(f"step {step.id!r} took longer than {most}") from None
             raise
 
     def _ceiling(self) -> tuple[float, str] | None:
@@ -186,7 +187,7 @@ class Attempt:
             return None
         scopes = ((state.limits, state.spend), (self.step.limits, state.visit_spend))
         rooms = [
-            (max(0.0, limits.seconds - spend.seconds), f"{limits.seconds:g}")
+            (max(0.0, limits.seconds - spend.seconds), counted(limits.seconds, "second"))
             for limits, spend in scopes
             if limits.seconds is not None
         ]

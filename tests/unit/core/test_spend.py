@@ -148,3 +148,16 @@ def test_an_amount_that_cannot_be_is_unknown(odd: Any) -> None:
 def test_a_model_is_known_by_some_text() -> None:
     """It is part of a row in the ledger."""
     assert Usage(model=["a"]).model == "['a']"  # type: ignore[arg-type]  # as an agent might say
+
+
+@pytest.mark.parametrize(
+    ("limits", "spend", "said"),
+    [
+        (Limits(calls=1), Spend(calls=1), "1 call"),
+        (Limits(tokens=2_000_000), Spend(known_tokens=2_000_000), "2000000 tokens"),
+        (Limits(seconds=2.5), Spend(seconds=3.0), "2.5 seconds"),
+    ],
+)
+def test_a_ceiling_is_named_as_one_would_say_it(limits: Limits, spend: Spend, said: str) -> None:
+    """It is the one line somebody gets to see."""
+    assert reached(limits, spend, more_calls=1) == said

@@ -168,7 +168,10 @@ class Faulty:
     ("does", "told"),
     [
         (lambda: "text", "agent 'hasty' answered with a str; its ask() returns a Reply"),
-        (lambda: {}["key"], "agent 'hasty' failed: KeyError: 'key' (test_performers.py:"),
+        (
+            lambda: dict[str, str]()["key"],
+            "agent 'hasty' failed: KeyError: 'key' (test_performers.py:",
+        ),
     ],
 )
 async def test_an_agents_own_bug_is_told_in_its_name(does: Callable[[], Any], told: str) -> None:
