@@ -15,9 +15,20 @@ OK = Outcome.OK
 Work = tuple[Outcome, dict[str, Any]]
 
 
+OTHERS: set[threading.Thread] = set()
+"""Threads that were there before the test, of engines that nobody closed."""
+
+
 def beats() -> bool:
     """Tells whether the lease is being renewed while this code is at it."""
-    return any(thread.name == "signoff-heartbeat" for thread in threading.enumerate())
+    ours = set(threading.enumerate()) - OTHERS
+    return any(thread.name == "signoff-heartbeat" for thread in ours)
+
+
+@pytest.fixture(autouse=True)
+def _only_ours() -> None:
+    OTHERS.clear()
+    OTHERS.update(threading.enumerate())
 
 
 def handler() -> Workflow:
