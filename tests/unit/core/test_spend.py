@@ -109,7 +109,7 @@ def test_totals_are_stored_without_zeros() -> None:
         (Limits(usd=0), Spend(), "$0"),
         (Limits(seconds=60), Spend(seconds=59.9), None),
         (Limits(seconds=60), Spend(seconds=60), "60 seconds"),
-        (Limits(calls=1, usd=1), Spend(calls=1, known_usd=1), "1 calls"),
+        (Limits(calls=1, usd=1), Spend(calls=1, known_usd=1), "1 call"),
     ],
 )
 def test_a_further_call_needs_room_under_every_ceiling(
