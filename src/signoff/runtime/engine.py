@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 import secrets
 import time
 from collections.abc import Mapping, Sequence, Set
@@ -28,11 +27,12 @@ from signoff.core.outcome import FINAL, Status
 from signoff.core.requests import default_answer
 from signoff.core.spend import Limits
 from signoff.core.workflow import Workflow
-from signoff.errors import DefinitionChanged, InvalidAnswer, RunBusy, UsageError
+from signoff.errors import DefinitionChanged, InvalidAnswer, RunBusy
 from signoff.runtime.agent_limits import AgentGate, AgentLimits
 from signoff.runtime.ceilings import check_prices
 from signoff.runtime.clock import SystemClock
 from signoff.runtime.journal import RunJournal
+from signoff.runtime.names import checked_name, fresh_name
 from signoff.runtime.owner import Heartbeat, lives, this_process
 from signoff.runtime.performers import Performers
 from signoff.runtime.ports import (
@@ -60,9 +60,6 @@ CANCEL_PATIENCE_SECONDS = 20.0
 """How long `cancel` waits for the process that drives a run to stop it."""
 
 LOOK_AGAIN_SECONDS = 0.05
-
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-_RESERVED = frozenset({"latest"})
 
 
 class Engine:
@@ -376,29 +373,6 @@ async def _end_processes(state: RunState) -> None:
                 await end_process(record.process)
     if marks:
         await end_strays(*marks)
-
-
-def fresh_name(workflow: str) -> str:
-    """Returns a name for a run that was given none: what, when, and a little chance."""
-    slug = re.sub(r"[^A-Za-z0-9]+", "-", workflow).strip("-").lower() or "run"
-    return f"{slug[:60]}-{time.strftime('%m%d-%H%M%S')}-{secrets.token_hex(3)}"
-
-
-def checked_name(name: str) -> str:
-    """Returns a name that can be a directory too, or says why this one cannot."""
-    if _NAME.fullmatch(name) and name not in _RESERVED:
-        return name
-    if name in _RESERVED:
-        raise UsageError(f"{name!r} cannot name a run: it stands for the newest one")
-    if len(name) > 100 and _NAME.fullmatch(name[:100]):
-        raise UsageError(
-            f"'{name[:20]}...' cannot name a run: it has {len(name)} characters, and 100 are the "
-            "most"
-        )
-    raise UsageError(
-        f"{name!r} cannot name a run; use the letters A to Z and a to z, digits, '.', '_' and '-', "
-        "beginning with a letter or digit"
-    )
 
 
 def _answered(inbox: Mapping[str, InboxItem]) -> Set[int]:
