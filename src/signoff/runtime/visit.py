@@ -62,7 +62,8 @@ class Visit:
         """Which agent plays a role, where the settings do not say."""
         self._ordinals: dict[str, int] = {}
         self._busy: set[str] = set()
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._tasks: dict[asyncio.Task[None], Coroutine[Any, Any, Any]] = {}
+        """The effects under way, each with the work it does."""
         self._closed = False
         self._over = False
         self._loop = asyncio.get_running_loop()
@@ -190,7 +191,11 @@ class Visit:
     async def drain(self) -> None:
         """Waits until every effect under way has ended and is recorded."""
         while self._tasks:
-            await asyncio.wait(self._tasks)
+            ended, _ = await asyncio.wait(self._tasks)
+            for task in ended:
+                # Cancelled before it began, by a program that ends, it could not say so itself.
+                if work := self._tasks.pop(task, None):
+                    work.close()
 
     async def abort(self) -> None:
         """Stops every effect under way and waits until it is gone."""
@@ -309,7 +314,7 @@ class Visit:
         """Starts an effect that goes on when its handler's branch is cancelled: it is paid for."""
         loop = asyncio.get_running_loop()
         reply: asyncio.Future[Any] = loop.create_future()
-        self._tasks.add(loop.create_task(self._deliver(work, reply)))
+        self._tasks[loop.create_task(self._deliver(work, reply))] = work
         return reply
 
     async def _deliver(self, work: Coroutine[Any, Any, Any], reply: asyncio.Future[Any]) -> None:
@@ -320,7 +325,8 @@ class Visit:
             value = await work
         except BaseException as raised:  # noqa: BLE001  # suspensions are handed over like errors
             error = raised
-        self._tasks.discard(asyncio.current_task())
+        if task := asyncio.current_task():
+            del self._tasks[task]
         if reply.done():
             return
         if isinstance(error, asyncio.CancelledError):

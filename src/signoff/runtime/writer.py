@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
+from functools import partial
 
 from signoff.errors import EngineError, SignoffError, StoreBusy, WriteFailed
 from signoff.runtime.journal import RunJournal
@@ -36,7 +37,7 @@ class GroupWriter:
         self._scheduled = False
         self._turns = 0
         self._threaded = 0
-        self._thread: asyncio.Task[None] | None = None
+        self._thread: asyncio.Future[list[Verdict]] | None = None
         self._led = False
         """Whether somebody is about to commit at the end of this turn."""
 
@@ -123,20 +124,14 @@ class GroupWriter:
         self._settle(batch, verdicts)
 
     def _start_thread(self, batch: list[RunJournal], commits: list[Commit]) -> None:
-        self._thread = asyncio.get_running_loop().create_task(self._in_thread(batch, commits))
+        # No task: one that is cancelled before it begins would never let anybody go.
+        self._thread = asyncio.get_running_loop().run_in_executor(None, self._store.commit, commits)
+        self._thread.add_done_callback(partial(self._thread_ended, batch))
 
-    async def _in_thread(self, batch: list[RunJournal], commits: list[Commit]) -> None:
-        outcome: Sequence[Verdict] | SignoffError
-        try:
-            outcome = await asyncio.to_thread(self._store.commit, commits)
-        except Exception as error:  # noqa: BLE001  # without a verdict every run would wait for ever
-            outcome = _reported(error)
-        except BaseException:
-            self._thread = None
-            self._settle(batch, _cut_off())
-            raise
+    def _thread_ended(self, batch: list[RunJournal], commit: asyncio.Future[list[Verdict]]) -> None:
         self._thread = None
-        self._settle(batch, outcome)
+        error = commit.exception()
+        self._settle(batch, commit.result() if error is None else _reported(error))
         if self._dirty and not self._scheduled:
             self._scheduled = True
             asyncio.get_running_loop().call_soon(self._turn)
@@ -157,7 +152,7 @@ class GroupWriter:
                 waiter.set_result(None)
 
 
-def _reported(error: Exception) -> SignoffError:
+def _reported(error: BaseException) -> SignoffError:
     """Returns an error as the runs are told of it; one that is not ours is a bug in the store."""
     if isinstance(error, SignoffError):
         return error

@@ -1,7 +1,7 @@
 import asyncio
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -304,3 +304,42 @@ class SlowAlways(ThreadWatch):
 
     def during(self) -> None:
         time.sleep(SLOW_SECONDS * 1.2)
+
+
+class BusyAlways(ThreadWatch):
+    """Is locked by somebody else whenever a commit is made without waiting."""
+
+    def commit(self, commits: Sequence[Commit], *, wait: bool = True) -> list[Verdict]:
+        if not wait:
+            raise StoreBusy
+        return super().commit(commits, wait=wait)
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("make_store", [ThreadWatch, BusyAlways])
+def test_a_program_can_end_in_any_turn_of_its_loop(make_store: Callable[[], Store]) -> None:
+    """A task that is cancelled before it began says nothing, and must not be waited for."""
+
+    async def one(ctx: StepContext, item: str) -> str:
+        return (await ctx.ask("claude", f"Write {item}.")).text
+
+    async def work(ctx: StepContext) -> Work:
+        await ctx.ask("claude", "Write.")
+        await ctx.map(["a", "b", "c"], one)
+        return OK, {}
+
+    async def main(turns: int) -> None:
+        bench = Bench(store=make_store())
+        bench.agent.on("Write", "text")
+        run = asyncio.create_task(bench.start(chain(work, plain, work)))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        whole.append(run.done())
+        raise ValueError("something else went wrong")
+
+    whole: list[bool] = []
+    while len(whole) < 500 and not any(whole[-1:]):
+        with pytest.raises(ValueError, match="something else"):
+            asyncio.run(main(len(whole)))
+
+    assert len(whole) > 10, "it ended before much could have been cut off"
