@@ -246,10 +246,10 @@ def _log() -> list[Observer]:
 
 
 def _limits(limits: LimitsLike | None) -> Limits | None:
-    if limits is None or isinstance(limits, Limits):
-        return limits
+    if limits is None:
+        return None
     try:
-        return Limits.from_json(limits)
+        return Limits.from_json(limits.to_json() if isinstance(limits, Limits) else limits)
     except ValueError as error:
         raise UsageError(str(error)) from error
 

@@ -169,6 +169,8 @@ def test_limits_may_be_given_as_a_plain_dict() -> None:
     assert result.status is Status.BUDGET
     with pytest.raises(UsageError, match="usd, tokens, calls, seconds"):
         signoff.run(WRITES, store=MemoryStore(), limits={"euro": 1})
+    with pytest.raises(UsageError, match="limit usd must be a number of at least 0, not -1"):
+        signoff.run(WRITES, store=MemoryStore(), limits=signoff.Limits(usd=-1))
 
 
 def test_a_program_that_logs_reads_of_its_runs_there(caplog: pytest.LogCaptureFixture) -> None:

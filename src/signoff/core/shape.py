@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from signoff.core.outcome import End, Outcome
-from signoff.core.spend import Limits
+from signoff.core.spend import AMOUNT, Limits
 from signoff.core.step import Condition, Edge, Gate, GateOption, StepDef
 from signoff.errors import Problem
 
@@ -50,6 +50,9 @@ class _Checks:
         if not isinstance(step.limits, Limits):
             self._wrong("limits", step.limits, "Limits(...)")
             yield "limits", Limits()
+        else:
+            for name, value in step.limits.wrong().items():
+                self._wrong(f"limits.{name}", value, AMOUNT)
         for name in ("preconditions", "postconditions"):
             yield name, self._conditions(name, getattr(step, name))
         yield from self._numbers()

@@ -21,14 +21,12 @@ class Limits:
     calls: int | None = None
     seconds: float | None = None
 
-    def __post_init__(self) -> None:
-        """Refuses ceilings that could never hold."""
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if value is not None and not _is_amount(value):
-                raise ValueError(
-                    f"limit {field.name} must be a number of at least 0, not {value!r}"
-                )
+    def wrong(self) -> dict[str, Any]:
+        """Returns the ceilings that could never hold.
+
+        A definition tells them together with its other mistakes, so none is raised here.
+        """
+        return {name: value for name, value in self.to_json().items() if not _is_amount(value)}
 
     def __bool__(self) -> bool:
         """Tells whether any ceiling is set."""
@@ -46,14 +44,19 @@ class Limits:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any] | None) -> Limits:
-        """Reads what `to_json` wrote, or what a person put under `limits:`."""
+        """Reads what `to_json` wrote, or what a person put under `limits:`; raises `ValueError`."""
         known = {f.name for f in fields(cls)}
         unknown = sorted(set(data or ()) - known)
         if unknown:
             names = ", ".join(f.name for f in fields(cls))
             raise ValueError(f"unknown limit {unknown[0]!r}; the limits are: {names}")
-        return cls(**(data or {}))
+        limits = cls(**(data or {}))
+        for name, value in limits.wrong().items():
+            raise ValueError(f"limit {name} must be {AMOUNT}, not {value!r}")
+        return limits
 
+
+AMOUNT = "a number of at least 0"
 
 _ABSURD = 1e12
 """No single call takes as many tokens or dollars."""

@@ -17,7 +17,7 @@ from signoff.core.callables import agreement_problems, handler_problems
 from signoff.core.edges import declared_edges
 from signoff.core.outcome import End, Outcome
 from signoff.core.shape import in_shape
-from signoff.core.spend import Limits
+from signoff.core.spend import AMOUNT, Limits
 from signoff.core.step import Edge, StepDef
 from signoff.errors import Problem
 
@@ -51,7 +51,10 @@ def _settings_are_right(name: Any, max_iterations: Any, limits: Any) -> Iterator
         isinstance(max_iterations, int) and max_iterations is not True and max_iterations >= 1
     ):
         yield Problem("workflow", f"max_iterations is {max_iterations!r}", "a whole number from 1")
-    if limits is not None and not isinstance(limits, Limits):
+    if isinstance(limits, Limits):
+        for ceiling, value in limits.wrong().items():
+            yield Problem("workflow", f"limits.{ceiling} is {value!r:.80}", AMOUNT)
+    elif limits is not None:
         yield Problem("workflow", f"limits is {limits!r:.80}", "Limits(...)")
 
 

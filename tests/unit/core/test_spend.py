@@ -10,7 +10,7 @@ from signoff.core.spend import Limits, Spend, Usage, reached
 def test_a_ceiling_is_a_number_from_zero(name: str, value: Any) -> None:
     """`usd: five` in a settings file must say so, not crash or be no ceiling at all."""
     with pytest.raises(ValueError, match=f"limit {name} must be a number of at least 0"):
-        Limits(**{name: value})
+        Limits.from_json({name: value})
 
 
 def test_ceilings_are_read_and_written_as_plain_values() -> None:

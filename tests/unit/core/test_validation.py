@@ -184,6 +184,14 @@ MISTAKES: dict[str, tuple[Callable[[], list[str]], str]] = {
     "on_error": (lambda: said(last(on_error=work)), "step 'a': on_error is <function work"),
     "retries": (lambda: said(last(retries=True)), "step 'a': retries is True"),
     "timeout": (lambda: said(last(timeout=float("nan"))), "step 'a': timeout is nan"),
+    "negative limits": (
+        lambda: said(last(), limits=Limits(usd=-1)),
+        "workflow: limits.usd is -1 (a number of at least 0)",
+    ),
+    "negative step limits": (
+        lambda: said(last(limits=Limits(calls=-1))),
+        "step 'a': limits.calls is -1 (a number of at least 0)",
+    ),
     "step limits": (lambda: said(last(limits=5)), "step 'a': limits is 5 (Limits(...))"),
     "conditions": (
         lambda: said(last(preconditions=Condition("x", lambda ctx: True, ""))),
