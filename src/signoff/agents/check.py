@@ -36,6 +36,7 @@ from signoff.errors import (
     ConfigError,
 )
 from signoff.runtime.faults import FREE
+from signoff.runtime.folders import seen_from
 from signoff.runtime.ports import Call
 from signoff.runtime.process import run_process
 
@@ -117,7 +118,7 @@ class CheckAgent:
             try:
                 result = await run_process(
                     argv,
-                    cwd=request.workspace,
+                    cwd=request.workspace or seen_from(call.folder),
                     stdin=stdin,
                     env=self._env,
                     started=call.started,

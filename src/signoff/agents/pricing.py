@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any
 
 from signoff.agents.answer import costing
-from signoff.agents.base import Health, health_of, models_of
+from signoff.agents.base import Health, KnowsPrice, health_of, models_of
 from signoff.core.effects import AgentRequest, Reply
 from signoff.core.spend import Usage
 from signoff.errors import AgentError
@@ -118,9 +118,10 @@ class Priced:
         return replace(reply, usage=self._with_price(reply.usage, request))
 
     async def knows_price(self, model: str | None) -> bool:
-        """Tells whether a call's cost will be known."""
-        told = self._tariff.kind in price_list().tell
-        return told or self._tariff.price(model) is not None
+        """Tells whether a call's cost will be known; an agent that may tell itself is asked."""
+        if self._tariff.kind in price_list().tell or self._tariff.price(model) is not None:
+            return True
+        return isinstance(self._agent, KnowsPrice) and await self._agent.knows_price(model)
 
     async def health(self) -> Health:
         """Looks at the agent itself."""

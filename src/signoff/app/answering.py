@@ -35,8 +35,8 @@ class Given:
     """Why, or what else they wrote."""
     by: str = ""
     """Empty means whoever is logged in."""
-    digest: str = ""
-    """Of what they were shown, or its beginning; empty means what the inbox shows now."""
+    digest: str | None = None
+    """Of what they were shown, or its beginning; None means what the inbox shows now."""
     failed: bool = False
     """Whether work is given up; the value says why."""
     at: float | None = None
@@ -83,7 +83,7 @@ def find_item(project: Project, where: str | None = None) -> InboxItem:
         case []:
             raise UsageError(f"run {row.name!r} waits for no answer{_elsewhere(project)}")
         case several:
-            listed = ", ".join(f"#{item.id} {item.prompt[:40]!r}" for item in several[:8])
+            listed = ", ".join(f"#{item.id} {_named(project, item)!r}" for item in several[:8])
             raise UsageError(
                 f"run {row.name!r} waits for {len(several)} answers; say which: {listed}"
             )
@@ -95,6 +95,11 @@ def form_of(project: Project, item: InboxItem) -> dict[str, Any]:
     return form
 
 
+def title_of(form: dict[str, Any]) -> str:
+    """Returns what work is about, in a few words; empty where nobody said."""
+    return str((form.get("about") or {}).get("title", ""))
+
+
 def current_user() -> str:
     """Names whoever is logged in."""
     try:
@@ -102,6 +107,10 @@ def current_user() -> str:
     except (KeyError, OSError, ImportError):
         # A container may run under a number that has no name.
         return "somebody"
+
+
+def _named(project: Project, item: InboxItem) -> str:
+    return title_of(form_of(project, item)) or item.prompt[:40]
 
 
 def _decide(project: Project, number: int, given: Given, *, yes: bool) -> InboxItem:
@@ -173,8 +182,8 @@ def _check_in_time(item: InboxItem, form: Mapping[str, Any], at: float) -> None:
     )
 
 
-def _check_digest(item: InboxItem, digest: str) -> None:
-    if not digest:
+def _check_digest(item: InboxItem, digest: str | None) -> None:
+    if digest is None:
         return
     if len(digest) < SHORTEST_DIGEST:
         raise InvalidAnswer(f"give at least {SHORTEST_DIGEST} characters of the digest")

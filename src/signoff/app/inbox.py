@@ -6,7 +6,7 @@ import json
 import shlex
 from typing import Any
 
-from signoff.app.answering import form_of
+from signoff.app.answering import form_of, title_of
 from signoff.app.project import Project
 from signoff.core.digest import SHORT
 from signoff.core.requests import default_words
@@ -65,11 +65,6 @@ def request_to_json(project: Project, item: InboxItem) -> dict[str, Any]:
         "answer": answer_to_json(item),
         "commands": answer_commands(item, form, project.clock.now()),
     }
-
-
-def title_of(form: dict[str, Any]) -> str:
-    """Returns what work is about, in a few words; empty where nobody said."""
-    return str((form.get("about") or {}).get("title", ""))
 
 
 def answer_to_json(item: InboxItem) -> dict[str, Any] | None:

@@ -66,7 +66,7 @@ class Submission:
     failed: bool = False
     statements: Sequence[Any] = ()
     hint: str | None = None
-    digest: str = ""
+    digest: str | None = None
     by: str = ""
 
 

@@ -15,8 +15,8 @@ from typing import Any
 
 import click
 
-from signoff.app.answering import Given, form_of, record_answer
-from signoff.app.inbox import options_of, title_of
+from signoff.app.answering import Given, form_of, record_answer, title_of
+from signoff.app.inbox import options_of
 from signoff.app.project import Project
 from signoff.cli.clipboard import copy
 from signoff.cli.headline import at_deadline
@@ -77,6 +77,11 @@ def _ask(project: Project, item: InboxItem, of: str) -> bool:
         return False
     if item.kind == "response":
         _offer(project.folder(item.run) / HITL / prompt_name(item.id))
+    return _answered(project, item, form)
+
+
+def _answered(project: Project, item: InboxItem, form: dict[str, Any]) -> bool:
+    """Asks until there is an answer that can be taken, or none is wanted any more."""
     while True:
         try:
             given = _KINDS.get(item.kind, _question)(item, form)
@@ -85,6 +90,10 @@ def _ask(project: Project, item: InboxItem, of: str) -> bool:
             return False
         except InvalidAnswer as error:
             _say(f"  {error}", style="red")
+            state = project.store.item(item.id).state
+            if state != "open":
+                # Somebody was quicker, at another terminal; with their answer the run can go on.
+                return state in ("answered", "used")
             if item.deadline is not None and item.deadline <= project.clock.now():
                 return False
         except StaleApproval as error:

@@ -95,7 +95,7 @@ def answer_options(command: F) -> F:
     """Adds what every decision of a person carries."""
     for option in (
         click.option("--resume", "go_on", is_flag=True, help="Let the run go on at once."),
-        click.option("--digest", default="", metavar="DIGEST",
+        click.option("--digest", metavar="DIGEST",
                      help="Of what you were shown; refused if something else is there by now."),
         click.option("--by", default="", metavar="NAME",
                      help="Who decides; whoever is logged in, if not given."),

@@ -39,6 +39,8 @@ class RunStarted(Event):
     params: dict[str, Any]
     limits: dict[str, float] = field(default_factory=dict)
     seed: str = ""
+    folder: str = ""
+    """Where it was started, and where its programs run, whoever takes it up from elsewhere."""
 
 
 @dataclass(slots=True)

@@ -66,6 +66,8 @@ class RunState:
     params: dict[str, Any] = field(default_factory=dict)
     limits: Limits = field(default_factory=Limits)
     seed: str = ""
+    folder: str = ""
+    """Where it was started."""
     stand_ins: dict[str, str] = field(default_factory=dict)
     """Which agent answers in place of another, since somebody switched them."""
     status: Status = Status.RUNNING
@@ -134,6 +136,7 @@ def _run_started(state: RunState, event: ev.RunStarted) -> None:
     state.params = freeze(event.params, STORED_DEPTH)
     state.limits = Limits.from_json(event.limits)
     state.seed = event.seed
+    state.folder = event.folder
     state.step = event.entry
     state.visits = {event.entry: 1}
     state.started_at = event.at

@@ -31,6 +31,7 @@ from signoff.errors import DefinitionChanged, InvalidAnswer, RunBusy
 from signoff.runtime.agent_limits import AgentGate, AgentLimits
 from signoff.runtime.ceilings import check_prices
 from signoff.runtime.clock import SystemClock
+from signoff.runtime.folders import current_folder
 from signoff.runtime.journal import RunJournal
 from signoff.runtime.names import checked_name, fresh_name
 from signoff.runtime.owner import Heartbeat, lives, this_process
@@ -152,6 +153,7 @@ class Engine:
                 values,
                 given.to_json(),
                 secrets.token_hex(8),
+                current_folder(),
             )
         )
         self._switch(journal, switch or {})

@@ -23,6 +23,10 @@ def fresh_name(workflow: str) -> str:
 
 def checked_name(name: str) -> str:
     """Returns a name that can be a directory too, or says why this one cannot."""
+    if name.isdecimal():
+        raise UsageError(
+            f"{name!r} cannot name a run: numbers stand for requests (signoff inbox {name})"
+        )
     if _NAME.fullmatch(name) and name not in _RESERVED:
         return name
     if name in _RESERVED:

@@ -197,6 +197,7 @@ class Outside:
 
     def _call(self, errand: Errand, attempt: int) -> Call:
         name, step = self._journal.name, errand.ctx.step_id
+        state = self._journal.state
 
         def emit(text: str) -> None:
             self._around.tell(Progress(name, step, errand.id, text))
@@ -207,7 +208,7 @@ class Outside:
         asked = errand.effect.payload.get("agent", "")
         return Call(
             name, errand.id, attempt, emit, started, step, asked,
-            errand.ctx.visit, self._journal.state.attempt, self._journal.state.seed,
+            errand.ctx.visit, state.attempt, state.seed, state.folder,
         )  # fmt: skip
 
     def failed(self, errand: Errand, attempt: int, error: SignoffError) -> BaseException:

@@ -22,6 +22,7 @@ from signoff.errors import (
     UnknownName,
     UsageError,
 )
+from signoff.runtime.folders import seen_from
 from signoff.runtime.ports import Agent, Call, FilePort
 from signoff.runtime.process import run_process
 from signoff.runtime.raised import in_words
@@ -102,6 +103,8 @@ class Performers:
     async def _ask(self, effect: Effect, call: Call) -> Performed:
         payload = dict(effect.payload)
         name = payload.pop("agent")
+        if payload.get("workspace") is not None:
+            payload["workspace"] = seen_from(call.folder, payload["workspace"])
         agent = self._agent(name)
         try:
             asked = self._reply(agent, AgentRequest(**payload), call)
@@ -128,7 +131,7 @@ class Performers:
         payload = effect.payload
         result = await run_process(
             payload["argv"],
-            cwd=payload.get("cwd"),
+            cwd=seen_from(call.folder, payload.get("cwd")),
             stdin=payload.get("stdin"),
             env={**payload.get("env", {}), MARK: call_mark(call)},
             seconds=effect.timeout,

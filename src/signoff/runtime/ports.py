@@ -60,11 +60,15 @@ class Call(NamedTuple):
     """How often the step's handler was tried in this visit."""
     run_key: str = ""
     """Tells the run from every other, also from one of the same name elsewhere."""
+    folder: str = ""
+    """Where the run was started; what is not told another place works there."""
 
     @property
     def idempotency_key(self) -> str:
         """The same for every attempt at one effect, so a provider can recognise a repeat."""
-        return idempotency_key(self.run, self.step, self.visit, self.step_attempt, self.effect)
+        return idempotency_key(
+            self.run_key or self.run, self.step, self.visit, self.step_attempt, self.effect
+        )
 
 
 def idempotency_key(run: str, step: str, visit: int, attempt: int, effect: str) -> str:

@@ -22,7 +22,7 @@ from typing import Any, TypeAlias
 from signoff.core import events as ev
 from signoff.core.codec import decode
 from signoff.core.fold import RunState, evolve
-from signoff.runtime.ports import Store, idempotency_key
+from signoff.runtime.ports import Store
 from signoff.store.sqlite import SqliteStore
 from signoff.testing.crash_child import DATABASE, NEVER
 from signoff.testing.crashing_store import When
@@ -112,7 +112,7 @@ def _run(story: Story, directory: Path, at: int, when: When, timeout: float) -> 
 
 
 def _stored_replies(directory: Path) -> set[str]:
-    """Returns the keys and labels of effects whose reply is in the journal."""
+    """Returns the places of effects whose reply is in the journal, as `EffectLog` has them."""
     found: set[str] = set()
     if not (directory / DATABASE).exists():
         return found
@@ -121,8 +121,8 @@ def _stored_replies(directory: Path) -> set[str]:
             state = RunState()
             for event in _events(store, row.name):
                 if isinstance(event, ev.EffectFinished) and event.error is None:
-                    place = (row.name, state.step or "", state.visit, state.attempt, event.id)
-                    found |= {idempotency_key(*place), "/".join(map(str, place))}
+                    place = (row.name, state.step, state.visit, state.attempt, event.id)
+                    found.add("/".join(map(str, place)))
                 evolve(state, event)
     return found
 

@@ -26,7 +26,7 @@ class EffectLog:
         return self.path.read_text("utf-8").splitlines() if self.path.exists() else []
 
     def watch(self, agent: Agent) -> Agent:
-        """Returns the same agent, each of its calls written down by its idempotency key."""
+        """Returns the same agent, each of its calls written down by its place in its run."""
         return _Watched(agent, self)
 
 
@@ -36,5 +36,6 @@ class _Watched:
         self._log = log
 
     async def ask(self, request: AgentRequest, call: Call) -> Reply:
-        self._log.note(call.idempotency_key)
+        place = (call.run, call.step, call.visit, call.step_attempt, call.effect)
+        self._log.note("/".join(map(str, place)))
         return await self._agent.ask(request, call)

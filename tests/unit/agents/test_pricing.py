@@ -89,6 +89,21 @@ async def test_an_agent_tells_whether_its_cost_will_be_known(tariff: Tariff, kno
     assert await Priced(ScriptedAgent(), tariff).knows_price(None) is known
 
 
+class SaysItsPrice(ScriptedAgent):
+    """Reports with every reply what it cost."""
+
+    async def knows_price(self, model: str | None) -> bool:
+        return model != "unheard-of"
+
+
+async def test_an_agent_of_ones_own_can_say_that_it_tells_its_cost() -> None:
+    """Its calls were refused under a ceiling of money, however well it kept account."""
+    agent = Priced(SaysItsPrice(), Tariff("mine"))
+
+    assert await agent.knows_price(None)
+    assert not await agent.knows_price("unheard-of")
+
+
 def test_the_price_list_is_whole() -> None:
     """A missing or misspelt price in the file would be found by a user's bill."""
     prices = price_list()

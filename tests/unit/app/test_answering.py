@@ -108,6 +108,9 @@ async def test_a_few_letters_of_a_digest_prove_nothing(project: Project) -> None
 
     with pytest.raises(InvalidAnswer, match="at least 6"):
         approve(project, item.id, Given(None, digest=item.digest[:3]))
+    with pytest.raises(InvalidAnswer, match="characters of the digest"):
+        # As a script gives it that failed to find the digest out.
+        approve(project, item.id, Given(None, digest=""))
 
 
 @pytest.mark.parametrize("change", ["another draft\n", None])
@@ -416,6 +419,15 @@ async def test_of_several_requests_one_has_to_be_named(project: Project) -> None
     await waiting_for(project, Question("Name?"), Question("Age?"))
 
     with pytest.raises(UsageError, match=r"#1 'Name\?', #2 'Age\?'"):
+        find_item(project)
+
+
+async def test_several_pieces_of_work_are_told_apart_by_their_titles(project: Project) -> None:
+    """Their prompts begin alike."""
+    asked = [Response("You review.", about={"title": f"Review of {name}"}) for name in ("a", "b")]
+    await waiting_for(project, *asked)
+
+    with pytest.raises(UsageError, match="#1 'Review of a', #2 'Review of b'"):
         find_item(project)
 
 

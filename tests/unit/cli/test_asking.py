@@ -8,6 +8,7 @@ import pytest
 
 from signoff import Approval, Outcome, Question, StepContext, StepDef, Workflow
 from signoff.agents.manual import ManualAgent
+from signoff.app.answering import Given, record_answer
 from signoff.app.home import init_home
 from signoff.app.project import Project
 from signoff.app.settings import Settings
@@ -130,3 +131,33 @@ async def test_nobody_is_asked_again_for_what_can_no_longer_be_answered(
     shown = capsys.readouterr().err
     assert said in shown
     assert "it counts as rejected" in shown
+
+
+class PersonTwoAreAsked(io.StringIO):
+    """Types an answer when somebody else has just given one."""
+
+    def __init__(self, project: Project) -> None:
+        super().__init__("Bob\n" * 9)
+        self._project = project
+
+    def readline(self, size: int | None = -1, /) -> str:  # type: ignore[override]  # as StringIO does
+        if self._project.store.item(1).state == "open":
+            record_answer(self._project, 1, Given("Ann", by="ann"))
+        return super().readline(-1 if size is None else size)
+
+
+async def test_who_was_too_slow_is_told_so_once_and_the_run_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The same prompt came back for ever, whatever they typed."""
+    workflow = Workflow("asks", StepDef("only", handler=by_person, next={Outcome.OK: None}))
+    home = init_home(tmp_path, {}).home
+    with Project(home, Settings(), MemoryStore(), tmp_path, FrozenClock()) as project:
+        monkeypatch.setattr(sys, "stdin", PersonTwoAreAsked(project))
+        async with project.engine() as engine:
+            await engine.start(workflow, name="one")
+
+        asked = ask_all(project, project.store.items("one"))
+
+    assert asked == Asked(answered=1)
+    assert capsys.readouterr().err.count("request #1 is no longer open: answered by ann") == 1

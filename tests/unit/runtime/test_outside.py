@@ -104,8 +104,21 @@ async def test_all_tries_carry_the_same_idempotency_key(bench: Bench) -> None:
 
     first, second = bench.agent.calls
     assert first.idempotency_key == second.idempotency_key
-    assert first.idempotency_key == idempotency_key("run", "work", 1, 1, "ask#1")
+    assert first.idempotency_key == idempotency_key(first.run_key, "work", 1, 1, "ask#1")
     assert (first.attempt, second.attempt) == (1, 2)
+
+
+async def test_runs_of_the_same_name_carry_different_idempotency_keys() -> None:
+    """A provider that remembers keys would give the second project the first one's reply."""
+    keys = []
+    for _ in range(2):
+        bench = Bench()
+        bench.agent.on("Write", "text")
+        await bench.start(WRITE)
+        keys.append(bench.agent.calls[0].idempotency_key)
+        await bench.close()
+
+    assert keys[0] != keys[1]
 
 
 async def test_whoever_watches_is_told_about_the_pause() -> None:

@@ -38,7 +38,7 @@ def command(
     file: Path | None,
     text: str,
     by: str,
-    digest: str,
+    digest: str | None,
     go_on: bool,
     limits: dict[str, str],
     manner: Manner,

@@ -31,7 +31,7 @@ def command(
     where: str | None,
     why: str,
     by: str,
-    digest: str,
+    digest: str | None,
     go_on: bool,
     limits: dict[str, str],
     manner: Manner,

@@ -37,7 +37,7 @@ anything else as for `run`.
 @click.option("--statements", metavar="JSON",
               help="For the database: a list of [SQL] or [SQL, PARAMETERS].")  # fmt: skip
 @click.option("--hint", metavar="STEP", help="Which step should follow, in your opinion.")
-@click.option("--digest", default="", metavar="DIGEST",
+@click.option("--digest", metavar="DIGEST",
               help="Of what you were shown; refused if that has changed.")  # fmt: skip
 @click.option("--by", default="", metavar="NAME",
               help="Who did it; whoever is logged in, if not given.")  # fmt: skip
@@ -52,7 +52,7 @@ def command(
     number: int | None,
     statements: str | None,
     hint: str | None,
-    digest: str,
+    digest: str | None,
     by: str,
     verbose: bool,
     as_json: bool,
