@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from contextlib import closing, suppress
+from contextlib import closing
 from importlib import resources
 from pathlib import Path
 from typing import NamedTuple
@@ -118,12 +118,27 @@ def _back_up(db: sqlite3.Connection, path: Path, latest: int) -> None:
 
 
 def _copy(path: Path, target: Path) -> None:
-    # Another process may have made the same copy in this very second; it is as good as ours.
-    with suppress(FileExistsError):
-        os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-        # By a connection of its own: one that is writing cannot be copied from.
-        with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(target)) as copy:
-            source.backup(copy)
+    """Makes the copy under another name first: what is called a backup is a whole one."""
+    # One name for all: whoever is here holds the lock, and sweeps up after one that was killed.
+    draft = path.with_name(f"{path.name}.backup.part")
+    draft.unlink(missing_ok=True)
+    try:
+        os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        _fill(draft, path)
+        # Another process may have made the same copy in this very second; ours is as good.
+        draft.replace(target)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _fill(draft: Path, path: Path) -> None:
+    # By a connection of its own: one that is writing cannot be copied from.
+    with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(draft)) as copy:
+        # Half a copy is thrown away, so nothing needs to be kept to undo it by.
+        copy.execute("PRAGMA journal_mode = OFF")
+        source.backup(copy)
+    with draft.open("rb+") as file:
+        os.fsync(file.fileno())
 
 
 LATEST = 2

@@ -1,9 +1,10 @@
+import resource
 import sqlite3
 import stat
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -127,6 +128,48 @@ def test_a_backup_is_its_owners_alone(db: sqlite3.Connection, path: Path) -> Non
 
     (backup,) = backups(path)
     assert stat.S_IMODE(backup.stat().st_mode) == 0o600
+
+
+@contextmanager
+def small_disk(largest: int) -> Iterator[None]:
+    """A disk that takes no more than the first so many bytes of any file."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (largest, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_a_database_that_cannot_be_copied_aside_is_not_brought_forward(
+    db: sqlite3.Connection, path: Path
+) -> None:
+    """A full disk left an empty backup, and a second try took that for a good one."""
+    migrations = [*known_migrations(), SECOND]
+
+    for _ in range(2):
+        with small_disk(path.stat().st_size // 2), pytest.raises(sqlite3.OperationalError):
+            bring_forward(db, path, migrations)
+
+    assert version(db) == LATEST
+    assert not list(path.parent.glob("*.backup*"))
+
+
+def test_once_there_is_room_a_whole_backup_comes_before_the_migration(
+    db: sqlite3.Connection, path: Path
+) -> None:
+    """Whatever an earlier try left behind, even one that was killed, is no backup."""
+    path.with_name("signoff.db.backup.part").write_bytes(b"half of a page")
+    with small_disk(path.stat().st_size // 2), pytest.raises(sqlite3.OperationalError):
+        bring_forward(db, path, [*known_migrations(), SECOND])
+
+    bring_forward(db, path, [*known_migrations(), SECOND])
+
+    assert version(db) == LATEST + 1
+    (backup,) = path.parent.glob("*.backup*")
+    with closing(sqlite3.connect(backup)) as old:
+        assert old.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        assert old.execute("SELECT name FROM runs").fetchall() == [("run",)]
 
 
 def test_a_migration_that_fails_leaves_the_version_before_it(
