@@ -21,7 +21,7 @@ from datetime import timedelta
 from typing import Annotated
 from signoff import Approval, Arg, End, Outcome, StepDef, Workflow
 
-async def sign(ctx, hours: Annotated[int, Arg("to wait")]):
+async def sign(ctx, hours: Annotated[float, Arg("to wait")]):
     answer = await ctx.wait(Approval("Ship?", "x", deadline=timedelta(hours=hours), default=False))
     return (Outcome.OK if answer.approved else Outcome.FAIL), {}
 
@@ -121,7 +121,7 @@ def test_a_deadline_is_told_and_kept_to(site: Site) -> None:
     site.write("late.py", LATE)
 
     soon = site.signoff("run", "late.py", "-i", "hours=1")
-    passed = site.signoff("run", "late.py", "-i", "hours=0", "--name", "one")
+    passed = site.signoff("run", "late.py", "-i", "hours=1e-9", "--name", "one")
     refused = site.signoff("approve", "one")
     resumed = site.signoff("resume", "one")
 

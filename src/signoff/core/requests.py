@@ -28,7 +28,7 @@ class Request:
     shown: Mapping[str, Any] = field(default_factory=dict)
     """What the person is shown beside the prompt; the answer is bound to its digest."""
     deadline: timedelta | None = None
-    """How long to wait before the default action is taken."""
+    """How long to wait before the default action is taken; more than no time."""
     default: Any = None
     """The answer taken at the deadline; a deadline needs one."""
     question_id: str = ""
@@ -39,6 +39,11 @@ class Request:
         if self.deadline is not None and not isinstance(self.deadline, timedelta):
             raise UsageError(
                 f"deadline= takes a timedelta, such as timedelta(days=2), not {self.deadline!r}"
+            )
+        if self.deadline is not None and self.deadline <= timedelta(0):
+            raise UsageError(
+                f"deadline= is how long a person has, and {self.deadline!r} leaves no time; "
+                "give a longer one, such as timedelta(days=2), or do not ask"
             )
         if self.default is not None:
             object.__setattr__(self, "default", self._fitting(self.default))

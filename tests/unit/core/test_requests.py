@@ -100,6 +100,25 @@ def test_a_deadline_is_a_stretch_of_time_and_nothing_else(deadline: object) -> N
         Question("Which tone?", deadline=deadline, default="calm")
 
 
+@pytest.mark.parametrize("deadline", [timedelta(0), timedelta(hours=-1)], ids=["zero", "negative"])
+@pytest.mark.parametrize(
+    ("make", "default"),
+    [
+        (Question, "calm"),
+        (Response, "calm"),
+        (Approval, True),
+        (lambda prompt, **more: Choice(prompt, ["a", "b"], **more), "a"),
+    ],
+    ids=["question", "response", "approval", "choice"],
+)
+def test_a_deadline_leaves_time_to_answer(
+    make: Callable[..., Request], default: object, deadline: timedelta
+) -> None:
+    """An approval whose time was over as it was asked approved itself, and nobody saw it."""
+    with pytest.raises(UsageError, match="leaves no time; give a longer one"):
+        make("?", deadline=deadline, default=default)
+
+
 @pytest.mark.parametrize(
     ("make", "wanted"),
     [
