@@ -36,7 +36,9 @@ WHERE id = ? AND head = ? AND fence = ? AND status = 'running'
 RELEASE = "UPDATE runs SET owner = NULL WHERE id = ?"
 KEEP_RUNNING = "UPDATE runs SET status = 'running', due_at = NULL WHERE id = ?"
 APPEND = "INSERT INTO journal (run, seq, events) VALUES (?, ?, ?)"
-JOURNAL = "SELECT seq, events FROM journal WHERE run = ? AND seq > ? ORDER BY seq"
+JOURNAL = """
+SELECT seq, events, json_valid(events) FROM journal WHERE run = ? AND seq > ? ORDER BY seq
+"""
 
 PUT_BLOB = "INSERT OR IGNORE INTO blobs (digest, text) VALUES (?, ?)"
 BLOB = "SELECT text FROM blobs WHERE digest = ?"
@@ -45,7 +47,8 @@ PUT_CHECKPOINT = """
 INSERT INTO checkpoints (run, seq, state) VALUES (?, ?, ?)
 ON CONFLICT (run) DO UPDATE SET seq = excluded.seq, state = excluded.state
 """
-CHECKPOINT = "SELECT seq, state FROM checkpoints WHERE run = ?"
+# One that cannot be read is as good as none: the journal holds everything that is in it.
+CHECKPOINT = "SELECT seq, state FROM checkpoints WHERE run = ? AND json_valid(state)"
 
 OPEN_ITEM = """
 INSERT INTO inbox (run, name, effect, kind, prompt, form, digest, step, opened_at, deadline)

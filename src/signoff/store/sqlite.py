@@ -79,8 +79,7 @@ class SqliteStore:
         with self._reading_as_one as db:
             row = self._row(db, name)
             seq, state = db.execute(q.CHECKPOINT, (row.id,)).fetchone() or (0, None)
-            tail = db.execute(q.JOURNAL, (row.id, seq)).fetchall()
-        return StoredRun(row, state, seq, [JournalRow(*r) for r in tail])
+            return StoredRun(row, state, seq, self._journal(db, row.id, seq))
 
     def row(self, name: str) -> RunRow:
         """Returns one run; raises `UnknownName`."""
@@ -105,7 +104,7 @@ class SqliteStore:
     def journal(self, run: RunId, after: int = 0) -> list[JournalRow]:
         """Returns a run's commits, oldest first."""
         with self._reading as db:
-            return [JournalRow(*r) for r in db.execute(q.JOURNAL, (run, after))]
+            return self._journal(db, run, after)
 
     def description(self, run: RunId) -> str:
         """Returns the definition the run was started with, as JSON."""
@@ -280,6 +279,23 @@ class SqliteStore:
         if found is None:
             raise UnknownName("run", name, [r[0] for r in db.execute(q.RUN_NAMES)])
         return _run_row(found)
+
+    def _journal(self, db: sqlite3.Connection, run: RunId, after: int) -> list[JournalRow]:
+        found = []
+        for seq, events, readable in db.execute(q.JOURNAL, (run, after)):
+            if not readable:
+                raise self._unreadable(_run_row(self._one(db, q.RUN_BY_ID, (run,))), seq)
+            found.append(JournalRow(seq, events))
+        return found
+
+    def _unreadable(self, row: RunRow, seq: int) -> StoreDamaged:
+        beside = sorted(each.name for each in self.path.parent.glob(f"{self.path.name}.*.backup"))
+        which = f" ({beside[-1]} is beside it)" if beside else ""
+        return StoreDamaged(
+            f"run {row.name!r} is damaged: commit {seq} of its journal in {self.path} is not "
+            f"readable; restore a backup of the file{which}, or start the run anew; "
+            "other runs are not affected"
+        )
 
     def _item(self, db: sqlite3.Connection, number: int) -> InboxItem:
         # No request has a number beyond what SQLite can count; it would not even look for one.

@@ -130,6 +130,40 @@ def test_a_file_of_garbage_is_refused_in_one_line(path: Path, content: bytes) ->
     assert path.read_bytes() == content
 
 
+@pytest.mark.parametrize("backup", ["", "signoff.db.v1-20260301-120000.backup"])
+def test_a_run_whose_journal_is_garbled_is_named_with_its_file_and_a_way_out(
+    store: SqliteStore, path: Path, backup: str
+) -> None:
+    """It said where JSON ended, and neither which run it was nor what to do about it."""
+    begun(store, "one").go_on()
+    begun(store, "two").go_on()
+    store._db.execute("UPDATE journal SET events = '[{' WHERE run = 1 AND seq = 2")
+    if backup:
+        (path.parent / backup).touch()
+
+    with pytest.raises(StoreDamaged) as told:
+        store.load("one")
+    with pytest.raises(StoreDamaged, match="run 'one' is damaged"):
+        store.journal(store.row("one").id)
+
+    assert one_line(told.value, path)
+    assert "run 'one' is damaged: commit 2 of its journal" in str(told.value)
+    assert "restore a backup" in str(told.value)
+    assert backup in str(told.value)
+    assert "other runs are not affected" in str(told.value)
+    assert len(store.load("two").tail) == 2
+
+
+def test_a_checkpoint_that_is_garbled_is_done_without(store: SqliteStore) -> None:
+    """All of it is in the journal; a run is not lost for want of a short cut."""
+    begun(store, "one").go_on(checkpoint="{}")
+    store._db.execute("UPDATE checkpoints SET state = '{'")
+
+    stored = store.load("one")
+
+    assert (stored.checkpoint, len(stored.tail)) == (None, 2)
+
+
 @pytest.mark.parametrize("damage", ["cut off", "overwritten"])
 def test_a_damaged_database_is_reported_in_one_line(path: Path, damage: str) -> None:
     """Never a wrong answer, and never a traceback of SQLite's own."""

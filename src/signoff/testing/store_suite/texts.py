@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from signoff.core.digest import text_digest
@@ -33,14 +35,16 @@ class TextPromises(Opening):
         """Prompts, replies and artifacts are other people's words; changing them is losing them."""
         run = begun(store)
         digest = text_digest(text)
+        # The journal and checkpoints are JSON, whatever the words in them are.
+        events = json.dumps([text], ensure_ascii=False)
 
         run.go_on(
-            events=f'["{text}"]',
+            events=events,
             status=Status.FAILED,
             reason=text,
             blobs={digest: text},
             opened=[asking(prompt=text, form=text)],
-            checkpoint=text,
+            checkpoint=events,
         )
         (item,) = store.items()
         store.answer(item.id, text, text, 5.0, "shown")
@@ -48,10 +52,10 @@ class TextPromises(Opening):
         store.ask_cancel(run.run, text)
 
         item = store.item(item.id)
-        assert run.events()[-1] == f'["{text}"]'
+        assert run.events()[-1] == events
         assert store.blob(digest) == text
         assert (item.prompt, item.form, item.answer, item.answered_by) == (text,) * 4
-        assert store.load("run").checkpoint == text
+        assert store.load("run").checkpoint == events
         assert store.late(run.run) == {("ask#1", 1): text}
         assert (store.row("run").reason, store.row("run").cancel) == (text, text)
 
