@@ -16,7 +16,7 @@ from signoff.agents.base import Health
 from signoff.app.agent_health import look_at_agents
 from signoff.app.agent_settings import unplayed_roles
 from signoff.app.config import unknown_variables
-from signoff.app.home import Home, find_home
+from signoff.app.home import ELSEWHERE, Home, find_home
 from signoff.app.loading import make_importable
 from signoff.app.project import database_path, open_store
 from signoff.app.settings import AgentSettings, Settings, load_settings
@@ -105,7 +105,7 @@ def _checks(cwd: Path, environment: Mapping[str, str], look: Look) -> Iterator[C
         yield Check("settings", ready=False, detail=lines[0] + more, remedy="mend the file")
     else:
         yield Check("settings", ready=True, detail="read without problems")
-    yield from _project(home, settings)
+    yield from _project(cwd, home, settings)
     configured = settings.agents if settings is not None else {}
     if home is not None:
         make_importable([home.root])
@@ -128,15 +128,9 @@ def _python() -> Check:
     return Check("python", sys.version_info >= (3, 11), detail, "use Python 3.11 or newer")
 
 
-def _project(home: Home | None, settings: Settings | None) -> Iterator[Check]:
+def _project(cwd: Path, home: Home | None, settings: Settings | None) -> Iterator[Check]:
     if home is None:
-        yield Check(
-            "project",
-            ready=False,
-            detail="no .signoff/ here or above",
-            remedy="signoff init (or just run something: it is made on the first run)",
-            needed=False,
-        )
+        yield _no_project(cwd)
         return
     yield Check("project", ready=True, detail=str(home.path))
     yield from _permissions(home)
@@ -145,13 +139,21 @@ def _project(home: Home | None, settings: Settings | None) -> Iterator[Check]:
         yield _database(home, settings)
 
 
+def _no_project(cwd: Path) -> Check:
+    none = "no .signoff/ here or above"
+    if not _writable(cwd):
+        return Check("project", False, f"{none}, and {cwd} cannot be written", ELSEWHERE)
+    remedy = "signoff init (or just run something: it is made on the first run)"
+    return Check("project", False, none, remedy, needed=False)
+
+
 def _permissions(home: Home) -> Iterator[Check]:
     for name, folder in (("home", home.path), ("runs", home.runs)):
         # A folder that is not there yet is made where the one above it can be written.
         looked = folder if folder.exists() else folder.parent
-        writable = os.access(looked, os.W_OK | os.X_OK)
+        writable = _writable(looked)
         detail = f"{folder} can be written" if writable else f"{folder} cannot be written"
-        yield Check(f"{name} folder", writable, detail, f"chmod u+rwx {looked}")
+        yield Check(f"{name} folder", writable, detail, f"chmod u+rwx {looked}, or {ELSEWHERE}")
     if home.runs.is_dir() and home.runs.stat().st_mode & 0o077 and os.name == "posix":
         yield Check(
             "privacy",
@@ -160,6 +162,10 @@ def _permissions(home: Home) -> Iterator[Check]:
             remedy=f"chmod -R go-rwx {home.runs}",
             needed=False,
         )
+
+
+def _writable(folder: Path) -> bool:
+    return os.access(folder, os.W_OK | os.X_OK)
 
 
 def _disk(home: Home) -> Check:

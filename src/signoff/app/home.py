@@ -15,6 +15,9 @@ from signoff.errors import UsageError, WriteFailed
 FOLDER = ".signoff"
 VARIABLE = "SIGNOFF_HOME"
 
+ELSEWHERE = f"keep it elsewhere: export {VARIABLE}=FOLDER, then signoff init"
+"""What to do where nothing can be written."""
+
 CONFIG = """\
 # Settings of this project. Everything here is optional; `signoff config show` says what
 # holds and where it comes from. A file of the same form for all your projects can stand
@@ -138,7 +141,8 @@ def init_home(start: Path, environment: Mapping[str, str]) -> Initialised:
             if write_new(path, text):
                 created.append(path)
     except OSError as error:
-        raise WriteFailed(f"cannot make {home.path}: {error.strerror or error}") from error
+        why = error.strerror or error
+        raise WriteFailed(f"cannot make {home.path}: {why}; {ELSEWHERE}") from error
     return Initialised(home, tuple(created))
 
 

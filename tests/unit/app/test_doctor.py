@@ -1,4 +1,5 @@
-from collections.abc import Mapping
+import os
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -87,6 +88,33 @@ def test_everything_that_is_not_ready_says_what_to_do(
     assert [check.name for check in checks.values() if not check.ready and not check.remedy] == []
     assert "signoff init" in checks["project"].remedy
     assert "SIGNOFF_LIMTS_USD" in checks["environment"].detail
+
+
+def no_longer_there(folder: Path) -> None:
+    folder.rmdir()
+
+
+def read_only(folder: Path) -> None:
+    if os.geteuid() == 0:
+        pytest.skip("root may write where others may not")
+    folder.chmod(0o500)
+
+
+@pytest.mark.parametrize("spoil", [no_longer_there, read_only])
+def test_a_folder_that_takes_no_home_keeps_the_engine_from_running(
+    tmp_path: Path, environment: dict[str, str], spoil: Callable[[Path], None]
+) -> None:
+    """`the engine is ready` was followed by a run that could not make its home."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    spoil(folder)
+
+    found = examine(folder, environment, look)
+
+    project = next(check for check in found.checks if check.name == "project")
+    assert not found.can_run
+    assert f"{folder} cannot be written" in project.detail
+    assert "SIGNOFF_HOME=" in project.remedy
 
 
 def test_a_sound_database_is_ready(tmp_path: Path, environment: dict[str, str]) -> None:

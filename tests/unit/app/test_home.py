@@ -80,9 +80,9 @@ def test_making_a_home_again_changes_nothing(tmp_path: Path) -> None:
     assert home.config.read_text() == "version: 1\nlimits: {usd: 3}\n"
 
 
-def test_a_home_that_cannot_be_made_says_why(tmp_path: Path) -> None:
-    """A traceback would not tell the user which folder is in the way."""
+def test_a_home_that_cannot_be_made_says_why_and_where_else_it_could_be(tmp_path: Path) -> None:
+    """On a read-only disk there was no word about what else to do."""
     (tmp_path / ".signoff").write_text("a file")
 
-    with pytest.raises(WriteFailed, match=r"\.signoff"):
+    with pytest.raises(WriteFailed, match=r"\.signoff: .*SIGNOFF_HOME=FOLDER"):
         init_home(tmp_path, {})
