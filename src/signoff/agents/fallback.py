@@ -67,7 +67,8 @@ class WithFallback:
 
     async def _stand_in(self, request: AgentRequest, call: Call) -> Reply:
         # A model's name means nothing to another vendor.
-        reply = await self._other.ask(replace(request, model=None), call)
+        async with call.slot(self._name):
+            reply = await self._other.ask(replace(request, model=None), call)
         return replace(reply, agent=reply.agent or self._name)
 
 

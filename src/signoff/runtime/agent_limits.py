@@ -41,14 +41,15 @@ class AgentGate:
     async def slot(self) -> AsyncIterator[None]:
         """Holds one of the agent's places for the time of a call."""
         if self._slots is None:
-            await self._pace()
+            await self.pace()
             yield
             return
         async with self._slots:
-            await self._pace()
+            await self.pace()
             yield
 
-    async def _pace(self) -> None:
+    async def pace(self) -> None:
+        """Returns when one more call may begin; every further attempt at one is a call too."""
         if self._limits.calls is None:
             return
         async with self._turn:

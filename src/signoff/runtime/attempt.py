@@ -8,8 +8,9 @@ here.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import Any, assert_never
+from typing import Any, Literal, TypeVar, assert_never
 
 from signoff.core import events as ev
 from signoff.core.context import StepContext
@@ -21,15 +22,17 @@ from signoff.core.outcome import Outcome
 from signoff.core.requests import Choice, Option
 from signoff.core.spend import counted
 from signoff.core.step import StepDef
-from signoff.core.transitions import Chosen, Fact, FellShort, Held, Raised, Returned
+from signoff.core.transitions import Broken, Chosen, Fact, FellShort, Held, Raised, Returned
 from signoff.errors import BadHandlerResult, SignoffError
 from signoff.runtime.fanout import FELL_SHORT
-from signoff.runtime.handlers import Callee, Work, check, passes_through, work
+from signoff.runtime.handlers import Callee, check, passes_through, work
 from signoff.runtime.journal import RunJournal
 from signoff.runtime.people import People
 from signoff.runtime.raised import in_words
 from signoff.runtime.suspension import CeilingReached
 from signoff.runtime.visit import Visit
+
+T = TypeVar("T")
 
 REASON = "_reason"
 """Under this key of its update a handler says why the run ends, should it end here."""
@@ -79,8 +82,7 @@ class Attempt:
                 assert_never(stage)
 
     async def _enter(self) -> Fact:
-        self.visit.may_block()
-        fact = await check(self.step.preconditions, self._context(), "preconditions")
+        fact = await self._conditions("preconditions", self._context())
         if isinstance(fact, Held):
             self._journal.record(ev.StepBegun())
         return fact
@@ -91,7 +93,8 @@ class Attempt:
             await self._journal.durable()
             self.visit.may_block()
         try:
-            outcome, update = await self._work_in_time()
+            ctx = self._context()
+            outcome, update = await self._in_time(lambda timed: work(self._callee, ctx, timed))
             self.visit.insist("", self.step.id)
             if REASON in update:
                 update, self.reason = _without_reason(self.step.id, update)
@@ -111,13 +114,23 @@ class Attempt:
         return Returned(outcome)
 
     async def _check(self) -> Fact:
-        self.visit.may_block()
         context = replace(
             self._context(),
             step_state=freeze(merged(self._state.state, self.delta)),
             result=self._update,
         )
-        return await check(self.step.postconditions, context, "postconditions")
+        return await self._conditions("postconditions", context)
+
+    async def _conditions(
+        self, which: Literal["preconditions", "postconditions"], ctx: StepContext
+    ) -> Fact:
+        self.visit.may_block()
+        conditions = getattr(self.step, which)
+        try:
+            return await self._in_time(lambda timed: check(conditions, ctx, which, timed))
+        except OutOfTime as error:
+            await self.visit.abort()
+            return Broken(f"{which} of step {self.step.id!r} not met: {error}")
 
     def _gate(self) -> Fact:
         gate = self.step.gate
@@ -158,11 +171,14 @@ class Attempt:
             port=self.visit,
         )
 
-    async def _work_in_time(self) -> Work:
-        """Gives a handler its time, and the run and step their ceilings on it."""
+    async def _in_time(self, work: Callable[[bool], Awaitable[T]]) -> T:
+        """Gives handler or conditions their time, and the run and step their ceilings on it.
+
+        They are told whether their time is counted.
+        """
         step, ceiling = self.step, self._ceiling()
         if ceiling is None and step.timeout is None:
-            return await work(self._callee, self._context())
+            return await work(False)
         room, named = ceiling or (None, "")
         whole, own = asyncio.timeout(room), asyncio.timeout(step.timeout)
         try:
@@ -170,7 +186,7 @@ class Attempt:
                 if room == 0:
                     # Lets the clock strike before a handler that may never wait begins.
                     await asyncio.sleep(0)
-                return await work(self._callee, self._context())
+                return await work(True)
         except TimeoutError:
             if whole.expired():
                 await self.visit.abort()

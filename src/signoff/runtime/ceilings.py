@@ -17,15 +17,20 @@ from signoff.errors import NotAllowed
 from signoff.runtime.performers import Performers
 from signoff.runtime.suspension import CeilingReached
 
+_MORE = {"run": "--limit calls=NUMBER", "step": "`calls` beside it in the step's limits"}
+"""How whoever set a ceiling sets one on calls too."""
 
-async def check_price(performers: Performers, limits: Limits, agent: str, model: str = "") -> None:
+
+async def check_price(
+    performers: Performers, limits: Limits, agent: str, model: str = "", whose: str = "run"
+) -> None:
     """Refuses a ceiling on money that a call could overrun without anybody noticing."""
     if limits.usd is None or limits.calls is not None or limits.tokens is not None:
         return
     if not await performers.knows_price(agent, model or None):
         raise NotAllowed(
             f"nobody knows what a call of {agent!r} costs, so the limit of ${limits.usd:g} cannot "
-            "be kept; limit the calls or tokens too (--limit calls=NUMBER), or give the agent a "
+            f"be kept; limit the calls or tokens too ({_MORE[whose]}), or give the agent a "
             "`price:` in the settings"
         )
 
@@ -49,6 +54,8 @@ class Ceilings:
         self._usd = 0.0
         """What the dearest of them cost."""
         self._tokens = 0
+        self._silent: set[str] = set()
+        """What some answer did not report."""
         self._changed = asyncio.Event()
 
     async def fit(self, scopes: list[tuple[str, Limits, Spend]]) -> None:
@@ -59,17 +66,24 @@ class Ceilings:
                 full = reached(limits, spend, more_calls=1)
                 if full:
                     raise CeilingReached(f"the {whose}'s ceiling of {full} is reached")
+                self._check_measured(whose, limits)
             if self._under_way == 0 or all(self._fits(lim, sp) for _, lim, sp in scopes):
                 break
             self._changed.clear()
             await self._changed.wait()
 
-    def learn(self, usage: Usage | None) -> None:
-        """Takes note of what one ended call cost; an unknown price teaches nothing."""
+    def learn(self, usage: Usage | None, *, answered: bool = False) -> None:
+        """Takes note of what one ended call cost; an unknown price teaches nothing.
+
+        Of one that was `answered`, silence tells that the next answer will not say more.
+        """
         self._seen += 1
-        if usage is not None:
-            self._usd = max(self._usd, usage.usd or 0.0)
-            self._tokens = max(self._tokens, usage.tokens or 0)
+        usage = usage or Usage()
+        self._usd = max(self._usd, usage.usd or 0.0)
+        self._tokens = max(self._tokens, usage.tokens or 0)
+        if answered:
+            told = {"usd": usage.usd, "tokens": usage.tokens}
+            self._silent |= {name for name, amount in told.items() if amount is None}
 
     def enter(self) -> None:
         """Reserves a call."""
@@ -79,6 +93,15 @@ class Ceilings:
         """Gives a reservation back when its call has ended, and been counted."""
         self._under_way -= 1
         self._changed.set()
+
+    def _check_measured(self, whose: str, limits: Limits) -> None:
+        """Refuses to go on where nothing that is limited is ever reported."""
+        limited = [n for n in ("usd", "tokens") if getattr(limits, n) is not None]
+        if limits.calls is None and limited and self._silent.issuperset(limited):
+            raise NotAllowed(
+                f"calls do not report their {' or '.join(limited)}, so the {whose}'s ceiling "
+                f"cannot be kept; limit the calls too ({_MORE[whose]})"
+            )
 
     def _fits(self, limits: Limits, spend: Spend) -> bool:
         """Tells whether what is under way and one more, at the dearest price, stay below."""

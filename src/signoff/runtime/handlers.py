@@ -7,6 +7,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 from signoff.core.context import StepContext
@@ -57,17 +58,26 @@ def _is_async(handler: Callable[..., Any]) -> bool:
     )
 
 
-async def work(callee: Callee, ctx: StepContext) -> Work:
-    """Calls a handler and returns its outcome and update; whatever it raises comes through."""
+async def work(callee: Callee, ctx: StepContext, timed: bool = False) -> Work:
+    """Calls a handler and returns its outcome and update; whatever it raises comes through.
+
+    `timed` says that its time is counted.
+    """
     named = {n: ctx.workflow_params[n] for n in callee.names if n in ctx.workflow_params}
-    if callee.plain and callee.step.timeout is not None:
-        # Only in a thread can an ordinary function be left behind when its time is up.
-        if ctx.port is not None:
-            ctx = replace(ctx, port=FromThread(ctx.port, asyncio.get_running_loop()))
-        returned = await on_thread(partial(callee.call, ctx, **named))
+    if callee.plain and timed:
+        returned = await _left_behind(callee.call, ctx, named)
     else:
         returned = callee.call(ctx, **named)
     return checked_result(callee.step.id, await awaited(returned))
+
+
+async def _left_behind(
+    call: Callable[..., Any], ctx: StepContext, named: Mapping[str, Any] = MappingProxyType({})
+) -> Any:
+    """Calls an ordinary function in a thread: only there can it be left when its time is up."""
+    if ctx.port is not None:
+        ctx = replace(ctx, port=FromThread(ctx.port, asyncio.get_running_loop()))
+    return await on_thread(partial(call, ctx, **named))
 
 
 async def awaited(returned: Any) -> Any:
@@ -92,11 +102,13 @@ def passes_through(error: BaseException) -> bool:
     return isinstance(error, Suspension | KeyboardInterrupt | GeneratorExit)
 
 
-async def check(conditions: Sequence[Condition], ctx: StepContext, when: str) -> Held | Broken:
+async def check(
+    conditions: Sequence[Condition], ctx: StepContext, when: str, timed: bool = False
+) -> Held | Broken:
     """Evaluates conditions; one that raises is broken, never passed."""
     found = []
     for condition in conditions:
-        problem = await _problem(condition, ctx)
+        problem = await _problem(condition, ctx, timed)
         if problem:
             found.append(problem)
     if not found:
@@ -104,9 +116,12 @@ async def check(conditions: Sequence[Condition], ctx: StepContext, when: str) ->
     return Broken(f"{when} of step {ctx.step_id!r} not met: {'; '.join(found)}")
 
 
-async def _problem(condition: Condition, ctx: StepContext) -> str:
+async def _problem(condition: Condition, ctx: StepContext, timed: bool) -> str:
     try:
-        holds = condition.check(ctx)
+        if timed and not _is_async(condition.check):
+            holds = await _left_behind(condition.check, ctx)
+        else:
+            holds = condition.check(ctx)
         if inspect.isawaitable(holds):
             holds = await holds
     except BaseException as error:  # a check that cannot be made has not been passed

@@ -11,7 +11,7 @@ import asyncio
 import json
 import random
 from collections.abc import Coroutine
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -64,6 +64,11 @@ class Outside:
         self._around = around
         self._journal = journal
         self._ceilings = Ceilings()
+        self._closed = False
+
+    def close(self) -> None:
+        """Lets nothing more begin: the run is being stopped."""
+        self._closed = True
 
     def perform(self, errand: Errand) -> Coroutine[Any, Any, Any]:
         """Begins an effect, at once where nothing is in its way, and returns the rest of it."""
@@ -78,10 +83,15 @@ class Outside:
         return self._tries(errand, started)
 
     def _gate(self, effect: Effect) -> AgentGate | None:
+        return self._gate_of(effect.payload["agent"]) if effect.kind is Kind.ASK else None
+
+    def _gate_of(self, agent: str) -> AgentGate | None:
         gates = self._around.gates
-        if not gates or effect.kind is not Kind.ASK:
-            return None
-        return gates.get(self._around.performers.played_by(effect.payload["agent"]))
+        return gates.get(self._around.performers.played_by(agent)) if gates else None
+
+    def _slot(self, agent: str) -> AbstractAsyncContextManager[None]:
+        gate = self._gate_of(agent)
+        return gate.slot() if gate is not None else nullcontext()
 
     def _attempts(self, effect: Effect) -> int:
         gate = self._gate(effect)
@@ -116,15 +126,17 @@ class Outside:
                 if errand.effect.kind is Kind.ASK:
                     self._ceilings.leave()
             await self._around.clock.sleep(pause)
+            if gate := self._gate(errand.effect):
+                await gate.pace()
             attempt, started = attempt + 1, None
 
     async def _begin(self, errand: Errand, attempt: int, lost: Usage | None) -> int:
         state = self._journal.state
         if errand.effect.kind is Kind.ASK:
             asked = errand.effect.payload
-            for limits in (state.limits, errand.limits):
+            for whose, limits in (("run", state.limits), ("step", errand.limits)):
                 await check_price(
-                    self._around.performers, limits, asked["agent"], asked.get("model", "")
+                    self._around.performers, limits, asked["agent"], asked.get("model", ""), whose
                 )
             await self._ceilings.fit(
                 [("run", state.limits, state.spend), ("step", errand.limits, state.visit_spend)]
@@ -139,19 +151,25 @@ class Outside:
             self._ceilings.enter()
 
     async def _finish(self, errand: Errand, attempt: int, started: int) -> Any:
+        out = False
         try:
             await self._journal.durable(started)
+            if self._closed:
+                raise asyncio.CancelledError
             began = self._around.clock.monotonic()
-            call = self._call(errand, attempt)
+            call, out = self._call(errand, attempt), True
             reply, usage = await self._around.performers.perform(errand.effect, call)
         except asyncio.CancelledError:
-            if errand.effect.kind is Kind.ASK and self._journal.error is None:
-                # Ended by us, so nothing is in doubt but the bill.
-                self.failed(errand, attempt, AgentStopped())
+            # Ended by us, so nothing is in doubt but the bill; what never went out has none.
+            if (errand.effect.kind is Kind.ASK or not out) and self._journal.error is None:
+                stopped = AgentStopped()
+                if not out:
+                    stopped.usage = FREE  # type: ignore[attr-defined]  # read by faults.usage_of
+                self.failed(errand, attempt, stopped)
             raise
         end = ev.EffectFinished(errand.id, reply, usage=usage.to_json() if usage else None)
         self._end(errand, attempt, end)
-        self.learn(errand.effect, usage)
+        self.learn(errand.effect, usage, answered=True)
         if self._around.clock.monotonic() - began > PROMPT_COMMIT_SECONDS:
             await self._journal.durable()
         return reply_of(errand.effect.kind, reply)
@@ -208,7 +226,7 @@ class Outside:
         asked = errand.effect.payload.get("agent", "")
         return Call(
             name, errand.id, attempt, emit, started, step, asked,
-            errand.ctx.visit, state.attempt, state.seed, state.folder,
+            errand.ctx.visit, state.attempt, state.seed, state.folder, self._slot,
         )  # fmt: skip
 
     def failed(self, errand: Errand, attempt: int, error: SignoffError) -> BaseException:
@@ -224,10 +242,10 @@ class Outside:
         until = error.until.timestamp() if error.until else pause
         return ParkedUntil(f"out of quota: {error}", until)
 
-    def learn(self, effect: Effect, usage: Usage | None) -> None:
+    def learn(self, effect: Effect, usage: Usage | None, *, answered: bool = False) -> None:
         """Lets the ceilings know what one ended call cost."""
         if effect.kind is Kind.ASK:
-            self._ceilings.learn(usage)
+            self._ceilings.learn(usage, answered=answered)
 
     def key(self, errand: Errand) -> str:
         """Names an effect for good: the same in every attempt at it, and in no other place."""

@@ -7,6 +7,7 @@ their implementations.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, NewType, Protocol
@@ -62,6 +63,8 @@ class Call(NamedTuple):
     """Tells the run from every other, also from one of the same name elsewhere."""
     folder: str = ""
     """Where the run was started; what is not told another place works there."""
+    slot: Callable[[str], AbstractAsyncContextManager[None]] = lambda _agent: nullcontext()
+    """Holds a place under the limits of another agent, for one that lets it answer instead."""
 
     @property
     def idempotency_key(self) -> str:

@@ -8,6 +8,7 @@ suspension anywhere below ends the loop with the run at rest and everything reco
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Mapping
 from typing import Any, assert_never
 
@@ -46,6 +47,9 @@ from signoff.runtime.ports import InboxItem
 from signoff.runtime.surroundings import Surroundings
 from signoff.runtime.suspension import Outdated, Suspension
 from signoff.runtime.visit import Visit
+
+DEAF_SECONDS = 0.1
+"""How long a run may go on without looking whether it is asked to stop."""
 
 
 class Runner:
@@ -101,6 +105,7 @@ class Runner:
 
     async def _loop(self) -> None:
         stage: Stage | None = self._state.stage
+        heard = time.monotonic()
         while stage is not None:
             if stage is Stage.ENTER and not self._attempt.step.preconditions:
                 stage = Stage.WORK
@@ -115,6 +120,17 @@ class Runner:
             except UnmappedOutcome as error:
                 decision = Finish(Status.FAILED, str(error))
             stage = self._act(decision, fact)
+            if time.monotonic() - heard > DEAF_SECONDS:
+                await self._hear()
+                heard = time.monotonic()
+
+    async def _hear(self) -> None:
+        """Lets requests to stop come in: a handler that held the loop kept them from us.
+
+        One turn to tell whoever waits for the run, one to tell the run, and one to obey.
+        """
+        for _ in range(3):
+            await asyncio.sleep(0)
 
     def _position(self, stage: Stage) -> Position:
         state = self._state
@@ -283,6 +299,7 @@ class Runner:
     async def _stopped(self) -> None:
         """Stops on request, or because the program around us is being stopped."""
         status, why = self._stop_as or (Status.INTERRUPTED, "interrupted")
+        self._outside.close()
         await self._attempt.visit.abort()
         if self._journal.error is None:
             if self._state.status is Status.RUNNING:

@@ -1,3 +1,5 @@
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -40,6 +42,23 @@ async def test_an_agent_that_answers_is_left_alone() -> None:
     reply = await ask(pair("From claude."))
 
     assert (reply.text, reply.agent) == ("From claude.", None)
+
+
+async def test_whoever_stands_in_is_asked_under_limits_of_its_own() -> None:
+    """A fan-out whose agent is out of quota fell upon the other one all at once."""
+    held: list[str] = []
+
+    @asynccontextmanager
+    async def slot(name: str) -> AsyncIterator[None]:
+        held.append(f"{name} in")
+        yield
+        held.append(f"{name} out")
+
+    call = call_for()._replace(slot=slot)
+    await pair(AgentQuota("used up")).ask(AgentRequest("?"), call)
+    await pair("From claude.").ask(AgentRequest("?"), call)
+
+    assert held == ["codex in", "codex out"]
 
 
 async def test_passing_faults_use_up_the_agents_own_attempts_first() -> None:

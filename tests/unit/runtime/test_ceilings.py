@@ -14,6 +14,7 @@ from signoff.core.workflow import Workflow
 from signoff.errors import AgentTransient
 from signoff.runtime.ceilings import Ceilings
 from signoff.runtime.suspension import CeilingReached
+from signoff.testing import ScriptedAgent
 from tests.unit.runtime.bench import Bench, DyingStore, chain, one_step
 
 OK = Outcome.OK
@@ -67,6 +68,57 @@ async def test_a_ceiling_on_money_or_tokens_is_not_overshot_in_a_fan_out(
     assert result.status is Status.BUDGET
     assert result.spend.known_usd == 10.0
     assert result.spend.known_tokens == 1000
+
+
+@pytest.mark.parametrize(
+    ("limits", "named"),
+    [
+        ({"tokens": 10}, "tokens"),
+        ({"usd": 1.0}, "usd"),
+        ({"usd": 1.0, "tokens": 10}, "usd or tokens"),
+    ],
+    ids=str,
+)
+async def test_a_ceiling_that_no_answer_counts_against_stops_the_run_after_one(
+    bench: Bench, limits: dict[str, Any], named: str
+) -> None:
+    """It was taken for nothing, and the calls went on for ever."""
+    bench.agent.on("Write.", Reply("text"))
+
+    result = await limited(bench, chain(ask, ask, ask), **limits)
+    more = await bench.resume(chain(ask, ask, ask), limits=Limits(calls=9))
+
+    assert (result.status, result.spend.calls) == (Status.FAILED, 1)
+    assert result.reason == (
+        f"calls do not report their {named}, so the run's ceiling cannot be kept; "
+        "limit the calls too (--limit calls=NUMBER)"
+    )
+    assert more.ok
+
+
+async def test_a_ceiling_that_some_answers_count_against_holds_by_those(bench: Bench) -> None:
+    """Money may be unknown where tokens are not."""
+    bench.agent.on("Write.", Reply("text", usage=Usage(tokens_in=4, tokens_out=1)))
+
+    result = await limited(bench, chain(ask, ask, ask), usd=1.0, tokens=10)
+
+    assert (result.status, result.spend.calls) == (Status.BUDGET, 2)
+
+
+async def test_of_a_steps_ceiling_on_money_the_step_is_told_to_limit_its_calls() -> None:
+    """`--limit calls=9` is about the run, and changed nothing."""
+
+    class Mute(ScriptedAgent):
+        async def knows_price(self, model: str | None) -> bool:
+            return False
+
+    bench = Bench(agents={"claude": Mute(["text"])})
+
+    result = await bench.start(one_step(ask, limits=Limits(usd=0.25)))
+    await bench.close()
+
+    assert result.status is Status.FAILED
+    assert "(`calls` beside it in the step's limits)" in result.reason
 
 
 async def test_a_price_that_does_not_divide_the_ceiling_is_overshot_by_one_call_at_most(

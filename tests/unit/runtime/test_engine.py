@@ -1,8 +1,10 @@
 import asyncio
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Annotated, Any
 
 import pytest
@@ -28,6 +30,7 @@ from signoff.runtime.engine import Engine
 from signoff.runtime.owner import this_process
 from signoff.runtime.ports import Alive, Owner, RunId, RunRow, Store
 from signoff.runtime.result import RunResult
+from signoff.runtime.runner import DEAF_SECONDS
 from signoff.testing import FrozenClock, ScriptedAgent, WrappedStore
 from tests.unit.runtime.bench import Bench, chain, one_step, only
 
@@ -556,6 +559,53 @@ async def test_an_interrupt_before_the_run_has_begun_is_heard(bench: Bench) -> N
 
     assert result.status is Status.INTERRUPTED
     assert (await bench.resume(one_step(ask))).ok
+
+
+@pytest.mark.parametrize("ask_to_stop", ["interrupt", "cancel the task"])
+async def test_who_is_asked_to_stop_while_a_handler_blocks_begins_no_further_step(
+    bench: Bench, ask_to_stop: str
+) -> None:
+    """Ctrl-C came too late for the next step, which published, and the run said `completed`."""
+    published: list[str] = []
+
+    def block(_ctx: StepContext) -> Work:
+        # As a signal or another process would ask, while the loop cannot listen.
+        asked = bench.engine.interrupt if ask_to_stop == "interrupt" else run.cancel
+        asyncio.get_running_loop().call_soon_threadsafe(asked)
+        time.sleep(1.2 * DEAF_SECONDS)
+        return OK, {"blocked": True}
+
+    def publish(_ctx: StepContext) -> Work:
+        published.append("now")
+        return OK, {}
+
+    flow = chain(block, publish)
+    run = asyncio.create_task(bench.start(flow))
+    await asyncio.wait({run})
+
+    row = bench.store.row("run")
+    assert (row.status, row.step, published) == (Status.INTERRUPTED, "step2", [])
+    assert (await bench.resume(flow)).ok
+    assert published == ["now"]
+
+
+async def test_a_program_asked_for_just_before_the_stop_is_never_started(
+    bench: Bench, tmp_path: Path
+) -> None:
+    """It did its work after the stop, and a person was then asked whether it had."""
+    made = tmp_path / "made"
+
+    async def work(ctx: StepContext) -> Work:
+        bench.engine.interrupt()
+        await ctx.command([sys.executable, "-c", f"open({str(made)!r}, 'x')"])
+        return OK, {}
+
+    flow = one_step(work)
+    stopped = await bench.start(flow)
+
+    assert stopped.status is Status.INTERRUPTED
+    assert not made.exists()
+    assert stopped.inbox == ()
 
 
 async def test_an_interrupt_at_the_very_end_does_not_undo_the_end(bench: Bench) -> None:

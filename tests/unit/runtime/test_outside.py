@@ -15,6 +15,7 @@ from signoff.runtime.outside import QUOTA_PAUSE_SECONDS
 from signoff.runtime.owner import this_process
 from signoff.runtime.ports import Call, Notice, Retrying, idempotency_key
 from signoff.runtime.surroundings import Backoff
+from signoff.testing import ScriptedAgent
 from tests.unit.runtime.bench import Bench, one_step, only
 
 OK = Outcome.OK
@@ -337,6 +338,54 @@ async def test_a_role_is_paced_like_the_agent_that_plays_it() -> None:
     await bench.close()
 
     assert bench.agent.most_at_once == 1
+
+
+async def test_every_further_try_counts_against_the_rate() -> None:
+    """A busy provider that limits the rate was asked more often, not less."""
+    begun: list[float] = []
+    bench = Bench(agent_limits={"claude": AgentLimits(calls=1, period=60.0)})
+
+    def busy(_request: AgentRequest) -> str:
+        begun.append(bench.clock.monotonic())
+        if len(begun) < 3:
+            raise AgentTransient("overloaded")
+        return "hello"
+
+    bench.agent.on("Write.", busy)
+
+    result = await bench.start(WRITE)
+    await bench.close()
+
+    assert result.ok
+    assert [later - begun[0] for later in begun] == [0, 60, 120]
+
+
+async def test_who_lets_another_agent_answer_holds_a_place_of_that_one() -> None:
+    """The other one's limits hold whoever asks."""
+    waiting: list[bool] = []
+
+    class Delegate:
+        async def ask(self, request: AgentRequest, call: Call) -> Reply:
+            async with call.slot("claude"), call.slot("somebody without limits"):
+                waiting.append(True)
+                await asyncio.sleep(0)
+                assert waiting.pop()
+                assert not waiting, "two were let in at once"
+            return Reply(request.prompt)
+
+    bench = Bench(
+        agents={"claude": ScriptedAgent(), "lazy": Delegate()},
+        agent_limits={"claude": AgentLimits(concurrency=1)},
+    )
+
+    async def work(ctx: StepContext) -> Work:
+        await asyncio.gather(*(ctx.ask("lazy", name, key=name) for name in "abc"))
+        return OK, {}
+
+    result = await bench.start(one_step(work))
+    await bench.close()
+
+    assert result.ok, result.reason
 
 
 # Losing the run

@@ -1,5 +1,6 @@
 import asyncio
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -430,6 +431,70 @@ async def test_a_plain_handler_that_takes_too_long_is_left_behind(bench: Bench) 
     result = await bench.start(one_step(work, timeout=0.02))
 
     assert result.state == {"attempt": 2}
+    assert time.monotonic() - began < 0.2
+
+
+def plain(_ctx: StepContext) -> Work:
+    return OK, {}
+
+
+def too_slow(_ctx: StepContext) -> bool:
+    time.sleep(0.2)
+    return True
+
+
+async def never_ends(_ctx: StepContext) -> bool:
+    await asyncio.Event().wait()
+    return True
+
+
+@pytest.mark.parametrize("check", [too_slow, never_ends])
+async def test_a_condition_that_takes_too_long_does_not_hold(
+    bench: Bench, check: Callable[[StepContext], Any]
+) -> None:
+    """A check that hangs held up the run for ever, whatever time its step was given."""
+    slow = Condition("slow", check, "it is not fine")
+    before = one_step(plain, timeout=0.02, preconditions=[slow])
+    after = one_step(plain, timeout=0.02, postconditions=[slow])
+
+    refused = await bench.start(before)
+    waiting = await bench.engine.start(after, name="after")
+
+    assert refused.status is Status.FAILED
+    assert refused.reason == (
+        "preconditions of step 'work' not met: step 'work' took longer than 0.02 seconds"
+    )
+    assert waiting.status is Status.WAITING
+    assert "took longer than 0.02 seconds" in waiting.inbox[0].prompt
+
+
+@pytest.mark.parametrize("check", [too_slow, never_ends])
+async def test_a_ceiling_on_time_holds_for_conditions(
+    bench: Bench, check: Callable[[StepContext], Any]
+) -> None:
+    """The run ends by name at its ceiling, wherever it is."""
+    slow = Condition("slow", check, "it is not fine")
+    workflow = one_step(plain, postconditions=[slow], limits=Limits(seconds=0.02))
+
+    result = await bench.start(workflow)
+
+    assert (result.status, result.reason) == (
+        Status.BUDGET,
+        "the ceiling of 0.02 seconds is reached",
+    )
+
+
+async def test_a_ceiling_on_time_cuts_an_ordinary_function_off(bench: Bench) -> None:
+    """One step of an hour would otherwise overrun a ceiling of a minute."""
+
+    def work(_ctx: StepContext) -> Work:
+        time.sleep(0.2)
+        return OK, {}
+
+    began = time.monotonic()
+    result = await bench.start(one_step(work, limits=Limits(seconds=0.02)))
+
+    assert result.status is Status.BUDGET
     assert time.monotonic() - began < 0.2
 
 
