@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import shutil
 import sqlite3
@@ -10,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from signoff import plugins
 from signoff._extras import install_command
 from signoff.agents.auto import PASSED_OVER
 from signoff.agents.base import Health
@@ -215,18 +217,46 @@ def _agents(
     configured: Mapping[str, AgentSettings], found: Mapping[str, Health]
 ) -> Iterator[Check]:
     for name, health in found.items():
-        kind = configured[name].kind if name in configured else name
-        remedy = health.remedy or "see docs/agents.md for what it needs"
+        settings = configured.get(name, AgentSettings(name))
+        told = health if health.ready else _told(name, settings, health)
         yield Check(
             name,
-            health.ready,
-            health.detail,
-            "" if health.ready else remedy,
+            told.ready,
+            told.detail,
+            told.remedy,
             needed=False,
             wanted=name in configured,
-            agent=kind not in PASSED_OVER,
+            agent=settings.kind not in PASSED_OVER,
             named=name in configured,
         )
+
+
+def _told(name: str, settings: AgentSettings, health: Health) -> Health:
+    """Returns what an agent that is not ready needs, in the words of the settings, and once."""
+    lacking = _lacking(settings)
+    if lacking:
+        needs = " and ".join(lacking)
+        remedy = f"add {needs} to agents.{name} in the settings (see docs/agents.md)"
+        return Health(False, f"agent {name!r} needs {needs}, which its settings do not give", remedy)
+    remedy = health.remedy or "see docs/agents.md for what it needs"
+    return Health(False, health.detail.removesuffix(f": {remedy}"), remedy)
+
+
+def _lacking(settings: AgentSettings) -> list[str]:
+    """Returns the options a built-in kind cannot do without and the settings do not give."""
+    place = plugins.AGENT_KINDS.get(settings.kind)
+    if place is None:
+        return []
+    factory = plugins.load(place)
+    # The other agents are given by us, to kinds that ask for them.
+    given = {*settings.options, "agents"}
+    return [
+        option.name
+        for option in inspect.signature(factory).parameters.values()
+        if option.kind is option.KEYWORD_ONLY
+        and option.default is option.empty
+        and option.name not in given
+    ]
 
 
 def _keys(environment: Mapping[str, str]) -> Check:

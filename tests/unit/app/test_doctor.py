@@ -164,6 +164,41 @@ def test_settings_with_mistakes_keep_the_engine_from_running(
     assert "(and 1 more)" in settings.detail
 
 
+@pytest.mark.parametrize(
+    ("agent", "needs"),
+    [("{kind: command}", "argv"), ("{kind: cassette}", "file and agent")],
+    ids=["command", "cassette"],
+)
+def test_what_an_agent_lacks_is_told_in_the_words_of_the_settings(
+    tmp_path: Path, environment: dict[str, str], agent: str, needs: str
+) -> None:
+    """It said `CommandAgent.__init__() missing 1 required keyword-only argument`."""
+    home = init_home(tmp_path, {}).home
+    home.config.write_text(f"agents:\n  mine: {agent}\n")
+
+    found = examine(tmp_path, environment)
+
+    mine = next(check for check in found.checks if check.name == "mine")
+    assert f"agent 'mine' needs {needs}" in mine.detail
+    assert f"add {needs} to agents.mine" in mine.remedy
+    assert "__init__" not in mine.detail
+
+
+def test_what_to_do_about_an_agent_is_told_once(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    """The same long command stood on two lines, one below the other."""
+    install = "npm install -g claude"
+
+    def absent(settings: Mapping[str, AgentSettings]) -> dict[str, Health]:
+        return {"claude": Health(False, f"claude is not installed: {install}", install)}
+
+    found = examine(tmp_path, environment, absent)
+
+    claude = next(check for check in found.checks if check.name == "claude")
+    assert (claude.detail, claude.remedy) == ("claude is not installed", install)
+
+
 def test_what_the_settings_name_and_cannot_be_used_is_in_the_last_line(
     tmp_path: Path, environment: dict[str, str]
 ) -> None:
