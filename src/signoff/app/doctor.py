@@ -237,7 +237,9 @@ def _told(name: str, settings: AgentSettings, health: Health) -> Health:
     if lacking:
         needs = " and ".join(lacking)
         remedy = f"add {needs} to agents.{name} in the settings (see docs/agents.md)"
-        return Health(False, f"agent {name!r} needs {needs}, which its settings do not give", remedy)
+        return Health(
+            False, f"agent {name!r} needs {needs}, which its settings do not give", remedy
+        )
     remedy = health.remedy or "see docs/agents.md for what it needs"
     return Health(False, health.detail.removesuffix(f": {remedy}"), remedy)
 

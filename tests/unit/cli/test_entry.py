@@ -33,6 +33,9 @@ def commands() -> list[tuple[str, click.Command]]:
     return [(name, command) for name, command in found if command is not None]
 
 
+GROUPS = [name for name, command in commands() if isinstance(command, click.Group)]
+
+
 @pytest.mark.parametrize("program", [QUICK, HELPFUL], ids=["version", "help"])
 def test_version_and_help_are_answered_without_importing_anything_heavy(program: str) -> None:
     """They are typed all the time, and shells ask for them behind people's backs."""
@@ -67,9 +70,21 @@ def test_help_fits_an_ordinary_terminal(
     assert [line for line in capsys.readouterr().out.splitlines() if len(line) > 80] == []
 
 
-@pytest.mark.parametrize(
-    "group", [name for name, command in commands() if isinstance(command, click.Group)]
-)
+@pytest.mark.parametrize("group", GROUPS)
+def test_a_group_without_a_sub_command_shows_its_help(
+    group: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It began with `signoff: Usage:`, as if the help were a complaint."""
+    main([group, "--help"])
+    wanted = capsys.readouterr().out
+
+    code = main([group])
+
+    shown = capsys.readouterr()
+    assert (shown.err, shown.out, code) == (wanted, "", 2)
+
+
+@pytest.mark.parametrize("group", GROUPS)
 def test_no_summary_in_the_help_of_a_group_is_cut(
     group: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from signoff.cli.group import Group
 from signoff.cli.options import debug_option, json_option, output
 
 _EPILOG = """\b
@@ -22,7 +23,7 @@ SIGNOFF_LIMITS_USD, ..._TOKENS, ..._CALLS, ..._SECONDS), the command line.
 """
 
 
-@click.group(epilog=_EPILOG)
+@click.group(cls=Group, epilog=_EPILOG)
 def command() -> None:
     """Show settings and where each came from."""
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from signoff.cli.group import Group
 from signoff.cli.options import debug_option, json_option, output
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def migrations_option(command: F) -> F:
     )(command)  # fmt: skip
 
 
-@click.group(epilog=_EPILOG)
+@click.group(cls=Group, epilog=_EPILOG)
 def command() -> None:
     """Look after your own database: migrations, backups, restore."""
 

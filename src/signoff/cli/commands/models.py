@@ -11,6 +11,7 @@ from dataclasses import asdict
 
 import click
 
+from signoff.cli.group import Group
 from signoff.cli.options import debug_option, json_option, output
 from signoff.cli.output import Output, is_terminal
 
@@ -27,7 +28,7 @@ and shared by all your projects. What runs them: pip install 'signoff[local]'
 _STYLES = {"ready": "green", "missing": "dim", "damaged": "red"}
 
 
-@click.group(epilog=_EPILOG)
+@click.group(cls=Group, epilog=_EPILOG)
 def command() -> None:
     """List, fetch and delete small models that run on this machine."""
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from signoff.cli.group import Group
 from signoff.cli.options import complete_run, debug_option, json_option, open_here, output
 from signoff.cli.text import one_line
 
@@ -27,7 +28,7 @@ in a flow; what it leaves out stays as the run had it. A whole flow file will do
 """
 
 
-@click.group(epilog=_EPILOG)
+@click.group(cls=Group, epilog=_EPILOG)
 def command() -> None:
     """Explain what findings did, and try another policy on a run."""
 
