@@ -13,7 +13,9 @@ from signoff.app.history import folded, made_in, timeline_of
 from signoff.app.inbox import request_to_json
 from signoff.app.project import Project
 from signoff.app.runs import as_it_stands
+from signoff.core.effects import Kind
 from signoff.core.fold import RunState
+from signoff.core.outcome import Status
 from signoff.core.spend import LedgerEntry, Spend
 from signoff.plugins import Story
 from signoff.runtime.ports import InboxItem, RunRow
@@ -70,21 +72,34 @@ def show(project: Project, name: str | None = None) -> RunReport:
     """Returns the report of a run, or of the latest one."""
     row = as_it_stands(project, project.run(name))
     inbox = project.store.items(row.name)
-    state = folded(project, row)
+    state, timeline = folded(project, row), timeline_of(project, row)
+    if row.status is not Status.RUNNING:
+        timeline.close_bill()
     return RunReport(
         row=row,
-        timeline=timeline_of(project, row),
+        timeline=timeline,
         inbox=tuple(inbox),
         requests=tuple(request_to_json(project, item) for item in inbox),
         answered=tuple(
             request_to_json(project, item)
             for item in project.store.items(row.name, state=("answered",))
         ),
-        ledger=tuple(sorted(state.ledger.values())),
+        ledger=tuple(sorted(_ledger(state, row).values())),
         folder=project.folder(row.name),
         story=_story(project, row, state),
         state=made_in(state),
     )
+
+
+def _ledger(state: RunState, row: RunRow) -> dict[tuple[str, str, str], LedgerEntry]:
+    """Returns who cost what; once nobody drives the run, calls in doubt are among it."""
+    ledger = dict(state.ledger)
+    known = [record for scope in state.effects.values() for record in scope.values()]
+    for record in known if row.status is not Status.RUNNING else ():
+        if record.kind is Kind.ASK and not record.done:
+            place = (state.step or "", record.agent, record.model)
+            ledger[place] = ledger.get(place, LedgerEntry(*place)).plus(None)
+    return ledger
 
 
 def _story(project: Project, row: RunRow, state: RunState) -> Story | None:

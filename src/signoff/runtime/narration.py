@@ -10,6 +10,7 @@ from signoff.core import events as ev
 from signoff.core.effects import Kind, scope_of
 from signoff.core.outcome import Status
 from signoff.core.spend import Usage
+from signoff.errors import AgentStopped
 from signoff.runtime.amounts import count, duration, money
 from signoff.runtime.timeline import Running, Timeline, Visit, error_of, label_of, readable
 
@@ -42,18 +43,30 @@ class Narrator:
 
     def __init__(self, timeline: Timeline | None = None) -> None:
         self.timeline = timeline if timeline is not None else Timeline()
+        self._reasons: set[str] = set()
 
     def tell(self, event: ev.Event) -> list[Line]:
         """Returns what there is to say about an event, in order."""
-        before = self.timeline.current
+        if isinstance(event, _WORK_ANEW):
+            self._reasons.clear()
+        before, status = self.timeline.current, self.timeline.status
         ended = self.timeline.running.get(getattr(event, "id", ""))
         self.timeline.apply(event)
         how = _WORDS.get(event.tag)
         if how is None:
             return []
-        scene = _Scene(self.timeline, before, ended)
+        scene = _Scene(self.timeline, before, status, ended, self._reasons)
         return [Line(event.at, text, weight) for text, weight in how(scene, event)]
 
+
+_WORK_ANEW = (
+    ev.RunResumed,
+    ev.StepFinished,
+    ev.AttemptFailed,
+    ev.AttemptOpened,
+    ev.AttemptReplaced,
+)
+"""After these, a failure that was told before is news again."""
 
 _AS_EVER = "for a person"
 """What a run that waits says unless there is more to say."""
@@ -86,12 +99,23 @@ class _Scene(NamedTuple):
     line: Timeline
     before: Visit | None
     """The visit under way when the event came."""
+    status: Status
+    """The run's, when the event came."""
     ended: Running | None
     """What was under way under the event's id."""
+    reasons: set[str]
+    """Why items of a fan-out failed, as far as it was told."""
 
     @property
     def step(self) -> str:
         return self.before.step if self.before else ""
+
+    def item_failed(self, what: str, reason: str) -> tuple[str, Weight]:
+        """Words an item's failure; of a hundred that fail alike, one is told in full."""
+        if reason in self.reasons:
+            return f"{what} failed for the same reason", Weight.DETAIL
+        self.reasons.add(reason)
+        return f"{what} failed: {reason}", Weight.TROUBLE
 
 
 def _run_started(scene: _Scene, event: ev.RunStarted) -> Told:
@@ -101,6 +125,9 @@ def _run_started(scene: _Scene, event: ev.RunStarted) -> Told:
 
 def _run_resumed(scene: _Scene, _event: ev.RunResumed) -> Told:
     where = f" at {scene.step}" if scene.before else ""
+    if scene.before and scene.status is Status.RUNNING:
+        # It left no word of its end, and the journal shows nothing between then and now.
+        yield "its process was gone", Weight.TROUBLE
     yield f"resumed{where}", Weight.NEWS
 
 
@@ -174,12 +201,12 @@ def _effect_started(scene: _Scene, event: ev.EffectStarted) -> Told:
 
 
 def _effect_finished(scene: _Scene, event: ev.EffectFinished) -> Told:
+    if event.error is not None:
+        yield from _effect_failed(scene, event.id, event.error)
+        return
     if scene.ended is None:
         return
     where, who = _where(scene, event.id), scene.ended.label
-    if event.error is not None:
-        yield f"{where}: {who} failed: {event.error.get('message', '')}", Weight.TROUBLE
-        return
     took = duration(event.at - scene.ended.started_at)
     weight = Weight.DETAIL if scene.ended.fan else Weight.NEWS
     match scene.ended.kind:
@@ -194,6 +221,29 @@ def _effect_finished(scene: _Scene, event: ev.EffectFinished) -> Told:
         case Kind.WAIT:
             reply = event.reply if isinstance(event.reply, dict) else {}
             yield f"{where}: {answer_words(reply)}", Weight.NEWS
+
+
+def _effect_failed(scene: _Scene, effect: str, error: dict[str, Any]) -> Told:
+    if "failures" in error:
+        yield from _items_failed(scene, effect, error["failures"])
+        return
+    if scene.ended is None:
+        return
+    what = f"{_where(scene, effect)}: {scene.ended.label}"
+    if error.get("type") == AgentStopped.__name__:
+        # Its run was stopped, or its step was out of time, and that is told; it did nothing wrong.
+        yield f"{what} was stopped", Weight.DETAIL
+    elif scene.ended.fan:
+        yield scene.item_failed(what, error.get("message", ""))
+    else:
+        yield f"{what} failed: {error.get('message', '')}", Weight.TROUBLE
+
+
+def _items_failed(scene: _Scene, fan: str, failures: dict[str, str]) -> Told:
+    if len(set(failures.values())) < len(failures):
+        # Not every one of them was told.
+        name = readable(fan)
+        yield f"{scene.step}: {count(len(failures), 'item')} of {name} failed", Weight.TROUBLE
 
 
 def _answerer(reply: object, asked: str) -> str:
@@ -213,7 +263,7 @@ def _item_finished(scene: _Scene, event: ev.ItemFinished) -> Told:
 
 
 def _item_failed(scene: _Scene, event: ev.ItemFailed) -> Told:
-    yield f"{scene.step} {readable(event.scope)}: failed: {event.problem}", Weight.TROUBLE
+    yield scene.item_failed(f"{scene.step} {readable(event.scope)}:", event.problem)
 
 
 _WORDS: dict[str, Callable[[_Scene, Any], Told]] = {

@@ -45,7 +45,7 @@ class Visit:
     """The step it led to."""
     attempts: int = 1
     effects: Counter[str] = field(default_factory=Counter)
-    """How many things it asked for, by kind."""
+    """How many things it had done outside, by kind; one that was tried again counts again."""
     feedback: str = ""
     """Why the last attempt fell short."""
     error: str = ""
@@ -124,6 +124,8 @@ class Timeline:
     updated_at: float = 0.0
     _counts: Counter[str] = field(default_factory=Counter)
     _labels: dict[str, str] = field(default_factory=dict)
+    _unpaid: set[str] = field(default_factory=set)
+    """Calls that were begun and are not on the bill yet, whoever began them."""
     _since: float | None = None
 
     @property
@@ -155,6 +157,12 @@ class Timeline:
             how(self, event)
         self.updated_at = event.at
 
+    def close_bill(self) -> None:
+        """Counts calls in doubt as made, at unknown cost; for a run that nobody drives."""
+        for _ in self._unpaid:
+            self.spend.add(None)
+        self._unpaid.clear()
+
     def _enter(self, step: str, at: float) -> None:
         self._counts[step] += 1
         self.visits.append(Visit(step, self._counts[step], self.iteration, at))
@@ -169,6 +177,8 @@ class Timeline:
             self.current.seconds += took
 
     def _forget_attempt(self) -> None:
+        # What was in doubt is asked for by nobody any more, and may have been paid for.
+        self.close_bill()
         self.running.clear()
         self.processes.clear()
         self.fans.clear()
@@ -255,10 +265,11 @@ def _effect_started(line: Timeline, event: ev.EffectStarted) -> None:
         fan.name if fan else "",
         index,
     )
-    if line.current is not None and event.attempt == 1:
+    if line.current is not None:
         line.current.effects[event.kind.value] += 1
     if event.kind is Kind.ASK:
         line.spend.calls += 1
+        line._unpaid.add(event.id)
         if event.attempt > 1:
             line.spend.add(Usage(**event.lost) if event.lost is not None else None)
 
@@ -280,7 +291,8 @@ def _effect_finished(line: Timeline, event: ev.EffectFinished) -> None:
     line._count_time(event.at)
     line.processes.pop(event.id, None)
     ended = line.running.pop(event.id, None)
-    if ended is not None and ended.kind is Kind.ASK:
+    if event.id in line._unpaid:
+        line._unpaid.remove(event.id)
         line.spend.add(Usage(**event.usage) if event.usage is not None else None)
     if ended is not None and ended.kind is Kind.WAIT and ended.label != _WORK:
         line.decisions.append(_decision(line, ended, event))

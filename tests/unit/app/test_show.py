@@ -7,6 +7,8 @@ from signoff import Outcome, Question, StepContext, StepDef, Usage, Workflow
 from signoff.app.project import Project
 from signoff.app.runs import list_runs, run_to_json
 from signoff.app.show import show
+from signoff.core import events as ev
+from signoff.core.effects import EffectId, Kind
 from signoff.errors import UnknownName, UsageError
 from signoff.runtime.owner import this_process
 from signoff.testing import FrozenClock, ScriptedAgent
@@ -135,6 +137,29 @@ def test_an_unknown_status_is_answered_with_the_known_ones(project: Project) -> 
     """Nobody knows by heart that it is called iteration_limit."""
     with pytest.raises(UnknownName, match="iteration_limit"):
         list_runs(project, status=["stuck"])
+
+
+def test_a_call_in_doubt_stands_in_the_total_and_in_the_table_at_unknown_cost(
+    project: Project,
+) -> None:
+    """A run killed in its first call was shown to have cost nothing, by nobody."""
+    gone = replace(this_process(), id="gone", born="long ago")
+    project.store.beat(gone, 1e12)
+    asked = {"agent": "writer", "prompt": "write"}
+    events = [
+        ev.RunStarted("review", "d1", "draft", {}),
+        ev.EffectStarted(EffectId("ask#1"), Kind.ASK, "d", asked),
+    ]
+    text = json.dumps([ev.to_json(event) for event in events])
+    Scribe(project.store, "died", owner=gone).begin(events=text)
+
+    report = show(project, "died").to_json()
+
+    assert report["status"] == "interrupted"
+    assert (report["spend"]["calls"], report["spend"]["usd"]) == (1, None)
+    assert report["ledger"] == [
+        {"step": "draft", "agent": "writer", "model": None, "calls": 1, "tokens": None, "usd": None}
+    ]
 
 
 async def test_a_run_of_a_flow_tells_its_findings_round_by_round(project: Project) -> None:

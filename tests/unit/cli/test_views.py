@@ -64,7 +64,8 @@ def test_of_several_runs_each_line_says_whose_it_is() -> None:
 def test_a_resumed_run_is_told_with_what_was_known_before() -> None:
     """Without its past, the first lines would name no step."""
     stream = io.StringIO()
-    view = PlainView({"one": Timeline().follow([STARTED])}, stream=stream)
+    stopped = ev.RunStopped(Status.INTERRUPTED, at=4)
+    view = PlainView({"one": Timeline().follow([STARTED, stopped])}, stream=stream)
 
     view.notice(Recorded("one", [ev.RunResumed(at=5)]))
 

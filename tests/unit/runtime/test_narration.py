@@ -105,6 +105,84 @@ def test_an_item_is_named_without_the_engines_numbers() -> None:
     assert lines[-1] == "draft critics[3]: failed: bad JSON"
 
 
+def test_a_call_that_was_stopped_with_its_run_did_not_fail() -> None:
+    """One Ctrl-C in a fan-out over eight items looked like eight broken agents."""
+    narrator = Narrator()
+    for event in (STARTED, ask(1)):
+        narrator.tell(event)
+    error = {"type": "AgentStopped", "message": "The call was stopped together with its run."}
+
+    (line,) = narrator.tell(ev.EffectFinished(EffectId("ask#1"), error=error, at=2))
+
+    assert (line.text, line.weight) == ("draft: claude (large) was stopped", Weight.DETAIL)
+
+
+def test_items_that_fail_alike_tell_their_reason_once() -> None:
+    """Sixteen lines of one and the same reason buried everything that came before."""
+    narrator = Narrator()
+    failures = {str(n): "bad JSON" for n in range(3)}
+    events: list[ev.Event] = [
+        STARTED,
+        *(ask(1, f"critics#1[{n}]/ask#1") for n in range(3)),
+        *(_failed(n, "bad JSON") for n in range(3)),
+        *(ev.ItemFailed(f"critics#1[{n}]", "bad JSON", at=2) for n in range(3)),
+        ev.EffectFinished(EffectId("critics#1"), error={"failures": failures}, at=3),
+    ]
+
+    told = [line for event in events for line in narrator.tell(event)]
+
+    assert [line.text for line in told if line.weight is Weight.TROUBLE] == [
+        "draft critics[0]: claude (large) failed: bad JSON",
+        "draft: 3 items of critics failed",
+    ]
+    assert told[-2].text == "draft critics[2]: failed for the same reason"
+
+
+def test_items_that_fail_for_reasons_of_their_own_tell_each() -> None:
+    """What went wrong elsewhere must not hide behind the first failure."""
+    lines = told(
+        STARTED,
+        ev.ItemFailed("critics#1[0]", "bad JSON", at=1),
+        ev.ItemFailed("critics#1[1]", "no quota", at=1),
+        ev.EffectFinished(
+            EffectId("critics#1"), error={"failures": {"0": "bad JSON", "1": "no quota"}}, at=2
+        ),
+    )
+
+    assert lines[2:] == [
+        "draft critics[0]: failed: bad JSON",
+        "draft critics[1]: failed: no quota",
+    ]
+
+
+def test_the_next_attempt_tells_its_failures_anew() -> None:
+    """That it failed again, for the same reason, is news."""
+    failed = ev.ItemFailed("critics#1[0]", "bad JSON", at=1)
+
+    lines = told(STARTED, failed, ev.AttemptFailed("1 item failed", at=2), failed)
+
+    assert lines[-1] == lines[2] == "draft critics[0]: failed: bad JSON"
+
+
+def test_a_process_that_died_is_told_before_the_run_goes_on() -> None:
+    """A log showed nothing between a kill and `resumed`, as if somebody had stopped the run."""
+    died, stopped = ev.RunResumed(at=5), ev.RunStopped(Status.INTERRUPTED, at=9)
+
+    lines = told(STARTED, died, stopped, ev.RunResumed(at=10))
+
+    assert lines[2:] == [
+        "its process was gone",
+        "resumed at draft",
+        "interrupted",
+        "resumed at draft",
+    ]
+
+
+def _failed(item: int, reason: str) -> ev.EffectFinished:
+    error = {"type": "AgentError", "message": reason}
+    return ev.EffectFinished(EffectId(f"critics#1[{item}]/ask#1"), error=error, at=2)
+
+
 def test_every_kind_of_event_has_been_thought_of() -> None:
     """A new event that nobody put into words would be missing from logs without a sign."""
     silent = {"step_begun", "step_worked", "effect_running"}

@@ -129,11 +129,44 @@ def test_attempts_and_their_reason_belong_to_the_visit() -> None:
     assert line.visits[0].feedback == "too short"
 
 
-def test_effects_are_counted_by_kind_and_once() -> None:
-    """A retried call is still one thing the step asked for."""
+def test_effects_are_counted_by_kind_as_often_as_they_were_tried() -> None:
+    """`show` said `2 calls` above a table with `1 ask`, and the live view `1 call`."""
     line = Timeline().follow([started(0), asked(1, "a#1"), asked(2, "a#1", 2), asked(3, "b#1")])
 
-    assert line.visits[0].effects == {"ask": 2}
+    assert line.visits[0].effects == {"ask": 3}
+    assert line.spend.calls == 3
+
+
+def test_a_call_in_doubt_is_no_free_call_once_nobody_drives_the_run() -> None:
+    """`show` of a run that was killed in its first call said `1 call · $0.00`."""
+    line = Timeline().follow([started(0), asked(1, "a#1")])
+
+    line.close_bill()
+
+    assert (line.spend.calls, line.spend.usd) == (1, None)
+
+
+def test_a_call_in_doubt_is_counted_when_its_attempt_is_given_up() -> None:
+    """After `resume --adopt` its cost would be forgotten, and the total look exact."""
+    line = Timeline().follow(
+        [
+            started(0),
+            asked(1, "a#1"),
+            ev.RunResumed(at=2),
+            ev.AttemptReplaced(at=3),
+            asked(4, "a#1"),
+            answered(5, "a#1"),
+        ]
+    )
+
+    assert (line.spend.calls, line.spend.known_usd, line.spend.usd) == (2, 0.5, None)
+
+
+def test_a_reply_that_came_late_is_on_the_bill() -> None:
+    """The process that asked had died, so its call was not under way any more."""
+    line = Timeline().follow([started(0), asked(1, "a#1"), ev.RunResumed(at=2), answered(3, "a#1")])
+
+    assert (line.spend.calls, line.spend.usd) == (1, 0.5)
 
 
 def test_the_visit_under_way_grows_with_the_clock() -> None:
