@@ -33,6 +33,7 @@ from signoff.cli.picture import (
 from signoff.cli.terminal import Keyboard
 from signoff.cli.text import one_line
 from signoff.core import events as ev
+from signoff.core.edges import Way, gate_name
 from signoff.core.effects import Kind
 from signoff.core.workflow import Workflow
 from signoff.runtime.amounts import count, duration
@@ -52,6 +53,8 @@ FLUSH_SECONDS = 0.1
 """Printing past a live picture is dear; steps that take no time share one print."""
 
 _SHOW_CURSOR = "\x1b[?25h"
+_GATE = gate_name("")
+"""How the name of a gate's option begins."""
 _SAID_OTHERWISE = (ev.RunStarted, ev.StepFinished, ev.RunStopped)
 """Told by a line of their own, or by the summary."""
 
@@ -162,11 +165,12 @@ class LiveView:
     def picture(self) -> RenderableType:
         """Returns what moves, as it is now."""
         with self._lock:
-            now = self._clock.now()
+            # Until the run is taken up again, its time stands still.
+            now = self._clock.now() if self._run else self._timeline.updated_at
             return Group(
                 *self._pending[-ROWS:],
                 self._heading(now),
-                *self._under_way(now),
+                *(self._under_way(now) if self._run else self._left_over()),
                 *self._next(),
                 self._foot(now),
             )
@@ -234,6 +238,16 @@ class LiveView:
             name.append(f"  {one_line(visit.feedback, 200)}", style="yellow")
         return row(name, Text(duration(line.visit_seconds(visit, now))), mark=self._spinner)
 
+    def _left_over(self) -> Iterator[RenderableType]:
+        """Tells what is done before the run goes on: what outlived its process is ended."""
+        line = self._timeline
+        left = [line.running[each] for each in line.processes if each in line.running]
+        for running in left[:ROWS]:
+            label = one_line(running.label)
+            yield cut(Text(f"    ending {label}, left over from before", style="dim"))
+        if len(left) > ROWS:
+            yield Text(f"    and {len(left) - ROWS} more", style="dim")
+
     def _under_way(self, now: float) -> Iterator[RenderableType]:
         line = self._timeline
         for fan in line.fans.values():
@@ -264,9 +278,14 @@ class LiveView:
         visit = self._timeline.current
         if self._workflow is None or visit is None or visit.step not in self._workflow.steps:
             return
-        ways = [f"{way.name} → {goal(way.to)}" for way in self._workflow.edges.of(visit.step)]
-        if ways:
-            yield cut(Text(f"    then {' · '.join(ways)}", style="dim"))
+        ways = self._workflow.edges.of(visit.step)
+        options = [way for way in ways if way.name.startswith(_GATE)]
+        for when, led in (
+            ("then", [w for w in ways if w not in options]),
+            ("at the gate:", options),
+        ):
+            if led:
+                yield cut(Text(f"    {when} {' · '.join(map(_leads, led))}", style="dim"))
 
     def _foot(self, now: float) -> RenderableType:
         line = self._timeline
@@ -274,6 +293,10 @@ class LiveView:
             return Text("  stopping; ctrl-c again quits at once", style="yellow")
         parts = [f"iteration {line.iteration}", duration(line.seconds(now)), *spent(line)]
         return cut(Text(f"  {' · '.join(parts)}", style="dim"))
+
+
+def _leads(way: Way) -> str:
+    return f"{way.name.removeprefix(_GATE)} → {goal(way.to)}"
 
 
 class _Pause(NamedTuple):

@@ -5,11 +5,12 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from signoff import Edge, Outcome, StepDef, Workflow
+from signoff import Edge, Gate, GateOption, Outcome, StepDef, Workflow
 from signoff.cli.live import LiveView
 from signoff.core import events as ev
 from signoff.core.effects import EffectId, Kind
 from signoff.runtime.ports import Progress, Recorded, Retrying
+from signoff.runtime.timeline import Timeline
 from signoff.testing import FrozenClock
 
 FLOW = Workflow(
@@ -22,11 +23,19 @@ FLOW = Workflow(
 class Stage:
     """A live view over an imaginary terminal, at a standstill in time."""
 
-    def __init__(self, width: int = 80, *, verbose: bool = False) -> None:
+    def __init__(
+        self,
+        width: int = 80,
+        *,
+        verbose: bool = False,
+        flow: Workflow = FLOW,
+        known: Timeline | None = None,
+    ) -> None:
         self.clock = FrozenClock(now=100.0)
         self.file = io.StringIO()
         console = Console(file=self.file, width=width, force_terminal=False)
-        self.view = LiveView(FLOW, console=console, clock=self.clock, verbose=verbose)
+        before = {"one": known} if known is not None else None
+        self.view = LiveView(flow, before, console=console, clock=self.clock, verbose=verbose)
 
     def record(self, *events: ev.Event) -> None:
         for event in events:
@@ -66,6 +75,42 @@ def test_the_picture_shows_what_works_for_how_long_where_it_may_lead_and_the_cos
     assert picture[1].split() == ["asking", "claude", "(large)", "·", "draft", "12.3s"]
     assert picture[2].strip() == "then ok → judge"
     assert picture[3].strip() == "iteration 1 · 12.3s · 1 call · $0.00 of $5.00"
+
+
+def test_what_a_gate_offers_is_named_as_people_will_choose_it() -> None:
+    """`then gate:approve → keep` is a name only the engine uses."""
+    gate = Gate("Keep it?", [GateOption("approve", "judge"), GateOption("drop", None)])
+    flow = Workflow(
+        "review",
+        StepDef("draft", next={Outcome.FAIL: None}, gate=gate),
+        StepDef("judge", next={Outcome.OK: None}),
+    )
+    stage = Stage(flow=flow)
+    stage.record(started())
+
+    picture = [line.strip() for line in stage.picture()]
+
+    assert "then fail → end" in picture
+    assert "at the gate: approve → judge · drop → end" in picture
+
+
+def test_a_program_left_over_is_being_ended_and_not_running() -> None:
+    """For five seconds a resume seemed to run what it was about to ask about."""
+    known = Timeline().follow(
+        [
+            started(),
+            ev.EffectStarted(EffectId("c#1"), Kind.COMMAND, "d", {"argv": ["make"]}, at=2),
+            ev.EffectRunning(EffectId("c#1"), {"pid": 7}, at=3),
+        ]
+    )
+    stage = Stage(known=known)
+
+    before = stage.picture()
+    stage.record(ev.RunResumed())
+
+    assert before[0].endswith("3.0s")
+    assert before[1].strip() == "ending make, left over from before"
+    assert "make" not in "".join(stage.picture())
 
 
 def test_a_finished_step_stays_as_a_line() -> None:
