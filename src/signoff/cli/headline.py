@@ -14,7 +14,12 @@ WIDTH = 200
 
 def headline(request: Mapping[str, Any]) -> str:
     """Returns what a request is about: its title, else how its prompt begins."""
-    return one_line(request.get("title") or request["prompt"], WIDTH)
+    text = one_line(request.get("title") or request["prompt"])
+    if len(text) <= WIDTH:
+        return text
+    words = text[:WIDTH].rpartition(" ")[0]
+    # A path or an address may be longer than all that stands before it.
+    return f"{words if len(words) > WIDTH // 2 else text[: WIDTH - 1]}…"
 
 
 def where_more(request: Mapping[str, Any]) -> Iterator[str]:

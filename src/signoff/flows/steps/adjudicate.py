@@ -40,6 +40,7 @@ from signoff.review.adjudication import Adjudication, Verdict
 from signoff.review.convergence import check as why_stop
 from signoff.review.convergence import chronic
 from signoff.review.critique import Critique
+from signoff.review.findings import Finding, Ledger
 from signoff.review.parsing import Unreadable, parse_adjudication
 from signoff.review.policy import check_verdict, conflicting_criticals, for_judge, policy_judge
 from signoff.review.prompts import adjudicator_prompt, critic_correction
@@ -162,11 +163,11 @@ class Judge:
     async def _go_on(self, ctx: StepContext, judged: Adjudication, update: dict[str, Any]) -> Work:
         """Leads on to the next round, unless a rule or a person ends it here."""
         state = FlowState(after(ctx.step_state, update))
-        update |= await self._escalations(ctx, judged, state.pursued)
+        update |= await self._escalations(ctx, judged, state)
         stop = why_stop(state.rounds, state.ledger, state.pursued, self.flow.config.convergence)
         if stop is not None:
             why = f"not converging ({stop.rule}): {stop.evidence}"
-            if await self._ends_here(ctx, why, update):
+            if await self._ends_here(ctx, why, state.ledger, update):
                 ended = await save_unapproved(ctx, self.flow, after(ctx.step_state, update), why)
                 return Outcome.FAIL, update | ended
         if at_last_round(ctx, self.flow, self.step):
@@ -174,15 +175,15 @@ class Judge:
         return Outcome.ITERATE, update
 
     async def _escalations(
-        self, ctx: StepContext, judged: Adjudication, pursued: list[list[str]]
+        self, ctx: StepContext, judged: Adjudication, state: FlowState
     ) -> dict[str, Any]:
-        config = self.flow.config.adjudication
-        stuck = chronic(pursued, config.thrash_threshold)
+        config, known = self.flow.config.adjudication, state.ledger.findings
+        stuck = chronic(state.pursued, config.thrash_threshold)
         if "thrashing" in config.triggers and stuck:
-            listed = ", ".join(stuck)
             prompt = (
-                f"The same findings come back round after round: {listed}. How should they be "
-                "dealt with? What you write is put before the judge and the author."
+                "The same findings come back round after round. How should they be dealt with? "
+                "What you write is put before the judge and the author.\n"
+                f"{_listed([known[each] for each in stuck if each in known])}"
             )
             answer = await ctx.wait(Question(prompt, question_id="thrashing"), key="thrashing")
             # Counted anew, or every later round would ask the same again.
@@ -200,12 +201,14 @@ class Judge:
             return told(ctx, "conflict", prompt, answer)
         return {}
 
-    async def _ends_here(self, ctx: StepContext, why: str, update: dict[str, Any]) -> bool:
+    async def _ends_here(
+        self, ctx: StepContext, why: str, ledger: Ledger, update: dict[str, Any]
+    ) -> bool:
         asks = "not_converging" in self.flow.config.adjudication.triggers
         if self.flow.config.convergence.action == "stop" and not asks:
             return True
         request = Choice(
-            f"The loop is {why}. Go on all the same?",
+            f"Go on all the same? The loop is {why}\n{_listed(ledger.open())}",
             [CONTINUE, STOP],
             question_id="not_converging",
         )
@@ -214,6 +217,14 @@ class Judge:
             update |= told(ctx, "not_converging", why, answer)
             update["pursued"] = []
         return bool(answer.value == STOP)
+
+
+def _listed(findings: Sequence[Finding]) -> str:
+    """Returns findings as a person reads them: an id alone says nothing to who must decide."""
+    return "\n".join(
+        f"- [{each.severity.value}] {each.id}: {' '.join(each.finding.split())}"
+        for each in findings
+    )
 
 
 def _nothing_to_go_by(state: FlowState, critiques: Sequence[Critique]) -> str:

@@ -138,7 +138,10 @@ async def test_a_loop_that_gets_nowhere_ends_by_name(
 async def test_whether_to_go_on_may_be_for_a_person(
     answer: str, status: Status, tmp_path: Path
 ) -> None:
-    """Escalating is configured; going on starts the count anew."""
+    """Escalating is configured; going on starts the count anew.
+
+    Whoever decides reads what was found, and not only what it is numbered.
+    """
     made = flow(
         by_policy(),
         max_iterations=20,
@@ -150,6 +153,8 @@ async def test_whether_to_go_on_may_be_for_a_person(
     result = await go_on(made, {"claude": claude}, tmp_path, store, answer)
 
     assert first.status is Status.WAITING
+    assert first.inbox[0].prompt.startswith("Go on all the same?")
+    assert "bad" in first.inbox[0].prompt
     assert result.status is status
     assert result.iteration == (first.iteration if answer == "stop" else 4)
 
@@ -167,6 +172,7 @@ async def test_findings_that_thrash_are_put_to_a_person_where_that_is_a_trigger(
     result = await go_on(made, {"claude": claude}, tmp_path, store, "write it in verse")
 
     assert (waiting.status, waiting.iteration) == (Status.WAITING, 3)
+    assert waiting.inbox[0].prompt.endswith(": bad")
     assert (result.status, result.iteration) == (Status.WAITING, 6)
     assert "write it in verse" in claude.prompts[-1]
 
