@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
-from signoff.app.discovery import NAME, Found, discover
+from signoff.app.discovery import NAME, Discovery, Found, discover
 from signoff.app.home import Home
 from signoff.app.loading import import_file, import_named, make_importable
 from signoff.app.notations import Told, load_notation, refuse_spoken
@@ -61,7 +62,11 @@ def resolve(
     if match := _MODULE.fullmatch(target):
         refuse_spoken(target, told)
         return Target(_from_module(match["module"], match["name"]), target)
-    return _discovered(target, root, home, places, told)
+    looked = discover(home, root, places, told)
+    if not looked.called(target) and _is_file(cwd / target):
+        # Called as no workflow is, it is meant as a file: which ones can be read is said there.
+        return _written((cwd / target).resolve(), root, home, told)
+    return _discovered(target, looked, root, home, told)
 
 
 def _written(
@@ -77,6 +82,13 @@ def _existing(path: Path) -> Path:
         return path.resolve()
     beside = sorted(p.name for p in path.parent.glob(f"*{path.suffix}"))
     raise UnknownName("file", str(path), beside)
+
+
+def _is_file(path: Path) -> bool:
+    # A text that is too long for the name of a file is none.
+    with suppress(OSError):
+        return path.is_file()
+    return False
 
 
 def _place_of(path: Path, root: Path, name: str = "") -> str:
@@ -108,10 +120,7 @@ def _pick(module: ModuleType, name: str, place: str) -> Workflow:
     raise UnknownName(f"workflow in {place}", name, [f"{place}:{n}" for n in known])
 
 
-def _discovered(
-    name: str, root: Path, home: Home | None, places: Sequence[str], told: Told
-) -> Target:
-    looked = discover(home, root, places, told)
+def _discovered(name: str, looked: Discovery, root: Path, home: Home | None, told: Told) -> Target:
     match looked.called(name):
         case [Found(workflow=workflow, path=path)] if path.suffix == ".py":
             refuse_spoken(name, told)

@@ -168,6 +168,29 @@ def test_a_file_no_notation_reads_is_refused_with_what_can_be_read(home: Home) -
         resolve("flow.md", cwd=home.root, home=home)
 
 
+@pytest.mark.parametrize("name", ["notes", "notes.txt"])
+def test_any_file_that_is_there_is_taken_for_a_file(home: Home, name: str) -> None:
+    """`no workflow called notes.txt; give a file` was said to somebody who had given one."""
+    (home.root / name).write_text("steps: []\n")
+
+    with pytest.raises(InvalidWorkflow, match=r"files \(it reads: \.py, \.yaml, \.yml\)"):
+        resolve(name, cwd=home.root, home=home)
+
+
+def test_a_file_does_not_stand_in_the_way_of_a_workflow_of_its_name(home: Home) -> None:
+    """What a step writes to `review` must not keep the next run from starting."""
+    write(home.flows / "any_file.py", name="review")
+    (home.root / "review").write_text("a text")
+
+    assert resolve("review", cwd=home.root, home=home).workflow.name == "review"
+
+
+def test_a_text_too_long_for_a_file_is_an_unknown_name(home: Home) -> None:
+    """A prompt given in place of a workflow is answered with what to give instead."""
+    with pytest.raises(UsageError, match="no workflow called 'xxx"):
+        resolve("x" * 10_000, cwd=home.root, home=home)
+
+
 def test_a_workflow_in_the_flows_folder_is_found_by_its_name(home: Home) -> None:
     """`signoff run review` is what a team types every day."""
     write(home.flows / "any_file.py", name="review")

@@ -50,6 +50,23 @@ def test_another_folder_is_where_to_go_next(
     assert capsys.readouterr().err.startswith("next: cd project\n")
 
 
+def test_a_home_elsewhere_is_named_as_it_is_found_from_here(
+    capsys: pytest.CaptureFixture[str], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`made x/` for /elsewhere/x could be found neither from here nor from anywhere else."""
+    elsewhere = folder / "elsewhere"
+    (folder / "here").mkdir()
+    monkeypatch.chdir(folder / "here")
+    monkeypatch.setenv("SIGNOFF_HOME", str(elsewhere / "reviews"))
+
+    assert main(["init", "--preset", "docs"]) == 0
+
+    said = capsys.readouterr()
+    assert f"made {elsewhere}/reviews/flows/docs.yaml\n" in said.out
+    assert f"made {elsewhere}/goal.yaml\n" in said.out
+    assert said.err.startswith(f"next: cd {elsewhere}\n")
+
+
 def test_json_names_every_file_and_the_next_commands(
     capsys: pytest.CaptureFixture[str], folder: Path
 ) -> None:

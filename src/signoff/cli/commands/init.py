@@ -10,6 +10,7 @@ import click
 
 from signoff.app.presets import PRESETS, begin
 from signoff.cli.options import debug_option, json_option, output
+from signoff.cli.text import near
 
 if TYPE_CHECKING:
     from signoff.cli.output import Output
@@ -49,14 +50,14 @@ def command(folder: Path | None, preset: str | None, listing: bool, as_json: boo
         said = {name: [str(each) for each in value] for name, value in paths.items()}
         out.json({"home": str(begun.home.path), "preset": preset, **said, "next": begun.next})
         return
-    root = begun.home.root
     for path in begun.created:
-        out.line(f"made {path.relative_to(root)}{'/' if path.is_dir() else ''}")
+        out.line(f"made {near(path)}{'/' if path.is_dir() else ''}")
     for path in begun.kept:
-        out.line(f"left {path.relative_to(root)} as it is")
+        out.line(f"left {near(path)} as it is")
     if not begun.created and not begun.kept:
         out.line(f"{begun.home.path} is complete already")
-    there = [f"cd {folder}"] if folder and begun.next else []
+    root = begun.home.root
+    there = [f"cd {near(root)}"] if begun.next and root != Path.cwd() else []
     for each in (*there, *begun.next):
         out.note(f"next: {each}")
     if begun.created and not preset:

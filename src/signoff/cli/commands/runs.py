@@ -14,6 +14,9 @@ from signoff.cli.text import ago, ahead
 if TYPE_CHECKING:
     from signoff.runtime.ports import RunRow
 
+ALL = -1
+"""How many runs are all of them."""
+
 _EPILOG = """\b
 Examples:
   signoff runs
@@ -22,9 +25,22 @@ Examples:
 """
 
 
+def _some(_context: click.Context, _option: click.Parameter, limit: int) -> int:
+    if limit < 1 and limit != ALL:
+        raise click.BadParameter(f"{limit} is no number of runs; give 1 or more, or {ALL} for all")
+    return limit
+
+
 @click.command(epilog=_EPILOG)
 @click.option("--status", multiple=True, metavar="STATUS", help="Only these. Repeat for several.")
-@click.option("-n", "--limit", default=20, show_default=True, help="How many at most; -1 for all.")
+@click.option(
+    "-n",
+    "--limit",
+    default=20,
+    show_default=True,
+    callback=_some,
+    help="How many at most; -1 for all.",
+)
 @json_option
 @debug_option
 def command(status: tuple[str, ...], limit: int, as_json: bool) -> None:

@@ -1,0 +1,35 @@
+from pathlib import Path
+
+import pytest
+
+from signoff.app.home import init_home
+from signoff.cli import main
+
+
+@pytest.fixture(autouse=True)
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("SIGNOFF_HOME", raising=False)
+    init_home(tmp_path, {})
+
+
+@pytest.mark.parametrize("number", ["0", "-2"])
+def test_a_number_that_is_none_of_runs_is_refused(
+    number: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`no runs` was the answer to `-n 0`, however many there were."""
+    assert main(["runs", "-n", number]) == 2
+
+    said = capsys.readouterr()
+    assert "give 1 or more, or -1 for all" in said.err
+    assert said.out == ""
+
+
+@pytest.mark.parametrize("number", ["1", "-1"])
+def test_some_runs_and_all_of_them_can_be_asked_for(
+    number: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Scripts ask for the latest one, and for all."""
+    assert main(["runs", "-n", number]) == 0
+
+    assert capsys.readouterr().out == "no runs\n"
