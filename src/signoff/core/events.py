@@ -111,6 +111,8 @@ class AttemptFailed(Event):
 
     tag: ClassVar[str] = "attempt_failed"
     problem: str
+    late: bool = False
+    """Whether it only ran out of time: what it had finished is kept."""
 
 
 @dataclass(slots=True)
@@ -123,6 +125,8 @@ class Escalated(Event):
     """The edge whose bound was reached; empty when attempts ran out."""
     outcome: Outcome | None = None
     delta: Delta = field(default_factory=dict)
+    late: bool = False
+    """Whether the last of them only ran out of time."""
 
 
 @dataclass(slots=True)
@@ -131,11 +135,13 @@ class AttemptOpened(Event):
 
     tag: ClassVar[str] = "attempt_opened"
     feedback: str
+    late: bool = False
+    """Whether the attempt before only ran out of time: what it had finished is kept."""
 
 
 @dataclass(slots=True)
 class AttemptReplaced(Event):
-    """The definition was changed so much that what this attempt had asked for is of no use."""
+    """What this attempt found recorded does not fit what it asks for, and is of no use."""
 
     tag: ClassVar[str] = "attempt_replaced"
 

@@ -55,6 +55,7 @@ class Pending:
     delta: Delta
     problem: str = ""
     way: str = ""
+    late: bool = False
 
 
 @dataclass(slots=True)
@@ -104,7 +105,9 @@ class RunState:
     active_since: float | None = None
     """When the time being counted began; None while nobody works the run."""
     adopted: bool = False
-    """Whether the definition was changed since the current attempt began."""
+    """Whether the current attempt goes on from another's records, or another definition's."""
+    replaced: int = 0
+    """Attempts at the current visit that could not: they are no tries."""
 
     @property
     def visit(self) -> int:
@@ -189,20 +192,21 @@ def _step_worked(state: RunState, event: ev.StepWorked) -> None:
 
 
 def _attempt_failed(state: RunState, event: ev.AttemptFailed) -> None:
-    _next_attempt(state, event.problem)
+    _next_attempt(state, event.problem, late=event.late)
 
 
 def _escalated(state: RunState, event: ev.Escalated) -> None:
     state.stage = Stage.ESCALATED
-    state.pending = Pending(event.outcome, event.delta, event.problem, event.way)
+    state.pending = Pending(event.outcome, event.delta, event.problem, event.way, event.late)
 
 
 def _attempt_opened(state: RunState, event: ev.AttemptOpened) -> None:
-    _next_attempt(state, event.feedback)
+    _next_attempt(state, event.feedback, late=event.late)
 
 
 def _attempt_replaced(state: RunState, _event: ev.AttemptReplaced) -> None:
     _next_attempt(state, state.feedback)
+    state.replaced += 1
 
 
 def _limit_lifted(state: RunState, event: ev.LimitLifted) -> None:
@@ -221,7 +225,7 @@ def _step_finished(state: RunState, event: ev.StepFinished) -> None:
     if event.counted:
         state.counters[event.way] = state.counters.get(event.way, 0) + 1
     state.iteration = event.iteration
-    state.attempt = 1
+    state.attempt, state.replaced = 1, 0
     state.stage = Stage.ENTER
     state.feedback = event.feedback
     _forget_attempt(state)
@@ -360,11 +364,30 @@ def _forget_failed(state: RunState, scope: str, *, every: bool) -> None:
         }
 
 
-def _next_attempt(state: RunState, feedback: str | None) -> None:
+def _next_attempt(state: RunState, feedback: str | None, *, late: bool = False) -> None:
+    effects, items = _finished(state) if late else ({}, {})
     state.attempt += 1
     state.feedback = feedback
     state.stage = Stage.WORK
     _forget_attempt(state)
+    state.effects, state.items, state.adopted = effects, items, bool(effects)
+
+
+def _finished(state: RunState) -> tuple[dict[str, dict[str, EffectRecord]], dict[str, Any]]:
+    """Returns what an attempt that ran out of time leaves to the next: only that is paid for.
+
+    Items of a fan-out are kept or worked again as a whole. The fan-out itself is kept to tell
+    whether the next attempt works the same items.
+    """
+    own = {
+        key: record
+        for key, record in state.effects.get("", {}).items()
+        if record.kind is Kind.MAP or (record.done and record.error is None)
+    }
+    items = {scope: result for scope, result in state.items.items() if scope.count("[") == 1}
+    if not items and not any(record.done for record in own.values()):
+        return {}, {}
+    return {"": own}, items
 
 
 def _forget_attempt(state: RunState) -> None:

@@ -78,6 +78,8 @@ class FellShort:
     """The work was done and is not good enough, or took too long; another try may help."""
 
     problem: str
+    late: bool = False
+    """Whether it only took too long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +113,7 @@ class Retry:
 
     feedback: str
     by_person: bool = False
+    late: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +123,7 @@ class Wait:
     problem: str
     options: tuple[str, ...]
     way: str = ""
+    late: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,9 +205,10 @@ def _recover(position: Position, fact: Raised) -> Decision:
 
 def _try_again(position: Position, fact: Broken | FellShort) -> Decision:
     """One more try with the reason as feedback; then a person."""
+    late = isinstance(fact, FellShort) and fact.late
     if position.attempt <= position.workflow[position.step].retries:
-        return Retry(fact.problem)
-    return Wait(fact.problem, answers(position))
+        return Retry(fact.problem, late=late)
+    return Wait(fact.problem, answers(position), late=late)
 
 
 def _past_the_gate(position: Position, _fact: Held) -> Decision:

@@ -23,7 +23,7 @@ from signoff.core.requests import Choice, Option
 from signoff.core.spend import counted
 from signoff.core.step import StepDef
 from signoff.core.transitions import Broken, Chosen, Fact, FellShort, Held, Raised, Returned
-from signoff.errors import BadHandlerResult, SignoffError
+from signoff.errors import AgentTimeout, BadHandlerResult, SignoffError
 from signoff.runtime.fanout import FELL_SHORT
 from signoff.runtime.handlers import Callee, check, passes_through, work
 from signoff.runtime.journal import RunJournal
@@ -100,10 +100,11 @@ class Attempt:
                 update, self.reason = _without_reason(self.step.id, update)
             self.delta = diff(self._state.state, update)
         except FELL_SHORT as error:
-            return FellShort(await self._after_failure(str(error)))
+            late = isinstance(error, AgentTimeout)
+            return FellShort(await self._after_failure(str(error)), late)
         except OutOfTime as error:
             await self.visit.abort()
-            return FellShort(await self._after_failure(str(error)))
+            return FellShort(await self._after_failure(str(error)), late=True)
         except BaseException as error:  # whatever a handler raises becomes a fact
             if passes_through(error):
                 raise

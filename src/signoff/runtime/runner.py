@@ -138,7 +138,7 @@ class Runner:
             workflow=self._workflow,
             step=self._attempt.step.id,
             stage=stage,
-            attempt=state.attempt,
+            attempt=state.attempt - state.replaced,
             iteration=state.iteration,
             counters=state.counters,
             outcome=self._attempt.outcome,
@@ -199,13 +199,15 @@ class Runner:
     def _retry(self, decision: Retry) -> Stage:
         self._withdraw()
         opened = ev.AttemptOpened if decision.by_person else ev.AttemptFailed
-        self._journal.record(opened(decision.feedback))
+        escalated = self._state.pending
+        late = decision.late or (escalated is not None and escalated.late)
+        self._journal.record(opened(decision.feedback, late))
         self._attempt.visit.end()
         self._attempt = self._new_attempt()
         return Stage.WORK
 
     async def _begin_anew(self) -> Stage:
-        """Works a step from its top again: somebody let the run go on with another definition."""
+        """Works a step from its top again: what was recorded does not fit what it asks for."""
         self._attempt.visit.close()
         await self._attempt.visit.drain()
         if self._journal.error is not None:
@@ -220,7 +222,9 @@ class Runner:
         attempt = self._attempt
         # Where a loop may not go on, the step that wanted to knows best what is left to do.
         problem = (wait.way and attempt.reason) or wait.problem
-        self._journal.record(ev.Escalated(problem, wait.way, attempt.outcome, attempt.delta))
+        self._journal.record(
+            ev.Escalated(problem, wait.way, attempt.outcome, attempt.delta, wait.late)
+        )
         return Stage.ESCALATED
 
     def _leave(self, move: Move, fact: Fact) -> Stage:

@@ -951,3 +951,112 @@ async def test_a_file_that_cannot_be_written_fails_the_run_and_can_be_tried_agai
     assert (result.status, bench.store.row("run").owner) == (Status.FAILED, None)
     assert "cannot be written" in result.reason
     await bench.close()
+
+
+# What an attempt that ran out of time leaves to the next
+
+
+def slow_once(bench: Bench, prompt: str) -> None:
+    """Lets an agent hang the first time it is asked this."""
+
+    async def hang(_request: Any) -> str:
+        await asyncio.Event().wait()
+        return ""
+
+    bench.agent.on(prompt, hang, f"late {prompt}")
+
+
+def asked(bench: Bench) -> list[str]:
+    return sorted(request.prompt for request in bench.agent.requests)
+
+
+async def critic(ctx: StepContext, name: str) -> str:
+    return (await ctx.ask("claude", name)).text
+
+
+async def reviewed(ctx: StepContext) -> Work:
+    brief = (await ctx.ask("claude", "brief")).text
+    return OK, {"said": [brief, *await ctx.map(["a", "b", "slow"], critic)]}
+
+
+async def test_a_step_that_runs_out_of_time_keeps_what_it_had_finished(bench: Bench) -> None:
+    """One critic that hangs must not have the others paid for twice."""
+    for prompt in ("brief", "a", "b"):
+        bench.agent.on(prompt, prompt.upper())
+    slow_once(bench, "slow")
+
+    result = await bench.start(one_step(reviewed, timeout=0.3))
+
+    assert result.state == {"said": ["BRIEF", "A", "B", "late slow"]}
+    assert asked(bench) == ["a", "b", "brief", "slow", "slow"]
+
+
+async def test_a_person_who_sends_a_late_step_back_pays_for_nothing_twice(bench: Bench) -> None:
+    """The engine's own tries are used up, and what they finished still stands."""
+    for prompt in ("brief", "a", "b"):
+        bench.agent.on(prompt, prompt.upper())
+    slow_once(bench, "slow")
+    flow = one_step(reviewed, timeout=0.3, retries=0)
+
+    waiting = await bench.start(flow)
+    bench.answer("retry")
+    result = await bench.resume(flow)
+
+    assert waiting.status is Status.WAITING
+    assert result.state == {"said": ["BRIEF", "A", "B", "late slow"]}
+    assert asked(bench) == ["a", "b", "brief", "slow", "slow"]
+
+
+async def test_a_late_step_that_then_asks_for_something_else_is_worked_from_its_top(
+    bench: Bench,
+) -> None:
+    """What it had finished was built on other words; all tries it was given are left."""
+    tries: list[int] = []
+
+    async def work(ctx: StepContext) -> Work:
+        first = (await ctx.ask("claude", f"first, knowing {ctx.feedback}")).text
+        tries.append(ctx.attempt)
+        if len(tries) < 3:
+            await asyncio.Event().wait()
+        return OK, {"said": (await ctx.ask("claude", f"second after {first}")).text}
+
+    bench.agent.on("first", lambda request: request.prompt)
+    bench.agent.on("second", lambda request: request.prompt)
+
+    result = await bench.start(one_step(work, timeout=0.3, retries=2))
+
+    why = "step 'work' took longer than 0.3 seconds"
+    assert result.state == {"said": f"second after first, knowing {why}"}
+    assert asked(bench).count("first, knowing None") == 1
+
+
+async def test_items_are_worked_again_where_a_late_step_then_works_others(bench: Bench) -> None:
+    """The second item of another list is another item."""
+    lists = [["a", "slow"], ["b", "c"]]
+
+    async def work(ctx: StepContext) -> Work:
+        return OK, {"said": await ctx.map(lists[min(ctx.attempt, 2) - 1], critic)}
+
+    for prompt in ("a", "b", "c"):
+        bench.agent.on(prompt, prompt.upper())
+    slow_once(bench, "slow")
+
+    result = await bench.start(one_step(work, timeout=0.3))
+
+    assert result.state == {"said": ["B", "C"]}
+
+
+async def test_a_step_that_fell_short_is_worked_from_its_top(bench: Bench) -> None:
+    """What is not good enough has to be made anew, with the reason known."""
+
+    async def work(ctx: StepContext) -> Work:
+        said = (await ctx.ask("claude", "brief")).text
+        if ctx.attempt == 1:
+            raise StepFailed("too long")
+        return OK, {"said": said}
+
+    bench.agent.on("brief", "long", "short")
+
+    result = await bench.start(one_step(work))
+
+    assert result.state == {"said": "short"}
