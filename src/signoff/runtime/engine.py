@@ -179,17 +179,7 @@ class Engine:
         changed = row.definition != workflow.digest
         if name in self._tasks:
             raise RunBusy(f"run {name!r} is being driven by this very process")
-        if changed and not adopt:
-            raise DefinitionChanged(
-                f"run {name!r} was started with definition {row.definition[:SHORT]}, and "
-                f"{workflow.name!r} is now {workflow.digest[:SHORT]}; to go on with the changed "
-                f"one: signoff resume {name} --adopt"
-            )
-        if row.step is not None and row.step not in workflow.steps:
-            raise DefinitionChanged(
-                f"run {name!r} stands in step {row.step!r}, which {workflow.name!r} no longer has; "
-                "bring that step back, or start a new run"
-            )
+        _check_definition(row, workflow, adopt=adopt)
         journal = self._take(row)
         if journal.state.status in FINAL:
             # Somebody else brought it to its end between our look at it and our taking it.
@@ -361,6 +351,27 @@ class Engine:
                 f"yet; see: signoff show {row.name}"
             )
         await asyncio.sleep(LOOK_AGAIN_SECONDS)
+
+
+def _check_definition(row: RunRow, workflow: Workflow, *, adopt: bool) -> None:
+    """Refuses to go on under other rules than the run began with, unless somebody says so."""
+    name = row.name
+    if row.definition != workflow.digest and not adopt:
+        if workflow.name != row.workflow:
+            raise DefinitionChanged(
+                f"run {name!r} is of workflow {row.workflow!r}, and {workflow.name!r} is another "
+                "one; to go on with that all the same, say --adopt too"
+            )
+        raise DefinitionChanged(
+            f"run {name!r} was started with definition {row.definition[:SHORT]}, and "
+            f"{workflow.name!r} is now {workflow.digest[:SHORT]}; to go on with the changed "
+            f"one: signoff resume {name} --adopt"
+        )
+    if row.step is not None and row.step not in workflow.steps:
+        raise DefinitionChanged(
+            f"run {name!r} stands in step {row.step!r}, which {workflow.name!r} no longer has; "
+            "bring that step back, or start a new run"
+        )
 
 
 async def _end_processes(state: RunState) -> None:

@@ -267,6 +267,20 @@ async def test_a_changed_definition_is_refused_with_both_digests(bench: Bench) -
     assert (await bench.resume(version(1))).state == {"version": 1}
 
 
+async def test_another_workflow_is_not_taken_for_a_changed_one(bench: Bench) -> None:
+    """Told to adopt what had changed, nobody would see that they named the wrong file."""
+    await bench.start(version(1))
+    other = Workflow("other", StepDef("work", handler=ask, next={OK: None}))
+
+    with pytest.raises(DefinitionChanged) as refused:
+        await bench.resume(other)
+
+    assert str(refused.value) == (
+        f"run 'run' is of workflow {version(1).name!r}, and 'other' is another one; "
+        "to go on with that all the same, say --adopt too"
+    )
+
+
 async def test_a_changed_definition_can_be_adopted(bench: Bench) -> None:
     """A mended handler is what a failed run waits for."""
     await bench.start(version(1))
