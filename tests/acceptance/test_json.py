@@ -125,6 +125,9 @@ def test_settings_say_where_they_come_from(waiting: Site) -> None:
 
 
 TALKS = """
+import subprocess
+import sys
+
 from signoff import Outcome, StepDef, Workflow
 
 print("imported")
@@ -132,6 +135,7 @@ print("imported")
 
 def work(ctx):
     print("at work")
+    subprocess.run([sys.executable, "-c", "print('a program')"], check=True)
     return Outcome.OK, {}
 
 
@@ -148,3 +152,4 @@ def test_a_workflow_that_prints_does_not_spoil_the_document(site: Site) -> None:
     assert json.loads(done.stdout)["status"] == "completed"
     assert "imported" in done.stderr
     assert "at work" in done.stderr
+    assert "a program" in done.stderr

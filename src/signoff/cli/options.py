@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import redirect_stdout
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from signoff.cli.document import stdout_alone
 from signoff.cli.manner import Manner
 from signoff.cli.output import Output
 
@@ -123,9 +122,8 @@ def output(as_json: bool = False, quiet: bool = False, verbose: bool = False) ->
     """Returns where results go."""
     if not as_json:
         return Output(quiet=quiet, verbose=verbose)
-    results = sys.stdout
     # A workflow may print as it is imported or worked; that must not get into the document.
-    click.get_current_context().with_resource(redirect_stdout(sys.stderr))
+    results = click.get_current_context().with_resource(stdout_alone())
     return Output(as_json, quiet, verbose, results)
 
 
