@@ -13,7 +13,6 @@ from typing import Any, ClassVar
 from signoff.core.delta import Delta
 from signoff.core.effects import EffectId, Kind
 from signoff.core.outcome import Outcome, Status
-from signoff.core.spend import Limits
 from signoff.errors import StoreDamaged, StoreTooNew
 
 ROUNDS = "max_iterations"
@@ -308,8 +307,3 @@ def from_json(data: dict[str, Any]) -> Event:
         return kind(**values)
     except (TypeError, ValueError) as error:
         raise StoreDamaged(f"the journal holds a damaged {tag} event: {error}") from error
-
-
-def limits_of(data: dict[str, float]) -> Limits:
-    """Reads the ceilings an event carries."""
-    return Limits.from_json(data)

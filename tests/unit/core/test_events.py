@@ -7,7 +7,6 @@ from signoff.core import events as ev
 from signoff.core.codec import decode, encode
 from signoff.core.effects import EffectId, Kind
 from signoff.core.outcome import Outcome, Status
-from signoff.core.spend import Limits
 from signoff.errors import NotSerialisable, StoreDamaged, StoreTooNew
 
 ASK = EffectId("ask#1")
@@ -145,8 +144,3 @@ def test_a_damaged_event_is_said_to_be_damaged(data: Any) -> None:
     """The operator must look at the database, not at the workflow."""
     with pytest.raises(StoreDamaged):
         ev.from_json(data)
-
-
-def test_ceilings_travel_in_events_as_plain_values() -> None:
-    """They are read back where a run is taken up."""
-    assert ev.limits_of({"usd": 1.5}) == Limits(usd=1.5)
