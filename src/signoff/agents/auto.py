@@ -79,22 +79,27 @@ class AutoAgent:
 
     async def ask(self, request: AgentRequest, call: Call) -> Reply:
         """Chooses once, says whom, and passes the request on."""
-        choice = await self.choose()
+        choice = await self.choose(call.run)
         if not self._said:
             self._said = True
             call.emit(f"{choice}\n")
         if request.model is None and choice.model is not None:
             request = replace(request, model=choice.model)
-        reply = await choice.candidate.agent.ask(request, call)
-        return replace(reply, agent=reply.agent or choice.candidate.name)
+        name = choice.candidate.name
+        async with call.slot(name):
+            reply = await choice.candidate.agent.ask(request, call)
+        return replace(reply, agent=reply.agent or name)
 
-    async def choose(self) -> Choice:
-        """Returns who is asked; raises `AgentAuth` with everybody's remedy when nobody is ready."""
+    async def choose(self, run: str = "RUN") -> Choice:
+        """Returns who is asked; raises `AgentAuth` with everybody's remedy when nobody is ready.
+
+        The remedy names the run.
+        """
         if self._choosing is None:
             self._choosing = asyncio.Lock()
         async with self._choosing:
             if self._choice is None:
-                self._choice = await self._look()
+                self._choice = await self._look(run)
         return self._choice
 
     async def health(self) -> Health:
@@ -129,7 +134,7 @@ class AutoAgent:
         built_in = {each.name: each for each in known if not each.configured}
         yield from (built_in[name] for name in PREFERRED if name in built_in)
 
-    async def _look(self) -> Choice:
+    async def _look(self, run: str) -> Choice:
         candidates = self.candidates()
         # All at once: on a machine with none of them, each would take its full time.
         found = await asyncio.gather(*(_looked(each) for each in candidates))
@@ -140,7 +145,7 @@ class AutoAgent:
             passed.append((candidate.name, health))
         raise AgentAuth(
             f"no agent is ready ({_needs(passed)}); answer yourself: "
-            "signoff resume RUN --agent auto=manual"
+            f"signoff resume {run} --agent auto=manual"
         )
 
 

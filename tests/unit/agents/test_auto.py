@@ -1,4 +1,6 @@
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 
@@ -71,6 +73,21 @@ async def test_everybody_is_looked_at_once_and_the_choice_is_said_once() -> None
     assert [len(seen) for _, seen in said].count(1) == 1
 
 
+async def test_whoever_is_taken_is_asked_under_limits_of_its_own() -> None:
+    """`concurrency: 2` of claude means two, also for those who ask `auto`."""
+    held: list[str] = []
+
+    @asynccontextmanager
+    async def slot(name: str) -> AsyncIterator[None]:
+        held.append(name)
+        yield
+
+    agent = auto(Candidate("claude", ready(), "claude"))
+    await agent.ask(AgentRequest("?"), call_for()._replace(slot=slot))
+
+    assert held == ["claude"]
+
+
 async def test_what_the_settings_name_comes_before_what_happens_to_be_there() -> None:
     """Who configured a model on their desk does not mean the one in the cloud."""
     agent = auto(
@@ -125,7 +142,7 @@ async def test_when_nobody_is_ready_the_remedy_is_told(candidate: Candidate, rem
     with pytest.raises(AgentAuth, match=remedy) as raised:
         await asked(agent)
 
-    assert "auto=manual" in str(raised.value)
+    assert "signoff resume run --agent auto=manual" in str(raised.value)
     assert not (await agent.health()).ready
 
 
