@@ -84,11 +84,10 @@ def read_flow(
     if document is not None and config is not None:
         places = (root, path.parent)
         constraints = constraints_of(config.constraints, places, home, document, problems, remarks)
-        if not problems:
-            # Only now is it known who reads what.
-            found = flow_mistakes(config, constraints)
-            found += unknown_agents(config, constraints, known)
-            problems.extend(mistake.problem(document.at) for mistake in found)
+        # Only now is it known who reads what; of a flow in doubt, nothing is said about that.
+        found = flow_mistakes(config, constraints) if not problems else []
+        found += unknown_agents(config, constraints, known)
+        problems.extend(mistake.problem(document.at) for mistake in found)
     if document is None or config is None or problems:
         raise InvalidWorkflow(shown(path), problems)
     remarks.extend(m.problem(document.at) for m in flow_remarks(config, constraints))
@@ -200,20 +199,17 @@ def _parsed(
 def _remainder(
     form: type[FlowFile | GenloopFile], raw: dict[str, Any], found: Sequence[Mistake]
 ) -> tuple[GenflowConfig | None, list[Mistake]]:
-    """Returns a flow without the values that were complained about, and what else is wrong.
-
-    Where the steps themselves are in doubt, nothing can be said about how they fit.
-    """
+    """Returns a flow without the values that were complained about, and what else is wrong."""
     wrong = {mistake.path for mistake in found}
-    rest = without(raw, wrong)
-    shapeless = any(_shapes_the_flow(path) for path in wrong)
-    if shapeless:
-        rest["workflow"] = [{"step": StepKind.GENERATE.value}]
+    doubtful = {path[1:2] for path in wrong if _shapes_the_flow(path)}
+    rest = without(raw, [path for path in wrong if path[1:2] not in doubtful])
+    if doubtful:
+        rest["workflow"] = _with_stand_ins(rest.get("workflow"), doubtful)
     for _ in range(_TRIES):
         config, others = _parsed(form, rest)
         if config is not None:
             new = [mistake for mistake in others if mistake.path not in wrong]
-            return config, [] if shapeless else new
+            return config, _certain(new, doubtful) if doubtful else new
         # A key that must be there was taken out, so what is around it goes as well.
         rest = without(rest, [mistake.path for mistake in others])
     return None, []
@@ -223,6 +219,27 @@ def _shapes_the_flow(path: Place) -> bool:
     return path[:1] == ("workflow",) and (
         len(path) < 3 or path[2] in ("step", "name", "loop_to", "agent")
     )
+
+
+def _with_stand_ins(steps: Any, doubtful: set[Place]) -> list[Any]:
+    """Returns the steps, harmless ones in the place of those that nobody can read."""
+    if () in doubtful or not isinstance(steps, list):
+        return [{"step": StepKind.GENERATE.value}]
+    return [
+        {"step": StepKind.GENERATE.value, "name": f"unread-{position}"}
+        if (position,) in doubtful
+        else step
+        for position, step in enumerate(steps)
+    ]
+
+
+def _certain(found: Sequence[Mistake], doubtful: set[Place]) -> list[Mistake]:
+    """Returns what holds whatever the doubtful steps were meant to be: names that are taken."""
+    return [
+        mistake
+        for mistake in found
+        if mistake.path[2:] == ("name",) and mistake.path[1:2] not in doubtful
+    ]
 
 
 def _has_steps(raw: Mapping[str, Any]) -> bool:

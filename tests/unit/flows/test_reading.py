@@ -256,6 +256,41 @@ def test_a_wrong_value_is_answered_with_the_valid_ones(
     assert words in line
 
 
+def test_a_step_nobody_can_read_hides_no_name_that_is_taken(tmp_path: Path) -> None:
+    """Each round of mending would else bring up the next mistake."""
+    lines = complaints(
+        tmp_path,
+        """\
+workflow:
+  - {step: generate, name: draft}
+  - {step: dance}
+  - {step: critique, name: draft}
+  - waltz
+""",
+    )
+
+    assert len(lines) == 3
+    assert "3: workflow[1].step is 'dance'" in lines[0]
+    assert "4: 'draft' is the name of workflow[0] and of workflow[2]" in lines[1]
+    assert "5: workflow[3] is 'waltz'" in lines[2]
+
+
+def test_unknown_agents_are_told_with_everything_else(tmp_path: Path) -> None:
+    """A mistake elsewhere in the file says nothing about them."""
+    file = tmp_path / "flow.yaml"
+    file.write_text("max_iterations: 0\nworkflow:\n  - {step: generate, agent: nobody}\n")
+
+    with pytest.raises(InvalidWorkflow) as raised:
+        read_flow(file, root=tmp_path, known={"claude"})
+
+    assert [
+        str(problem).split(" (")[0].partition(": ")[2] for problem in raised.value.problems
+    ] == [
+        "max_iterations is 0",
+        "workflow[0].agent is 'nobody', and no agent or role is called so",
+    ]
+
+
 def test_a_slip_in_the_word_workflow_is_not_taken_for_the_fixed_loop(tmp_path: Path) -> None:
     """The loop would run, and it is not what was written."""
     lines = complaints(tmp_path, "worfklow:\n  - step: generate\n")
