@@ -1,4 +1,4 @@
-"""Effects in doubt: started by a runner that died, their end unknown.
+"""Effects in doubt: started by a runner that died or was stopped, their end unknown.
 
 First the old process group is ended, then a late reply is looked for, and only then
 does the effect's own rule decide: run it again, count it as failed, or ask a person.
@@ -25,6 +25,8 @@ from signoff.runtime.process import end_process
 
 RERUN, DONE, FAILED = "rerun", "done", "failed"
 
+_CUT_OFF = "was cut off, by a stop or a crash"
+
 
 class Doubt:
     """Settles effects in doubt."""
@@ -44,7 +46,7 @@ class Doubt:
         if late is not None:
             return self._take(errand, json.loads(late))
         if record.on_crash == OnCrash.FAIL.value:
-            error = AgentError("the process died while this was under way; its end is not known")
+            error = AgentError(f"this {_CUT_OFF}; its end is not known")
             raise self._outside.failed(errand, record.attempt, error)
         if record.on_crash == OnCrash.ASK.value:
             return await self._ask(errand, record)
@@ -56,8 +58,8 @@ class Doubt:
     async def _ask(self, errand: Errand, record: EffectRecord) -> Any:
         what = errand.effect.payload.get("argv") or errand.effect.payload.get("agent")
         question = Choice(
-            f"{errand.effect.kind.value} {what!r} was under way when the process died, and "
-            "whether it did its work is not known. Run it again, take it as done, or as failed?",
+            f"{errand.effect.kind.value} {what!r} {_CUT_OFF}, and whether it did its work is "
+            "not known. Run it again, take it as done, or as failed?",
             [RERUN, DONE, FAILED],
         )
         answer = self._people.ask(EffectId(f"{errand.id}?{record.attempt}"), question)

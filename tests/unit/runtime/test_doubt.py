@@ -68,6 +68,7 @@ async def test_a_call_in_doubt_can_count_as_failed(bench: Bench) -> None:
     failed = await bench.resume(workflow)
 
     assert failed.status is Status.FAILED
+    assert "by a stop or a crash" in failed.reason
     assert "its end is not known" in failed.reason
     assert len(bench.agent.calls) == 1
 
@@ -161,6 +162,18 @@ async def test_commands_are_asked_about_by_default(bench: Bench) -> None:
 
     assert "'-c'" in only(waiting.inbox).prompt
     assert result.state == {"said": "saw it myself"}
+
+
+async def test_what_is_asked_about_a_command_is_true_of_a_run_that_was_stopped(
+    bench: Bench,
+) -> None:
+    """After one clean Ctrl-C it read that a process had died, and people looked for a crash."""
+    workflow = one_step(_command)
+    await in_doubt(bench, workflow)
+
+    waiting = await bench.resume(workflow)
+
+    assert "was cut off, by a stop or a crash" in only(waiting.inbox).prompt
 
 
 async def test_a_late_reply_of_the_runner_before_is_used(bench: Bench) -> None:
