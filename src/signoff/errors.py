@@ -260,9 +260,11 @@ class ItemsFailed(SignoffError):
     def __init__(self, key: str, failures: dict[int, str], total: int) -> None:
         self.key, self.failures, self.total = key, failures, total
         first = next(iter(failures.values()), "")
+        kept = "; the others are kept" if len(failures) < total else ""
+        alike = len(failures) > 1 and set(failures.values()) == {first}
         super().__init__(
-            f"{len(failures)} of {total} items of {key!r} failed; the others are kept. "
-            f"First: {first}"
+            f"{len(failures)} of {total} items of {key!r} failed{kept}. "
+            f"{'Each' if alike else 'First'}: {first}"
         )
 
 

@@ -1,4 +1,6 @@
-from signoff.errors import UnknownName
+import pytest
+
+from signoff.errors import ItemsFailed, UnknownName
 
 
 def test_an_unknown_name_lists_those_most_like_it_first() -> None:
@@ -21,3 +23,16 @@ def test_an_unknown_name_lists_all_there_are_when_they_are_few() -> None:
 def test_an_unknown_name_says_nothing_of_others_when_there_are_none() -> None:
     """An empty list reads as a mistake of ours."""
     assert str(UnknownName("run", "first")) == "no run called 'first'"
+
+
+@pytest.mark.parametrize(
+    ("failures", "said"),
+    [
+        ({1: "too long"}, "1 of 2 items of 'part' failed; the others are kept. First: too long"),
+        ({0: "busy", 1: "busy"}, "2 of 2 items of 'part' failed. Each: busy"),
+        ({0: "busy", 1: "lost"}, "2 of 2 items of 'part' failed. First: busy"),
+    ],
+)
+def test_failed_items_are_told_as_they_are(failures: dict[int, str], said: str) -> None:
+    """Where all have failed there are no others, and equal reasons are one."""
+    assert str(ItemsFailed("part", failures, 2)) == said

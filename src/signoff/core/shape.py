@@ -50,7 +50,7 @@ class _Checks:
         if not isinstance(step.limits, Limits):
             self._wrong("limits", step.limits, "Limits(...)")
             yield "limits", Limits()
-        else:
+        elif step.limits:
             for name, value in step.limits.wrong().items():
                 self._wrong(f"limits.{name}", value, AMOUNT)
         for name in ("preconditions", "postconditions"):

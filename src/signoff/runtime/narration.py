@@ -171,7 +171,7 @@ def _attempt_opened(scene: _Scene, event: ev.AttemptOpened) -> Told:
 
 
 def _attempt_replaced(scene: _Scene, _event: ev.AttemptReplaced) -> Told:
-    yield f"{scene.step}: begun anew, since the workflow was changed", Weight.NEWS
+    yield f"{scene.step}: begun anew, since it asks for something else by now", Weight.NEWS
 
 
 def _limit_lifted(_scene: _Scene, event: ev.LimitLifted) -> Told:
