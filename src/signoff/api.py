@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING, Any
 from signoff.core.spend import Limits
 from signoff.core.workflow import Workflow
 from signoff.errors import UsageError
-from signoff.runtime.ports import Agent, InboxItem, Observer, Store
+from signoff.runtime.ports import Agent, Observer
 from signoff.runtime.result import RunResult
+from signoff.runtime.store_port import InboxItem, Store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,7 +10,7 @@ from signoff.core.step import StepDef
 from signoff.core.workflow import Workflow
 from signoff.errors import UnknownName
 from signoff.runtime.engine import Engine
-from signoff.runtime.ports import Store
+from signoff.runtime.store_port import Store
 from signoff.testing import EffectLog, ScriptedAgent
 
 Work = tuple[Outcome, dict[str, Any]]

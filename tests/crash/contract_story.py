@@ -14,7 +14,7 @@ from signoff.core.effects import AgentRequest
 from signoff.core.outcome import Status
 from signoff.errors import UnknownName
 from signoff.runtime.engine import Engine
-from signoff.runtime.ports import InboxItem, Store
+from signoff.runtime.store_port import InboxItem, Store
 from signoff.testing import EffectLog, ScriptedAgent
 
 NAME = "w1"

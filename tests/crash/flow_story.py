@@ -10,7 +10,7 @@ from signoff.core.outcome import Status
 from signoff.errors import UnknownName
 from signoff.flows.notation import read_notation
 from signoff.runtime.engine import Engine
-from signoff.runtime.ports import Store
+from signoff.runtime.store_port import Store
 from signoff.store.rundir import RunFiles
 from signoff.testing import EffectLog, ScriptedAgent
 

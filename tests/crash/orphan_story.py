@@ -20,7 +20,8 @@ from signoff.core.outcome import Outcome
 from signoff.core.step import StepDef
 from signoff.core.workflow import Workflow
 from signoff.runtime.engine import Engine
-from signoff.runtime.ports import Call, Commit, Verdict
+from signoff.runtime.ports import Call
+from signoff.runtime.store_port import Commit, Verdict
 from signoff.store.sqlite import SqliteStore
 from signoff.testing import WrappedStore
 

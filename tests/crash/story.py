@@ -19,8 +19,8 @@ from signoff.core.step import Condition, Edge, Gate, GateOption, StepDef
 from signoff.core.workflow import Workflow
 from signoff.errors import StepFailed, UnknownName
 from signoff.runtime.engine import Engine
-from signoff.runtime.ports import InboxItem, Store
 from signoff.runtime.result import RunResult
+from signoff.runtime.store_port import InboxItem, Store
 from signoff.testing import EffectLog, ScriptedAgent
 
 NAME = "report"

@@ -11,7 +11,7 @@ import pytest
 
 from signoff.core.outcome import Status
 from signoff.errors import UnknownName
-from signoff.runtime.ports import Owner
+from signoff.runtime.store_port import Owner
 from signoff.store.sqlite import SqliteStore
 from signoff.testing import EffectLog
 

@@ -9,7 +9,7 @@ from signoff.core.requests import Question
 from signoff.core.spend import Limits
 from signoff.errors import RunBusy
 from signoff.runtime.engine import Engine
-from signoff.runtime.ports import Owner
+from signoff.runtime.store_port import Owner
 from signoff.store.memory import MemoryStore
 from signoff.testing import FrozenClock
 from tests.unit.runtime.bench import Bench, chain, one_step

@@ -16,7 +16,7 @@ from pathlib import Path
 from signoff.errors import WriteFailed
 from signoff.runtime import journal
 from signoff.runtime.engine import Engine
-from signoff.runtime.ports import Commit, Verdict
+from signoff.runtime.store_port import Commit, Verdict
 from signoff.store.schema import bring_forward, known_migrations
 from signoff.store.sqlite import SqliteStore
 from signoff.testing import FrozenClock, WrappedStore

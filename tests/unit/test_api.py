@@ -9,7 +9,7 @@ from signoff.api import place_of
 from signoff.app.answering import Given, record_answer
 from signoff.app.project import open_project
 from signoff.errors import AgentQuota, InvalidAnswer, StaleApproval, UnknownName, UsageError
-from signoff.runtime.ports import InboxItem
+from signoff.runtime.store_port import InboxItem
 from signoff.testing import MemoryStore, ScriptedAgent
 
 

@@ -19,7 +19,7 @@ from signoff.core.digest import SHORT
 from signoff.core.requests import check_answer, default_words
 from signoff.errors import AgentBadOutput, InvalidAnswer, StaleApproval, UnsafePath, UsageError
 from signoff.runtime.approved_files import ApprovedFiles
-from signoff.runtime.ports import InboxItem
+from signoff.runtime.store_port import InboxItem
 from signoff.store.rundir.files import RunFiles, file_of
 
 SHORTEST_DIGEST = 6

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from signoff.app.answering import Given, current_user, record_answer
 from signoff.app.project import Project
 from signoff.errors import InvalidAnswer, StaleApproval
-from signoff.runtime.ports import InboxItem
+from signoff.runtime.store_port import InboxItem
 from signoff.store.rundir import FileAnswer
 
 

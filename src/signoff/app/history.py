@@ -11,7 +11,7 @@ from signoff.core.checkpoint import state_from_json
 from signoff.core.codec import decode
 from signoff.core.delta import merged
 from signoff.core.fold import RunState, fold
-from signoff.runtime.ports import RunRow
+from signoff.runtime.store_port import RunRow
 from signoff.runtime.timeline import Timeline
 
 

@@ -14,7 +14,7 @@ from signoff.core import events as ev
 from signoff.core.delta import merged
 from signoff.core.fold import RunState, evolve
 from signoff.errors import UnknownName, UsageError
-from signoff.runtime.ports import RunRow
+from signoff.runtime.store_port import RunRow
 
 if TYPE_CHECKING:
     from signoff.flows.model import GenflowConfig

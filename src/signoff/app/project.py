@@ -17,7 +17,8 @@ from signoff.app.home import Home, find_home, init_home, need_home
 from signoff.app.settings import Settings, load_settings
 from signoff.errors import ConfigError, InvalidWorkflow, Problem, UsageError
 from signoff.runtime.clock import SystemClock
-from signoff.runtime.ports import Agent, Clock, Observer, RunRow, Store
+from signoff.runtime.ports import Agent, Clock, Observer
+from signoff.runtime.store_port import RunRow, Store
 
 if TYPE_CHECKING:
     from signoff.app.targets import Target

@@ -23,7 +23,8 @@ from signoff.core.outcome import Status
 from signoff.core.spend import Limits
 from signoff.errors import InvalidAnswer, RunBusy, StaleApproval, UsageError
 from signoff.runtime.people import BY_PERSON
-from signoff.runtime.ports import InboxItem, Observer, RunRow
+from signoff.runtime.ports import Observer
+from signoff.runtime.store_port import InboxItem, RunRow
 
 PATIENCE_SECONDS = 60.0
 """How long to wait for another process that drives the run."""

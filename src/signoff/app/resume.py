@@ -14,8 +14,9 @@ from signoff.core.outcome import FINAL, Status
 from signoff.core.spend import Limits
 from signoff.core.workflow import Workflow
 from signoff.errors import SignoffError
-from signoff.runtime.ports import Observer, RunRow
+from signoff.runtime.ports import Observer
 from signoff.runtime.result import RunResult
+from signoff.runtime.store_port import RunRow
 
 FROM_OUTSIDE = {ANYBODY: "manual"}
 """Who stands in for whom in a run that is played from outside."""

@@ -9,7 +9,7 @@ from signoff.app.project import Project
 from signoff.core.outcome import Status
 from signoff.errors import UnknownName
 from signoff.runtime.owner import lives
-from signoff.runtime.ports import RunRow
+from signoff.runtime.store_port import RunRow
 
 _EITHER = frozenset({Status.RUNNING, Status.INTERRUPTED})
 

@@ -18,7 +18,7 @@ from signoff.core.fold import RunState
 from signoff.core.outcome import Status
 from signoff.core.spend import LedgerEntry, Spend
 from signoff.plugins import Story
-from signoff.runtime.ports import InboxItem, RunRow
+from signoff.runtime.store_port import InboxItem, RunRow
 from signoff.runtime.timeline import Decision, Timeline, Visit
 
 

@@ -25,7 +25,7 @@ from signoff.cli.text import clean, wrapped
 from signoff.core.digest import SHORT
 from signoff.core.requests import default_words
 from signoff.errors import InvalidAnswer, StaleApproval
-from signoff.runtime.ports import InboxItem
+from signoff.runtime.store_port import InboxItem
 from signoff.store.rundir.place import HITL
 from signoff.store.rundir.questions import prompt_name
 

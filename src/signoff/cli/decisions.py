@@ -12,7 +12,7 @@ from signoff.app.settings import given_limits
 from signoff.cli import exits
 from signoff.cli.driving import drive
 from signoff.cli.manner import Manner
-from signoff.runtime.ports import InboxItem
+from signoff.runtime.store_port import InboxItem
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,8 @@ from typing import Any
 from signoff.core import events as ev
 from signoff.core.codec import decode
 from signoff.core.digest import text_digest
-from signoff.runtime.ports import FilePort, Store
+from signoff.runtime.ports import FilePort
+from signoff.runtime.store_port import Store
 
 
 class ApprovedFiles:

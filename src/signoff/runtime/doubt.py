@@ -20,8 +20,8 @@ from signoff.runtime.journal import RunJournal
 from signoff.runtime.outside import Errand, Outside
 from signoff.runtime.people import People
 from signoff.runtime.performers import reply_of
-from signoff.runtime.ports import Store
 from signoff.runtime.process import end_process
+from signoff.runtime.store_port import Store
 
 RERUN, DONE, FAILED = "rerun", "done", "failed"
 

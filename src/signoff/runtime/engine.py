@@ -36,23 +36,11 @@ from signoff.runtime.journal import RunJournal
 from signoff.runtime.names import checked_name, fresh_name
 from signoff.runtime.owner import Heartbeat, lives, this_process
 from signoff.runtime.performers import Performers
-from signoff.runtime.ports import (
-    NO_AGENTS,
-    Agent,
-    Clock,
-    FilePort,
-    InboxItem,
-    NewRun,
-    Observer,
-    Recorded,
-    RunId,
-    RunRow,
-    Store,
-    StoredRun,
-)
+from signoff.runtime.ports import NO_AGENTS, Agent, Clock, FilePort, Observer, Recorded
 from signoff.runtime.process import end_process
 from signoff.runtime.result import RunResult
 from signoff.runtime.runner import Runner
+from signoff.runtime.store_port import InboxItem, NewRun, RunId, RunRow, Store, StoredRun
 from signoff.runtime.strays import end_strays, mark_of
 from signoff.runtime.surroundings import Backoff, Surroundings
 from signoff.runtime.writer import GroupWriter

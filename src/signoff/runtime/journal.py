@@ -16,15 +16,8 @@ from signoff.core.codec import Blobs, encode
 from signoff.core.fold import RunState, evolve
 from signoff.core.frozen import CHECKPOINT_DEPTH
 from signoff.errors import Fenced, NameTaken, SignoffError
-from signoff.runtime.ports import (
-    Clock,
-    Commit,
-    NewItem,
-    NewRun,
-    RunId,
-    StoredRun,
-    Verdict,
-)
+from signoff.runtime.ports import Clock
+from signoff.runtime.store_port import Commit, NewItem, NewRun, RunId, StoredRun, Verdict
 
 if TYPE_CHECKING:
     from signoff.runtime.writer import GroupWriter

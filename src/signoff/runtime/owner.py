@@ -12,7 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from signoff.errors import StoreError
-from signoff.runtime.ports import LEASE_SECONDS, Clock, Owner, Store
+from signoff.runtime.ports import Clock
+from signoff.runtime.store_port import LEASE_SECONDS, Owner, Store
 
 BEAT_SECONDS = 10.0
 LOOK_SECONDS = 0.25

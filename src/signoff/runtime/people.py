@@ -18,7 +18,8 @@ from signoff.core.requests import Answer, Request
 from signoff.errors import UnsafePath
 from signoff.runtime.approved_files import ApprovedFiles
 from signoff.runtime.journal import RunJournal
-from signoff.runtime.ports import Clock, InboxItem, NewItem
+from signoff.runtime.ports import Clock
+from signoff.runtime.store_port import InboxItem, NewItem
 from signoff.runtime.suspension import WaitingForPerson
 
 BY_PERSON = "?person"

@@ -7,7 +7,7 @@ from typing import Any
 
 from signoff.core.outcome import Outcome, Status
 from signoff.core.spend import Spend
-from signoff.runtime.ports import InboxItem
+from signoff.runtime.store_port import InboxItem
 
 
 @dataclass(frozen=True)

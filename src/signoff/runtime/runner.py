@@ -43,7 +43,7 @@ from signoff.runtime.handlers import Callee, callee
 from signoff.runtime.journal import RunJournal
 from signoff.runtime.outside import Outside
 from signoff.runtime.people import People
-from signoff.runtime.ports import InboxItem
+from signoff.runtime.store_port import InboxItem
 from signoff.runtime.surroundings import Surroundings
 from signoff.runtime.suspension import Outdated, Suspension
 from signoff.runtime.visit import Visit

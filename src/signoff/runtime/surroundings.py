@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from signoff.runtime.agent_limits import AgentGate
 from signoff.runtime.performers import Performers
-from signoff.runtime.ports import Clock, Notice, Observer, Store
+from signoff.runtime.ports import Clock, Notice, Observer
+from signoff.runtime.store_port import Store
 
 log = logging.getLogger("signoff")
 

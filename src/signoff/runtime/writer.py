@@ -14,7 +14,7 @@ from functools import partial
 
 from signoff.errors import EngineError, SignoffError, StoreBusy, WriteFailed
 from signoff.runtime.journal import RunJournal
-from signoff.runtime.ports import Commit, Store, Verdict
+from signoff.runtime.store_port import Commit, Store, Verdict
 
 SLOW_SECONDS = 0.02
 """A commit on the loop that takes longer makes a thread take over."""

@@ -12,7 +12,7 @@ from typing import Any
 from signoff.core.digest import text_digest
 from signoff.core.outcome import Status
 from signoff.errors import StoreDamaged
-from signoff.runtime.ports import Commit, NewRun, RunId, Verdict
+from signoff.runtime.store_port import Commit, NewRun, RunId, Verdict
 from signoff.store import queries as q
 
 _REFUSED = Verdict(accepted=False)

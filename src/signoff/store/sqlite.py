@@ -24,7 +24,7 @@ from signoff.errors import (
     StoreDamaged,
     UnknownName,
 )
-from signoff.runtime.ports import (
+from signoff.runtime.store_port import (
     LEASE_SECONDS,
     Alive,
     Commit,

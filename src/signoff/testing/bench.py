@@ -12,8 +12,9 @@ from signoff.app.home import Home, init_home
 from signoff.app.project import Project, open_project
 from signoff.core.spend import Limits
 from signoff.core.workflow import Workflow
-from signoff.runtime.ports import Agent, InboxItem
+from signoff.runtime.ports import Agent
 from signoff.runtime.result import RunResult
+from signoff.runtime.store_port import InboxItem
 
 
 class Bench:

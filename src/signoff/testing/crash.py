@@ -22,7 +22,7 @@ from typing import Any, TypeAlias
 from signoff.core import events as ev
 from signoff.core.codec import decode
 from signoff.core.fold import RunState, evolve
-from signoff.runtime.ports import Store
+from signoff.runtime.store_port import Store
 from signoff.store.sqlite import SqliteStore
 from signoff.testing.crash_child import DATABASE, NEVER
 from signoff.testing.crashing_store import When

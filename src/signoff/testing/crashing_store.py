@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Literal
 
-from signoff.runtime.ports import Alive, Commit, InboxItem, Owner, RunId, Store, Verdict
+from signoff.runtime.store_port import Alive, Commit, InboxItem, Owner, RunId, Store, Verdict
 from signoff.testing.wrapped_store import WrappedStore
 
 When = Literal["before", "after"]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from signoff.core.outcome import Status
 from signoff.core.spend import LedgerEntry
-from signoff.runtime.ports import (
+from signoff.runtime.store_port import (
     Alive,
     Commit,
     InboxItem,

@@ -25,7 +25,7 @@ from signoff.app.project import Project
 from signoff.core.outcome import Status
 from signoff.core.requests import Request
 from signoff.errors import InvalidAnswer, StaleApproval, UnknownName, UsageError
-from signoff.runtime.ports import InboxItem
+from signoff.runtime.store_port import InboxItem
 from signoff.testing import FrozenClock
 
 

@@ -7,7 +7,7 @@ from signoff.app.project import Project
 from signoff.app.resume import resume
 from signoff.app.run_files import catch_up
 from signoff.app.targets import Target
-from signoff.runtime.ports import RunRow
+from signoff.runtime.store_port import RunRow
 
 
 async def work(ctx: StepContext) -> tuple[Outcome, dict[str, object]]:

@@ -14,8 +14,9 @@ from signoff.flows.model import GenflowConfig, Goal, StepKind, WorkflowStep
 from signoff.review.constraint import Constraint, Rule
 from signoff.review.severity import Severity
 from signoff.runtime.engine import Engine
-from signoff.runtime.ports import Agent, Store
+from signoff.runtime.ports import Agent
 from signoff.runtime.result import RunResult
+from signoff.runtime.store_port import Store
 from signoff.store.memory import MemoryStore
 from signoff.store.rundir import RunFiles
 

@@ -17,8 +17,8 @@ from signoff.core.workflow import Workflow
 from signoff.errors import WriteFailed
 from signoff.runtime.engine import Engine
 from signoff.runtime.owner import birth_of
-from signoff.runtime.ports import Commit, Store, Verdict
 from signoff.runtime.result import RunResult
+from signoff.runtime.store_port import Commit, Store, Verdict
 from signoff.store.memory import MemoryStore
 from signoff.testing import FrozenClock, ScriptedAgent, WrappedStore
 

@@ -28,9 +28,9 @@ from signoff.errors import (
 )
 from signoff.runtime.engine import Engine
 from signoff.runtime.owner import this_process
-from signoff.runtime.ports import Alive, Owner, RunId, RunRow, Store
 from signoff.runtime.result import RunResult
 from signoff.runtime.runner import DEAF_SECONDS
+from signoff.runtime.store_port import Alive, Owner, RunId, RunRow, Store
 from signoff.testing import FrozenClock, ScriptedAgent, WrappedStore
 from tests.unit.runtime.bench import Bench, chain, one_step, only
 

@@ -15,7 +15,8 @@ from signoff.core.step import Edge, StepDef
 from signoff.core.workflow import Workflow
 from signoff.errors import Fenced, WriteFailed
 from signoff.runtime.journal import CHECKPOINT_FROM_BYTES
-from signoff.runtime.ports import Commit, Notice, Owner, Recorded, Verdict
+from signoff.runtime.ports import Notice, Recorded
+from signoff.runtime.store_port import Commit, Owner, Verdict
 from signoff.store.memory import MemoryStore
 from signoff.testing import WrappedStore
 from tests.unit.runtime.bench import Bench, CountingStore, DyingStore, chain, one_step

@@ -12,7 +12,7 @@ import pytest
 
 from signoff.errors import RunBusy, StoreBusy
 from signoff.runtime.owner import BEAT_SECONDS, Heartbeat, birth_of, lives, this_process
-from signoff.runtime.ports import LEASE_SECONDS, Owner, Store
+from signoff.runtime.store_port import LEASE_SECONDS, Owner, Store
 from signoff.store.memory import MemoryStore
 from signoff.testing import FrozenClock, WrappedStore
 from signoff.testing.store_suite.scribe import BOB, Scribe

@@ -11,7 +11,7 @@ from signoff.core.effects import AgentRequest
 from signoff.core.outcome import Outcome, Status
 from signoff.core.requests import Answer, Approval, Choice, Question, Request, Response
 from signoff.errors import InvalidAnswer, StaleApproval
-from signoff.runtime.ports import InboxItem
+from signoff.runtime.store_port import InboxItem
 from signoff.testing import WrappedStore
 from tests.unit.runtime.bench import Bench, DyingStore, one_step, only
 

@@ -9,7 +9,7 @@ import pytest
 from signoff.core.context import StepContext
 from signoff.core.outcome import Outcome, Status
 from signoff.errors import EngineError, StoreBusy, WriteFailed
-from signoff.runtime.ports import Commit, Store, Verdict
+from signoff.runtime.store_port import Commit, Store, Verdict
 from signoff.runtime.writer import LAZY_TURNS, SLOW_SECONDS, THREADED_COMMITS
 from signoff.store.memory import MemoryStore
 from signoff.testing import WrappedStore

@@ -12,7 +12,7 @@ from signoff.cli.output import STYLES
 from signoff.cli.text import ago, ahead
 
 if TYPE_CHECKING:
-    from signoff.runtime.ports import RunRow
+    from signoff.runtime.store_port import RunRow
 
 ALL = -1
 """How many runs are all of them."""

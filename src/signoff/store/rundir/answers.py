@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from signoff.runtime.ports import InboxItem
+from signoff.runtime.store_port import InboxItem
 from signoff.store.rundir.answer_files import AnswerFile, find_answer_files, read_answer_file
 from signoff.store.rundir.questions import PLACEHOLDER, form_of
 

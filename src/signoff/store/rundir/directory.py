@@ -20,7 +20,7 @@ from signoff.core.codec import decode
 from signoff.core.digest import text_digest
 from signoff.core.outcome import Status
 from signoff.runtime.paths import safe_path
-from signoff.runtime.ports import JournalRow, RunRow, Store
+from signoff.runtime.store_port import JournalRow, RunRow, Store
 from signoff.store.rundir.answer_files import archive_file
 from signoff.store.rundir.answers import FileAnswer, FileAnswers, read_answers
 from signoff.store.rundir.disk import Disk, read_plain

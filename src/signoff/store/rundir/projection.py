@@ -16,7 +16,8 @@ from pathlib import Path
 
 from signoff.core.events import RunStopped
 from signoff.errors import SignoffError
-from signoff.runtime.ports import Notice, Recorded, Store
+from signoff.runtime.ports import Notice, Recorded
+from signoff.runtime.store_port import Store
 from signoff.store.rundir.directory import RunDirectory
 from signoff.store.rundir.disk import Disk
 from signoff.store.rundir.layout import Layout

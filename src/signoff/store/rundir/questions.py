@@ -10,7 +10,7 @@ from typing import Any
 
 from signoff.core.codec import decode
 from signoff.runtime.paths import safe_path
-from signoff.runtime.ports import InboxItem
+from signoff.runtime.store_port import InboxItem
 from signoff.store.rundir.disk import read_plain
 from signoff.store.rundir.documents import as_bytes
 from signoff.store.rundir.lines import timestamp

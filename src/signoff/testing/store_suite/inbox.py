@@ -6,7 +6,7 @@ import pytest
 
 from signoff.core.outcome import Status
 from signoff.errors import InvalidAnswer, StaleApproval, StoreDamaged, UnknownName
-from signoff.runtime.ports import InboxItem, Store
+from signoff.runtime.store_port import InboxItem, Store
 from signoff.testing.store_suite.opening import Opening
 from signoff.testing.store_suite.scribe import WHEN, asking, begun
 

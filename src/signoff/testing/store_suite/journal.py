@@ -7,7 +7,7 @@ import pytest
 from signoff.core.outcome import Status
 from signoff.core.spend import LedgerEntry
 from signoff.errors import UnknownName
-from signoff.runtime.ports import Store
+from signoff.runtime.store_port import Store
 from signoff.testing.store_suite.opening import Opening
 from signoff.testing.store_suite.scribe import ANN, WHEN, Scribe, asking, begun
 

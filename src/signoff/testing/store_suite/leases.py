@@ -6,7 +6,7 @@ import pytest
 
 from signoff.core.outcome import Status
 from signoff.errors import RunBusy
-from signoff.runtime.ports import Owner, Store
+from signoff.runtime.store_port import Owner, Store
 from signoff.testing.store_suite.opening import Opening
 from signoff.testing.store_suite.scribe import ANN, BOB, begun
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from signoff.runtime.ports import Store
+from signoff.runtime.store_port import Store
 
 NewStore = Callable[[], Store]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from signoff.core.outcome import Status
-from signoff.runtime.ports import Commit, NewItem, NewRun, Owner, RunId, Store, Verdict
+from signoff.runtime.store_port import Commit, NewItem, NewRun, Owner, RunId, Store, Verdict
 
 ANN = Owner("ann", "host-1", 101, "birth-1")
 BOB = Owner("bob", "host-2", 202, "birth-2")

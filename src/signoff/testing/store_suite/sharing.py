@@ -8,7 +8,7 @@ from threading import Barrier
 from typing import TypeVar
 
 from signoff.errors import InvalidAnswer, RunBusy
-from signoff.runtime.ports import Owner, Store
+from signoff.runtime.store_port import Owner, Store
 from signoff.testing.store_suite.opening import Opening
 from signoff.testing.store_suite.scribe import Scribe, asking, begun
 

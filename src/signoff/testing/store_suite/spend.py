@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from signoff.core.spend import LedgerEntry
-from signoff.runtime.ports import Store
+from signoff.runtime.store_port import Store
 from signoff.testing.store_suite.opening import Opening
 from signoff.testing.store_suite.scribe import begun
 

@@ -9,7 +9,7 @@ import pytest
 from signoff.core.digest import text_digest
 from signoff.core.outcome import Status
 from signoff.errors import StoreDamaged
-from signoff.runtime.ports import Store
+from signoff.runtime.store_port import Store
 from signoff.testing.store_suite.opening import Opening
 from signoff.testing.store_suite.scribe import Scribe, asking, begun
 

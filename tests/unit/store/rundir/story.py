@@ -12,7 +12,7 @@ from signoff.core.effects import EffectId, Kind
 from signoff.core.fold import RunState, evolve
 from signoff.core.outcome import Outcome, Status
 from signoff.core.requests import Request
-from signoff.runtime.ports import Commit, InboxItem, NewItem, NewRun, RunId, Store
+from signoff.runtime.store_port import Commit, InboxItem, NewItem, NewRun, RunId, Store
 from signoff.store.memory import MemoryStore
 from signoff.store.rundir.disk import Disk
 

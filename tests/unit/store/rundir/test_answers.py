@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from signoff.core.requests import Approval, Choice, Option, Question, Request, Response
-from signoff.runtime.ports import InboxItem
+from signoff.runtime.store_port import InboxItem
 from signoff.store.rundir import FileAnswers, RunDirectory
 from signoff.store.rundir.questions import PLACEHOLDER
 from tests.unit.store.rundir.story import Story, document

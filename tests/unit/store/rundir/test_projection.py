@@ -14,7 +14,8 @@ from signoff.core.step import StepDef
 from signoff.core.workflow import Workflow
 from signoff.errors import WriteFailed
 from signoff.runtime.engine import Engine
-from signoff.runtime.ports import Call, Progress, Recorded, RunRow, Store
+from signoff.runtime.ports import Call, Progress, Recorded
+from signoff.runtime.store_port import RunRow, Store
 from signoff.store.memory import MemoryStore
 from signoff.store.rundir import Projection, RunDirectory, RunFiles
 from signoff.store.rundir.disk import Disk

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from signoff.runtime.ports import InboxItem
+from signoff.runtime.store_port import InboxItem
 from signoff.store.rundir.questions import question_files
 
 

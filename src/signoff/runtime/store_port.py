@@ -1,0 +1,302 @@
+"""The seam to a store: what the runtime keeps there, and what it asks of it.
+
+Whoever writes a store implements `Store`; `signoff.testing` has the tests it has to pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, NewType, Protocol
+
+from signoff.core.outcome import Status
+from signoff.core.spend import LedgerEntry
+
+LEASE_SECONDS = 30.0
+"""How long an owner on another host is believed alive after its last heartbeat."""
+
+RunId = NewType("RunId", int)
+"""A run's number in its store; people use its name."""
+
+
+class RunRow(NamedTuple):
+    """A run as the store lists it."""
+
+    id: RunId
+    name: str
+    workflow: str
+    target: str
+    """How to find the workflow again: `module:NAME`, a file, or empty."""
+    definition: str
+    status: Status
+    step: str | None
+    iteration: int
+    reason: str
+    due_at: float | None
+    created_at: float
+    updated_at: float
+    head: int
+    """How many commits its journal holds."""
+    fence: int
+    owner: str | None
+    """The process driving it, if any."""
+    cancel: str | None
+    """Why somebody asked for it to be cancelled, if anybody did."""
+
+
+class JournalRow(NamedTuple):
+    """One commit of a run's journal."""
+
+    seq: int
+    events: str
+
+
+class StoredRun(NamedTuple):
+    """What a runner needs to take a run up."""
+
+    row: RunRow
+    checkpoint: str | None
+    """The folded state as of `checkpoint_seq`, if one was stored."""
+    checkpoint_seq: int
+    tail: list[JournalRow]
+    """Everything committed since."""
+
+
+class InboxItem(NamedTuple):
+    """A request to a person."""
+
+    id: int
+    run: str
+    effect: str
+    kind: str
+    prompt: str
+    form: str
+    """The whole request, as JSON."""
+    digest: str
+    """Of the request as it was shown; an answer is bound to it."""
+    step: str
+    opened_at: float
+    deadline: float | None
+    state: str
+    """open, answered, used or withdrawn."""
+    answer: str | None
+    """`{"value": ..., "text": ...}` as JSON, once answered."""
+    answered_by: str | None
+    answered_at: float | None
+
+
+class InboxLine(NamedTuple):
+    """A request to a person, as a list shows it."""
+
+    id: int
+    run: str
+    step: str
+    kind: str
+    prompt: str
+    opened_at: float
+    deadline: float | None
+
+
+class NewItem(NamedTuple):
+    """A request to a person, about to be opened."""
+
+    effect: str
+    kind: str
+    prompt: str
+    form: str
+    digest: str
+    step: str
+    opened_at: float
+    deadline: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """A process that drives runs."""
+
+    id: str
+    """Unique per process start."""
+    host: str
+    pid: int
+    born: str
+    """Tells this process from a later one with the same number."""
+
+
+Alive = Callable[[Owner], bool | None]
+"""Tells whether an owner still runs; None when that cannot be seen from here."""
+
+
+@dataclass(slots=True)
+class NewRun:
+    """A run about to be created."""
+
+    name: str
+    workflow: str
+    target: str
+    definition: str
+    description: str
+    """The frozen definition, as JSON."""
+    created_at: float
+    owner: str
+    """Who drives it from its first moment on, with fence 1."""
+
+
+@dataclass(slots=True)
+class Commit:
+    """Everything one run changes in one transaction."""
+
+    run: RunId
+    """Not yet known (0) when the commit creates the run."""
+    fence: int
+    head: int
+    """The head this commit builds on; another one means somebody else was here."""
+    events: str
+    """A JSON list."""
+    status: Status
+    step: str | None
+    iteration: int
+    reason: str
+    due_at: float | None
+    at: float
+    blobs: Mapping[str, str] = field(default_factory=dict)
+    opened: Sequence[NewItem] = ()
+    used: Sequence[int] = ()
+    """Inbox items whose answers this commit consumes."""
+    withdraw: bool = False
+    """Whether requests that are still open have become pointless."""
+    withdrawn: Sequence[int] = ()
+    """Open requests that alone have become pointless."""
+    ledger: Sequence[LedgerEntry] = ()
+    """What calls have cost so far, in place of what stood there; given when a run comes to rest."""
+    checkpoint: str | None = None
+    release: bool = False
+    """Whether the runner lets go of the run."""
+    new: NewRun | None = None
+    """Set in a run's first commit, which creates it with head 0 and fence 1."""
+
+
+class Verdict(NamedTuple):
+    """What became of a commit."""
+
+    accepted: bool
+    wake: bool = False
+    """The run wanted to wait, but an answer had come in meanwhile: it was not released."""
+    run: RunId | None = None
+    """The number of a run this commit created."""
+
+
+class Store(Protocol):
+    """Where runs live. Small, synchronous and transactional: each call is one transaction.
+
+    A store may be called from any thread; calls on one instance take turns.
+    """
+
+    def reopen(self) -> Store:
+        """Opens the same store once more, for a thread that should not wait its turn."""
+        ...
+
+    def commit(self, commits: Sequence[Commit], *, wait: bool = True) -> list[Verdict]:
+        """Applies the commits of several runs in one transaction, each all or nothing.
+
+        With `wait=False` a store that is locked by somebody else raises `StoreBusy` at once.
+
+        A commit whose fence or head is not the stored one is refused, and so is one that
+        creates a run whose name is taken; the others stand.
+        A commit that releases the run with status waiting re-checks the inbox in the same
+        transaction: if an answer is there unused, the run is kept and `wake` is set.
+        """
+        ...
+
+    def load(self, name: str) -> StoredRun:
+        """Returns what a runner needs; raises `UnknownName`."""
+        ...
+
+    def row(self, name: str) -> RunRow:
+        """Returns one run; raises `UnknownName`."""
+        ...
+
+    def rows(
+        self, *, status: Sequence[Status] = (), due_before: float | None = None, limit: int = -1
+    ) -> list[RunRow]:
+        """Returns runs, newest first."""
+        ...
+
+    def journal(self, run: RunId, after: int = 0) -> list[JournalRow]:
+        """Returns a run's commits, oldest first."""
+        ...
+
+    def description(self, run: RunId) -> str:
+        """Returns the definition the run was started with, as JSON."""
+        ...
+
+    def blob(self, digest: str) -> str:
+        """Returns a text kept apart; raises `StoreDamaged` when it is not there."""
+        ...
+
+    def take(self, run: RunId, owner: Owner, now: float, alive: Alive) -> int:
+        """Gives the run to an owner, whose leases it renews, and returns the new fence.
+
+        Raises `RunBusy` when another owner has it and `alive` says it lives, or, where
+        `alive` cannot tell, when its last heartbeat is recent.
+        """
+        ...
+
+    def beat(self, owner: Owner, until: float) -> None:
+        """Renews all of an owner's leases at once."""
+        ...
+
+    def cancels(self, owner: Owner) -> list[tuple[str, str]]:
+        """Returns (run, why) for each run of an owner that somebody asked to cancel."""
+        ...
+
+    def leave(self, owner: Owner) -> None:
+        """Forgets an owner that ends."""
+        ...
+
+    def owner(self, identity: str) -> Owner | None:
+        """Returns a process that drives runs, or did and could not say that it ended."""
+        ...
+
+    def ask_cancel(self, run: RunId, why: str) -> None:
+        """Asks whoever drives the run to cancel it."""
+        ...
+
+    def adopt(self, run: RunId, definition: str, description: str) -> None:
+        """Replaces a run's frozen definition."""
+        ...
+
+    def items(self, run: str | None = None, *, state: Sequence[str] = ("open",)) -> list[InboxItem]:
+        """Returns requests to people, oldest first."""
+        ...
+
+    def waiting(self) -> list[InboxLine]:
+        """Returns every open request as a list shows it, oldest first, however many there are."""
+        ...
+
+    def item(self, number: int) -> InboxItem:
+        """Returns one request; raises `UnknownName`."""
+        ...
+
+    def answer(self, number: int, answer: str, by: str, at: float, digest: str) -> InboxItem:
+        """Stores an answer, once.
+
+        Raises `InvalidAnswer` if the request is no longer open, and `StaleApproval` if
+        `digest` is not the request's.
+        """
+        ...
+
+    def ledger(self, run: RunId) -> list[LedgerEntry]:
+        """Returns what a run's calls had cost when it last came to rest, by step and agent."""
+        ...
+
+    def keep_late(self, run: RunId, effect: str, attempt: int, outcome: str) -> None:
+        """Keeps a reply that a fenced runner could no longer record."""
+        ...
+
+    def late(self, run: RunId) -> dict[tuple[str, int], str]:
+        """Returns such replies, by effect and attempt."""
+        ...
+
+    def close(self) -> None:
+        """Lets go of the database."""
+        ...
