@@ -124,8 +124,6 @@ class Escalated(Event):
     """The edge whose bound was reached; empty when attempts ran out."""
     outcome: Outcome | None = None
     delta: Delta = field(default_factory=dict)
-    late: bool = False
-    """Whether the last of them only ran out of time."""
 
 
 @dataclass(slots=True)
@@ -134,8 +132,6 @@ class AttemptOpened(Event):
 
     tag: ClassVar[str] = "attempt_opened"
     feedback: str
-    late: bool = False
-    """Whether the attempt before only ran out of time: what it had finished is kept."""
 
 
 @dataclass(slots=True)

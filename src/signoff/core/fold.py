@@ -55,7 +55,6 @@ class Pending:
     delta: Delta
     problem: str = ""
     way: str = ""
-    late: bool = False
 
 
 @dataclass(slots=True)
@@ -105,9 +104,13 @@ class RunState:
     active_since: float | None = None
     """When the time being counted began; None while nobody works the run."""
     adopted: bool = False
-    """Whether the current attempt goes on from another's records, or another definition's."""
+    """Whether the definition was changed since the current attempt began."""
+    late: bool = False
+    """Whether the current attempt goes on from what one before it had finished in time."""
+    begun: int = 1
+    """Which attempt was the last to begin from the step's top."""
     replaced: int = 0
-    """Attempts at the current visit that could not: they are no tries."""
+    """Attempts at the current visit that could not go on so: they are no tries."""
 
     @property
     def visit(self) -> int:
@@ -197,16 +200,20 @@ def _attempt_failed(state: RunState, event: ev.AttemptFailed) -> None:
 
 def _escalated(state: RunState, event: ev.Escalated) -> None:
     state.stage = Stage.ESCALATED
-    state.pending = Pending(event.outcome, event.delta, event.problem, event.way, event.late)
+    state.pending = Pending(event.outcome, event.delta, event.problem, event.way)
 
 
 def _attempt_opened(state: RunState, event: ev.AttemptOpened) -> None:
-    _next_attempt(state, event.feedback, late=event.late)
+    _next_attempt(state, event.feedback)
 
 
 def _attempt_replaced(state: RunState, _event: ev.AttemptReplaced) -> None:
+    stage = state.stage
     _next_attempt(state, state.feedback)
     state.replaced += 1
+    if stage is Stage.ENTER:
+        # Its preconditions have yet to hold.
+        state.stage = stage
 
 
 def _limit_lifted(state: RunState, event: ev.LimitLifted) -> None:
@@ -225,7 +232,7 @@ def _step_finished(state: RunState, event: ev.StepFinished) -> None:
     if event.counted:
         state.counters[event.way] = state.counters.get(event.way, 0) + 1
     state.iteration = event.iteration
-    state.attempt, state.replaced = 1, 0
+    state.attempt, state.begun, state.replaced = 1, 1, 0
     state.stage = Stage.ENTER
     state.feedback = event.feedback
     _forget_attempt(state)
@@ -370,11 +377,14 @@ def _next_attempt(state: RunState, feedback: str | None, *, late: bool = False) 
     state.feedback = feedback
     state.stage = Stage.WORK
     _forget_attempt(state)
-    state.effects, state.items, state.adopted = effects, items, bool(effects)
+    if effects:
+        state.effects, state.items, state.late = effects, items, True
+    else:
+        state.begun = state.attempt
 
 
 def _finished(state: RunState) -> tuple[dict[str, dict[str, EffectRecord]], dict[str, Any]]:
-    """Returns what an attempt that ran out of time leaves to the next: only that is paid for.
+    """Returns what an attempt that ran out of time leaves to the next: it has seen that much.
 
     Items of a fan-out are kept or worked again as a whole. The fan-out itself is kept to tell
     whether the next attempt works the same items.
@@ -382,7 +392,7 @@ def _finished(state: RunState) -> tuple[dict[str, dict[str, EffectRecord]], dict
     own = {
         key: record
         for key, record in state.effects.get("", {}).items()
-        if record.kind is Kind.MAP or (record.done and record.error is None)
+        if record.kind is Kind.MAP or (record.done and _was_seen(key, record))
     }
     items = {scope: result for scope, result in state.items.items() if scope.count("[") == 1}
     if not items and not any(record.done for record in own.values()):
@@ -390,9 +400,15 @@ def _finished(state: RunState) -> tuple[dict[str, dict[str, EffectRecord]], dict
     return {"": own}, items
 
 
+def _was_seen(key: str, record: EffectRecord) -> bool:
+    """Tells whether a handler got this; what people were asked about an effect, the engine did."""
+    stopped = record.error is not None and record.error.get("type") in NO_ANSWER
+    return not stopped and "?" not in key.rpartition("#")[2]
+
+
 def _forget_attempt(state: RunState) -> None:
     state.pending = None
-    state.adopted = False
+    state.adopted = state.late = False
     if state.effects:
         state.effects = {}
     if state.items:

@@ -123,7 +123,6 @@ class Wait:
     problem: str
     options: tuple[str, ...]
     way: str = ""
-    late: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,10 +204,9 @@ def _recover(position: Position, fact: Raised) -> Decision:
 
 def _try_again(position: Position, fact: Broken | FellShort) -> Decision:
     """One more try with the reason as feedback; then a person."""
-    late = isinstance(fact, FellShort) and fact.late
     if position.attempt <= position.workflow[position.step].retries:
-        return Retry(fact.problem, late=late)
-    return Wait(fact.problem, answers(position), late=late)
+        return Retry(fact.problem, late=isinstance(fact, FellShort) and fact.late)
+    return Wait(fact.problem, answers(position))
 
 
 def _past_the_gate(position: Position, _fact: Held) -> Decision:

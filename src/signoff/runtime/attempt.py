@@ -23,7 +23,7 @@ from signoff.core.requests import Choice, Option
 from signoff.core.spend import counted
 from signoff.core.step import StepDef
 from signoff.core.transitions import Broken, Chosen, Fact, FellShort, Held, Raised, Returned
-from signoff.errors import AgentTimeout, BadHandlerResult, SignoffError
+from signoff.errors import BadHandlerResult, SignoffError
 from signoff.runtime.fanout import FELL_SHORT
 from signoff.runtime.handlers import Callee, check, passes_through, work
 from signoff.runtime.journal import RunJournal
@@ -100,8 +100,7 @@ class Attempt:
                 update, self.reason = _without_reason(self.step.id, update)
             self.delta = diff(self._state.state, update)
         except FELL_SHORT as error:
-            late = isinstance(error, AgentTimeout)
-            return FellShort(await self._after_failure(str(error)), late)
+            return FellShort(await self._after_failure(str(error)))
         except OutOfTime as error:
             await self.visit.abort()
             return FellShort(await self._after_failure(str(error)), late=True)
@@ -215,11 +214,19 @@ class Attempt:
 
         A journal that broke is the real reason, whatever the handler made of it.
         """
-        self.visit.close()
-        await self.visit.drain()
+        await self.drain()
         if self._journal.error is not None:
             raise self._journal.error
         return problem
+
+    async def drain(self) -> None:
+        """Lets nothing more go outside, and gives what is under way the step's time once more."""
+        self.visit.close()
+        try:
+            async with asyncio.timeout(self.step.timeout):
+                await self.visit.drain()
+        except TimeoutError:
+            await self.visit.abort()
 
     def _lookup(self, dotted: str) -> Any:
         found: Any = merged(self._state.state, self.delta)

@@ -54,36 +54,36 @@ class Ceilings:
         self._usd = 0.0
         """What the dearest of them cost."""
         self._tokens = 0
-        self._silent: set[str] = set()
-        """What some answer did not report."""
+        self._silent: dict[str, set[str]] = {}
+        """What no answer of an agent has reported so far."""
         self._changed = asyncio.Event()
 
-    async def fit(self, scopes: list[tuple[str, Limits, Spend]]) -> None:
-        """Returns when one more call fits under all ceilings; raises when none ever will."""
+    async def fit(self, agent: str, scopes: list[tuple[str, Limits, Spend]]) -> None:
+        """Returns when a call of an agent fits under all ceilings; raises when none ever will."""
         scopes = [scope for scope in scopes if scope[1]]
         while scopes:
             for whose, limits, spend in scopes:
                 full = reached(limits, spend, more_calls=1)
                 if full:
                     raise CeilingReached(f"the {whose}'s ceiling of {full} is reached")
-                self._check_measured(whose, limits)
+                self._check_measured(agent, whose, limits)
             if self._under_way == 0 or all(self._fits(lim, sp) for _, lim, sp in scopes):
                 break
             self._changed.clear()
             await self._changed.wait()
 
-    def learn(self, usage: Usage | None, *, answered: bool = False) -> None:
-        """Takes note of what one ended call cost; an unknown price teaches nothing.
-
-        Of one that was `answered`, silence tells that the next answer will not say more.
-        """
+    def learn(self, usage: Usage | None) -> None:
+        """Takes note of what one ended call cost; an unknown price teaches nothing."""
         self._seen += 1
-        usage = usage or Usage()
-        self._usd = max(self._usd, usage.usd or 0.0)
-        self._tokens = max(self._tokens, usage.tokens or 0)
-        if answered:
-            told = {"usd": usage.usd, "tokens": usage.tokens}
-            self._silent |= {name for name, amount in told.items() if amount is None}
+        if usage is not None:
+            self._usd = max(self._usd, usage.usd or 0.0)
+            self._tokens = max(self._tokens, usage.tokens or 0)
+
+    def heard(self, agent: str, usage: Usage | None) -> None:
+        """Takes note of what an agent's answer did not report: its next will hardly say more."""
+        told = {"usd": usage.usd, "tokens": usage.tokens} if usage is not None else {}
+        missing = {name for name in ("usd", "tokens") if told.get(name) is None}
+        self._silent[agent] = self._silent.get(agent, missing) & missing
 
     def enter(self) -> None:
         """Reserves a call."""
@@ -94,13 +94,14 @@ class Ceilings:
         self._under_way -= 1
         self._changed.set()
 
-    def _check_measured(self, whose: str, limits: Limits) -> None:
-        """Refuses to go on where nothing that is limited is ever reported."""
-        limited = [n for n in ("usd", "tokens") if getattr(limits, n) is not None]
-        if limits.calls is None and limited and self._silent.issuperset(limited):
+    def _check_measured(self, agent: str, whose: str, limits: Limits) -> None:
+        """Refuses to go on where an agent reports nothing that is limited."""
+        limited = [name for name in ("usd", "tokens") if getattr(limits, name) is not None]
+        silent = self._silent.get(agent, set())
+        if limits.calls is None and limited and silent.issuperset(limited):
             raise NotAllowed(
-                f"calls do not report their {' or '.join(limited)}, so the {whose}'s ceiling "
-                f"cannot be kept; limit the calls too ({_MORE[whose]})"
+                f"answers of {agent!r} do not report their {' or '.join(limited)}, so the "
+                f"{whose}'s ceiling cannot be kept; limit the calls too ({_MORE[whose]})"
             )
 
     def _fits(self, limits: Limits, spend: Spend) -> bool:

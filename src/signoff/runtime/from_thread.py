@@ -47,7 +47,10 @@ async def on_thread(call: Callable[[], T]) -> T:
 def _end(ended: asyncio.Future[Any], given: Any, error: BaseException | None) -> None:
     if ended.done():
         return
-    if error is not None:
+    if isinstance(error, StopIteration):
+        # A future cannot carry it.
+        ended.set_exception(RuntimeError("StopIteration was raised"))
+    elif error is not None:
         ended.set_exception(error)
     else:
         ended.set_result(given)
@@ -91,6 +94,9 @@ class FromThread:
         return self._port.park(ctx, until, key)
 
     def _on_loop(self, call: Callable[[], T]) -> T:
+        if _loop_here() is self._loop:
+            # What the function gave is awaited here, where waiting for the loop would never end.
+            return call()
         done: Future[T] = Future()
 
         def run() -> None:
@@ -101,3 +107,10 @@ class FromThread:
 
         self._loop.call_soon_threadsafe(run)
         return done.result()
+
+
+def _loop_here() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None

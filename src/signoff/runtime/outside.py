@@ -139,7 +139,8 @@ class Outside:
                     self._around.performers, limits, asked["agent"], asked.get("model", ""), whose
                 )
             await self._ceilings.fit(
-                [("run", state.limits, state.spend), ("step", errand.limits, state.visit_spend)]
+                asked["agent"],
+                [("run", state.limits, state.spend), ("step", errand.limits, state.visit_spend)],
             )
         started = self._start(errand, attempt, lost)
         self._reserve(errand)
@@ -169,7 +170,9 @@ class Outside:
             raise
         end = ev.EffectFinished(errand.id, reply, usage=usage.to_json() if usage else None)
         self._end(errand, attempt, end)
-        self.learn(errand.effect, usage, answered=True)
+        self.learn(errand.effect, usage)
+        if errand.effect.kind is Kind.ASK:
+            self._ceilings.heard(errand.effect.payload["agent"], usage)
         if self._around.clock.monotonic() - began > PROMPT_COMMIT_SECONDS:
             await self._journal.durable()
         return reply_of(errand.effect.kind, reply)
@@ -242,10 +245,10 @@ class Outside:
         until = error.until.timestamp() if error.until else pause
         return ParkedUntil(f"out of quota: {error}", until)
 
-    def learn(self, effect: Effect, usage: Usage | None, *, answered: bool = False) -> None:
+    def learn(self, effect: Effect, usage: Usage | None) -> None:
         """Lets the ceilings know what one ended call cost."""
         if effect.kind is Kind.ASK:
-            self._ceilings.learn(usage, answered=answered)
+            self._ceilings.learn(usage)
 
     def key(self, errand: Errand) -> str:
         """Names an effect for good: the same in every attempt at it, and in no other place."""

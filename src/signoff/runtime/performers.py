@@ -7,7 +7,9 @@ and replays, so the same performers can serve a worker somewhere else.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 from signoff.core.digest import text_digest
@@ -23,7 +25,7 @@ from signoff.errors import (
     UsageError,
 )
 from signoff.runtime.folders import seen_from
-from signoff.runtime.ports import Agent, Call, FilePort
+from signoff.runtime.ports import Agent, Call, FilePort, Slot
 from signoff.runtime.process import run_process
 from signoff.runtime.raised import in_words
 from signoff.runtime.strays import MARK, call_mark
@@ -107,11 +109,11 @@ class Performers:
             payload["workspace"] = seen_from(call.folder, payload["workspace"])
         agent = self._agent(name)
         try:
-            asked = self._reply(agent, AgentRequest(**payload), call)
+            request = AgentRequest(**payload)
             if effect.timeout is None:
-                reply = await asked
+                reply = await self._reply(agent, request, call)
             else:
-                reply = await _in_time(asked, effect.timeout)
+                reply = await self._reply_in_time(agent, request, call, effect.timeout)
         except SignoffError:
             raise
         except Exception as error:
@@ -126,6 +128,19 @@ class Performers:
         if not request.files:
             return agent.ask(request, call)
         return ask_on_copy(agent, request, call, self._files)
+
+    async def _reply_in_time(
+        self, agent: Agent, request: AgentRequest, call: Call, seconds: float
+    ) -> Reply:
+        clock = asyncio.timeout(seconds)
+        call = call._replace(slot=partial(_untimed, call.slot, clock, seconds))
+        try:
+            async with clock:
+                return await self._reply(agent, request, call)
+        except TimeoutError as error:
+            if not clock.expired():
+                raise AgentTransient(f"the agent timed out by itself: {error}") from error
+            raise AgentTimeout(f"no answer within {seconds:g} seconds") from None
 
     async def _command(self, effect: Effect, call: Call) -> Performed:
         payload = effect.payload
@@ -147,15 +162,15 @@ class Performers:
         return {"path": path, "digest": text_digest(text)}, None
 
 
-async def _in_time(asked: Awaitable[Reply], seconds: float) -> Reply:
-    clock = asyncio.timeout(seconds)
-    try:
-        async with clock:
-            return await asked
-    except TimeoutError as error:
-        if not clock.expired():
-            raise AgentTransient(f"the agent timed out by itself: {error}") from error
-        raise AgentTimeout(f"no answer within {seconds:g} seconds") from None
+@asynccontextmanager
+async def _untimed(
+    slot: Slot, clock: asyncio.Timeout, seconds: float, agent: str
+) -> AsyncIterator[None]:
+    """Holds a place of another agent's; the time to answer in begins when there is one."""
+    clock.reschedule(None)
+    async with slot(agent):
+        clock.reschedule(asyncio.get_running_loop().time() + seconds)
+        yield
 
 
 def reply_of(kind: Kind, data: Any) -> Any:

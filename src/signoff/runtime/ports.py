@@ -33,6 +33,9 @@ class Clock(Protocol):
         ...
 
 
+Slot = Callable[[str], AbstractAsyncContextManager[None]]
+
+
 class Call(NamedTuple):
     """What an agent is told about the call besides the request itself."""
 
@@ -55,7 +58,7 @@ class Call(NamedTuple):
     """Tells the run from every other, also from one of the same name elsewhere."""
     folder: str = ""
     """Where the run was started; what is not told another place works there."""
-    slot: Callable[[str], AbstractAsyncContextManager[None]] = lambda _agent: nullcontext()
+    slot: Slot = lambda _agent: nullcontext()
     """Holds a place under the limits of another agent, for one that lets it answer instead."""
 
     @property

@@ -29,6 +29,9 @@ KEPT_BYTES = 4_000_000
 LINGER_SECONDS = 0.5
 """How long output is still waited for after a program has left; a pipe holds little."""
 
+_START_SECONDS = 5.0
+"""How long a program that is no longer wanted may take to begin."""
+
 _CHUNK = 65_536
 _LOOK_SECONDS = 0.02
 _LEFT_SECONDS = 0.25
@@ -87,7 +90,10 @@ async def _started(
 
 
 async def _end_unwanted(starting: asyncio.Future[asyncio.subprocess.Process]) -> None:
-    with suppress(CommandFailed):
+    await asyncio.wait({starting}, timeout=_START_SECONDS)
+    # Cancelled itself, by a program that ends, it may wait for pipes nobody opens any more.
+    starting.cancel()
+    with suppress(CommandFailed, asyncio.CancelledError):
         await _end(await starting)
 
 

@@ -198,33 +198,33 @@ class Runner:
 
     def _retry(self, decision: Retry) -> Stage:
         self._withdraw()
-        opened = ev.AttemptOpened if decision.by_person else ev.AttemptFailed
-        escalated = self._state.pending
-        late = decision.late or (escalated is not None and escalated.late)
-        self._journal.record(opened(decision.feedback, late))
+        self._journal.record(
+            ev.AttemptOpened(decision.feedback)
+            if decision.by_person
+            else ev.AttemptFailed(decision.feedback, decision.late)
+        )
         self._attempt.visit.end()
         self._attempt = self._new_attempt()
         return Stage.WORK
 
     async def _begin_anew(self) -> Stage:
         """Works a step from its top again: what was recorded does not fit what it asks for."""
-        self._attempt.visit.close()
-        await self._attempt.visit.drain()
+        await self._attempt.visit.abort()
         if self._journal.error is not None:
             raise self._journal.error
         self._withdraw()
         self._journal.record(ev.AttemptReplaced())
         self._attempt.visit.end()
         self._attempt = self._new_attempt()
-        return Stage.WORK
+        return self._state.stage
 
     def _escalate(self, wait: Wait) -> Stage:
         attempt = self._attempt
         # Where a loop may not go on, the step that wanted to knows best what is left to do.
         problem = (wait.way and attempt.reason) or wait.problem
-        self._journal.record(
-            ev.Escalated(problem, wait.way, attempt.outcome, attempt.delta, wait.late)
-        )
+        # The attempt is over; what it asked of people is asked again, should there be another.
+        self._withdraw()
+        self._journal.record(ev.Escalated(problem, wait.way, attempt.outcome, attempt.delta))
         return Stage.ESCALATED
 
     def _leave(self, move: Move, fact: Fact) -> Stage:
@@ -294,8 +294,7 @@ class Runner:
         self._journal.release()
 
     async def _rest(self, suspension: Suspension) -> None:
-        self._attempt.visit.close()
-        await self._attempt.visit.drain()
+        await self._attempt.drain()
         if self._journal.error is not None:
             raise self._journal.error
         self._come_to_rest(suspension.status, suspension.reason, suspension.due_at)

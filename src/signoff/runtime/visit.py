@@ -149,7 +149,7 @@ class Visit:
     def random(self, ctx: StepContext) -> Chance:
         """Returns a source of chance that is the same on every replay."""
         identity = self._identify(_place(ctx.scope, "random"))
-        place = f"{self._state.seed}/{ctx.step_id}/{ctx.visit}/{self._state.attempt}/{identity}"
+        place = f"{self._state.seed}/{ctx.step_id}/{ctx.visit}/{self._state.begun}/{identity}"
         return random.Random(place)  # noqa: S311  # chance, not secrecy
 
     def progress(self, ctx: StepContext, message: str) -> None:
@@ -215,7 +215,7 @@ class Visit:
         """Returns what is known of an effect; raises if it was something else before."""
         record = self._state.effect(identity)
         if record is not None and record.digest != shown:
-            if self._state.adopted:
+            if self._state.adopted or self._state.late:
                 raise Outdated
             raise NotDeterministic(
                 f"the handler of step {step!r} is not deterministic: replayed, it asked for "

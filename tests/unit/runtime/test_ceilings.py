@@ -90,7 +90,7 @@ async def test_a_ceiling_that_no_answer_counts_against_stops_the_run_after_one(
 
     assert (result.status, result.spend.calls) == (Status.FAILED, 1)
     assert result.reason == (
-        f"calls do not report their {named}, so the run's ceiling cannot be kept; "
+        f"answers of 'claude' do not report their {named}, so the run's ceiling cannot be kept; "
         "limit the calls too (--limit calls=NUMBER)"
     )
     assert more.ok
@@ -327,7 +327,7 @@ while not pathlib.Path({str(flag)!r}).exists():
 async def test_a_call_that_never_fits_is_refused_before_it_is_made() -> None:
     """Zero dollars is a ceiling too: a dry run makes no call."""
     with pytest.raises(CeilingReached, match=r"the run's ceiling of \$0"):
-        await Ceilings().fit([("run", Limits(usd=0.0), Spend())])
+        await Ceilings().fit("claude", [("run", Limits(usd=0.0), Spend())])
 
 
 def _slowly(answer: Any) -> Any:
