@@ -29,7 +29,7 @@ KEPT_BYTES = 4_000_000
 LINGER_SECONDS = 0.5
 """How long output is still waited for after a program has left; a pipe holds little."""
 
-_START_SECONDS = 5.0
+_START_SECONDS = 2.0
 """How long a program that is no longer wanted may take to begin."""
 
 _CHUNK = 65_536

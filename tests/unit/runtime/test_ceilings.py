@@ -105,6 +105,34 @@ async def test_a_ceiling_that_some_answers_count_against_holds_by_those(bench: B
     assert (result.status, result.spend.calls) == (Status.BUDGET, 2)
 
 
+async def test_an_answer_that_for_once_reports_nothing_stops_no_run(bench: Bench) -> None:
+    """Some servers leave the usage out now and then; the others still count."""
+    told = Reply("text", usage=Usage(tokens_in=1, tokens_out=0))
+    bench.agent.on("Write.", told, Reply("text"), told, told)
+
+    result = await limited(bench, chain(ask, ask, ask, ask), tokens=10)
+
+    assert (result.ok, result.spend.known_tokens) == (True, 3)
+
+
+async def test_the_silence_of_one_agent_says_nothing_of_another() -> None:
+    """A free one may come before a dear one."""
+    free, dear = ScriptedAgent(), ScriptedAgent()
+    free.on("", Reply("text"))
+    dear.on("", cost(usd=0.5))
+    bench = Bench(agents={"free": free, "dear": dear})
+
+    async def work(ctx: StepContext) -> Work:
+        await ctx.ask("free", "a", key="a")
+        await ctx.ask("dear", "b", key="b")
+        return OK, {}
+
+    result = await limited(bench, one_step(work), usd=1.0)
+    await bench.close()
+
+    assert result.ok, result.reason
+
+
 async def test_of_a_steps_ceiling_on_money_the_step_is_told_to_limit_its_calls() -> None:
     """`--limit calls=9` is about the run, and changed nothing."""
 

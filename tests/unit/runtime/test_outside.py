@@ -388,6 +388,30 @@ async def test_who_lets_another_agent_answer_holds_a_place_of_that_one() -> None
     assert result.ok, result.reason
 
 
+async def test_waiting_for_a_place_of_another_agent_is_not_the_time_to_answer_in() -> None:
+    """Calls that were never sent were told to have had no answer in time."""
+
+    class Delegate:
+        async def ask(self, request: AgentRequest, call: Call) -> Reply:
+            async with call.slot("claude"):
+                await asyncio.sleep(0.2)
+            return Reply(request.prompt)
+
+    bench = Bench(
+        agents={"claude": ScriptedAgent(), "lazy": Delegate()},
+        agent_limits={"claude": AgentLimits(concurrency=1)},
+    )
+
+    async def work(ctx: StepContext) -> Work:
+        await asyncio.gather(*(ctx.ask("lazy", n, key=n, timeout=0.5) for n in "abcd"))
+        return OK, {}
+
+    result = await bench.start(one_step(work))
+    await bench.close()
+
+    assert result.ok, result.reason
+
+
 # Losing the run
 
 

@@ -1,4 +1,5 @@
 import asyncio
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -332,3 +333,30 @@ def _gone(pid: int) -> None:
     while birth_of(pid) is not None:
         assert time.monotonic() < until, f"process {pid} is still there"
         time.sleep(0.05)
+
+
+ENDS_EARLY = """
+import asyncio
+from signoff import Outcome, StepDef, Workflow
+from signoff.runtime.engine import Engine
+from signoff.store.memory import MemoryStore
+
+async def work(ctx):
+    await ctx.command(["true"])
+    return Outcome.OK, {}
+
+async def main(turns):
+    flow = Workflow("early", StepDef("only", handler=work, next={Outcome.OK: None}))
+    run = asyncio.ensure_future(Engine(MemoryStore()).start(flow))
+    for _ in range(turns):
+        await asyncio.sleep(0)
+
+for turns in range(3, 11):
+    asyncio.run(main(turns))
+"""
+
+
+@pytest.mark.slow
+def test_a_program_that_ends_while_it_starts_another_does_end() -> None:
+    """Cancelled between fork and pipes, asyncio waits for ever for a child it has killed."""
+    subprocess.run(python(ENDS_EARLY), check=True, timeout=90, stderr=subprocess.DEVNULL)
