@@ -107,6 +107,9 @@ class Runner:
         stage: Stage | None = self._state.stage
         heard = time.monotonic()
         while stage is not None:
+            if time.monotonic() - heard > DEAF_SECONDS:
+                await self._hear()
+                heard = time.monotonic()
             if stage is Stage.ENTER and not self._attempt.step.preconditions:
                 stage = Stage.WORK
             options = answers(self._position(stage)) if stage is Stage.ESCALATED else ()
@@ -120,9 +123,6 @@ class Runner:
             except UnmappedOutcome as error:
                 decision = Finish(Status.FAILED, str(error))
             stage = self._act(decision, fact)
-            if time.monotonic() - heard > DEAF_SECONDS:
-                await self._hear()
-                heard = time.monotonic()
 
     async def _hear(self) -> None:
         """Lets requests to stop come in: a handler that held the loop kept them from us.
