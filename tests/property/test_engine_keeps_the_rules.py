@@ -10,8 +10,9 @@ from signoff.core import events as ev
 from signoff.core.checkpoint import state_from_json
 from signoff.core.codec import decode
 from signoff.core.context import StepContext
-from signoff.core.fold import RunState, fold
+from signoff.core.fold import fold
 from signoff.core.outcome import Outcome, Status
+from signoff.core.run_state import RunState
 from signoff.core.step import Condition, StepDef
 from signoff.core.transitions import Broken, Chosen, Fact, FellShort, Held, Raised, Returned
 from signoff.core.workflow import Workflow

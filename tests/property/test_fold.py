@@ -7,9 +7,10 @@ from signoff.core import events as ev
 from signoff.core.checkpoint import state_from_json, state_to_json
 from signoff.core.codec import decode, encode
 from signoff.core.effects import EffectId, Kind
-from signoff.core.fold import RunState, fold
+from signoff.core.fold import fold
 from signoff.core.frozen import CHECKPOINT_DEPTH
 from signoff.core.outcome import Outcome, Status
+from signoff.core.run_state import RunState
 from signoff.core.workflow import Workflow
 from tests.property.values import json_values
 from tests.property.workflows import Choose, Drive, choices, workflows

@@ -1,8 +1,8 @@
 from hypothesis import event, given, settings
 
 from signoff.core.events import ROUNDS
-from signoff.core.fold import Stage
 from signoff.core.outcome import End, Outcome, Status
+from signoff.core.run_state import Stage
 from signoff.core.step import Edge, StepDef
 from signoff.core.transitions import Lift, Move, Wait
 from signoff.core.workflow import Workflow

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from signoff.core import events as ev
 from signoff.core.delta import Append, Delta, diff
-from signoff.core.fold import RunState, Stage, evolve
+from signoff.core.fold import evolve
 from signoff.core.outcome import End, Outcome, Status
+from signoff.core.run_state import RunState, Stage
 from signoff.core.step import Condition, Edge, Gate, GateOption, StepDef
 from signoff.core.transitions import (
     STOP,

@@ -10,7 +10,8 @@ from signoff.core import events as ev
 from signoff.core.checkpoint import state_from_json
 from signoff.core.codec import decode
 from signoff.core.delta import merged
-from signoff.core.fold import RunState, fold
+from signoff.core.fold import fold
+from signoff.core.run_state import RunState
 from signoff.runtime.store_port import RunRow
 from signoff.runtime.timeline import Timeline
 

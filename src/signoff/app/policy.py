@@ -12,7 +12,8 @@ from signoff.app.history import events_of, folded, made_in
 from signoff.app.project import Project
 from signoff.core import events as ev
 from signoff.core.delta import merged
-from signoff.core.fold import RunState, evolve
+from signoff.core.fold import evolve
+from signoff.core.run_state import RunState
 from signoff.errors import UnknownName, UsageError
 from signoff.runtime.store_port import RunRow
 

@@ -14,8 +14,8 @@ from signoff.app.inbox import request_to_json
 from signoff.app.project import Project
 from signoff.app.runs import as_it_stands
 from signoff.core.effects import Kind
-from signoff.core.fold import RunState
 from signoff.core.outcome import Status
+from signoff.core.run_state import RunState
 from signoff.core.spend import LedgerEntry, Spend
 from signoff.plugins import Story
 from signoff.runtime.store_port import InboxItem, RunRow

@@ -6,9 +6,9 @@ from dataclasses import fields
 from typing import Any
 
 from signoff.core.effects import Kind
-from signoff.core.fold import EffectRecord, Pending, RunState, Stage
 from signoff.core.frozen import CHECKPOINT_DEPTH, freeze
 from signoff.core.outcome import Outcome, Status
+from signoff.core.run_state import EffectRecord, Pending, RunState, Stage
 from signoff.core.spend import LedgerEntry, Limits, Spend
 from signoff.errors import StoreDamaged
 

@@ -1,4 +1,4 @@
-"""The state of a run: nothing but its events, folded.
+"""Folds the events of a run into its state.
 
 `evolve` is the only code that changes a `RunState`. The runner applies each event as
 it records it, a resume applies stored ones, and both end in the same state; the
@@ -8,118 +8,16 @@ checkpoint kept in the store is this state and nothing else.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Any
 
 from signoff.core import events as ev
-from signoff.core.delta import Delta, apply
+from signoff.core.attempts import forget_attempt, forget_failed, forget_last_command, next_attempt
+from signoff.core.delta import apply
 from signoff.core.effects import Kind, scope_of
-from signoff.core.frozen import STORED_DEPTH, FrozenDict, freeze
-from signoff.core.outcome import Outcome, Status
+from signoff.core.frozen import STORED_DEPTH, freeze
+from signoff.core.outcome import Status
+from signoff.core.run_state import EffectRecord, Pending, RunState, Stage
 from signoff.core.spend import LedgerEntry, Limits, Spend, Usage
-
-
-class Stage(StrEnum):
-    """How far the current visit of a step has come."""
-
-    ENTER = "enter"
-    WORK = "work"
-    CHECK = "check"
-    GATE = "gate"
-    ESCALATED = "escalated"
-
-
-@dataclass(slots=True)
-class EffectRecord:
-    """What is known of one effect of the current attempt."""
-
-    kind: Kind
-    digest: str
-    attempt: int = 1
-    done: bool = False
-    reply: Any = None
-    error: dict[str, Any] | None = None
-    process: dict[str, Any] | None = None
-    on_crash: str = "rerun"
-    agent: str = ""
-    """Who is asked, and for which model, when it is a call."""
-    model: str = ""
-
-
-@dataclass(slots=True)
-class Pending:
-    """What a step produced, held back until a person has decided."""
-
-    outcome: Outcome | None
-    delta: Delta
-    problem: str = ""
-    way: str = ""
-
-
-@dataclass(slots=True)
-class RunState:
-    """Everything a runner has to know to go on."""
-
-    workflow: str = ""
-    definition: str = ""
-    params: dict[str, Any] = field(default_factory=dict)
-    limits: Limits = field(default_factory=Limits)
-    seed: str = ""
-    folder: str = ""
-    """Where it was started."""
-    stand_ins: dict[str, str] = field(default_factory=dict)
-    """Which agent answers in place of another, since somebody switched them."""
-    status: Status = Status.RUNNING
-    reason: str = ""
-    due_at: float | None = None
-    step: str | None = None
-    """The step the run stands in; the last one when it has ended."""
-    visits: dict[str, int] = field(default_factory=dict)
-    iteration: int = 1
-    attempt: int = 1
-    stage: Stage = Stage.ENTER
-    feedback: str | None = None
-    counters: dict[str, int] = field(default_factory=dict)
-    """How often each loop has gone round; under `ROUNDS`, how often more rounds were granted."""
-    state: FrozenDict = field(default_factory=FrozenDict)
-    """What the handlers have made so far."""
-    outcome: Outcome | None = None
-    """How the last finished step ended."""
-    pending: Pending | None = None
-    effects: dict[str, dict[str, EffectRecord]] = field(default_factory=dict)
-    """Of the current attempt only, by scope and id; a finished step or item needs none."""
-    items: dict[str, Any] = field(default_factory=dict)
-    """Results of finished fan-out items of the current attempt, by scope."""
-    item_failures: dict[str, list[str]] = field(default_factory=dict)
-    """Why attempts at fan-out items fell short, by scope."""
-    forgiven: dict[str, int] = field(default_factory=dict)
-    """How many of those were before the run last failed: its resume grants new attempts."""
-    spend: Spend = field(default_factory=Spend)
-    visit_spend: Spend = field(default_factory=Spend)
-    ledger: dict[tuple[str, str, str], LedgerEntry] = field(default_factory=dict)
-    """The same by step, agent and model."""
-    started_at: float = 0.0
-    updated_at: float = 0.0
-    active_since: float | None = None
-    """When the time being counted began; None while nobody works the run."""
-    adopted: bool = False
-    """Whether the definition was changed since the current attempt began."""
-    late: bool = False
-    """Whether the current attempt goes on from what one before it had finished in time."""
-    begun: int = 1
-    """Which attempt was the last to begin from the step's top."""
-    replaced: int = 0
-    """Attempts at the current visit that could not go on so: they are no tries."""
-
-    @property
-    def visit(self) -> int:
-        """Which time the current step is being visited."""
-        return self.visits.get(self.step or "", 0)
-
-    def effect(self, identity: str) -> EffectRecord | None:
-        """Returns what is known of an effect of the current attempt."""
-        return self.effects.get(scope_of(identity), {}).get(identity)
 
 
 def fold(events: Iterable[ev.Event], state: RunState | None = None) -> RunState:
@@ -157,9 +55,9 @@ def _run_resumed(state: RunState, event: ev.RunResumed) -> None:
     state.due_at = None
     state.active_since = event.at
     for scope in state.effects:
-        _forget_failed(state, scope, every=every)
+        forget_failed(state, scope, every=every)
         if every:
-            _forget_last_command(state.effects[scope])
+            forget_last_command(state.effects[scope])
     if every:
         state.forgiven = {scope: len(found) for scope, found in state.item_failures.items()}
 
@@ -195,7 +93,7 @@ def _step_worked(state: RunState, event: ev.StepWorked) -> None:
 
 
 def _attempt_failed(state: RunState, event: ev.AttemptFailed) -> None:
-    _next_attempt(state, event.problem, late=event.late)
+    next_attempt(state, event.problem, late=event.late)
 
 
 def _escalated(state: RunState, event: ev.Escalated) -> None:
@@ -204,12 +102,12 @@ def _escalated(state: RunState, event: ev.Escalated) -> None:
 
 
 def _attempt_opened(state: RunState, event: ev.AttemptOpened) -> None:
-    _next_attempt(state, event.feedback)
+    next_attempt(state, event.feedback)
 
 
 def _attempt_replaced(state: RunState, _event: ev.AttemptReplaced) -> None:
     stage = state.stage
-    _next_attempt(state, state.feedback)
+    next_attempt(state, state.feedback)
     state.replaced += 1
     if stage is Stage.ENTER:
         # Its preconditions have yet to hold.
@@ -235,7 +133,7 @@ def _step_finished(state: RunState, event: ev.StepFinished) -> None:
     state.attempt, state.begun, state.replaced = 1, 1, 0
     state.stage = Stage.ENTER
     state.feedback = event.feedback
-    _forget_attempt(state)
+    forget_attempt(state)
     state.visit_spend = Spend()
     if event.to is not None:
         state.step = event.to
@@ -312,7 +210,7 @@ def _item_failed(state: RunState, event: ev.ItemFailed) -> None:
         state.item_failures.setdefault(event.scope, []).append(event.problem)
         return
     attempt = len(state.item_failures.get(event.scope, ())) + 1
-    _forget_failed(state, item_scope(event.scope, attempt), every=True)
+    forget_failed(state, item_scope(event.scope, attempt), every=True)
 
 
 _HOW: dict[str, Callable[[RunState, Any], None]] = {
@@ -341,80 +239,6 @@ _HOW: dict[str, Callable[[RunState, Any], None]] = {
 def item_scope(scope: str, attempt: int) -> str:
     """Returns the scope of one attempt at a fan-out item."""
     return scope if attempt == 1 else f"{scope}~{attempt}"
-
-
-NO_ANSWER = frozenset({"AgentQuota", "AgentStopped"})
-"""Errors that only say "not now": no handler has seen them, the run rested instead."""
-
-
-def _forget_last_command(known: dict[str, EffectRecord]) -> None:
-    """Drops a program that failed just before the run did: what it found wrong may be mended.
-
-    Only the last effect of its scope: on an earlier one its handler has built since.
-    """
-    last = next(reversed(known), None)
-    if last is None or known[last].kind is not Kind.COMMAND or not known[last].done:
-        return
-    reply = known[last].reply
-    if isinstance(reply, dict) and reply.get("code"):
-        del known[last]
-
-
-def _forget_failed(state: RunState, scope: str, *, every: bool) -> None:
-    """Drops failed effects, so that they are performed again while the others are kept."""
-    known = state.effects.get(scope)
-    if known and any(record.error for record in known.values()):
-        state.effects[scope] = {
-            key: record
-            for key, record in known.items()
-            if record.error is None or not (every or record.error.get("type") in NO_ANSWER)
-        }
-
-
-def _next_attempt(state: RunState, feedback: str | None, *, late: bool = False) -> None:
-    effects, items = _finished(state) if late else ({}, {})
-    state.attempt += 1
-    state.feedback = feedback
-    state.stage = Stage.WORK
-    _forget_attempt(state)
-    if effects:
-        state.effects, state.items, state.late = effects, items, True
-    else:
-        state.begun = state.attempt
-
-
-def _finished(state: RunState) -> tuple[dict[str, dict[str, EffectRecord]], dict[str, Any]]:
-    """Returns what an attempt that ran out of time leaves to the next: it has seen that much.
-
-    Items of a fan-out are kept or worked again as a whole. The fan-out itself is kept to tell
-    whether the next attempt works the same items.
-    """
-    own = {
-        key: record
-        for key, record in state.effects.get("", {}).items()
-        if record.kind is Kind.MAP or (record.done and _was_seen(key, record))
-    }
-    items = {scope: result for scope, result in state.items.items() if scope.count("[") == 1}
-    if not items and not any(record.done for record in own.values()):
-        return {}, {}
-    return {"": own}, items
-
-
-def _was_seen(key: str, record: EffectRecord) -> bool:
-    """Tells whether a handler got this; what people were asked about an effect, the engine did."""
-    stopped = record.error is not None and record.error.get("type") in NO_ANSWER
-    return not stopped and "?" not in key.rpartition("#")[2]
-
-
-def _forget_attempt(state: RunState) -> None:
-    state.pending = None
-    state.adopted = state.late = False
-    if state.effects:
-        state.effects = {}
-    if state.items:
-        state.items = {}
-    if state.item_failures:
-        state.item_failures, state.forgiven = {}, {}
 
 
 def _count_time(state: RunState, at: float) -> None:

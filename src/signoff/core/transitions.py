@@ -28,8 +28,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from signoff.core.edges import ERROR, Way, gate_name
 from signoff.core.events import ROUNDS
-from signoff.core.fold import Stage
 from signoff.core.outcome import End, Outcome, Status
+from signoff.core.run_state import Stage
 from signoff.errors import EngineError, UnmappedOutcome
 
 if TYPE_CHECKING:

@@ -16,10 +16,10 @@ from signoff.core import events as ev
 from signoff.core.context import StepContext
 from signoff.core.delta import Delta, diff, merged
 from signoff.core.effects import EffectId
-from signoff.core.fold import Stage
 from signoff.core.frozen import freeze
 from signoff.core.outcome import Outcome
 from signoff.core.requests import Choice, Option
+from signoff.core.run_state import Stage
 from signoff.core.spend import counted
 from signoff.core.step import StepDef
 from signoff.core.transitions import Broken, Chosen, Fact, FellShort, Held, Raised, Returned

@@ -11,8 +11,8 @@ from typing import Any
 
 from signoff.core import events as ev
 from signoff.core.effects import EffectId, Kind, OnCrash
-from signoff.core.fold import EffectRecord
 from signoff.core.requests import Choice
+from signoff.core.run_state import EffectRecord
 from signoff.core.spend import Usage
 from signoff.errors import AgentError
 from signoff.runtime.faults import fault_from_json

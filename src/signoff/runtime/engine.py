@@ -21,10 +21,11 @@ from signoff.core.codec import decode
 from signoff.core.delta import merged
 from signoff.core.digest import SHORT
 from signoff.core.effects import Kind
-from signoff.core.fold import RunState, fold
+from signoff.core.fold import fold
 from signoff.core.frozen import thaw
 from signoff.core.outcome import FINAL, Status
 from signoff.core.requests import default_answer
+from signoff.core.run_state import RunState
 from signoff.core.spend import Limits
 from signoff.core.workflow import Workflow
 from signoff.errors import DefinitionChanged, InvalidAnswer, RunBusy

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 from signoff.core import events as ev
 from signoff.core.checkpoint import state_to_json
 from signoff.core.codec import Blobs, encode
-from signoff.core.fold import RunState, evolve
+from signoff.core.fold import evolve
 from signoff.core.frozen import CHECKPOINT_DEPTH
+from signoff.core.run_state import RunState
 from signoff.errors import Fenced, NameTaken, SignoffError
 from signoff.runtime.ports import Clock
 from signoff.runtime.store_port import Commit, NewItem, NewRun, RunId, StoredRun, Verdict

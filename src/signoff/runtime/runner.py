@@ -16,8 +16,8 @@ from signoff.core import events as ev
 from signoff.core.delta import Delta
 from signoff.core.edges import ERROR
 from signoff.core.effects import Kind
-from signoff.core.fold import Stage
 from signoff.core.outcome import FINAL, Outcome, Status
+from signoff.core.run_state import Stage
 from signoff.core.step import StepDef
 from signoff.core.transitions import (
     Chosen,

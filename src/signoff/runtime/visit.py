@@ -16,9 +16,9 @@ from signoff.core import events as ev
 from signoff.core.context import Chance, Fan, StepContext
 from signoff.core.digest import digest
 from signoff.core.effects import Effect, EffectId, Kind, Reply
-from signoff.core.fold import EffectRecord
 from signoff.core.frozen import thaw
 from signoff.core.requests import Response
+from signoff.core.run_state import EffectRecord
 from signoff.core.spend import Limits
 from signoff.errors import (
     BadHandlerResult,

@@ -21,7 +21,8 @@ from typing import Any, TypeAlias
 
 from signoff.core import events as ev
 from signoff.core.codec import decode
-from signoff.core.fold import RunState, evolve
+from signoff.core.fold import evolve
+from signoff.core.run_state import RunState
 from signoff.runtime.store_port import Store
 from signoff.store.sqlite import SqliteStore
 from signoff.testing.crash_child import DATABASE, NEVER

@@ -5,17 +5,10 @@ import pytest
 
 from signoff.core import events as ev
 from signoff.core.effects import EffectId, Kind
-from signoff.core.fold import (
-    EffectRecord,
-    Pending,
-    RunState,
-    Stage,
-    evolve,
-    fold,
-    item_scope,
-)
+from signoff.core.fold import evolve, fold, item_scope
 from signoff.core.frozen import FrozenDict, FrozenList
 from signoff.core.outcome import Outcome, Status
+from signoff.core.run_state import EffectRecord, Pending, RunState, Stage
 from signoff.core.spend import LedgerEntry, Limits, Spend, Usage
 
 STARTED = ev.RunStarted("flow", "digest", "a", {"n": [1]}, {"usd": 2.0}, "seed", at=100.0)

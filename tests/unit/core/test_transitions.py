@@ -5,8 +5,8 @@ import pytest
 
 from signoff.core.edges import DEFAULT_BOUND, Way
 from signoff.core.events import ROUNDS
-from signoff.core.fold import Stage
 from signoff.core.outcome import End, Outcome, Status
+from signoff.core.run_state import Stage
 from signoff.core.step import Condition, Edge, Gate, GateOption, StepDef
 from signoff.core.transitions import (
     TABLE,

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from signoff.core.delta import merged
-from signoff.core.fold import RunState
 from signoff.core.outcome import Status
+from signoff.core.run_state import RunState
 from signoff.core.spend import Spend
 from signoff.store.rundir.layout import Layout
 from signoff.store.rundir.lines import timestamp

@@ -15,8 +15,9 @@ from signoff.core import events as ev
 from signoff.core.delta import Delta
 from signoff.core.digest import text_digest
 from signoff.core.effects import EffectId, Kind, scope_of
-from signoff.core.fold import RunState, evolve
+from signoff.core.fold import evolve
 from signoff.core.outcome import Outcome, Status
+from signoff.core.run_state import RunState
 from signoff.runtime.narration import Narrator
 from signoff.store.rundir.layout import Asked, AskFiles, Item, Layout, Made, Names
 from signoff.store.rundir.lines import log_line, quote, thread_line

@@ -9,9 +9,10 @@ from typing import Any
 from signoff.core import events as ev
 from signoff.core.codec import Blobs, encode
 from signoff.core.effects import EffectId, Kind
-from signoff.core.fold import RunState, evolve
+from signoff.core.fold import evolve
 from signoff.core.outcome import Outcome, Status
 from signoff.core.requests import Request
+from signoff.core.run_state import RunState
 from signoff.runtime.store_port import Commit, InboxItem, NewItem, NewRun, RunId, Store
 from signoff.store.memory import MemoryStore
 from signoff.store.rundir.disk import Disk
