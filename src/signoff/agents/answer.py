@@ -12,7 +12,8 @@ from typing import Any
 from signoff.agents.structured import parse_answer
 from signoff.core.effects import Reply
 from signoff.core.spend import Usage
-from signoff.errors import AgentBadOutput, AgentError
+from signoff.errors import AgentBadOutput
+from signoff.runtime.faults import costing
 
 MOST_CHARACTERS = 16_000_000
 """An answer longer than this is a fault, not an answer; it must not fill the memory."""
@@ -42,12 +43,6 @@ def judge(answer: Answer, schema: Mapping[str, Any] | None) -> Reply:
     except AgentBadOutput as error:
         raise costing(error, answer.usage) from error.__cause__
     return Reply(answer.text, value, answer.usage, answer.session, answer.finish)
-
-
-def costing(error: AgentError, usage: Usage | None) -> AgentError:
-    """Returns the error with what the failed call cost, so that the ledger can count it."""
-    error.usage = usage  # type: ignore[attr-defined]  # read by runtime.faults.usage_of
-    return error
 
 
 def tokens(count: object) -> int | None:

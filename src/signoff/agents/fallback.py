@@ -10,12 +10,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TypeVar
 
-from signoff.agents.answer import costing
 from signoff.agents.base import Health, health_of, models_of
 from signoff.core.effects import AgentRequest, Reply
 from signoff.core.spend import Usage
 from signoff.errors import AgentAuth, AgentError, AgentQuota
-from signoff.runtime.faults import usage_of
+from signoff.runtime.faults import costing, usage_of
 from signoff.runtime.ports import Agent, Call
 
 N = TypeVar("N", int, float)

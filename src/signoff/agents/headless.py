@@ -26,7 +26,7 @@ from typing import ClassVar, Literal
 
 from signoff._extras import install_command
 from signoff.agents import workspace as ws
-from signoff.agents.answer import MOST_CHARACTERS, Answer, costing, judge, whole_characters
+from signoff.agents.answer import MOST_CHARACTERS, Answer, judge, whole_characters
 from signoff.agents.base import Health
 from signoff.agents.complaints import MISUSED, complaint
 from signoff.agents.environment import Secrets, surroundings
@@ -43,6 +43,7 @@ from signoff.errors import (
     AgentTransient,
     ConfigError,
 )
+from signoff.runtime.faults import costing
 from signoff.runtime.ports import Call
 
 TIMEOUT_SECONDS = 1800.0

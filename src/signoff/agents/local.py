@@ -19,7 +19,7 @@ from typing import Any
 from zlib import crc32
 
 from signoff._extras import install_command
-from signoff.agents.answer import Answer, Collected, costing, judge, tokens, whole_characters
+from signoff.agents.answer import Answer, Collected, judge, tokens, whole_characters
 from signoff.agents.base import Health
 from signoff.agents.http import positive
 from signoff.agents.local_process import Load, Question, desk
@@ -27,6 +27,7 @@ from signoff.agents.weights import SMOLLM2, ModelCache, State, Weights, model_ca
 from signoff.core.effects import AgentRequest, Reply
 from signoff.core.spend import Usage
 from signoff.errors import AgentBadRequest, AgentError, AgentTimeout, AgentTransient, ConfigError
+from signoff.runtime.faults import costing
 from signoff.runtime.ports import Call
 
 EXTRA = "local"

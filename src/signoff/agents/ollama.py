@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
-from signoff.agents.answer import Answer, Collected, costing, tokens
+from signoff.agents.answer import Answer, Collected, tokens
 from signoff.agents.base import Health
 from signoff.agents.http import HttpModel, Question
 from signoff.agents.http_errors import refused, without_secrets
@@ -22,6 +22,7 @@ from signoff.agents.server import Server, checked_address
 from signoff.agents.structured import instruction
 from signoff.core.spend import Usage
 from signoff.errors import AgentBadRequest, AgentError, AgentTransient, ConfigError
+from signoff.runtime.faults import costing
 from signoff.runtime.ports import Call
 
 if TYPE_CHECKING:

@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-from signoff.agents.answer import costing
 from signoff.agents.base import Health, KnowsPrice, health_of, models_of
 from signoff.core.effects import AgentRequest, Reply
 from signoff.core.spend import Usage
 from signoff.errors import AgentError
+from signoff.runtime.faults import costing
 from signoff.runtime.ports import Agent, Call
 
 MILLION = 1_000_000

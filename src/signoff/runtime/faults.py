@@ -37,6 +37,12 @@ def fault_from_json(data: dict[str, Any]) -> SignoffError:
     return AgentError(message)
 
 
+def costing(error: AgentError, usage: Usage | None) -> AgentError:
+    """Returns the error with what the failed call cost, so that the ledger can count it."""
+    error.usage = usage  # type: ignore[attr-defined]  # read by `usage_of`
+    return error
+
+
 def usage_of(error: SignoffError) -> Usage | None:
     """Returns what a failed call cost, or None when nobody knows."""
     usage = getattr(error, "usage", None)

@@ -30,7 +30,7 @@ from signoff.errors import (
 )
 from signoff.runtime.agent_limits import AgentGate
 from signoff.runtime.ceilings import Ceilings, check_price
-from signoff.runtime.faults import EFFECT_ERRORS, FREE, fault_to_json, usage_of
+from signoff.runtime.faults import EFFECT_ERRORS, FREE, costing, fault_to_json, usage_of
 from signoff.runtime.journal import RunJournal
 from signoff.runtime.performers import reply_of
 from signoff.runtime.ports import Call, Progress, Retrying, idempotency_key
@@ -163,10 +163,7 @@ class Outside:
         except asyncio.CancelledError:
             # Ended by us, so nothing is in doubt but the bill; what never went out has none.
             if (errand.effect.kind is Kind.ASK or not out) and self._journal.error is None:
-                stopped = AgentStopped()
-                if not out:
-                    stopped.usage = FREE  # type: ignore[attr-defined]  # read by faults.usage_of
-                self.failed(errand, attempt, stopped)
+                self.failed(errand, attempt, costing(AgentStopped(), None if out else FREE))
             raise
         end = ev.EffectFinished(errand.id, reply, usage=usage.to_json() if usage else None)
         self._end(errand, attempt, end)
@@ -192,9 +189,7 @@ class Outside:
         """Records that whoever works from outside could not do it; returns what to raise."""
         self._start(errand, errand.attempt, None)
         # Content that is not there: the next attempt, which knows the reason, may do better.
-        error = AgentBadOutput(why)
-        error.usage = FREE  # type: ignore[attr-defined]  # read by faults.usage_of
-        return self.failed(errand, errand.attempt, error)
+        return self.failed(errand, errand.attempt, costing(AgentBadOutput(why), FREE))
 
     def _start(self, errand: Errand, attempt: int, lost: Usage | None) -> int:
         effect = errand.effect

@@ -14,8 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
 
-from signoff.core.digest import text_digest
-from signoff.runtime.ports import Call
+from signoff.runtime.ports import Call, idempotency_key
 
 MARK = "SIGNOFF_CALL"
 """The variable that carries the mark."""
@@ -26,7 +25,7 @@ _LOOKS = 100
 
 def mark_of(run_key: str, step: str, visit: int, attempt: int, effect: str) -> str:
     """Returns the mark of an effect's processes, the same in every process that drives the run."""
-    return text_digest(f"{run_key}/{step}/{visit}/{attempt}/{effect}")[:16]
+    return idempotency_key(run_key, step, visit, attempt, effect)[:16]
 
 
 def call_mark(call: Call) -> str:

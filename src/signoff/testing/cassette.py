@@ -13,12 +13,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-from signoff.agents.answer import costing
 from signoff.agents.base import Health, health_of
 from signoff.core.effects import AgentRequest, Reply
 from signoff.core.spend import Usage
 from signoff.errors import AgentBadRequest, AgentError, ConfigError, SignoffError
-from signoff.runtime.faults import fault_from_json, fault_to_json, usage_of
+from signoff.runtime.faults import costing, fault_from_json, fault_to_json, usage_of
 from signoff.runtime.ports import Agent, Call
 from signoff.testing import edits
 from signoff.testing.script_rules import Rule

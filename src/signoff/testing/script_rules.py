@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from signoff.agents.answer import Answer as Whole
-from signoff.agents.answer import costing, judge
+from signoff.agents.answer import judge
 from signoff.core.effects import AgentRequest, Reply
 from signoff.core.spend import Usage
 from signoff.errors import (
@@ -23,6 +23,7 @@ from signoff.errors import (
     AgentTimeout,
     AgentTransient,
 )
+from signoff.runtime.faults import costing
 from signoff.runtime.ports import Call
 from signoff.testing import edits
 from signoff.testing.scripted import NOTHING, Answer, Delayed
