@@ -276,5 +276,5 @@ class EngineError(SignoffError):
     """signoff itself is at fault; please report this."""
 
 
-class Fenced(EngineError):
+class LeaseLost(EngineError):
     """Another process took this run over; this one stops."""

@@ -96,7 +96,7 @@ AGENT_KINDS: Mapping[str, str] = {
 LAYOUTS: Mapping[str, str] = {"flows": "signoff.flows.layout:FlowLayout"}
 """How run directories are laid out, by notation; others are laid out plainly."""
 
-STORIES: Mapping[str, str] = {"flows": "signoff.flows.story:tell"}
+STORIES: Mapping[str, str] = {"flows": "signoff.flows.report:tell"}
 """Who tells of a run what only its notation knows, by notation."""
 
 PLANS: Mapping[str, str] = {

@@ -5,7 +5,7 @@ from typing import Any
 
 from signoff.agents.http import HttpModel
 from signoff.runtime.ports import Agent
-from signoff.testing.agent_harness import Asked, Behaviour, Harness
+from signoff.testing.agent_harness import Behaviour, Harness, ReceivedRequest
 from tests.stubs.model_server import ModelServer
 
 KEY = "sk-Secret-0123456789abcdef"
@@ -41,7 +41,7 @@ class HttpHarness(Harness):
     async def act(self, *behaviours: Behaviour) -> None:
         await self.server.act(*behaviours)
 
-    def asked(self) -> list[Asked]:
+    def asked(self) -> list[ReceivedRequest]:
         return self.server.asked()
 
     async def under_way(self) -> int:

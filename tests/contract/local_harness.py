@@ -7,7 +7,15 @@ from typing import Any
 from signoff.agents.local import LocalModel
 from signoff.runtime.owner import birth_of
 from signoff.runtime.ports import Agent
-from signoff.testing.agent_harness import Asked, Behaviour, BreaksOff, CutOff, Hangs, Harness, Says
+from signoff.testing.agent_harness import (
+    Behaviour,
+    BreaksOff,
+    CutOff,
+    Hangs,
+    Harness,
+    ReceivedRequest,
+    Says,
+)
 
 RUNNER = Path(__file__).parents[1] / "stubs" / "runner"
 """Where the stand-in is; a process that has it on its path runs scripts for weights."""
@@ -30,7 +38,7 @@ class LocalHarness(Harness):
         self._log.unlink(missing_ok=True)
         self.script.write_text(json.dumps(ways))
 
-    def asked(self) -> list[Asked]:
+    def asked(self) -> list[ReceivedRequest]:
         return [_asked(body) for body in self.bodies()]
 
     def bodies(self) -> list[dict[str, Any]]:
@@ -64,6 +72,6 @@ def _way(behaviour: Behaviour) -> dict[str, Any]:
             raise NotImplementedError(f"{behaviour} cannot happen to a local model")
 
 
-def _asked(body: dict[str, Any]) -> Asked:
+def _asked(body: dict[str, Any]) -> ReceivedRequest:
     texts = {message["role"]: message["content"] for message in body["messages"]}
-    return Asked(texts["user"], texts.get("system"), None)
+    return ReceivedRequest(texts["user"], texts.get("system"), None)

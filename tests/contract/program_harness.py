@@ -12,13 +12,13 @@ from signoff.agents.headless import HeadlessAgent
 from signoff.runtime.owner import birth_of
 from signoff.runtime.ports import Agent
 from signoff.testing.agent_harness import (
-    Asked,
     Behaviour,
     BreaksOff,
     CutOff,
     Gone,
     Hangs,
     Harness,
+    ReceivedRequest,
     Refuses,
     Says,
 )
@@ -52,8 +52,10 @@ class ProgramHarness(Harness):
         written = json.dumps([_plain(behaviour) for behaviour in behaviours])
         await asyncio.to_thread((self._calls / "behaviours.json").write_text, written)
 
-    def asked(self) -> list[Asked]:
-        return [Asked(call["prompt"], call["system"], call["model"]) for call in self._all()]
+    def asked(self) -> list[ReceivedRequest]:
+        return [
+            ReceivedRequest(call["prompt"], call["system"], call["model"]) for call in self._all()
+        ]
 
     async def under_way(self) -> int:
         calls = await asyncio.to_thread(self._all)

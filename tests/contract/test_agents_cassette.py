@@ -12,7 +12,7 @@ from signoff.testing import CassetteAgent
 from signoff.testing.agent_suite.answers import AnswerPromises, CutOffPromises
 from signoff.testing.agent_suite.bounds import CancelPromises
 from signoff.testing.agent_suite.faults import FaultPromises
-from signoff.testing.agent_suite.texts import TextPromises
+from signoff.testing.agent_suite.texts import AgentTextPromises
 from tests.contract.test_agents_scripted import ScriptedHarness
 
 
@@ -74,13 +74,15 @@ class Nobody:
         raise AssertionError("a replay asks nobody")
 
 
-class TestRecording(AnswerPromises, CutOffPromises, TextPromises, FaultPromises, CancelPromises):
+class TestRecording(
+    AnswerPromises, CutOffPromises, AgentTextPromises, FaultPromises, CancelPromises
+):
     @pytest.fixture
     def harness(self, tmp_path: Path) -> RecordingHarness:
         return RecordingHarness(tmp_path / "tape.yaml")
 
 
-class TestReplaying(AnswerPromises, CutOffPromises, TextPromises, FaultPromises):
+class TestReplaying(AnswerPromises, CutOffPromises, AgentTextPromises, FaultPromises):
     @pytest.fixture
     def harness(self, tmp_path: Path) -> ReplayingHarness:
         return ReplayingHarness(tmp_path / "tape.yaml")

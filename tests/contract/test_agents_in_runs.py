@@ -16,7 +16,7 @@ from signoff.core.outcome import Outcome, Status
 from signoff.core.step import StepDef
 from signoff.core.workflow import Workflow
 from signoff.runtime.engine import Engine
-from signoff.runtime.surroundings import Backoff
+from signoff.runtime.services import Backoff
 from signoff.store.sqlite import SqliteStore
 from signoff.testing.agent_harness import Fault, Hangs, Refuses, Says
 from tests.contract.http_harness import KEY, KEY_ENV, PASS, SCHEMA

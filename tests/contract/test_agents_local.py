@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from signoff.agents.local import SEED, TEMPERATURE, LocalModel
-from signoff.agents.local_process import Load, Question, desk
+from signoff.agents.local_process import Load, LocalRequest, desk
 from signoff.core.effects import AgentRequest, EffectId
 from signoff.errors import AgentBadRequest, AgentTimeout, AgentTransient
 from signoff.runtime.faults import usage_of
@@ -17,7 +17,7 @@ from signoff.runtime.ports import Call
 from signoff.testing.agent_harness import BreaksOff, Hangs, Harness, Says, ask, call_for
 from signoff.testing.agent_suite.answers import SCHEMA, AnswerPromises, CutOffPromises
 from signoff.testing.agent_suite.bounds import CancelPromises, ClockPromises, settled, until_asked
-from signoff.testing.agent_suite.texts import TextPromises
+from signoff.testing.agent_suite.texts import AgentTextPromises
 from tests.contract.local_harness import RUNNER, LocalHarness
 
 ASKER = """
@@ -35,7 +35,9 @@ def harness(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalHa
     desk().close()
 
 
-class TestLocalModel(AnswerPromises, CutOffPromises, TextPromises, CancelPromises, ClockPromises):
+class TestLocalModel(
+    AnswerPromises, CutOffPromises, AgentTextPromises, CancelPromises, ClockPromises
+):
     @pytest.fixture
     def harness(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalHarness]:
         monkeypatch.syspath_prepend(str(RUNNER))
@@ -136,7 +138,7 @@ async def test_ending_an_answered_question_leaves_the_model_alone(harness: Local
     await harness.act(Says("Yes."))
     load = Load(str(harness.script), 512, 1)
     body = {"messages": [{"role": "user", "content": "Say something."}]}
-    turn, answered = desk().submit(Question(load, body, lambda _: None, lambda _: None))
+    turn, answered = desk().submit(LocalRequest(load, body, lambda _: None, lambda _: None))
     await asyncio.wrap_future(answered)
 
     turn.end()

@@ -11,12 +11,12 @@ from signoff.testing.agent_suite.answers import AnswerPromises
 from signoff.testing.agent_suite.bounds import CancelPromises, ClockPromises
 from signoff.testing.agent_suite.faults import FaultPromises
 from signoff.testing.agent_suite.secrecy import SecrecyPromises
-from signoff.testing.agent_suite.texts import TextPromises
+from signoff.testing.agent_suite.texts import AgentTextPromises
 from tests.contract.program_harness import KEY, KEY_ENV, CommandHarness, ProgramHarness
 
 
 class NeverCutOff(
-    AnswerPromises, TextPromises, FaultPromises, CancelPromises, ClockPromises, SecrecyPromises
+    AnswerPromises, AgentTextPromises, FaultPromises, CancelPromises, ClockPromises, SecrecyPromises
 ):
     """The suite for programs that do not report that an answer was cut off."""
 

@@ -20,7 +20,7 @@ from signoff.testing.agent_harness import (
 from signoff.testing.agent_suite.answers import AnswerPromises
 from signoff.testing.agent_suite.bounds import CancelPromises
 from signoff.testing.agent_suite.faults import FaultPromises
-from signoff.testing.agent_suite.texts import TextPromises
+from signoff.testing.agent_suite.texts import AgentTextPromises
 from tests.contract.test_agents_scripted import ScriptedHarness
 
 FAULTS = {
@@ -46,7 +46,7 @@ class FileHarness(ScriptedHarness):
         return agent
 
 
-class TestFileScript(AnswerPromises, TextPromises, FaultPromises, CancelPromises):
+class TestFileScript(AnswerPromises, AgentTextPromises, FaultPromises, CancelPromises):
     @pytest.fixture
     def harness(self, tmp_path: Path) -> FileHarness:
         return FileHarness(tmp_path / "script.yaml")

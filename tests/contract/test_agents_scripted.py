@@ -14,7 +14,6 @@ from signoff.errors import (
 from signoff.runtime.ports import Agent
 from signoff.testing import Delayed, ScriptedAgent
 from signoff.testing.agent_harness import (
-    Asked,
     Behaviour,
     BreaksOff,
     CutOff,
@@ -22,14 +21,15 @@ from signoff.testing.agent_harness import (
     Gone,
     Hangs,
     Harness,
+    ReceivedRequest,
     Refuses,
     Says,
 )
 from signoff.testing.agent_suite.answers import AnswerPromises, CutOffPromises
 from signoff.testing.agent_suite.bounds import CancelPromises
 from signoff.testing.agent_suite.faults import FaultPromises
-from signoff.testing.agent_suite.texts import TextPromises
-from signoff.testing.scripted import Answer
+from signoff.testing.agent_suite.texts import AgentTextPromises
+from signoff.testing.scripted import ScriptedAnswer
 
 FOREVER = 3600.0
 
@@ -59,7 +59,7 @@ class ScriptedHarness(Harness):
     async def act(self, *behaviours: Behaviour) -> None:
         self._behaviours = behaviours
 
-    def asked(self) -> list[Asked]:
+    def asked(self) -> list[ReceivedRequest]:
         return [_asked(request) for agent in self._agents for request in agent.requests]
 
     async def under_way(self) -> int:
@@ -67,14 +67,14 @@ class ScriptedHarness(Harness):
 
 
 class TestScriptedAgent(
-    AnswerPromises, CutOffPromises, TextPromises, FaultPromises, CancelPromises
+    AnswerPromises, CutOffPromises, AgentTextPromises, FaultPromises, CancelPromises
 ):
     @pytest.fixture
     def harness(self) -> ScriptedHarness:
         return ScriptedHarness()
 
 
-def said(behaviour: Behaviour) -> Answer:
+def said(behaviour: Behaviour) -> ScriptedAnswer:
     match behaviour:
         case Says(text):
             return text
@@ -91,5 +91,5 @@ def said(behaviour: Behaviour) -> Answer:
             return ERRORS[fault](fault.value)
 
 
-def _asked(request: AgentRequest) -> Asked:
-    return Asked(request.prompt, request.system, request.model)
+def _asked(request: AgentRequest) -> ReceivedRequest:
+    return ReceivedRequest(request.prompt, request.system, request.model)

@@ -11,7 +11,7 @@ from signoff.contracts.db.client import SafeDatabaseClient
 from signoff.contracts.db.ports import Row
 from signoff.contracts.db.postconditions import Postcondition
 from signoff.contracts.db.staging import Committed, Marker, RolledBack
-from signoff.contracts.db.verdict import Allowed, Kind
+from signoff.contracts.db.verdict import Allowed, StatementKind
 from signoff.contracts.db.view import ReadOnlyView
 from signoff.errors import ConfigError, NotAllowed, StoreBusy, StoreError, UsageError
 from signoff.testing import FrozenClock
@@ -390,7 +390,7 @@ def test_not_even_what_was_judged_as_a_change_runs_inside_a_condition(
 
     def cheat(_view: ReadOnlyView) -> bool:
         insert = "INSERT INTO books (title) VALUES ('Ulysses')"
-        db._db.run(insert, (), Allowed(Kind.INSERT, "books"))
+        db._db.run(insert, (), Allowed(StatementKind.INSERT, "books"))
         return True
 
     applied = db.staged().apply([Postcondition("cheats", cheat)], marker=MARKER)

@@ -12,7 +12,7 @@ from signoff.contracts.db.postconditions import Postcondition
 from signoff.contracts.db.postgres import PostgresConnection, numbered
 from signoff.contracts.db.staging import Committed, Marker, RolledBack
 from signoff.contracts.db.upkeep import Upkeep
-from signoff.contracts.db.verdict import Allowed, Kind
+from signoff.contracts.db.verdict import Allowed, StatementKind
 from signoff.contracts.db.view import ReadOnlyView
 from signoff.errors import ConfigError, NotAllowed, SignoffError, StoreError, WriteFailed
 from tests.contract.library import Library, postgres_library
@@ -44,7 +44,7 @@ def test_no_change_gets_through_even_when_the_guard_takes_it_for_a_read(
     for sql in [sql for kind in kinds for sql in lines(SHARED[kind])]:
         connection.begin(write=False)
         with suppress(SignoffError):
-            connection.run(sql, (), Allowed(Kind.READ))
+            connection.run(sql, (), Allowed(StatementKind.READ))
         connection.rollback()
 
     assert library.titles() == BEFORE
@@ -55,19 +55,19 @@ def test_no_change_gets_through_even_when_the_guard_takes_it_for_a_read(
 @pytest.mark.parametrize(
     ("sql", "allowed"),
     [
-        ("DELETE FROM books", Allowed(Kind.UPDATE, "books")),
-        ("UPDATE chapters SET n = 0", Allowed(Kind.UPDATE, "books")),
-        ("INSERT INTO chapters (n) VALUES (1)", Allowed(Kind.INSERT, "books")),
+        ("DELETE FROM books", Allowed(StatementKind.UPDATE, "books")),
+        ("UPDATE chapters SET n = 0", Allowed(StatementKind.UPDATE, "books")),
+        ("INSERT INTO chapters (n) VALUES (1)", Allowed(StatementKind.INSERT, "books")),
         (
             "WITH x AS (DELETE FROM chapters RETURNING 1) UPDATE books SET title = 'x'",
-            Allowed(Kind.UPDATE, "books"),
+            Allowed(StatementKind.UPDATE, "books"),
         ),
         (
             "WITH x AS (DELETE FROM books RETURNING 1) UPDATE books SET title = 'x'",
-            Allowed(Kind.UPDATE, "books"),
+            Allowed(StatementKind.UPDATE, "books"),
         ),
-        ("SELECT 1", Allowed(Kind.UPDATE, "books")),
-        ("UPDATE quiet SET title = 'x'", Allowed(Kind.UPDATE, "quiet")),
+        ("SELECT 1", Allowed(StatementKind.UPDATE, "books")),
+        ("UPDATE quiet SET title = 'x'", Allowed(StatementKind.UPDATE, "quiet")),
     ],
 )
 def test_the_servers_own_reading_of_a_change_has_to_agree(
@@ -92,7 +92,7 @@ def test_several_statements_in_one_text_are_refused_by_the_server_too(
     connection.begin(write=False)
 
     with pytest.raises(StoreError, match="multiple commands"):
-        connection.run("COMMIT; DELETE FROM books", (), Allowed(Kind.READ))
+        connection.run("COMMIT; DELETE FROM books", (), Allowed(StatementKind.READ))
 
     connection.rollback()
     assert library.titles() == BEFORE

@@ -21,7 +21,7 @@ from signoff.core.step import StepDef
 from signoff.core.workflow import Workflow
 from signoff.runtime.engine import Engine
 from signoff.runtime.ports import Call
-from signoff.runtime.store_port import Commit, Verdict
+from signoff.runtime.store_port import Commit, CommitResult
 from signoff.store.sqlite import SqliteStore
 from signoff.testing import WrappedStore
 
@@ -40,7 +40,7 @@ print("alive" if former.exists() and former.read_text().split()[2] not in "ZX" e
 class DiesTooSoon(WrappedStore):
     """Kills its process when it is to store which program was started."""
 
-    def commit(self, commits: Sequence[Commit], *, wait: bool = True) -> list[Verdict]:
+    def commit(self, commits: Sequence[Commit], *, wait: bool = True) -> list[CommitResult]:
         """Looks for that."""
         if any("effect_running" in commit.events for commit in commits):
             os.kill(os.getpid(), signal.SIGKILL)

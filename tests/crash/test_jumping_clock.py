@@ -12,7 +12,7 @@ from signoff.runtime.engine import Engine
 from signoff.runtime.store_port import Owner
 from signoff.store.memory import MemoryStore
 from signoff.testing import FrozenClock
-from tests.unit.runtime.bench import Bench, chain, one_step
+from tests.unit.runtime.engine_fixture import EngineFixture, chain, one_step
 
 OK = Outcome.OK
 Work = tuple[Outcome, dict[str, Any]]
@@ -22,7 +22,7 @@ HOUR, DAY = 3600.0, 86_400.0
 @pytest.mark.parametrize("jump", [-DAY, -1.0, DAY, 10_000 * DAY])
 async def test_a_run_goes_on_however_the_clock_jumps_between_its_steps(jump: float) -> None:
     """Time servers, daylight saving and wrong batteries must not stop anybody's work."""
-    bench = Bench()
+    bench = EngineFixture()
 
     def work(ctx: StepContext) -> Work:
         bench.clock.jump(jump)
@@ -38,7 +38,7 @@ async def test_a_run_goes_on_however_the_clock_jumps_between_its_steps(jump: flo
 @pytest.mark.parametrize("jump", [-DAY, DAY])
 async def test_a_run_is_resumed_however_the_clock_jumped_meanwhile(jump: float) -> None:
     """What was recorded tomorrow is still what happened before."""
-    bench = Bench()
+    bench = EngineFixture()
     seen: list[datetime] = []
 
     async def work(ctx: StepContext) -> Work:
@@ -60,7 +60,7 @@ async def test_a_run_is_resumed_however_the_clock_jumped_meanwhile(jump: float) 
 
 async def test_a_clock_set_back_costs_no_budget_and_gives_none() -> None:
     """A ceiling on seconds counts work; minus an hour of work there is not."""
-    bench = Bench()
+    bench = EngineFixture()
 
     def work(ctx: StepContext) -> Work:
         bench.clock.advance(10)
@@ -76,7 +76,7 @@ async def test_a_clock_set_back_costs_no_budget_and_gives_none() -> None:
 
 async def test_a_parked_run_is_due_by_the_clock_of_whoever_resumes_it() -> None:
     """Set forward, the clock wakes it; set back, it sleeps on."""
-    bench = Bench()
+    bench = EngineFixture()
 
     async def work(ctx: StepContext) -> Work:
         await ctx.park(timedelta(hours=1))
@@ -99,7 +99,7 @@ async def test_a_lease_from_the_future_does_not_lock_a_dead_owners_run() -> None
     """Whether a process here lives is seen, not reckoned."""
     store = MemoryStore()
     clock = FrozenClock()
-    bench = Bench(store=store, clock=clock)
+    bench = EngineFixture(store=store, clock=clock)
 
     async def work(ctx: StepContext) -> Work:
         await ctx.wait(Question("Good?"))

@@ -6,14 +6,14 @@ import os
 import sys
 from pathlib import Path
 
+from signoff.app.external_work import RunStatus, Submission, WorkItem, next_work, submit
 from signoff.app.project import Project, open_project
-from signoff.app.pulling import Piece, Standing, Submission, next_work, submit
 from signoff.testing.crashing_store import CrashingStore
 
 RUN = "one"
 
 
-def work(folder: Path, at: int = 0) -> Standing:
+def work(folder: Path, at: int = 0) -> RunStatus:
     """Works the run in a folder; returns where it stands then."""
     with open_project(folder, os.environ) as project:
         if at:
@@ -21,7 +21,7 @@ def work(folder: Path, at: int = 0) -> Standing:
         return asyncio.run(_all(project))
 
 
-async def _all(project: Project) -> Standing:
+async def _all(project: Project) -> RunStatus:
     found = await next_work(project, RUN)
     while found.work:
         piece = found.work[-1]
@@ -29,7 +29,7 @@ async def _all(project: Project) -> Standing:
     return found
 
 
-def _worked(piece: Piece) -> Submission:
+def _worked(piece: WorkItem) -> Submission:
     if piece.step == "plan":
         return Submission(json.dumps({"chapters": [1, 2]}))
     if piece.step == "write":

@@ -1,8 +1,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signoff.review.bill import apply_edits, format_bill, parse_bill
 from signoff.review.edit import Edit, EditKind
+from signoff.review.work_order import apply_edits, format_bill, parse_bill
 
 # Pieces a bill is made of, and characters some programs take for the end of a line.
 PIECES = st.sampled_from(

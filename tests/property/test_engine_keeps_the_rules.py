@@ -14,7 +14,15 @@ from signoff.core.fold import fold
 from signoff.core.outcome import Outcome, Status
 from signoff.core.run_state import RunState
 from signoff.core.step import Condition, StepDef
-from signoff.core.transitions import Broken, Chosen, Fact, FellShort, Held, Raised, Returned
+from signoff.core.transitions import (
+    Chosen,
+    ConditionsBroken,
+    ConditionsMet,
+    Fact,
+    FellShort,
+    Raised,
+    Returned,
+)
 from signoff.core.workflow import Workflow
 from signoff.errors import StepFailed
 from signoff.runtime.engine import Engine
@@ -48,8 +56,8 @@ class Puppets:
 
     def check(self, ctx: StepContext) -> bool:
         fact, _ = self.next()
-        assert isinstance(fact, Held | Broken)
-        return isinstance(fact, Held)
+        assert isinstance(fact, ConditionsMet | ConditionsBroken)
+        return isinstance(fact, ConditionsMet)
 
     def answer(self) -> str:
         fact, _ = self.next()

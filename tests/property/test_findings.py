@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from signoff.review.critique import Critique, CritiqueIssue, Overall
-from signoff.review.finding import Status
+from signoff.review.finding import FindingStatus
 from signoff.review.findings import Ledger, round_of
 from signoff.review.severity import Severity
 
@@ -67,7 +67,7 @@ def test_any_history_of_critiques_adds_up(history: Histories) -> None:
         words = [word for _, word in finding.history]
         assert finding.first <= finding.last <= iteration
         assert finding.returns == sum(word == "fixed" for word, _ in pairwise(words))
-        assert (finding.status is Status.FIXED) == (words[-1] == "fixed")
+        assert (finding.status is FindingStatus.FIXED) == (words[-1] == "fixed")
 
 
 @given(st.lists(CRITIQUES, max_size=4, unique_by=lambda c: (c.constraint_id, c.reviewer)), TEXTS)

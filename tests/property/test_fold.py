@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from signoff.core import events as ev
 from signoff.core.checkpoint import state_from_json, state_to_json
 from signoff.core.codec import decode, encode
-from signoff.core.effects import EffectId, Kind
+from signoff.core.effects import EffectId, EffectKind
 from signoff.core.fold import fold
 from signoff.core.frozen import CHECKPOINT_DEPTH
 from signoff.core.outcome import Outcome, Status
@@ -62,7 +62,7 @@ anything_that_happens = st.one_of(
     st.builds(
         ev.EffectStarted,
         effects,
-        st.sampled_from(Kind),
+        st.sampled_from(EffectKind),
         words,
         attempt=st.integers(1, 2),
         lost=usages,

@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from signoff.contracts.db.guard import Guard
-from signoff.contracts.db.verdict import Allowed, Dialect, Kind, Refused
+from signoff.contracts.db.verdict import Allowed, Dialect, Refused, StatementKind
 from tests.unit.contracts.db.attacks import SHARED, lines
 from tests.unit.contracts.db.honest import HONEST, SCHEMA
 
@@ -54,7 +54,7 @@ def test_no_value_inside_quotes_changes_what_a_statement_is(value: str, dialect:
     quoted = value.replace("'", "''").replace("\0", "")
     verdict = GUARDS[dialect].judge(f"INSERT INTO books (title) VALUES ('{quoted}')")
 
-    assert verdict == Allowed(Kind.INSERT, "books")
+    assert verdict == Allowed(StatementKind.INSERT, "books")
 
 
 @given(
@@ -81,7 +81,7 @@ def test_what_the_guard_takes_for_a_read_is_one_to_sqlite(
 ) -> None:
     """The guard reads with another parser than the database, and the two may disagree."""
     for sql in (" ".join(pieces), "SELECT " + " ".join(pieces)):
-        if GUARDS["sqlite"].judge(sql) == Allowed(Kind.READ):
+        if GUARDS["sqlite"].judge(sql) == Allowed(StatementKind.READ):
             assert done_by(library, sql) <= READS, sql
 
 
@@ -98,7 +98,7 @@ def test_what_is_put_into_an_honest_read_does_not_make_it_a_change(
     place = int(len(start) * cut)
     sql = f"{start[:place]} {' '.join(tail)} {start[place:]}"
 
-    if GUARDS["sqlite"].judge(sql) == Allowed(Kind.READ):
+    if GUARDS["sqlite"].judge(sql) == Allowed(StatementKind.READ):
         assert done_by(library, sql) <= READS, sql
 
 

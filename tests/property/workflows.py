@@ -19,13 +19,13 @@ from signoff.core.run_state import RunState, Stage
 from signoff.core.step import Condition, Edge, Gate, GateOption, StepDef
 from signoff.core.transitions import (
     STOP,
-    Broken,
     Chosen,
+    ConditionsBroken,
+    ConditionsMet,
     Decision,
     Fact,
     FellShort,
     Finish,
-    Held,
     Lift,
     Limit,
     Move,
@@ -168,16 +168,16 @@ class Drive:
             case Stage.ENTER:
                 self.outcome, self.delta, self.chosen = None, {}, None
                 broken = step.preconditions and self.choose(8) == 0
-                return Broken("not so") if broken else Held()
+                return ConditionsBroken("not so") if broken else ConditionsMet()
             case Stage.WORK:
                 return self._work()
             case Stage.CHECK:
-                return Broken("not so") if self.choose(4) == 0 else Held()
+                return ConditionsBroken("not so") if self.choose(4) == 0 else ConditionsMet()
             case Stage.GATE:
                 if step.gate is not None and self._is_observed(stage):
                     option = step.gate.options[self.choose(len(step.gate.options))]
                     self.chosen = Chosen(option.label, "why")
-                return self.chosen or Held()
+                return self.chosen or ConditionsMet()
             case Stage.ESCALATED:
                 offered = answers(self._position(stage))
                 self.asked += 1

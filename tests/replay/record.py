@@ -16,7 +16,7 @@ from pathlib import Path
 from signoff.errors import WriteFailed
 from signoff.runtime import journal
 from signoff.runtime.engine import Engine
-from signoff.runtime.store_port import Commit, Verdict
+from signoff.runtime.store_port import Commit, CommitResult
 from signoff.store.schema import bring_forward, known_migrations
 from signoff.store.sqlite import SqliteStore
 from signoff.testing import FrozenClock, WrappedStore
@@ -34,7 +34,7 @@ class Until(WrappedStore):
         super().__init__(inner)
         self._left = commits
 
-    def commit(self, commits: Sequence[Commit], *, wait: bool = True) -> list[Verdict]:
+    def commit(self, commits: Sequence[Commit], *, wait: bool = True) -> list[CommitResult]:
         """Fails once its time has come."""
         if self._left == 0:
             raise WriteFailed("the process is gone")

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from signoff.testing.agent_harness import Asked, CutOff, Fault, Refuses, Says
+from signoff.testing.agent_harness import CutOff, Fault, ReceivedRequest, Refuses, Says
 from tests.stubs.model_server import Heard, ModelServer, Refusal, pieces_of
 
 MODELS = ["stub-large", "stub-small"]
@@ -27,9 +27,9 @@ class AnthropicServer(ModelServer):
     def is_question(self, heard: Heard) -> bool:
         return heard.path == "/v1/messages"
 
-    def question(self, heard: Heard) -> Asked:
+    def question(self, heard: Heard) -> ReceivedRequest:
         (message,) = heard.body["messages"]
-        return Asked(message["content"], heard.body.get("system"), heard.body["model"])
+        return ReceivedRequest(message["content"], heard.body.get("system"), heard.body["model"])
 
     def about(self, heard: Heard) -> tuple[int, Mapping[str, Any]]:
         if not heard.path.startswith("/v1/models"):

@@ -14,12 +14,12 @@ from http import HTTPStatus
 from typing import Any, Self
 
 from signoff.testing.agent_harness import (
-    Asked,
     Behaviour,
     BreaksOff,
     CutOff,
     Gone,
     Hangs,
+    ReceivedRequest,
     Refuses,
     Says,
 )
@@ -92,7 +92,7 @@ class ModelServer(ABC):
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
-    def asked(self) -> list[Asked]:
+    def asked(self) -> list[ReceivedRequest]:
         return [self.question(heard) for heard in self.heard if self.is_question(heard)]
 
     @abstractmethod
@@ -100,7 +100,7 @@ class ModelServer(ABC):
         """Tells a question to the model from a question about it."""
 
     @abstractmethod
-    def question(self, heard: Heard) -> Asked:
+    def question(self, heard: Heard) -> ReceivedRequest:
         """Returns what the model gets to see."""
 
     @abstractmethod

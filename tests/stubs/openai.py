@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from signoff.testing.agent_harness import Asked, CutOff, Fault, Refuses, Says
+from signoff.testing.agent_harness import CutOff, Fault, ReceivedRequest, Refuses, Says
 from tests.stubs.model_server import Heard, ModelServer, Refusal, pieces_of
 
 MODELS = ["stub-large", "stub-small"]
@@ -19,9 +19,9 @@ class OpenAIServer(ModelServer):
     def is_question(self, heard: Heard) -> bool:
         return heard.path == "/v1/chat/completions"
 
-    def question(self, heard: Heard) -> Asked:
+    def question(self, heard: Heard) -> ReceivedRequest:
         said = {message["role"]: message["content"] for message in heard.body["messages"]}
-        return Asked(said["user"], said.get("system"), heard.body["model"])
+        return ReceivedRequest(said["user"], said.get("system"), heard.body["model"])
 
     def about(self, heard: Heard) -> tuple[int, Mapping[str, Any]]:
         if heard.path != "/v1/models":

@@ -20,7 +20,7 @@ MOST_CHARACTERS = 16_000_000
 
 
 @dataclass(frozen=True)
-class Answer:
+class ModelAnswer:
     """What a model said, as it came."""
 
     text: str
@@ -36,7 +36,7 @@ class Answer:
     """Whether the work is elsewhere, in files, and nothing has to be said about it."""
 
 
-def judge(answer: Answer, schema: Mapping[str, Any] | None) -> Reply:
+def judge(answer: ModelAnswer, schema: Mapping[str, Any] | None) -> Reply:
     """Returns the reply an answer makes; raises `AgentBadOutput` when it makes none."""
     try:
         value = _value(answer, schema)
@@ -85,7 +85,7 @@ class Collected:
         return whole_characters("".join(self._pieces))
 
 
-def _value(answer: Answer, schema: Mapping[str, Any] | None) -> Any:
+def _value(answer: ModelAnswer, schema: Mapping[str, Any] | None) -> Any:
     if answer.declined:
         raise AgentBadOutput(f"the model would not answer: {answer.declined:.300}")
     if answer.cut_off:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from signoff.agents.answer import Answer, Collected, tokens
-from signoff.agents.http import HttpModel, Question
+from signoff.agents.answer import Collected, ModelAnswer, tokens
+from signoff.agents.http import HttpModel, ModelRequest
 from signoff.agents.http_errors import refused, unreachable, without_secrets
 from signoff.agents.server import Server
 from signoff.agents.structured import instruction
@@ -64,9 +64,9 @@ class AnthropicModel(HttpModel):
         self._structured = structured
         self._max_tokens = max_tokens
 
-    async def _answer(self, server: Server, question: Question, call: Call) -> Answer:
+    async def _answer(self, server: Server, question: ModelRequest, call: Call) -> ModelAnswer:
         options = dict(question.options)
-        said = _Said(question.model, Collected(call.emit))
+        said = _StreamedMessage(question.model, Collected(call.emit))
         stream = await _client(server).messages.create(
             model=question.model,
             max_tokens=options.pop("max_tokens", self._max_tokens),
@@ -80,15 +80,15 @@ class AnthropicModel(HttpModel):
                 said.take(event.model_dump())
         return said.answer()
 
-    def _system(self, question: Question) -> dict[str, Any]:
+    def _system(self, question: ModelRequest) -> dict[str, Any]:
         return {"system": question.system} if question.system else {}
 
-    def _prompt(self, question: Question) -> str:
+    def _prompt(self, question: ModelRequest) -> str:
         if question.schema is None or self._format(question):
             return question.prompt
         return f"{question.prompt}\n\n{instruction(question.schema)}"
 
-    def _format(self, question: Question) -> dict[str, Any]:
+    def _format(self, question: ModelRequest) -> dict[str, Any]:
         """Returns what holds the model to the schema; only objects can be asked for this way."""
         schema = question.schema
         if schema is None or schema.get("type") != "object" or self._structured == "prompt":
@@ -120,7 +120,7 @@ class AnthropicModel(HttpModel):
         return refused(self.who, status, said, error.response.headers, remedy=self._remedy)
 
 
-class _Said:
+class _StreamedMessage:
     """What a model says, put together from events."""
 
     def __init__(self, model: str, text: Collected) -> None:
@@ -149,12 +149,12 @@ class _Said:
             case "message_stop":
                 self._ended = True
 
-    def answer(self) -> Answer:
+    def answer(self) -> ModelAnswer:
         """Returns it all; raises `AgentTransient` when the end is missing."""
         if self._finish is None or not self._ended:
             raise AgentTransient("the answer broke off before its end")
         declined = "it refused, and gave no reason" if self._finish == "refusal" else ""
-        return Answer(
+        return ModelAnswer(
             self._text.text,
             self._finish,
             cut_off=self._finish in _CUT_OFF,

@@ -16,7 +16,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from signoff.agents.answer import Answer, judge
+from signoff.agents.answer import ModelAnswer, judge
 from signoff.agents.base import Health
 from signoff.agents.findings import (
     SEVERITIES,
@@ -96,7 +96,7 @@ class CheckAgent:
             raise AgentTimeout(f"the check took longer than {self._timeout:g} seconds") from None
         call.emit(f"{found['overall']}: {found['summary']}\n")
         text = json.dumps(found, ensure_ascii=False)
-        return judge(Answer(text, finish="checked", usage=FREE), request.schema or {})
+        return judge(ModelAnswer(text, finish="checked", usage=FREE), request.schema or {})
 
     async def health(self) -> Health:
         """Looks whether the program or the function is there."""

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from signoff.agents.answer import whole_characters
-from signoff.agents.complaints import complaint
+from signoff.agents.error_patterns import complaint
 from signoff.agents.headless import HeadlessAgent
 from signoff.agents.program import inside, tell
-from signoff.agents.reading import Said
+from signoff.agents.reading import ProgramReply
 from signoff.core.effects import AgentRequest
 from signoff.core.spend import Usage
 from signoff.errors import AgentBadOutput, AgentError, ConfigError
@@ -156,13 +156,13 @@ class ClaudeReader:
     def complaint(self, line: str) -> None:
         """Standard error says nothing the result does not say better."""
 
-    def said(self) -> Said | None:
+    def said(self) -> ProgramReply | None:
         """Judges the result, whose subtype may say success where there was none."""
         result = self._result
         if result is None:
-            return Said(complete=False) if self._ours else None
+            return ProgramReply(complete=False) if self._ours else None
         value, text = result.get("structured_output"), result.get("result")
-        return Said(
+        return ProgramReply(
             text=json.dumps(value) if value is not None else text if isinstance(text, str) else "",
             finish=_text(result.get("stop_reason")) or _text(result.get("subtype")),
             usage=_usage(result),

@@ -13,10 +13,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from signoff.agents.complaints import complaint
+from signoff.agents.error_patterns import complaint
 from signoff.agents.headless import HeadlessAgent
 from signoff.agents.program import inside, tell
-from signoff.agents.reading import Said
+from signoff.agents.reading import ProgramReply
 from signoff.agents.structured import instruction
 from signoff.core.effects import AgentRequest
 from signoff.core.spend import Usage
@@ -136,14 +136,14 @@ class CodexReader:
         if found:
             self._denied.append(found[1][:200])
 
-    def said(self) -> Said | None:
+    def said(self) -> ProgramReply | None:
         """Judges the turn: its last message counts, and only once the turn was completed."""
         if not self._ours:
             return None
         fault: AgentError | None = None
         if self._failure:
             fault = complaint("codex", self._failure, remedy=_LOGIN)
-        return Said(
+        return ProgramReply(
             text=self._text,
             finish="completed" if self._ended else None,
             usage=self._usage,

@@ -27,8 +27,8 @@ from signoff.agents.base import Health
 from signoff.agents.headless import HeadlessAgent
 from signoff.agents.http_errors import without_secrets
 from signoff.agents.program import Job, find
-from signoff.agents.reading import Said
-from signoff.agents.resets import reset_in
+from signoff.agents.quota_resets import reset_in
+from signoff.agents.reading import ProgramReply
 from signoff.agents.structured import instruction
 from signoff.agents.transcript import Transcript
 from signoff.core.effects import AgentRequest, CommandResult
@@ -135,14 +135,14 @@ class CommandAgent(HeadlessAgent):
         """Returns somebody who leaves the output to the settings."""
         return _Deaf()
 
-    async def _plain(self, job: Job, output: Transcript, ran: CommandResult) -> Said:
+    async def _plain(self, job: Job, output: Transcript, ran: CommandResult) -> ProgramReply:
         if ran.code not in self.fine:
-            return Said(fault=await self._failed(job, output, ran))
+            return ProgramReply(fault=await self._failed(job, output, ran))
         text = output.text.strip("\n")
         try:
-            return Said(_found(self._answer, text, job), usage=self._reported(text))
+            return ProgramReply(_found(self._answer, text, job), usage=self._reported(text))
         except AgentBadOutput as error:
-            return Said(fault=error)
+            return ProgramReply(fault=error)
 
     async def _failed(self, job: Job, output: Transcript, ran: CommandResult) -> AgentError:
         family = self._codes.get(ran.code)
@@ -208,7 +208,7 @@ class _Deaf:
     def complaint(self, line: str) -> None:
         pass
 
-    def said(self) -> Said | None:
+    def said(self) -> ProgramReply | None:
         return None
 
 

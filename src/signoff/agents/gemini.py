@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from signoff.agents.complaints import complaint
+from signoff.agents.error_patterns import complaint
 from signoff.agents.headless import HeadlessAgent
-from signoff.agents.reading import Said
+from signoff.agents.reading import ProgramReply
 from signoff.agents.structured import instruction
 from signoff.core.effects import AgentRequest
 from signoff.core.spend import Usage
@@ -144,12 +144,12 @@ class GeminiReader:
             status = int(found[2]) if found[2] else 503
             raise complaint("gemini", found[3].strip(". "), remedy=_LOGIN, status=status)
 
-    def said(self) -> Said | None:
+    def said(self) -> ProgramReply | None:
         """Judges the end it reported."""
         if not self._ours and self._end is None:
             return None
         end = self._end or {}
-        return Said(
+        return ProgramReply(
             text="".join(self._pieces),
             finish=str(end.get("status") or "") or None,
             usage=_usage(end.get("stats")),

@@ -26,12 +26,12 @@ from typing import ClassVar, Literal
 
 from signoff._extras import install_command
 from signoff.agents import workspace as ws
-from signoff.agents.answer import MOST_CHARACTERS, Answer, judge, whole_characters
+from signoff.agents.answer import MOST_CHARACTERS, ModelAnswer, judge, whole_characters
 from signoff.agents.base import Health
-from signoff.agents.complaints import MISUSED, complaint
 from signoff.agents.environment import Secrets, surroundings
+from signoff.agents.error_patterns import MISUSED, complaint
 from signoff.agents.program import Job, find, run, tell, version_in
-from signoff.agents.reading import Reader, Said
+from signoff.agents.reading import OutputReader, ProgramReply
 from signoff.agents.transcript import Lines, Transcript
 from signoff.core.effects import AgentRequest, CommandResult, Reply
 from signoff.errors import (
@@ -119,7 +119,7 @@ class HeadlessAgent(ABC):
         """Returns what follows the program's name for one request."""
 
     @abstractmethod
-    def reader(self) -> Reader:
+    def reader(self) -> OutputReader:
         """Returns who understands the program's output."""
 
     def prompt(self, request: AgentRequest) -> str:
@@ -245,7 +245,7 @@ class HeadlessAgent(ABC):
         self,
         job: Job,
         request: AgentRequest,
-        said: Said,
+        said: ProgramReply,
         output: Transcript,
         ran: CommandResult,
         secrets: Secrets,
@@ -270,7 +270,7 @@ class HeadlessAgent(ABC):
         # Hidden before it is parsed, or the value would still hold what the text does not.
         text = secrets.hide(whole_characters(said.text))
         return judge(
-            Answer(
+            ModelAnswer(
                 text,
                 said.finish,
                 said.cut_off,
@@ -282,14 +282,14 @@ class HeadlessAgent(ABC):
             request.schema,
         )
 
-    async def _plain(self, job: Job, output: Transcript, ran: CommandResult) -> Said:
+    async def _plain(self, job: Job, output: Transcript, ran: CommandResult) -> ProgramReply:
         """Takes a program at its word whose output is not its vendor's JSON at all."""
         if ran.code not in self.fine:
-            return Said(fault=await self._failed(job, output, ran))
+            return ProgramReply(fault=await self._failed(job, output, ran))
         if output.half:
             fault = AgentBadOutput(f"{self.name} printed half a JSON document")
-            return Said(fault=fault)
-        return Said(text=output.text.strip("\n"))
+            return ProgramReply(fault=fault)
+        return ProgramReply(text=output.text.strip("\n"))
 
     async def _failed(self, job: Job, output: Transcript, ran: CommandResult) -> AgentError:
         words = _last_words(ran.stderr) or _last_words(output.text)

@@ -17,7 +17,7 @@ from importlib import import_module
 from typing import Any, ClassVar
 
 from signoff._extras import install_command
-from signoff.agents.answer import Answer, judge, whole_characters
+from signoff.agents.answer import ModelAnswer, judge, whole_characters
 from signoff.agents.base import Health
 from signoff.agents.http_errors import unreachable, without_secrets
 from signoff.agents.server import Server, checked_address, key_from
@@ -37,7 +37,7 @@ LOOK_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
-class Question:
+class ModelRequest:
     """A request as every kind of HTTP model understands it."""
 
     prompt: str
@@ -104,7 +104,7 @@ class HttpModel(ABC):
         return self._judged_health(names)
 
     @abstractmethod
-    async def _answer(self, server: Server, question: Question, call: Call) -> Answer:
+    async def _answer(self, server: Server, question: ModelRequest, call: Call) -> ModelAnswer:
         """Asks the client, passing on what streams in."""
 
     @abstractmethod
@@ -150,7 +150,7 @@ class HttpModel(ABC):
             connect_timeout=self._connect_timeout,
         )
 
-    def _question(self, request: AgentRequest) -> Question:
+    def _question(self, request: AgentRequest) -> ModelRequest:
         if request.edit:
             raise AgentBadRequest(
                 f"{self.who} answers in words and cannot edit files; "
@@ -165,7 +165,7 @@ class HttpModel(ABC):
             raise AgentBadRequest(f"{self.who} takes no option {wrong[0]!r}; signoff sets it")
         system = whole_characters(request.system) if request.system else None
         prompt = whole_characters(request.prompt)
-        return Question(prompt, system, model, request.schema, options)
+        return ModelRequest(prompt, system, model, request.schema, options)
 
     @asynccontextmanager
     async def _sorted(self, server: Server, seconds: float) -> AsyncIterator[None]:

@@ -19,10 +19,10 @@ from typing import Any
 from zlib import crc32
 
 from signoff._extras import install_command
-from signoff.agents.answer import Answer, Collected, judge, tokens, whole_characters
+from signoff.agents.answer import Collected, ModelAnswer, judge, tokens, whole_characters
 from signoff.agents.base import Health
 from signoff.agents.http import positive
-from signoff.agents.local_process import Load, Question, desk
+from signoff.agents.local_process import Load, LocalRequest, desk
 from signoff.agents.weights import SMOLLM2, ModelCache, State, Weights, model_cache
 from signoff.core.effects import AgentRequest, Reply
 from signoff.core.spend import Usage
@@ -89,7 +89,7 @@ class LocalModel:
             body["seed"] += _place(call)
         load = Load(str(self._file(name)), self._context, self._threads or _half_the_cores())
         try:
-            answer = await self._answer(load, body, _Said(name, call.emit), call)
+            answer = await self._answer(load, body, _LocalReply(name, call.emit), call)
         except (AgentTimeout, AgentTransient) as error:
             raise costing(error, _FREE) from error.__cause__
         return judge(answer, request.schema)
@@ -113,7 +113,9 @@ class LocalModel:
         cache = _cache()
         return [name for name, each in cache.catalogue.items() if cache.state(each) is State.READY]
 
-    async def _answer(self, load: Load, body: dict[str, Any], said: _Said, call: Call) -> Answer:
+    async def _answer(
+        self, load: Load, body: dict[str, Any], said: _LocalReply, call: Call
+    ) -> ModelAnswer:
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(None) as clock:
@@ -125,7 +127,7 @@ class LocalModel:
                         clock.reschedule(loop.time() + self._timeout)
 
                 turn, answered = desk().submit(
-                    Question(load, body, _on(loop, begin), _on(loop, said.take))
+                    LocalRequest(load, body, _on(loop, begin), _on(loop, said.take))
                 )
                 asked = asyncio.wrap_future(answered)
                 try:
@@ -182,7 +184,7 @@ class LocalModel:
         return body
 
 
-class _Said:
+class _LocalReply:
     """What the model says, put together from its pieces."""
 
     def __init__(self, model: str, emit: Callable[[str], None]) -> None:
@@ -200,7 +202,7 @@ class _Said:
             self._text.add((choice.get("delta") or {}).get("content"))
             self._finish = choice.get("finish_reason") or self._finish
 
-    def answer(self) -> Answer:
+    def answer(self) -> ModelAnswer:
         """Returns it all; raises what the model's runner complained about."""
         if self._error is not None:
             raise _refusal(self._error)
@@ -211,7 +213,7 @@ class _Said:
             model=self._model,
         )
         cut_off = self._finish != "stop"
-        return Answer(self._text.text, self._finish, cut_off=cut_off, usage=usage)
+        return ModelAnswer(self._text.text, self._finish, cut_off=cut_off, usage=usage)
 
 
 def _place(call: Call) -> int:

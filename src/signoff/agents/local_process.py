@@ -45,7 +45,7 @@ class Load:
 
 
 @dataclass(frozen=True)
-class Question:
+class LocalRequest:
     """One question, and who hears what is said."""
 
     load: Load
@@ -57,10 +57,10 @@ class Question:
     """Takes every piece of the answer."""
 
 
-class Turn:
+class Generation:
     """A question on its way: it waits in line, is answered, and can be ended at any time."""
 
-    def __init__(self, desk: Desk, question: Question) -> None:
+    def __init__(self, desk: Desk, question: LocalRequest) -> None:
         self._desk = desk
         self._question = question
         self._lock = threading.Lock()
@@ -97,9 +97,9 @@ class Desk:
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="signoff-local")
         self._child: Child | None = None
 
-    def submit(self, question: Question) -> tuple[Turn, Future[None]]:
+    def submit(self, question: LocalRequest) -> tuple[Generation, Future[None]]:
         """Puts a question at the end of the line."""
-        turn = Turn(self, question)
+        turn = Generation(self, question)
         return turn, self._worker.submit(turn.run)
 
     def child(self, load: Load) -> Child:

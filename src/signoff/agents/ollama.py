@@ -14,9 +14,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
-from signoff.agents.answer import Answer, Collected, tokens
+from signoff.agents.answer import Collected, ModelAnswer, tokens
 from signoff.agents.base import Health
-from signoff.agents.http import HttpModel, Question
+from signoff.agents.http import HttpModel, ModelRequest
 from signoff.agents.http_errors import refused, without_secrets
 from signoff.agents.server import Server, checked_address
 from signoff.agents.structured import instruction
@@ -62,14 +62,14 @@ class OllamaModel(HttpModel):
         self._windows: dict[tuple[str, str], int | None] = {}
         """How much each model can read at all, once it was asked."""
 
-    async def _answer(self, server: Server, question: Question, call: Call) -> Answer:
+    async def _answer(self, server: Server, question: ModelRequest, call: Call) -> ModelAnswer:
         client = _client(server)
         options = {"num_ctx": self._num_ctx, **question.options}
         asked = tokens(options["num_ctx"])
         if asked is None:
             raise AgentBadRequest(f"num_ctx is {options['num_ctx']!r}; it is a number of tokens")
         window = await self._window(client, server, question.model, asked)
-        said = _Said(question.model, Collected(call.emit))
+        said = _StreamedChat(question.model, Collected(call.emit))
         async with aclosing(await _parts(client, question, options)) as parts:
             async for part in parts:
                 said.take(part.model_dump())
@@ -140,7 +140,7 @@ def address_from(host: str) -> str:
     return checked_address(f"http://{name}:{parts.port or PORT}{parts.path}")
 
 
-class _Said:
+class _StreamedChat:
     """What a model says, put together from its parts."""
 
     def __init__(self, model: str, text: Collected) -> None:
@@ -155,7 +155,7 @@ class _Said:
         if part.get("done"):
             self._last = part
 
-    def answer(self) -> Answer:
+    def answer(self) -> ModelAnswer:
         """Returns it all; raises `AgentTransient` when the end is missing."""
         if not self._last:
             raise AgentTransient("the answer broke off before its end")
@@ -165,11 +165,11 @@ class _Said:
             tokens(self._last.get("eval_count")),
             model=self._model,
         )
-        return Answer(self._text.text, finish, cut_off=finish == "length", usage=usage)
+        return ModelAnswer(self._text.text, finish, cut_off=finish == "length", usage=usage)
 
 
 async def _parts(
-    client: AsyncClient, question: Question, options: dict[str, Any]
+    client: AsyncClient, question: ModelRequest, options: dict[str, Any]
 ) -> AsyncGenerator[ChatResponse]:
     outside = {name: options.pop(name) for name in _OUTSIDE_OPTIONS & set(options)}
     try:
@@ -187,7 +187,7 @@ async def _parts(
     return cast("AsyncGenerator[ChatResponse]", chat)
 
 
-def _messages(question: Question) -> list[dict[str, str]]:
+def _messages(question: ModelRequest) -> list[dict[str, str]]:
     prompt = question.prompt
     if question.schema is not None:
         # The server holds the model to the form, but does not tell it the form's meaning.
@@ -196,7 +196,7 @@ def _messages(question: Question) -> list[dict[str, str]]:
     return [*system, {"role": "user", "content": prompt}]
 
 
-def _check_window(question: Question, answer: Answer, window: int) -> None:
+def _check_window(question: ModelRequest, answer: ModelAnswer, window: int) -> None:
     """Raises when the server cannot have read all that was sent, or forgot it while answering."""
     usage = answer.usage
     read = usage.tokens_in if usage else None

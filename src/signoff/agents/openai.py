@@ -10,8 +10,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from signoff.agents.answer import Answer, Collected, tokens
-from signoff.agents.http import HttpModel, Question
+from signoff.agents.answer import Collected, ModelAnswer, tokens
+from signoff.agents.http import HttpModel, ModelRequest
 from signoff.agents.http_errors import refused, unreachable, without_secrets
 from signoff.agents.server import Server
 from signoff.agents.structured import instruction
@@ -59,9 +59,9 @@ class OpenAIModel(HttpModel):
         if self._base_url is not None:
             self.who = "the model server"
 
-    async def _answer(self, server: Server, question: Question, call: Call) -> Answer:
+    async def _answer(self, server: Server, question: ModelRequest, call: Call) -> ModelAnswer:
         client = _client(server)
-        said = _Said(question.model, Collected(call.emit), server)
+        said = _StreamedCompletion(question.model, Collected(call.emit), server)
         headers = {"Idempotency-Key": call.idempotency_key}
         asked: dict[str, Any] = {"model": question.model, "messages": self._messages(question)}
         if question.schema is not None:
@@ -82,7 +82,7 @@ class OpenAIModel(HttpModel):
                 said.take(chunk.model_dump())
         return said.answer()
 
-    def _messages(self, question: Question) -> list[dict[str, str]]:
+    def _messages(self, question: ModelRequest) -> list[dict[str, str]]:
         prompt = question.prompt
         if question.schema is not None and not _held(question.schema, self._structured):
             prompt = f"{prompt}\n\n{instruction(question.schema)}"
@@ -109,7 +109,7 @@ class OpenAIModel(HttpModel):
         return refused(self.who, response.status_code, said, response.headers, remedy=self._remedy)
 
 
-class _Said:
+class _StreamedCompletion:
     """What a model says, put together from chunks or taken whole."""
 
     def __init__(self, model: str, text: Collected, server: Server) -> None:
@@ -132,14 +132,14 @@ class _Said:
             self._declined.append(message.get("refusal") or "")
             self._finish = choice.get("finish_reason") or self._finish
 
-    def answer(self) -> Answer:
+    def answer(self) -> ModelAnswer:
         """Returns it all; raises `AgentTransient` when the end is missing."""
         if self._finish in {None, "error"}:
             raise AgentTransient("the answer broke off before its end")
         declined = "".join(self._declined)
         if self._finish == "content_filter":
             declined = declined or "its content filter stepped in"
-        return Answer(
+        return ModelAnswer(
             self._text.text,
             self._finish,
             cut_off=self._finish == "length",

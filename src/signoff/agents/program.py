@@ -17,9 +17,9 @@ from pathlib import Path
 
 from signoff.core.effects import CommandResult
 from signoff.errors import AgentBadRequest, AgentTimeout, AgentTransient, CommandFailed
+from signoff.runtime.orphans import MARK, call_mark, end_strays
 from signoff.runtime.ports import Call
 from signoff.runtime.process import Sink, run_process
-from signoff.runtime.strays import MARK, call_mark, end_strays
 
 LOOK_SECONDS = 10.0
 """How long a program may take to tell its version."""

@@ -10,7 +10,7 @@ from signoff.errors import AgentError
 
 
 @dataclass(frozen=True)
-class Said:
+class ProgramReply:
     """What a program's JSON says about a call."""
 
     text: str = ""
@@ -27,7 +27,7 @@ class Said:
     fault: AgentError | None = None
 
 
-class Reader(Protocol):
+class OutputReader(Protocol):
     """Understands one vendor's JSON; lives for one call."""
 
     def event(self, data: dict[str, Any]) -> str | None:
@@ -41,6 +41,6 @@ class Reader(Protocol):
         """Takes one line of standard error; raises `AgentError` likewise."""
         ...
 
-    def said(self) -> Said | None:
+    def said(self) -> ProgramReply | None:
         """Returns what it all meant, or None when none of it was the vendor's."""
         ...

@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from signoff.agents.slips import NotJson, load, unfenced
+from signoff.agents.lenient_json import NotJson, load, unfenced
 from signoff.errors import AgentBadOutput
 
 

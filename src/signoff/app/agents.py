@@ -14,7 +14,7 @@ from signoff.core.effects import AgentRequest, Reply
 from signoff.errors import AgentBadRequest, ConfigError
 from signoff.runtime.agent_limits import AgentLimits
 from signoff.runtime.ports import Agent, Call
-from signoff.runtime.surroundings import Backoff
+from signoff.runtime.services import Backoff
 
 ALWAYS_THERE = (*PREFERRED, "manual", "auto")
 """Agents that can be asked by the name of their kind without any settings."""
@@ -25,7 +25,7 @@ def build_agents(settings: Mapping[str, AgentSettings]) -> dict[str, Agent]:
     known = known_agents(settings)
     made: dict[str, Agent] = {}
     for name in known:
-        made[name] = Later(partial(build_agent, name, known, made))
+        made[name] = LazyAgent(partial(build_agent, name, known, made))
     return made
 
 
@@ -75,7 +75,7 @@ def agent_limits(settings: Mapping[str, AgentSettings]) -> dict[str, AgentLimits
     }
 
 
-class Later:
+class LazyAgent:
     """Stands for an agent until it is asked: unused ones need neither client nor key."""
 
     def __init__(self, make: partial[Agent]) -> None:

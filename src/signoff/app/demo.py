@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from signoff.app.project import Project
     from signoff.app.show import RunReport
-    from signoff.app.start import Plan
+    from signoff.app.start import StartPlan
     from signoff.runtime.ports import Observer
     from signoff.runtime.result import RunResult
 
@@ -35,11 +35,11 @@ WRITER = "writer"
 
 
 @dataclass(frozen=True)
-class Begun:
+class DemoRun:
     """A demo that is ready to run."""
 
     project: Project
-    plan: Plan
+    plan: StartPlan
     name: str
     """What the run will be called."""
 
@@ -56,7 +56,7 @@ class Version:
 
 def begin_run(
     folder: Path, environment: Mapping[str, str], command_line: Mapping[str, Any] | None = None
-) -> Begun:
+) -> DemoRun:
     """Makes the demo's project where there is none, and finds a new name for a run in it."""
     from signoff.app.project import open_project
     from signoff.app.start import plan
@@ -66,10 +66,10 @@ def begin_run(
     own = {name: value for name, value in environment.items() if name != VARIABLE}
     planned = plan(home.root, own, FLOW, {}, command_line=command_line, said={"goal": GOAL})
     project = open_project(home.root, own, command_line=command_line)
-    return Begun(project, planned, _free_name(project))
+    return DemoRun(project, planned, _free_name(project))
 
 
-async def drive_run(begun: Begun, agent: str | None, observers: Sequence[Observer]) -> RunResult:
+async def drive_run(begun: DemoRun, agent: str | None, observers: Sequence[Observer]) -> RunResult:
     """Drives the run to its end, with another agent as its writer if one is named."""
     from signoff.app.start import start
 

@@ -12,7 +12,7 @@ from signoff.store.rundir import FileAnswer
 
 
 @dataclass(frozen=True)
-class Taken:
+class FileAnswersResult:
     """What came of a run's answer files."""
 
     answered: tuple[InboxItem, ...] = ()
@@ -20,7 +20,7 @@ class Taken:
     """Files and entries that could not be used, and why."""
 
 
-def take_file_answers(project: Project, run: str) -> Taken:
+def take_file_answers(project: Project, run: str) -> FileAnswersResult:
     """Records every usable answer and archives its file, so that it is used once."""
     directory = project.directory()
     read = directory.take_answers(run)
@@ -41,4 +41,4 @@ def take_file_answers(project: Project, run: str) -> Taken:
             used.setdefault(answer.file.token, answer)
     for answer in used.values():
         directory.archive(answer)
-    return Taken(tuple(answered), tuple(warnings))
+    return FileAnswersResult(tuple(answered), tuple(warnings))

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
 
-from signoff.app.places import located, place_of
+from signoff.app.source_location import located, place_of
 from signoff.errors import InvalidWorkflow, Problem, SignoffError
 
 

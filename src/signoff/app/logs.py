@@ -11,7 +11,7 @@ from signoff.app.project import Project
 from signoff.app.runs import as_it_stands
 from signoff.core import events as ev
 from signoff.core.outcome import Status
-from signoff.runtime.narration import Line, Narrator, Weight, answer_words
+from signoff.runtime.narration import LogLine, Narrator, Weight, answer_words
 
 LOOK_SECONDS = 0.5
 """How often a followed run is looked at; the journal is one indexed read."""
@@ -23,7 +23,7 @@ class Entry:
 
     seq: int
     event: ev.Event
-    lines: tuple[Line, ...]
+    lines: tuple[LogLine, ...]
 
 
 def logs(project: Project, name: str | None = None, *, whole: bool = False) -> Iterator[Entry]:
@@ -54,18 +54,18 @@ def follow(
         sleep(LOOK_SECONDS)
 
 
-def afterwards(project: Project, name: str) -> list[Line]:
+def afterwards(project: Project, name: str) -> list[LogLine]:
     """Returns what is true of a run and not in its journal yet, since nobody drives it."""
     row = project.store.row(name)
     lines = []
     for item in project.store.items(name, state=("answered",)):
         words = answer_words(answer_to_json(item) or {})
         ready = f"{item.step}: {words} (#{item.id}, taken when the run goes on)"
-        lines.append(Line(item.answered_at or row.updated_at, ready))
+        lines.append(LogLine(item.answered_at or row.updated_at, ready))
     stands = as_it_stands(project, row)
     if stands.status is not row.status:
         why = f"{stands.status.value}: {stands.reason}; go on: signoff resume {name}"
-        lines.append(Line(row.updated_at, why, Weight.TROUBLE))
+        lines.append(LogLine(row.updated_at, why, Weight.TROUBLE))
     return lines
 
 

@@ -96,7 +96,7 @@ def _definition(
     project: Project, run: str
 ) -> tuple[RunRow, GenflowConfig, Mapping[str, Constraint]]:
     from signoff.flows.constraint_file import constraint_from_dict
-    from signoff.flows.frozen import config_from_json
+    from signoff.flows.serialize import config_from_json
 
     row = project.run(run)
     description = json.loads(project.store.description(row.id))

@@ -38,7 +38,7 @@ PRESETS = (
 
 
 @dataclass(frozen=True)
-class Begun:
+class InitResult:
     """What beginning a project did."""
 
     home: Home
@@ -49,7 +49,7 @@ class Begun:
     """What to type in the project's root to check the preset, and to run it."""
 
 
-def begin(start: Path, environment: Mapping[str, str], preset: str | None = None) -> Begun:
+def begin(start: Path, environment: Mapping[str, str], preset: str | None = None) -> InitResult:
     """Makes what is missing of a project's home, its schemas and a preset's files."""
     known = [each.name for each in PRESETS]
     if preset is not None and preset not in known:
@@ -59,14 +59,14 @@ def begin(start: Path, environment: Mapping[str, str], preset: str | None = None
     try:
         created = [*made.created, *_schemas(home)]
         if preset is None:
-            return Begun(home, tuple(created))
+            return InitResult(home, tuple(created))
         new, kept = _preset(preset, home)
     except OSError as error:
         why = error.strerror or error
         raise WriteFailed(f"cannot write {error.filename or home.path}: {why}") from error
     flow = (home.flows / f"{preset}.yaml").relative_to(home.root).as_posix()
     commands = (f"signoff validate {flow} --goal {GOAL}", f"signoff run {flow} --goal {GOAL}")
-    return Begun(home, (*created, *new), tuple(kept), commands)
+    return InitResult(home, (*created, *new), tuple(kept), commands)
 
 
 def _schemas(home: Home) -> Iterator[Path]:

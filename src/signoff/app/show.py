@@ -13,13 +13,13 @@ from signoff.app.history import folded, made_in, timeline_of
 from signoff.app.inbox import request_to_json
 from signoff.app.project import Project
 from signoff.app.runs import as_it_stands
-from signoff.core.effects import Kind
+from signoff.core.effects import EffectKind
 from signoff.core.outcome import Status
 from signoff.core.run_state import RunState
 from signoff.core.spend import LedgerEntry, Spend
 from signoff.plugins import Story
 from signoff.runtime.store_port import InboxItem, RunRow
-from signoff.runtime.timeline import Decision, Timeline, Visit
+from signoff.runtime.timeline import Decision, StepVisit, Timeline
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ def _ledger(state: RunState, row: RunRow) -> dict[tuple[str, str, str], LedgerEn
     ledger = dict(state.ledger)
     known = [record for scope in state.effects.values() for record in scope.values()]
     for record in known if row.status is not Status.RUNNING else ():
-        if record.kind is Kind.ASK and not record.done:
+        if record.kind is EffectKind.ASK and not record.done:
             place = (state.step or "", record.agent, record.model)
             ledger[place] = ledger.get(place, LedgerEntry(*place)).plus(None)
     return ledger
@@ -121,7 +121,7 @@ def spend_to_json(spend: Spend) -> dict[str, Any]:
     }
 
 
-def visit_to_json(visit: Visit) -> dict[str, Any]:
+def visit_to_json(visit: StepVisit) -> dict[str, Any]:
     """Returns one visit of a step; its outcome is null while it is under way."""
     return {
         "step": visit.step,

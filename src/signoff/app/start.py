@@ -22,7 +22,7 @@ from signoff.runtime.result import RunResult
 
 
 @dataclass(frozen=True)
-class Plan:
+class StartPlan:
     """What a run would start with."""
 
     target: Target
@@ -86,7 +86,7 @@ def plan(
     name: str | None = None,
     command_line: Mapping[str, Any] | None = None,
     said: Mapping[str, Any] | None = None,
-) -> Plan:
+) -> StartPlan:
     """Checks everything that can be checked without starting; raises what starting would.
 
     Nothing is written, not even a project home where there is none. `said` is what the
@@ -103,7 +103,7 @@ def plan(
     ceilings = given_limits(settings)
     holds = (ceilings or Limits()).over(found.workflow.limits).over(settings.limits)
     remarks = tuple(map(str, unknown_kinds(settings)))
-    return Plan(found, values, holds, ceilings, remarks)
+    return StartPlan(found, values, holds, ceilings, remarks)
 
 
 def refuse_taken(project: Project, name: str) -> None:

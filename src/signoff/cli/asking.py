@@ -37,12 +37,12 @@ _END = "."
 _LATER = ("l", "later")
 
 
-class Later(Exception):  # noqa: N818  # a person's choice, not a fault
+class AnswerLater(Exception):  # noqa: N818  # a person's choice, not a fault
     """The person leaves this one for later."""
 
 
 @dataclass(frozen=True)
-class Asked:
+class PromptResult:
     """What came of asking a person."""
 
     answered: int = 0
@@ -51,7 +51,7 @@ class Asked:
     """Whether the person wants to be asked no more, by ctrl-c or ctrl-d."""
 
 
-def ask_all(project: Project, items: Sequence[InboxItem]) -> Asked:
+def ask_all(project: Project, items: Sequence[InboxItem]) -> PromptResult:
     """Asks for every request, or until the person leaves; what was answered is kept."""
     answered = 0
     forget_typed()
@@ -61,8 +61,8 @@ def ask_all(project: Project, items: Sequence[InboxItem]) -> Asked:
             answered += _ask(project, item, of)
         except (click.Abort, KeyboardInterrupt):
             _say("")
-            return Asked(answered, left=True)
-    return Asked(answered)
+            return PromptResult(answered, left=True)
+    return PromptResult(answered)
 
 
 def _ask(project: Project, item: InboxItem, of: str) -> bool:
@@ -86,7 +86,7 @@ def _answered(project: Project, item: InboxItem, form: dict[str, Any]) -> bool:
         try:
             given = _KINDS.get(item.kind, _question)(item, form)
             record_answer(project, item.id, given)
-        except Later:
+        except AnswerLater:
             return False
         except InvalidAnswer as error:
             _say(f"  {error}", style="red")
@@ -126,7 +126,7 @@ def _approval(item: InboxItem, form: dict[str, Any]) -> Given:
         if said in ("v", "view"):
             _show(form, whole=True)
         elif said in _LATER:
-            raise Later
+            raise AnswerLater
 
 
 def _choice(item: InboxItem, form: dict[str, Any]) -> Given:
@@ -137,7 +137,7 @@ def _choice(item: InboxItem, form: dict[str, Any]) -> Given:
     said = _line(f"choose 1-{len(options)}, or [l]ater")
     labels = [str(option["label"]) for option in options]
     if said in _LATER and said not in labels:
-        raise Later
+        raise AnswerLater
     chosen = labels[int(said) - 1] if said.isdecimal() and 1 <= int(said) <= len(labels) else said
     needs_text = any(o["label"] == chosen and o.get("requires_input") for o in options)
     return Given(chosen, _line("say why") if needs_text else "", digest=item.digest)
@@ -146,7 +146,7 @@ def _choice(item: InboxItem, form: dict[str, Any]) -> Given:
 def _question(item: InboxItem, _form: dict[str, Any]) -> Given:
     said = _line("answer (empty: later)", empty=True)
     if not said:
-        raise Later
+        raise AnswerLater
     return Given(said, digest=item.digest)
 
 
@@ -164,7 +164,7 @@ def _response(item: InboxItem, _form: dict[str, Any]) -> Given:
             raise click.Abort
     text = "".join(lines)
     if not text.strip():
-        raise Later
+        raise AnswerLater
     if text.startswith("@") and len(lines) == 1:
         return Given(_read(text[1:].strip()), digest=item.digest)
     return Given(text, digest=item.digest)

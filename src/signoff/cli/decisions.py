@@ -10,8 +10,8 @@ from signoff.app.resume import resume
 from signoff.app.run_files import catch_up
 from signoff.app.settings import given_limits
 from signoff.cli import exits
+from signoff.cli.display_options import DisplayOptions
 from signoff.cli.driving import drive
-from signoff.cli.manner import Manner
 from signoff.runtime.store_port import InboxItem
 
 
@@ -23,15 +23,17 @@ class Decided:
     word: str
 
 
-def after_decision(project: Project, manner: Manner, decided: Decided, *, go_on: bool) -> int:
+def after_decision(
+    project: Project, display: DisplayOptions, decided: Decided, *, go_on: bool
+) -> int:
     """Says what was recorded, lets the run go on if wanted, and returns the exit code."""
-    item, out = decided.item, manner.out
+    item, out = decided.item, display.out
     if go_on:
         out.note(f"{decided.word} #{item.id}")
         row = project.run(item.run)
         return drive(
             project,
-            manner,
+            display,
             lambda observers: resume(
                 project,
                 item.run,

@@ -12,8 +12,8 @@ from signoff.app.resume import resume
 from signoff.app.run_files import catch_up
 from signoff.app.show import RunReport, show
 from signoff.cli import exits
+from signoff.cli.display_options import DisplayOptions
 from signoff.cli.interrupts import Interrupted, run_interruptibly
-from signoff.cli.manner import Manner
 from signoff.cli.output import Output
 from signoff.cli.summary import report_to_json, summarise
 from signoff.cli.views import View, choose_view
@@ -31,27 +31,27 @@ Work = Callable[[Sequence[Observer]], Coroutine[Any, Any, RunResult]]
 
 def drive(
     project: Project,
-    manner: Manner,
+    display: DisplayOptions,
     work: Work,
     *,
     workflow: Workflow | None = None,
     known: dict[str, Timeline] | None = None,
 ) -> int:
     """Drives a run as far as it goes with the person's help; returns the exit code."""
-    jsonl = events_file(manner.events)
+    jsonl = events_file(display.events)
     watchers: list[Observer] = [jsonl] if jsonl is not None else []
     try:
-        name, timelines = _once(manner.out, work, watchers, workflow, known or {})
-        while name is not None and manner.may_ask and _may_go_on(project, name, manner.out):
+        name, timelines = _once(display.out, work, watchers, workflow, known or {})
+        while name is not None and display.may_ask and _may_go_on(project, name, display.out):
             name, timelines = _once(
-                manner.out, _going_on(project, name, manner), watchers, workflow, timelines
+                display.out, _going_on(project, name, display), watchers, workflow, timelines
             )
     finally:
         if jsonl is not None:
             jsonl.close()
     if name is None:
         return exits.INTERRUPTED
-    return finish(show(project, name), manner.out)
+    return finish(show(project, name), display.out)
 
 
 def events_file(path: Path | None) -> JsonlObserver | None:
@@ -113,8 +113,8 @@ def _may_go_on(project: Project, name: str, out: Output) -> bool:
     return asked.answered > 0 and not asked.left
 
 
-def _going_on(project: Project, name: str, manner: Manner) -> Work:
+def _going_on(project: Project, name: str, display: DisplayOptions) -> Work:
     def work(observers: Sequence[Observer]) -> Coroutine[Any, Any, RunResult]:
-        return resume(project, name, observers=observers, warn=manner.out.warn)
+        return resume(project, name, observers=observers, warn=display.out.warn)
 
     return work

@@ -33,12 +33,12 @@ from signoff.cli.picture import (
 from signoff.cli.terminal import Keyboard
 from signoff.cli.text import one_line
 from signoff.core import events as ev
-from signoff.core.edges import Way, gate_name
-from signoff.core.effects import Kind
+from signoff.core.edges import ResolvedEdge, gate_name
+from signoff.core.effects import EffectKind
 from signoff.core.workflow import Workflow
 from signoff.runtime.amounts import count, duration
 from signoff.runtime.clock import SystemClock
-from signoff.runtime.narration import Line, Narrator, Weight
+from signoff.runtime.narration import LogLine, Narrator, Weight
 from signoff.runtime.ports import Clock, Notice, Progress, Recorded, Retrying
 from signoff.runtime.timeline import Timeline, readable
 
@@ -188,7 +188,7 @@ class LiveView:
             *self._newly_finished(),
         ]
 
-    def _is_worth_keeping(self, event: ev.Event, line: Line) -> bool:
+    def _is_worth_keeping(self, event: ev.Event, line: LogLine) -> bool:
         """Tells whether a line stays besides those of finished steps, which say their own."""
         if isinstance(event, _SAID_OTHERWISE):
             return False
@@ -252,13 +252,13 @@ class LiveView:
         line = self._timeline
         for fan in line.fans.values():
             yield fan_line(fan, [r for r in line.running.values() if r.fan == fan.name], now)
-        alone = [r for r in line.running.values() if not r.fan and r.kind is not Kind.WAIT]
+        alone = [r for r in line.running.values() if not r.fan and r.kind is not EffectKind.WAIT]
         for running in alone[:ROWS]:
             yield running_line(running, now)
         if len(alone) > ROWS:
             yield Text(f"    and {len(alone) - ROWS} more", style="dim")
         yield from self._pauses(now)
-        waits = sum(r.kind is Kind.WAIT for r in line.running.values())
+        waits = sum(r.kind is EffectKind.WAIT for r in line.running.values())
         if waits:
             # The rest is finished first; then the questions are asked, or the run rests.
             yield Text(f"    {count(waits, 'question')} for you, asked in a moment", style="yellow")
@@ -295,7 +295,7 @@ class LiveView:
         return cut(Text(f"  {' · '.join(parts)}", style="dim"))
 
 
-def _leads(way: Way) -> str:
+def _leads(way: ResolvedEdge) -> str:
     return f"{way.name.removeprefix(_GATE)} → {goal(way.to)}"
 
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from signoff.cli.display_options import DisplayOptions
 from signoff.cli.document import stdout_alone
-from signoff.cli.manner import Manner
 from signoff.cli.output import Output
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def debug_option(command: F) -> F:
 
 
 def progress_options(command: Callable[..., int]) -> Callable[..., int]:
-    """Adds what a command that drives runs needs; it gets `limits`, and the rest as a `manner`."""
+    """Adds what a command that drives runs needs; it gets `limits`, and the rest as a `display`."""
 
     @wraps(command)
     def watched(
@@ -53,7 +53,9 @@ def progress_options(command: Callable[..., int]) -> Callable[..., int]:
         as_json: bool,
         **others: Any,
     ) -> int:
-        return command(manner=Manner(output(as_json, quiet, verbose), no_input, events), **others)
+        return command(
+            display=DisplayOptions(output(as_json, quiet, verbose), no_input, events), **others
+        )
 
     for option in (
         json_option,

@@ -9,11 +9,11 @@ from rich.table import Table
 from rich.text import Text
 
 from signoff.cli.text import one_line
-from signoff.core.effects import Kind
+from signoff.core.effects import EffectKind
 from signoff.core.outcome import End, Outcome
 from signoff.runtime.amounts import count, duration, money
-from signoff.runtime.narration import Line, Weight
-from signoff.runtime.timeline import Fan, Running, Timeline, Visit, readable
+from signoff.runtime.narration import LogLine, Weight
+from signoff.runtime.timeline import FanOutProgress, Running, StepVisit, Timeline, readable
 
 BAR = 12
 """Characters of a fan-out's bar."""
@@ -24,7 +24,12 @@ _MARKS = {
     Outcome.SKIP: ("»", "dim"),
     Outcome.ITERATE: ("↺", "yellow"),
 }
-_VERBS = {Kind.ASK: "asking", Kind.COMMAND: "running", Kind.WRITE: "writing", Kind.PARK: "until"}
+_VERBS = {
+    EffectKind.ASK: "asking",
+    EffectKind.COMMAND: "running",
+    EffectKind.WRITE: "writing",
+    EffectKind.PARK: "until",
+}
 
 
 def running_line(running: Running, now: float) -> RenderableType:
@@ -40,7 +45,7 @@ def running_line(running: Running, now: float) -> RenderableType:
     return row(text, Text(duration(now - running.started_at)))
 
 
-def done_line(visit: Visit) -> RenderableType:
+def done_line(visit: StepVisit) -> RenderableType:
     """Returns the line that stays when a step is done."""
     mark, style = _MARKS.get(visit.outcome or Outcome.OK, ("•", ""))
     text = Text(visit.step)
@@ -49,19 +54,19 @@ def done_line(visit: Visit) -> RenderableType:
     text.append(f"  {outcome}", style=style)
     if visit.error:
         text.append(f"  {one_line(visit.error, 200)}", style=style)
-    asked = visit.effects.get(Kind.ASK.value, 0)
+    asked = visit.effects.get(EffectKind.ASK.value, 0)
     if asked:
         text.append(f"  {count(asked, 'call')}", style="dim")
     return row(text, Text(duration(visit.seconds), style="dim"), mark=Text(mark, style=style))
 
 
-def said_line(line: Line) -> RenderableType:
+def said_line(line: LogLine) -> RenderableType:
     """Returns a line that stays because it tells of trouble, or because all was asked for."""
     style = "yellow" if line.weight is Weight.TROUBLE else "dim"
     return Text(f"  {one_line(line.text)}", style=style)
 
 
-def fan_line(fan: Fan, running: list[Running], now: float) -> RenderableType:
+def fan_line(fan: FanOutProgress, running: list[Running], now: float) -> RenderableType:
     """Returns how far a fan-out has come, with the slowest item named."""
     done, size = len(fan.done), fan.size
     filled = round(BAR * done / size) if size else 0
@@ -71,10 +76,10 @@ def fan_line(fan: Fan, running: list[Running], now: float) -> RenderableType:
     text.append(f"  {done}/{size}")
     if fan.failed:
         text.append(f"  {count(fan.failed, 'failure')}", style="red")
-    waits = sum(r.kind is Kind.WAIT for r in running)
+    waits = sum(r.kind is EffectKind.WAIT for r in running)
     if waits:
         text.append(f"  {waits} for you", style="yellow")
-    at_work = [r for r in running if r.kind is not Kind.WAIT]
+    at_work = [r for r in running if r.kind is not EffectKind.WAIT]
     if not at_work:
         return row(text, Text(""))
     slowest = min(at_work, key=lambda r: r.started_at)
@@ -100,7 +105,7 @@ def cut(text: Text) -> Text:
     return text
 
 
-def marks(visit: Visit) -> str:
+def marks(visit: StepVisit) -> str:
     """Says which time a step is visited, and which try it is, unless both are the first."""
     found = []
     if visit.visit > 1:

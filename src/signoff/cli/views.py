@@ -12,7 +12,7 @@ from signoff.cli.output import Output, is_terminal
 from signoff.cli.terminal import is_ours
 from signoff.cli.text import clean
 from signoff.core import events as ev
-from signoff.runtime.narration import Line, Narrator, Weight
+from signoff.runtime.narration import LogLine, Narrator, Weight
 from signoff.runtime.ports import Notice, Progress, Recorded, Retrying
 from signoff.runtime.timeline import Timeline
 
@@ -133,7 +133,7 @@ class PlainView(QuietView):
         """Says that a second ctrl-c is for the impatient."""
         print("stopping; ctrl-c again quits at once", file=self._stream or sys.stderr)
 
-    def _told(self, run: str, events: Iterable[ev.Event]) -> list[Line]:
+    def _told(self, run: str, events: Iterable[ev.Event]) -> list[LogLine]:
         narrator = self._narrators.setdefault(run, Narrator())
         self.timelines[run] = narrator.timeline
         told = [line for event in events for line in narrator.tell(event)]

@@ -17,7 +17,7 @@ from signoff.contracts.model import (
     WorkflowDefinition,
     WorkflowStep,
 )
-from signoff.contracts.steps import ForEach, Single, Surroundings, Together
+from signoff.contracts.steps import ContractRuntime, ForEach, Single, Together
 from signoff.core.code import describe_code
 from signoff.core.context import StepContext
 from signoff.core.outcome import End, Outcome
@@ -41,11 +41,11 @@ def compile_definition(
     """Returns the workflow of a definition that was found to be sound."""
     groups = groups_of(definition.steps)
     nodes = {step.name: _node_id(group) for group in groups for step in group}
-    around = Surroundings(definition)
+    contract = ContractRuntime(definition)
     start = definition.initial_step or definition.steps[0].name
     return Workflow(
         definition.type,
-        *(_node(group, around, nodes) for group in groups),
+        *(_node(group, contract, nodes) for group in groups),
         entry_point=nodes[start],
         description=": ".join(filter(None, (definition.name, definition.description))),
         limits=definition.limits,
@@ -117,23 +117,25 @@ def _node_id(group: Sequence[WorkflowStep]) -> str:
 
 
 def _node(
-    group: tuple[WorkflowStep, ...], around: Surroundings, nodes: Mapping[str, str]
+    group: tuple[WorkflowStep, ...], contract: ContractRuntime, nodes: Mapping[str, str]
 ) -> StepDef:
     last = group[-1]
     handler: Any
     if len(group) > 1:
-        handler = Together(around, group)
+        handler = Together(contract, group)
     elif last.parallel_key is not None:
-        handler = ForEach(around, last)
+        handler = ForEach(contract, last)
     else:
-        handler = Single(around, last)
+        handler = Single(contract, last)
     return StepDef(
         _node_id(group),
         title=", ".join(step.title for step in group if step.title),
         handler=handler,
-        next={} if last.human_gate else _edges(last, nodes, _back(last, around.definition, nodes)),
+        next={}
+        if last.human_gate
+        else _edges(last, nodes, _back(last, contract.definition, nodes)),
         preconditions=[
-            EngineCondition(each.name, Held(around, step, each), each.words)
+            EngineCondition(each.name, PreconditionCheck(contract, step, each), each.words)
             for step in group
             for each in step.preconditions
         ],
@@ -224,10 +226,10 @@ def _leads_to(option: GateOption, nodes: Mapping[str, str]) -> Edge | End | None
 
 
 @dataclass(frozen=True)
-class Held:
+class PreconditionCheck:
     """Checks a precondition of a step."""
 
-    around: Surroundings
+    contract: ContractRuntime
     step: WorkflowStep
     condition: Condition
 
@@ -238,4 +240,4 @@ class Held:
 
     async def __call__(self, ctx: StepContext) -> bool:
         """Tells whether it holds."""
-        return await self.around.holds(ctx, self.step, self.condition.check)
+        return await self.contract.holds(ctx, self.step, self.condition.check)

@@ -12,7 +12,7 @@ COLUMNS = ("STEP", "WORKED BY", "BEFORE", "AFTERWARDS")
 
 
 @dataclass(frozen=True)
-class Plan:
+class ContractPlan:
     """A run that is not started."""
 
     steps: Sequence[Mapping[str, Any]]
@@ -53,10 +53,10 @@ class Plan:
         return {"contract": {"database": self.database, "steps": steps}}
 
 
-def plan(workflow: Workflow) -> Plan:
+def plan(workflow: Workflow) -> ContractPlan:
     """Returns what a run of a workflow would do."""
     contract = workflow.source["contract"]
-    return Plan(contract["steps"], contract["database"])
+    return ContractPlan(contract["steps"], contract["database"])
 
 
 def _worker(step: Mapping[str, Any]) -> str:

@@ -53,11 +53,11 @@ def read_definition(
     raw: Mapping[str, Any], problems: list[Problem], at: At | None = None
 ) -> WorkflowDefinition | None:
     """Reads a definition given as a dict; what is wrong with its shape goes to `problems`."""
-    reader = _Reader(problems, at or spelled)
+    reader = _DefinitionReader(problems, at or spelled)
     return reader.definition(raw)
 
 
-class _Reader:
+class _DefinitionReader:
     """Turns dicts into the types of the model, and remembers every mistake."""
 
     def __init__(self, problems: list[Problem], at: At) -> None:

@@ -50,7 +50,7 @@ from signoff.core.delta import Append
 from signoff.core.outcome import Outcome
 from signoff.core.requests import Choice
 from signoff.errors import StepFailed, StoreError, UsageError
-from signoff.runtime.raised import in_words
+from signoff.runtime.handler_errors import in_words
 
 Work = tuple[Outcome, dict[str, Any]]
 
@@ -59,7 +59,7 @@ RETRY, LEAVE_OUT = "retry", "leave out"
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class ContractRuntime:
     """What the steps of one workflow share."""
 
     definition: WorkflowDefinition
@@ -205,7 +205,7 @@ class Surroundings:
 class Single:
     """The handler of an ordinary step."""
 
-    around: Surroundings
+    contract: ContractRuntime
     step: WorkflowStep
 
     @property
@@ -215,18 +215,18 @@ class Single:
 
     async def __call__(self, ctx: EngineContext) -> Work:
         """Works the step and decides which way it leads."""
-        update = await self.around.begin(ctx)
-        done = await self.around.perform(ctx, self.step)
+        update = await self.contract.begin(ctx)
+        done = await self.contract.perform(ctx, self.step)
         update |= _completed(ctx, {self.step.name: done["result"]}, done["hint"])
-        update |= _marked(self.around, ctx, self.step)
-        return await _leads(self.around, ctx, self.step, done), update
+        update |= _marked(self.contract, ctx, self.step)
+        return await _leads(self.contract, ctx, self.step, done), update
 
 
 @dataclass(frozen=True)
 class Together:
     """The handler of neighbours that run at the same time; the last one says what follows."""
 
-    around: Surroundings
+    contract: ContractRuntime
     steps: tuple[WorkflowStep, ...]
 
     @property
@@ -236,29 +236,29 @@ class Together:
 
     async def __call__(self, ctx: EngineContext) -> Work:
         """Works all steps; those that fail are tried again alone, then a person is asked."""
-        update = await self.around.begin(ctx)
+        update = await self.contract.begin(ctx)
         last = self.steps[-1]
         by_name = {
             step.name: step if step is last else replace(step, next=None) for step in self.steps
         }
 
         async def one(inner: EngineContext, name: str) -> dict[str, Any]:
-            return await self.around.perform(inner, by_name[name])
+            return await self.contract.perform(inner, by_name[name])
 
         results = await _all_done(ctx, list(by_name), one)
         gave = {name: done["result"] for name, done in results.items()}
         done = results.get(last.name, {"result": None, "hint": None})
         update |= _completed(ctx, gave, done["hint"])
         for name in gave:
-            update |= _marked(self.around, ctx, by_name[name])
-        return await _leads(self.around, ctx, last, done), update
+            update |= _marked(self.contract, ctx, by_name[name])
+        return await _leads(self.contract, ctx, last, done), update
 
 
 @dataclass(frozen=True)
 class ForEach:
     """The handler of a step that is worked once for every item of a list."""
 
-    around: Surroundings
+    contract: ContractRuntime
     step: WorkflowStep
 
     @property
@@ -268,27 +268,27 @@ class ForEach:
 
     async def __call__(self, ctx: EngineContext) -> Work:
         """Works all items; those that fail are tried again alone, then a person is asked."""
-        update = await self.around.begin(ctx)
+        update = await self.contract.begin(ctx)
         items = self._items(ctx)
         names = {_item_name(item, index): item for index, item in enumerate(items)}
-        point = self.around.checkpoint(ctx, self.step)
+        point = self.contract.checkpoint(ctx, self.step)
 
         async def one(inner: EngineContext, name: str) -> dict[str, Any]:
-            return await self.around.perform(inner, self.step, names[name], name, point)
+            return await self.contract.perform(inner, self.step, names[name], name, point)
 
         results = await _all_done(ctx, list(names), one)
         gave = {name: done["result"] for name, done in results.items()}
         result = {"items": gave, "failed": [name for name in names if name not in gave]}
         update |= _completed(ctx, {self.step.name: result}, None)
         for name in list(gave)[-1:]:
-            update |= _marked(self.around, ctx, self.step, name)
+            update |= _marked(self.contract, ctx, self.step, name)
         update[ITEMS] = {
             name: {"status": "completed", "result": gave[name]}
             if name in gave
             else {"status": "failed", "error": "left out by a person"}
             for name in names
         }
-        return await _leads(self.around, ctx, self.step, {"result": result, "hint": None}), update
+        return await _leads(self.contract, ctx, self.step, {"result": result, "hint": None}), update
 
     def _items(self, ctx: EngineContext) -> list[Any]:
         key = self.step.parallel_key or ""
@@ -358,22 +358,22 @@ def _completed(ctx: EngineContext, gave: Mapping[str, Any], hint: str | None) ->
 
 
 def _marked(
-    around: Surroundings, ctx: EngineContext, step: WorkflowStep, key: str = ""
+    contract: ContractRuntime, ctx: EngineContext, step: WorkflowStep, key: str = ""
 ) -> dict[str, Any]:
     """Returns the update that remembers which work must be found in the database later."""
-    if around.definition.database is None:
+    if contract.definition.database is None:
         return {}
-    return {MARKER: list(around.marker(ctx, step, key))}
+    return {MARKER: list(contract.marker(ctx, step, key))}
 
 
 async def _leads(
-    around: Surroundings, ctx: EngineContext, step: WorkflowStep, done: Mapping[str, Any]
+    contract: ContractRuntime, ctx: EngineContext, step: WorkflowStep, done: Mapping[str, Any]
 ) -> Outcome:
     """Returns the outcome that stands for the branch a step's result leads to."""
     if step.human_gate is not None or not isinstance(step.next, ConditionalNext):
         return Outcome.OK
     try:
-        held = await around.holds(ctx, step, step.next.condition, done)
+        held = await contract.holds(ctx, step, step.next.condition, done)
     except Exception as error:  # an author's expression or function may raise anything
         said = f"what follows {step.name!r} cannot be decided: {in_words(error)}"
         raise StepFailed(said) from error

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from signoff.core.signature import EMPTY, Taken, taken
+from signoff.core.signature import EMPTY, HandlerParam, taken
 from signoff.errors import Problem
 
 _GUESSED = (bool, int, float, str, list)
@@ -152,7 +152,7 @@ def fit(param: Param, value: Any) -> tuple[Any, str]:
         return value, f"{value!r:.80} is not {_article(param.type)}"
 
 
-def _param(each: Taken) -> Param:
+def _param(each: HandlerParam) -> Param:
     hint, arg, optional = _stripped(each.hint)
     default = each.default if each.default is not EMPTY else arg.default
     if arg.required:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from signoff.core.effects import Kind
+from signoff.core.effects import EffectKind
 from signoff.core.run_state import EffectRecord, RunState, Stage
 
 NO_ANSWER = frozenset({"AgentQuota", "AgentStopped"})
@@ -17,7 +17,7 @@ def forget_last_command(known: dict[str, EffectRecord]) -> None:
     Only the last effect of its scope: on an earlier one its handler has built since.
     """
     last = next(reversed(known), None)
-    if last is None or known[last].kind is not Kind.COMMAND or not known[last].done:
+    if last is None or known[last].kind is not EffectKind.COMMAND or not known[last].done:
         return
     reply = known[last].reply
     if isinstance(reply, dict) and reply.get("code"):
@@ -57,7 +57,7 @@ def _finished(state: RunState) -> tuple[dict[str, dict[str, EffectRecord]], dict
     own = {
         key: record
         for key, record in state.effects.get("", {}).items()
-        if record.kind is Kind.MAP or (record.done and _was_seen(key, record))
+        if record.kind is EffectKind.MAP or (record.done and _was_seen(key, record))
     }
     items = {scope: result for scope, result in state.items.items() if scope.count("[") == 1}
     if not items and not any(record.done for record in own.values()):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
-from signoff.core.effects import Kind
+from signoff.core.effects import EffectKind
 from signoff.core.frozen import CHECKPOINT_DEPTH, freeze
 from signoff.core.outcome import Outcome, Status
 from signoff.core.run_state import EffectRecord, Pending, RunState, Stage
@@ -60,7 +60,7 @@ def _state(values: dict[str, Any]) -> RunState:
 
 
 def _record(data: dict[str, Any]) -> EffectRecord:
-    return EffectRecord(**{**data, "kind": Kind(data["kind"])})
+    return EffectRecord(**{**data, "kind": EffectKind(data["kind"])})
 
 
 def _slots(value: Any) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from typing import Any, Literal, Protocol, TypeVar
 from signoff.core.effects import (
     CommandResult,
     Effect,
-    Kind,
+    EffectKind,
     OnCrash,
     Reply,
     Written,
@@ -69,7 +69,7 @@ class EffectPort(Protocol):
         """Performs one effect durably and returns its reply."""
         ...
 
-    def map(self, ctx: StepContext, fan: Fan) -> Awaitable[list[Any]]:
+    def map(self, ctx: StepContext, fan: FanOutCall) -> Awaitable[list[Any]]:
         """Runs a fan-out, each item in a scope of its own."""
         ...
 
@@ -95,7 +95,7 @@ class EffectPort(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Fan:
+class FanOutCall:
     """One call of `map`."""
 
     items: Sequence[Any]
@@ -176,7 +176,7 @@ class StepContext:
         # An `AgentRequest` as data. What is not set is left out, for this is the call's identity.
         given = {name: value for name, value in request.items() if value}
         payload = {"agent": str(agent), "prompt": prompt, **given}
-        return self._perform(Effect(Kind.ASK, key, payload, crash, timeout))
+        return self._perform(Effect(EffectKind.ASK, key, payload, crash, timeout))
 
     def command(
         self,
@@ -197,18 +197,18 @@ class StepContext:
             "argv": [str(a) for a in argv],
             **{name: value for name, value in settings.items() if value is not None},
         }
-        return self._perform(Effect(Kind.COMMAND, key, payload, OnCrash(on_crash), timeout))
+        return self._perform(Effect(EffectKind.COMMAND, key, payload, OnCrash(on_crash), timeout))
 
     def write(self, path: str, text: str, *, key: str | None = None) -> Awaitable[Written]:
         """Writes a file into the run directory, atomically."""
         payload = {"path": path, "text": text}
         # Brackets mark fan-out items, so a key holds none.
         place = path.replace("[", "(").replace("]", ")")
-        return self._perform(Effect(Kind.WRITE, key or f"write:{place}", payload))
+        return self._perform(Effect(EffectKind.WRITE, key or f"write:{place}", payload))
 
     def wait(self, request: Request, *, key: str = "wait") -> Awaitable[Answer]:
         """Asks a person; the run may stop here for days and the process exit."""
-        return self._perform(Effect(Kind.WAIT, key, request.to_json()))
+        return self._perform(Effect(EffectKind.WAIT, key, request.to_json()))
 
     def map(
         self,
@@ -227,7 +227,7 @@ class StepContext:
         reason in their `ctx.feedback`. With `on_failure="keep"`, a failed item's place
         holds a `Failure`; otherwise `ItemsFailed` is raised after all have ended.
         """
-        fan = Fan(items, handler, key, concurrency, retries, on_failure)
+        fan = FanOutCall(items, handler, key, concurrency, retries, on_failure)
         return self._port().map(self, fan)
 
     def park(self, until: datetime | timedelta, *, key: str = "park") -> Awaitable[None]:

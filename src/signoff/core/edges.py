@@ -24,7 +24,7 @@ ERROR = "error"
 
 
 @dataclass(frozen=True)
-class Way:
+class ResolvedEdge:
     """One edge as the engine uses it; what every step asks of it is worked out once."""
 
     step: str
@@ -62,26 +62,26 @@ class Way:
 class EdgeTable:
     """All ways of a workflow, looked up by step and name."""
 
-    def __init__(self, ways: Sequence[Way]) -> None:
+    def __init__(self, ways: Sequence[ResolvedEdge]) -> None:
         self._ways = {(w.step, w.name): w for w in ways}
-        self._by_step: dict[str, list[Way]] = {}
+        self._by_step: dict[str, list[ResolvedEdge]] = {}
         for way in ways:
             self._by_step.setdefault(way.step, []).append(way)
 
-    def __iter__(self) -> Iterator[Way]:
+    def __iter__(self) -> Iterator[ResolvedEdge]:
         """Yields every way, in definition order."""
         return iter(self._ways.values())
 
-    def find(self, step: str, outcome: Outcome) -> Way | None:
+    def find(self, step: str, outcome: Outcome) -> ResolvedEdge | None:
         """Returns where an outcome leads: its own edge, else the default one, else None."""
         own = self._ways.get((step, outcome.value))
         return own or self._ways.get((step, Outcome.DEFAULT.value))
 
-    def named(self, step: str, name: str) -> Way | None:
+    def named(self, step: str, name: str) -> ResolvedEdge | None:
         """Returns a step's edge by name (`error`, `gate:LABEL`)."""
         return self._ways.get((step, name))
 
-    def of(self, step: str) -> Sequence[Way]:
+    def of(self, step: str) -> Sequence[ResolvedEdge]:
         """Returns all ways out of a step."""
         return self._by_step.get(step, ())
 
@@ -113,7 +113,7 @@ def edge_table(
     """Finds every way of a graph and marks the ones that loop."""
     limited = max_iterations is not None
     ways = [
-        Way(s.id, name, edge, back=False, in_rounds=limited and edge.starts_iteration)
+        ResolvedEdge(s.id, name, edge, back=False, in_rounds=limited and edge.starts_iteration)
         for s in steps
         for name, edge in declared_edges(s)
     ]
@@ -121,9 +121,9 @@ def edge_table(
     return EdgeTable([replace(w, back=w.key in loops) for w in ways])
 
 
-def _back_edges(ways: Sequence[Way], entry: str) -> set[str]:
+def _back_edges(ways: Sequence[ResolvedEdge], entry: str) -> set[str]:
     """Walks depth first, without recursion; an edge to a step still on the path loops."""
-    out: dict[str, list[Way]] = {}
+    out: dict[str, list[ResolvedEdge]] = {}
     for each in ways:
         out.setdefault(each.step, []).append(each)
     found: set[str] = set()

@@ -23,7 +23,7 @@ def scope_of(identity: str) -> str:
     return "" if end < 0 else identity[: identity.index("/", end)]
 
 
-class Kind(StrEnum):
+class EffectKind(StrEnum):
     """The kinds of effect the engine knows."""
 
     ASK = "ask"
@@ -46,7 +46,7 @@ class OnCrash(StrEnum):
 class Effect(NamedTuple):
     """One request: what kind, under which key, with which payload."""
 
-    kind: Kind
+    kind: EffectKind
     key: str
     payload: dict[str, Any]
     """Everything needed to perform it; JSON, and the same on every replay."""

@@ -11,7 +11,7 @@ from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, ClassVar
 
 from signoff.core.delta import Delta
-from signoff.core.effects import EffectId, Kind
+from signoff.core.effects import EffectId, EffectKind
 from signoff.core.outcome import Outcome, Status
 from signoff.errors import StoreDamaged, StoreTooNew
 
@@ -175,7 +175,7 @@ class EffectStarted(Event):
 
     tag: ClassVar[str] = "effect_started"
     id: EffectId
-    kind: Kind
+    kind: EffectKind
     digest: str
     payload: Any = None
     attempt: int = 1
@@ -252,7 +252,7 @@ KINDS: dict[str, type[Event]] = {
     )
 }
 
-_ENUMS: dict[str, Callable[[str], Any]] = {"outcome": Outcome, "status": Status, "kind": Kind}
+_ENUMS: dict[str, Callable[[str], Any]] = {"outcome": Outcome, "status": Status, "kind": EffectKind}
 
 
 def _defaults(kind: type[Event]) -> tuple[tuple[str, Any], ...]:

@@ -13,7 +13,7 @@ from typing import Any
 from signoff.core import events as ev
 from signoff.core.attempts import forget_attempt, forget_failed, forget_last_command, next_attempt
 from signoff.core.delta import apply
-from signoff.core.effects import Kind, scope_of
+from signoff.core.effects import EffectKind, scope_of
 from signoff.core.frozen import STORED_DEPTH, freeze
 from signoff.core.outcome import Status
 from signoff.core.run_state import EffectRecord, Pending, RunState, Stage
@@ -145,7 +145,7 @@ def _effect_started(state: RunState, event: ev.EffectStarted) -> None:
     before = known.get(event.id)
     record = EffectRecord(event.kind, event.digest, event.attempt, on_crash=event.on_crash)
     known[event.id] = record
-    if event.kind is not Kind.ASK:
+    if event.kind is not EffectKind.ASK:
         return
     # Counted when it starts, so a call that was in doubt still stands in the total.
     state.spend.calls += 1
@@ -170,14 +170,14 @@ def _effect_finished(state: RunState, event: ev.EffectFinished) -> None:
     record = state.effect(event.id)
     if record is None:
         # A value the engine noted without going outside, such as the time.
-        record = EffectRecord(Kind.NOW, "")
+        record = EffectRecord(EffectKind.NOW, "")
         state.effects.setdefault(scope_of(event.id), {})[event.id] = record
     record.done = True
     # A copy of its own: what the handler was given, it may change.
     record.reply = freeze(event.reply, STORED_DEPTH)
     record.error = event.error
     record.process = None
-    if record.kind is Kind.ASK:
+    if record.kind is EffectKind.ASK:
         by = event.reply.get("agent") if isinstance(event.reply, dict) else None
         _charge(state, record, event.usage, by)
 

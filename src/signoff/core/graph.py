@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from signoff.core.edges import Way, gate_name
+from signoff.core.edges import ResolvedEdge, gate_name
 from signoff.core.outcome import End, Outcome
 from signoff.core.step import Dispatch, StepDef
 
@@ -150,7 +150,7 @@ def _ways(workflow: Workflow, step: StepDef) -> Iterator[tuple[str, str]]:
             yield f"  {_plain(label)}", _goal(way, explained=label in explained)
 
 
-def _goal(way: Way, *, explained: bool = False) -> str:
+def _goal(way: ResolvedEdge, *, explained: bool = False) -> str:
     goal = f"[{_end(way)}]" if _end(way) else _plain(str(way.to))
     terms = [
         *(["loop"] if way.back else []),
@@ -160,7 +160,7 @@ def _goal(way: Way, *, explained: bool = False) -> str:
     return f"-> {goal}  ({', '.join(terms)})" if terms else f"-> {goal}"
 
 
-def _terms(way: Way) -> Iterator[str]:
+def _terms(way: ResolvedEdge) -> Iterator[str]:
     """Yields on which terms an edge can be taken."""
     if way.bound is not None:
         yield "once at most" if way.bound == 1 else f"at most {way.bound} times"
@@ -170,17 +170,17 @@ def _terms(way: Way) -> Iterator[str]:
         yield "next iteration"
 
 
-def _end(way: Way) -> str:
+def _end(way: ResolvedEdge) -> str:
     if way.to is None:
         return End.COMPLETED.value
     return way.to.value if isinstance(way.to, End) else ""
 
 
-def _name(way: Way) -> str:
+def _name(way: ResolvedEdge) -> str:
     return "otherwise" if way.name == Outcome.DEFAULT.value else way.name
 
 
-def _option(way: Way) -> str:
+def _option(way: ResolvedEdge) -> str:
     prefix = gate_name("")
     return way.name.removeprefix(prefix) if way.name.startswith(prefix) else ""
 

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from signoff.core.delta import Delta
-from signoff.core.effects import Kind, scope_of
+from signoff.core.effects import EffectKind, scope_of
 from signoff.core.frozen import FrozenDict
 from signoff.core.outcome import Outcome, Status
 from signoff.core.spend import LedgerEntry, Limits, Spend
@@ -27,7 +27,7 @@ class Stage(StrEnum):
 class EffectRecord:
     """What is known of one effect of the current attempt."""
 
-    kind: Kind
+    kind: EffectKind
     digest: str
     attempt: int = 1
     done: bool = False

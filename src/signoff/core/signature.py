@@ -20,7 +20,7 @@ _UNREADABLE = (NameError, AttributeError, TypeError, SyntaxError)
 
 
 @dataclass(frozen=True)
-class Taken:
+class HandlerParam:
     """One parameter a handler takes besides its context."""
 
     name: str
@@ -31,7 +31,7 @@ class Taken:
     """The annotation as written, when it names something that is not there at run time."""
 
 
-def taken(handler: Callable[..., Any]) -> Iterator[Taken]:
+def taken(handler: Callable[..., Any]) -> Iterator[HandlerParam]:
     """Yields what a handler takes by name; what a partial has filled in is no longer taken."""
     filled = handler.keywords if isinstance(handler, partial) else {}
     for parameter in list(inspect.signature(handler).parameters.values())[1:]:
@@ -41,7 +41,7 @@ def taken(handler: Callable[..., Any]) -> Iterator[Taken]:
             hint, unread = _resolved(handler, parameter.annotation), ""
         except _UNREADABLE:
             hint, unread = EMPTY, str(parameter.annotation)
-        yield Taken(parameter.name, hint, parameter.default, unread)
+        yield HandlerParam(parameter.name, hint, parameter.default, unread)
 
 
 def returned(handler: Callable[..., Any]) -> Any:

@@ -26,7 +26,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from signoff.core.edges import ERROR, Way, gate_name
+from signoff.core.edges import ERROR, ResolvedEdge, gate_name
 from signoff.core.events import ROUNDS
 from signoff.core.outcome import End, Outcome, Status
 from signoff.core.run_state import Stage
@@ -55,12 +55,12 @@ class Position(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class ConditionsMet:
     """All conditions are true (or there are none)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Broken:
+class ConditionsBroken:
     """Some condition is false."""
 
     problem: str
@@ -97,7 +97,7 @@ class Chosen:
     text: str = ""
 
 
-Fact = Held | Broken | Returned | FellShort | Raised | Chosen
+Fact = ConditionsMet | ConditionsBroken | Returned | FellShort | Raised | Chosen
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ class Wait:
 class Move:
     """Leave by this edge for another step."""
 
-    way: Way
+    way: ResolvedEdge
     to: str
     iteration: int
     resets: tuple[str, ...] = ()
@@ -142,14 +142,14 @@ class Finish:
 
     status: Status
     reason: str = ""
-    way: Way | None = None
+    way: ResolvedEdge | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
     """A bound is reached and the run ends there, by name."""
 
-    way: Way
+    way: ResolvedEdge
     reason: str
 
 
@@ -186,13 +186,13 @@ def _worked(position: Position, fact: Returned) -> Decision:
     return _checked(position, _HELD)
 
 
-def _checked(position: Position, fact: Held) -> Decision:
+def _checked(position: Position, fact: ConditionsMet) -> Decision:
     if position.outcome is Outcome.OK and position.workflow[position.step].gate is not None:
         return Proceed(Stage.GATE)
     return _past_the_gate(position, fact)
 
 
-def _stop(_position: Position, fact: Broken | Raised) -> Decision:
+def _stop(_position: Position, fact: ConditionsBroken | Raised) -> Decision:
     return Finish(Status.FAILED, fact.problem)
 
 
@@ -202,14 +202,14 @@ def _recover(position: Position, fact: Raised) -> Decision:
     return leave(position, way) if way is not None else _stop(position, fact)
 
 
-def _try_again(position: Position, fact: Broken | FellShort) -> Decision:
+def _try_again(position: Position, fact: ConditionsBroken | FellShort) -> Decision:
     """One more try with the reason as feedback; then a person."""
     if position.attempt <= position.workflow[position.step].retries:
         return Retry(fact.problem, late=isinstance(fact, FellShort) and fact.late)
     return Wait(fact.problem, answers(position))
 
 
-def _past_the_gate(position: Position, _fact: Held) -> Decision:
+def _past_the_gate(position: Position, _fact: ConditionsMet) -> Decision:
     outcome = position.outcome
     if outcome is None:
         raise EngineError(f"step {position.step!r} is left without an outcome")
@@ -249,24 +249,24 @@ def answers(position: Position) -> tuple[str, ...]:
     return (RETRY, ACCEPT, STOP) if position.outcome is not None else (RETRY, STOP)
 
 
-_HELD = Held()
+_HELD = ConditionsMet()
 
 TABLE: Mapping[tuple[Stage, type[Fact]], Rule] = {
-    (Stage.ENTER, Held): _to(Stage.WORK),
-    (Stage.ENTER, Broken): _stop,
+    (Stage.ENTER, ConditionsMet): _to(Stage.WORK),
+    (Stage.ENTER, ConditionsBroken): _stop,
     (Stage.WORK, Returned): _worked,
     (Stage.WORK, FellShort): _try_again,
     (Stage.WORK, Raised): _recover,
-    (Stage.CHECK, Held): _checked,
-    (Stage.CHECK, Broken): _try_again,
+    (Stage.CHECK, ConditionsMet): _checked,
+    (Stage.CHECK, ConditionsBroken): _try_again,
     (Stage.CHECK, Raised): _stop,
-    (Stage.GATE, Held): _past_the_gate,
+    (Stage.GATE, ConditionsMet): _past_the_gate,
     (Stage.GATE, Chosen): _through_the_gate,
     (Stage.ESCALATED, Chosen): _person_decides,
 }
 
 
-def leave(position: Position, way: Way, *, feedback: str | None = None) -> Decision:
+def leave(position: Position, way: ResolvedEdge, *, feedback: str | None = None) -> Decision:
     """Takes an edge, unless its bound or the round limit is reached."""
     count = position.counters.get(way.key, 0)
     if way.bound is not None and count >= way.bound:
@@ -290,13 +290,13 @@ def _rounds(position: Position) -> int | None:
     return None if rounds is None else rounds * (1 + position.counters.get(ROUNDS, 0))
 
 
-def _at_limit(way: Way, key: str, reason: str) -> Decision:
+def _at_limit(way: ResolvedEdge, key: str, reason: str) -> Decision:
     if way.edge.on_limit == "ask":
         return Wait(reason, (GO_ON, STOP), key)
     return Limit(way, reason)
 
 
-def _resets(position: Position, way: Way) -> tuple[str, ...]:
+def _resets(position: Position, way: ResolvedEdge) -> tuple[str, ...]:
     """Counts of a step's loops start anew only when it is left by an edge that loops nowhere."""
     if way.back:
         return ()

@@ -16,7 +16,7 @@ from signoff.core.workflow import Workflow
 from signoff.flows.flow import Flow
 from signoff.flows.model import StepKind, WorkflowStep
 from signoff.flows.reading import config_to_json
-from signoff.flows.steps.adjudicate import Judge
+from signoff.flows.steps.adjudicate import AdjudicateHandler
 from signoff.flows.steps.critique import Critics
 from signoff.flows.steps.generate import Generate
 from signoff.flows.steps.refine import Refine
@@ -28,7 +28,7 @@ NOTATION = "flows"
 _HANDLERS: Mapping[StepKind, Callable[[Flow, WorkflowStep], Any]] = {
     StepKind.GENERATE: Generate,
     StepKind.CRITIQUE: Critics,
-    StepKind.ADJUDICATE: Judge,
+    StepKind.ADJUDICATE: AdjudicateHandler,
     StepKind.REFINE: Refine,
 }
 

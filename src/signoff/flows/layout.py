@@ -15,7 +15,7 @@ from signoff.core.outcome import Status
 from signoff.flows.yaml_pages import as_yaml
 from signoff.review.constraint import Constraint, compress_constraints
 from signoff.runtime.paths import folded
-from signoff.store.rundir.layout import Asked, Item, Made, PlainLayout, Shown, word
+from signoff.store.rundir.layout import AgentCall, Item, Made, PlainLayout, Shown, word
 
 FIELDS: Mapping[str, Any] = {
     "step_index": 0,
@@ -41,11 +41,11 @@ _REASONS = {Status.COMPLETED: "approved", Status.LIMIT: "max_iterations"}
 class FlowLayout(PlainLayout):
     """Shows the runs of flows."""
 
-    def prompt(self, asked: Asked) -> str:
+    def prompt(self, asked: AgentCall) -> str:
         """Returns where a prompt goes."""
         return _call_file("prompt", asked)
 
-    def reply(self, asked: Asked) -> str:
+    def reply(self, asked: AgentCall) -> str:
         """Returns where a reply goes."""
         return _call_file("reply", asked)
 
@@ -99,7 +99,7 @@ class FlowLayout(PlainLayout):
         return _REASONS.get(status, "")
 
 
-def _call_file(what: str, asked: Asked) -> str:
+def _call_file(what: str, asked: AgentCall) -> str:
     folder = f"iterations/{asked.iteration}"
     key, _, ordinal = asked.key.partition("#")
     tail = f"_{ordinal}" if ordinal else ""

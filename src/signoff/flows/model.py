@@ -96,7 +96,7 @@ class PriorityRoute:
 
 
 @dataclass(frozen=True)
-class Routing:
+class RoutingConfig:
     """Who reviews what, where neither the step nor the constraint says."""
 
     default_agents: tuple[str, ...] = ()
@@ -116,7 +116,7 @@ class ConstraintConfig:
     files: tuple[str, ...] = ()
     inline: Mapping[str, str] = field(default_factory=dict)
     """Shorthand: a summary by id, each one HIGH rule."""
-    routing: Routing = Routing()
+    routing: RoutingConfig = RoutingConfig()
 
 
 @dataclass(frozen=True)

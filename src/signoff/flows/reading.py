@@ -21,11 +21,11 @@ from signoff.errors import InvalidWorkflow, Problem
 from signoff.flows.common_file import VERSION
 from signoff.flows.constraint_places import constraints_of
 from signoff.flows.flow_file import FlowFile
-from signoff.flows.frozen import config_from_json, config_to_json
 from signoff.flows.genloop_file import GenloopFile
 from signoff.flows.goal_file import read_goal
 from signoff.flows.model import GenflowConfig, Goal, StepKind, WorkflowStep
 from signoff.flows.remarks import flow_remarks
+from signoff.flows.serialize import config_from_json, config_to_json
 from signoff.flows.step_file import with_ids
 from signoff.flows.unknown_agents import unknown_agents
 from signoff.flows.validation import flow_mistakes

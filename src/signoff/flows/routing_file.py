@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field, field_validator
 
 from signoff.documents.sections import Section
-from signoff.flows.model import ConstraintConfig, PriorityRoute, Routing, RoutingRule
+from signoff.flows.model import ConstraintConfig, PriorityRoute, RoutingConfig, RoutingRule
 from signoff.flows.sections import AgentName, Word
 
 AGENTS = 'a list of agents, as in ["claude", "codex"]'
@@ -58,9 +58,9 @@ class RoutingSection(Section):
         description="a list of {range, agents}",
     )
 
-    def value(self) -> Routing:
+    def value(self) -> RoutingConfig:
         """Returns it as a value."""
-        return Routing(
+        return RoutingConfig(
             tuple(self.default_agents),
             tuple(RoutingRule(rule.match, tuple(rule.agents)) for rule in self.rules),
             tuple(

@@ -9,7 +9,7 @@ from typing import Any, get_args, get_type_hints
 
 from signoff.documents.mistakes import Mistake, spelled
 from signoff.errors import Problem
-from signoff.flows.model import POLICY_JUDGE, GenflowConfig, Routing, StepKind, WorkflowStep
+from signoff.flows.model import POLICY_JUDGE, GenflowConfig, RoutingConfig, StepKind, WorkflowStep
 from signoff.flows.selection import resolve_constraints_for_step
 from signoff.flows.step_file import NAME, NAME_WORDS, OF_KIND, owners, with_ids
 from signoff.review.constraint import Constraint
@@ -171,7 +171,7 @@ def _model_of_many(
 
 
 def _several(
-    step: WorkflowStep, routing: Routing, constraints: Sequence[Constraint] | None
+    step: WorkflowStep, routing: RoutingConfig, constraints: Sequence[Constraint] | None
 ) -> tuple[str, ...]:
     if constraints is None:
         lists = [routing.default_agents, *(rule.agents for rule in routing.rules)]

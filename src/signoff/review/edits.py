@@ -12,7 +12,7 @@ MOST_COUNTED = 1_000
 
 
 @dataclass(frozen=True)
-class Applied:
+class EditResult:
     """A text after its edits."""
 
     text: str
@@ -21,7 +21,7 @@ class Applied:
     """What was not made, and why."""
 
 
-def apply_edits(text: str, edits: Sequence[Edit]) -> Applied:
+def apply_edits(text: str, edits: Sequence[Edit]) -> EditResult:
     """Returns a text with every edit made whose `find` stands in it exactly once.
 
     All are looked up in the text as it was, so none can match what another one wrote.
@@ -45,7 +45,7 @@ def apply_edits(text: str, edits: Sequence[Edit]) -> Applied:
             continue
         changed[same] = (start, end, edit)
         made.append(edit)
-    return Applied(_rewritten(text, list(changed.values())), tuple(made), tuple(unmatched))
+    return EditResult(_rewritten(text, list(changed.values())), tuple(made), tuple(unmatched))
 
 
 class _Taken:

@@ -29,7 +29,7 @@ class Label(StrEnum):
     FIXED = "fixed"
 
 
-class Status(StrEnum):
+class FindingStatus(StrEnum):
     """Where a finding stands."""
 
     OPEN = "open"
@@ -51,7 +51,7 @@ class Finding:
     quote: str
     location: str
     finding: str
-    status: Status = Status.OPEN
+    status: FindingStatus = FindingStatus.OPEN
     label: Label = Label.NEW
     first: int = 0
     """The iteration that found it."""
@@ -102,7 +102,7 @@ class Finding:
             **{
                 **raw,
                 "severity": Severity(raw["severity"]),
-                "status": Status(raw["status"]),
+                "status": FindingStatus(raw["status"]),
                 "label": Label(raw["label"]),
                 "history": tuple((when, word) for when, word in raw["history"]),
                 "flagged_by": tuple(raw["flagged_by"]),

@@ -16,13 +16,15 @@ from signoff.core.digest import SHORT, text_digest
 from signoff.review.adjudication import Adjudication, Pursuit
 from signoff.review.critique import Critique, CritiqueIssue, Overall
 from signoff.review.evidence import ArtifactText
-from signoff.review.finding import Finding, Label, Status, set_aside
+from signoff.review.finding import Finding, FindingStatus, Label, set_aside
 from signoff.review.identity import identify
 from signoff.review.severity import Severity
 
-__all__ = ["Finding", "Label", "Ledger", "Status", "round_of"]
+__all__ = ["Finding", "FindingStatus", "Label", "Ledger", "round_of"]
 
-_CLOSED = frozenset({"", Status.FIXED.value, Status.DISMISSED.value, Status.IGNORED.value})
+_CLOSED = frozenset(
+    {"", FindingStatus.FIXED.value, FindingStatus.DISMISSED.value, FindingStatus.IGNORED.value}
+)
 """Words of a story after which a finding is not open; nothing at all is one of them."""
 
 
@@ -47,7 +49,7 @@ class Ledger:
         Findings of a constraint that was read, and that nobody reports any more, are fixed.
         A second reading of the same text in the same iteration takes nothing back.
         """
-        reading = _Reading(iteration, artifact, previous_artifact)
+        reading = _LedgerUpdate(iteration, artifact, previous_artifact)
         ids = identify(self.findings.values(), critiques, artifact)
 
         seen = {
@@ -81,7 +83,7 @@ class Ledger:
         found = [
             each
             for each in self.findings.values()
-            if each.status is Status.OPEN and each.severity in wanted
+            if each.status is FindingStatus.OPEN and each.severity in wanted
         ]
         return sorted(found, key=lambda each: (each.severity.rank, each.first, each.id))
 
@@ -123,7 +125,7 @@ _Said = tuple[str, str, CritiqueIssue]
 
 
 @dataclass(frozen=True)
-class _Reading:
+class _LedgerUpdate:
     """One taking-in of critiques."""
 
     iteration: int
@@ -153,25 +155,25 @@ class _Reading:
             return _joined(known, now, aside=aside, iteration=self.iteration)
         known = self.not_gone_after_all(known)
         label = self.label(known, now)
-        status = Status.IGNORED if aside else Status.OPEN
+        status = FindingStatus.IGNORED if aside else FindingStatus.OPEN
         if known is not None:
             returns = known.returns + (label is Label.REGRESSED)
             now = replace(now, first=known.first, history=known.history, returns=returns)
-        word = Status.IGNORED.value if aside else label.value
+        word = FindingStatus.IGNORED.value if aside else label.value
         return replace(now, status=status, label=label).noted(self.iteration, word)
 
     def gone(self, known: Finding) -> Finding:
         """Returns a finding that nobody reports, though its constraint was read."""
-        over = known.status in (Status.FIXED, Status.DISMISSED)
+        over = known.status in (FindingStatus.FIXED, FindingStatus.DISMISSED)
         if over or self.still_holds(known):
             return known
-        fixed = replace(known, status=Status.FIXED, label=Label.FIXED, artifact=self._named)
+        fixed = replace(known, status=FindingStatus.FIXED, label=Label.FIXED, artifact=self._named)
         return fixed.noted(self.iteration, Label.FIXED.value)
 
     def label(self, known: Finding | None, now: Finding) -> Label:
         """Returns what this reading says of a finding."""
         if known is not None:
-            return Label.REGRESSED if known.status is Status.FIXED else Label.PERSISTING
+            return Label.REGRESSED if known.status is FindingStatus.FIXED else Label.PERSISTING
         if now.omission or not self.previous:
             return Label.NEW
         brought_in = not self._before.holds(now.quote) and self._text.holds(now.quote)
@@ -182,12 +184,12 @@ class _Reading:
         fixed_now = (self.iteration, Label.FIXED.value)
         if known is None or known.artifact != self._named or known.history[-1] != fixed_now:
             return known
-        return replace(known, status=Status.OPEN, history=known.history[:-1])
+        return replace(known, status=FindingStatus.OPEN, history=known.history[:-1])
 
     def still_holds(self, known: Finding) -> bool:
         """Tells whether it was reported about this very text, in this iteration."""
         same = (known.last, known.artifact) == (self.iteration, self._named)
-        return same and known.status is not Status.FIXED
+        return same and known.status is not FindingStatus.FIXED
 
     @cached_property
     def _named(self) -> str:
@@ -212,16 +214,18 @@ def _joined(known: Finding, now: Finding, *, aside: bool, iteration: int) -> Fin
         flagged_by=critics,
         unverified=known.unverified and now.unverified,
     )
-    if aside or known.status is Status.OPEN:
+    if aside or known.status is FindingStatus.OPEN:
         return joined
-    return replace(joined, status=Status.OPEN).noted(iteration, known.label.value)
+    return replace(joined, status=FindingStatus.OPEN).noted(iteration, known.label.value)
 
 
 def _decided(known: Finding, pursuit: Pursuit, iteration: int) -> Finding:
-    if pursuit is Pursuit.DISMISSED and known.status is Status.OPEN:
-        return replace(known, status=Status.DISMISSED).noted(iteration, Status.DISMISSED.value)
-    if pursuit is Pursuit.PURSUING and known.status is Status.DISMISSED:
-        return replace(known, status=Status.OPEN).noted(iteration, known.label.value)
+    if pursuit is Pursuit.DISMISSED and known.status is FindingStatus.OPEN:
+        return replace(known, status=FindingStatus.DISMISSED).noted(
+            iteration, FindingStatus.DISMISSED.value
+        )
+    if pursuit is Pursuit.PURSUING and known.status is FindingStatus.DISMISSED:
+        return replace(known, status=FindingStatus.OPEN).noted(iteration, known.label.value)
     return known
 
 
@@ -263,7 +267,7 @@ def _labelled(critique: Critique, ids: Sequence[str], seen: Mapping[str, Finding
 def _fixed_in(known: Finding, iteration: int) -> bool:
     """Tells whether it was open, and is gone since this iteration."""
     told = [each for each in known.history if each[0] <= iteration]
-    return told[-1:] == [(iteration, Label.FIXED.value)] and told[-2][1] != Status.IGNORED
+    return told[-1:] == [(iteration, Label.FIXED.value)] and told[-2][1] != FindingStatus.IGNORED
 
 
 def _first_word(known: Finding, iteration: int) -> str:

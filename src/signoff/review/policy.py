@@ -163,7 +163,7 @@ def _decision(
 
 
 def _bill(docket: Sequence[_Case]) -> str:
-    from signoff.review.bill import format_bill
+    from signoff.review.work_order import format_bill
 
     edits: list[Edit] = []
     notes: list[tuple[str, str, str]] = []

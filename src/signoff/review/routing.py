@@ -9,7 +9,7 @@ from typing import Protocol
 from signoff.review.constraint import Constraint
 
 
-class Rule(Protocol):
+class RoutingPattern(Protocol):
     """Sends constraints whose id matches a glob to some agents."""
 
     @property
@@ -35,7 +35,7 @@ class Routing(Protocol):
     @property
     def default_agents(self) -> tuple[str, ...]: ...
     @property
-    def rules(self) -> Sequence[Rule]: ...
+    def rules(self) -> Sequence[RoutingPattern]: ...
     @property
     def priority_routing(self) -> Sequence[Range]: ...
 

@@ -62,7 +62,7 @@ def read_source(
     variables: Mapping[str, str],
 ) -> SourceText:
     """Returns the material of a block; relative paths start at `root`."""
-    reading = _Reading(root, (root, *allowed), variables)
+    reading = _SourceReader(root, (root, *allowed), variables)
     files = dict.fromkeys((*reading.named(block.files), *reading.matching(block.globs)))
     sections = [section for file in files if (section := reading.section(file))]
     if block.inline.strip():
@@ -94,7 +94,7 @@ def words_of(command: str, variables: Mapping[str, str]) -> list[str]:
 
 
 @dataclass
-class _Reading:
+class _SourceReader:
     """One reading of a block, and what went wrong so far."""
 
     root: Path

@@ -22,15 +22,23 @@ from signoff.core.requests import Choice, Option
 from signoff.core.run_state import Stage
 from signoff.core.spend import counted
 from signoff.core.step import StepDef
-from signoff.core.transitions import Broken, Chosen, Fact, FellShort, Held, Raised, Returned
+from signoff.core.transitions import (
+    Chosen,
+    ConditionsBroken,
+    ConditionsMet,
+    Fact,
+    FellShort,
+    Raised,
+    Returned,
+)
 from signoff.errors import BadHandlerResult, SignoffError
+from signoff.runtime.attempt_effects import AttemptEffects
 from signoff.runtime.fanout import FELL_SHORT
-from signoff.runtime.handlers import Callee, check, passes_through, work
+from signoff.runtime.handler_errors import in_words
+from signoff.runtime.handlers import BoundHandler, check, passes_through, work
 from signoff.runtime.journal import RunJournal
 from signoff.runtime.people import People
-from signoff.runtime.raised import in_words
 from signoff.runtime.suspension import CeilingReached
-from signoff.runtime.visit import Visit
 
 T = TypeVar("T")
 
@@ -45,8 +53,14 @@ class OutOfTime(Exception):  # noqa: N818  # named for what it says
 class Attempt:
     """What the runner knows of the step it is working."""
 
-    def __init__(self, callee: Callee, journal: RunJournal, people: People, visit: Visit) -> None:
-        self.step: StepDef = callee.step
+    def __init__(
+        self,
+        bound_handler: BoundHandler,
+        journal: RunJournal,
+        people: People,
+        visit: AttemptEffects,
+    ) -> None:
+        self.step: StepDef = bound_handler.step
         self.visit = visit
         self.outcome: Outcome | None = None
         """What the handler returned, once it has."""
@@ -56,7 +70,7 @@ class Attempt:
         """Its own words for an end, if the run ends here."""
         self._update: dict[str, Any] = {}
         """As the handler returned it, for conditions; the delta lacks what was there before."""
-        self._callee = callee
+        self._bound_handler = bound_handler
         self._journal = journal
         self._state = journal.state
         self._people = people
@@ -83,18 +97,20 @@ class Attempt:
 
     async def _enter(self) -> Fact:
         fact = await self._conditions("preconditions", self._context())
-        if isinstance(fact, Held):
+        if isinstance(fact, ConditionsMet):
             self._journal.record(ev.StepBegun())
         return fact
 
     async def _work(self) -> Fact:
-        if self._callee.plain:
+        if self._bound_handler.plain:
             # An ordinary function may act outside unseen, so the step before it is saved first.
             await self._journal.durable()
             self.visit.may_block()
         try:
             ctx = self._context()
-            outcome, update = await self._in_time(lambda timed: work(self._callee, ctx, timed))
+            outcome, update = await self._in_time(
+                lambda timed: work(self._bound_handler, ctx, timed)
+            )
             self.visit.insist("", self.step.id)
             if REASON in update:
                 update, self.reason = _without_reason(self.step.id, update)
@@ -130,12 +146,12 @@ class Attempt:
             return await self._in_time(lambda timed: check(conditions, ctx, which, timed))
         except OutOfTime as error:
             await self.visit.abort()
-            return Broken(f"{which} of step {self.step.id!r} not met: {error}")
+            return ConditionsBroken(f"{which} of step {self.step.id!r} not met: {error}")
 
     def _gate(self) -> Fact:
         gate = self.step.gate
         if gate is None or self.outcome is not Outcome.OK:
-            return Held()
+            return ConditionsMet()
         shown = {name: self._lookup(name) for name in gate.context}
         options = [Option(o.label, o.requires_input) for o in gate.options]
         return self._ask("gate", Choice(gate.prompt, options, shown=shown))

@@ -20,7 +20,7 @@ from signoff.core.checkpoint import state_from_json
 from signoff.core.codec import decode
 from signoff.core.delta import merged
 from signoff.core.digest import SHORT
-from signoff.core.effects import Kind
+from signoff.core.effects import EffectKind
 from signoff.core.fold import fold
 from signoff.core.frozen import thaw
 from signoff.core.outcome import FINAL, Status
@@ -35,15 +35,15 @@ from signoff.runtime.clock import SystemClock
 from signoff.runtime.folders import current_folder
 from signoff.runtime.journal import RunJournal
 from signoff.runtime.names import checked_name, fresh_name
+from signoff.runtime.orphans import end_strays, mark_of
 from signoff.runtime.owner import Heartbeat, lives, this_process
 from signoff.runtime.performers import Performers
 from signoff.runtime.ports import NO_AGENTS, Agent, Clock, FilePort, Observer, Recorded
 from signoff.runtime.process import end_process
 from signoff.runtime.result import RunResult
 from signoff.runtime.runner import Runner
+from signoff.runtime.services import Backoff, EngineServices
 from signoff.runtime.store_port import InboxItem, NewRun, RunId, RunRow, Store, StoredRun
-from signoff.runtime.strays import end_strays, mark_of
-from signoff.runtime.surroundings import Backoff, Surroundings
 from signoff.runtime.writer import GroupWriter
 
 CANCEL_PATIENCE_SECONDS = 20.0
@@ -74,7 +74,7 @@ class Engine:
         gates = {n: AgentGate(each, self._clock) for n, each in (agent_limits or {}).items()}
         self._owner = this_process()
         self._heartbeat = Heartbeat(store, self._owner, self._clock, self._cancel_asked)
-        self._around = Surroundings(
+        self._services = EngineServices(
             store=store,
             clock=self._clock,
             performers=Performers(agents, roles or {}, files),
@@ -122,7 +122,7 @@ class Engine:
         values = workflow.bind(params or {})
         self._check_switch(switch or {})
         given = (limits or Limits()).over(workflow.limits).over(self._limits)
-        await check_prices(self._around.performers, workflow, given)
+        await check_prices(self._services.performers, workflow, given)
         self._heartbeat.start()
         new = NewRun(
             name=checked_name(name) if name is not None else fresh_name(workflow.name),
@@ -215,7 +215,7 @@ class Engine:
 
     def _check_switch(self, switch: Mapping[str, str]) -> None:
         for to in switch.values():
-            self._around.performers.check_agent(to)
+            self._services.performers.check_agent(to)
 
     def _switch(self, journal: RunJournal, switch: Mapping[str, str]) -> None:
         self._check_switch(switch)
@@ -228,7 +228,7 @@ class Engine:
         self, workflow: Workflow, journal: RunJournal, inbox: Mapping[str, InboxItem]
     ) -> RunResult:
         while True:
-            runner = Runner(self._around, workflow, journal, inbox)
+            runner = Runner(self._services, workflow, journal, inbox)
             task = asyncio.get_running_loop().create_task(runner.drive())
             self._runners[journal.name], self._tasks[journal.name] = runner, task
             try:
@@ -279,8 +279,8 @@ class Engine:
             fence=fence,
             new=new,
         )
-        if self._around.observers:
-            journal.notify = lambda events: self._around.tell(Recorded(name, events))
+        if self._services.observers:
+            journal.notify = lambda events: self._services.tell(Recorded(name, events))
         return journal
 
     def _state(self, stored: StoredRun) -> RunState:
@@ -368,7 +368,7 @@ async def _end_processes(state: RunState) -> None:
     marks = set()
     for known in state.effects.values():
         for identity, record in known.items():
-            if record.done or record.kind not in (Kind.ASK, Kind.COMMAND):
+            if record.done or record.kind not in (EffectKind.ASK, EffectKind.COMMAND):
                 continue
             marks.add(mark_of(state.seed, state.step or "", state.visit, state.attempt, identity))
             if record.process is not None:

@@ -12,9 +12,9 @@ import inspect
 from typing import TYPE_CHECKING, Any
 
 from signoff.core import events as ev
-from signoff.core.context import Failure, Fan, StepContext
+from signoff.core.context import Failure, FanOutCall, StepContext
 from signoff.core.digest import digest
-from signoff.core.effects import EffectId, Kind
+from signoff.core.effects import EffectId, EffectKind
 from signoff.core.fold import item_scope
 from signoff.core.frozen import freeze, thaw
 from signoff.errors import (
@@ -25,13 +25,13 @@ from signoff.errors import (
     SignoffError,
     StepFailed,
 )
+from signoff.runtime.handler_errors import in_words, words_of
 from signoff.runtime.handlers import awaited, passes_through
 from signoff.runtime.journal import RunJournal
-from signoff.runtime.raised import in_words, words_of
 from signoff.runtime.suspension import Suspension, WaitingForPerson, heaviest
 
 if TYPE_CHECKING:
-    from signoff.runtime.visit import Visit
+    from signoff.runtime.attempt_effects import AttemptEffects
 
 FELL_SHORT = (StepFailed, AgentBadOutput, AgentTimeout)
 """Failures of content: another attempt that knows the reason may do better."""
@@ -41,7 +41,12 @@ class FanOut:
     """One call of `ctx.map`."""
 
     def __init__(
-        self, visit: Visit, journal: RunJournal, ctx: StepContext, fan: Fan, identity: EffectId
+        self,
+        visit: AttemptEffects,
+        journal: RunJournal,
+        ctx: StepContext,
+        fan: FanOutCall,
+        identity: EffectId,
     ) -> None:
         self._visit = visit
         self._journal = journal
@@ -86,7 +91,7 @@ class FanOut:
         record = self._visit.recorded(self._identity, shown, self._ctx.step_id, self._fan.key)
         if record is None:
             self._journal.record(
-                ev.EffectStarted(self._identity, Kind.MAP, shown, {"items": len(items)})
+                ev.EffectStarted(self._identity, EffectKind.MAP, shown, {"items": len(items)})
             )
         elif record.error is not None:
             self._failed = record.error["failures"]

@@ -14,7 +14,7 @@ from contextlib import suppress
 from contextvars import copy_context
 from typing import Any, TypeVar
 
-from signoff.core.context import Chance, EffectPort, Fan, StepContext
+from signoff.core.context import Chance, EffectPort, FanOutCall, StepContext
 from signoff.core.effects import Effect
 
 T = TypeVar("T")
@@ -85,7 +85,7 @@ class FromThread:
         """Passes it on."""
         return self._port.perform(ctx, effect)
 
-    def map(self, ctx: StepContext, fan: Fan) -> Awaitable[list[Any]]:
+    def map(self, ctx: StepContext, fan: FanOutCall) -> Awaitable[list[Any]]:
         """Passes it on."""
         return self._port.map(ctx, fan)
 

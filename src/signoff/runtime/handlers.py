@@ -13,18 +13,18 @@ from typing import Any
 from signoff.core.context import StepContext
 from signoff.core.outcome import Outcome
 from signoff.core.step import Condition, Dispatch, StepDef
-from signoff.core.transitions import Broken, Held
+from signoff.core.transitions import ConditionsBroken, ConditionsMet
 from signoff.core.workflow import Workflow, checked_result
 from signoff.runtime.dispatch import dispatch
 from signoff.runtime.from_thread import FromThread, on_thread
-from signoff.runtime.raised import in_words
+from signoff.runtime.handler_errors import in_words
 from signoff.runtime.suspension import Suspension, cause_of
 
 Work = tuple[Outcome, dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class Callee:
+class BoundHandler:
     """A step's handler, ready to be called."""
 
     step: StepDef
@@ -35,16 +35,16 @@ class Callee:
     """Whether it is an ordinary function, whose work outside we cannot see."""
 
 
-def callee(workflow: Workflow, step: StepDef, params: Mapping[str, Any]) -> Callee:
+def bound_handler(workflow: Workflow, step: StepDef, params: Mapping[str, Any]) -> BoundHandler:
     """Prepares a step's handler for a run with these parameters."""
     handler = step.handler
     if handler is None:
-        return Callee(step, _nothing_to_do, (), plain=False)
+        return BoundHandler(step, _nothing_to_do, (), plain=False)
     if isinstance(handler, Dispatch):
-        return Callee(step, dispatch(step, handler), (), plain=False)
+        return BoundHandler(step, dispatch(step, handler), (), plain=False)
     # Reading a signature takes a while, and a run without parameters has none to hand over.
     names = tuple(workflow.params[step.id]) if params else ()
-    return Callee(step, handler, names, plain=not _is_async(handler))
+    return BoundHandler(step, handler, names, plain=not _is_async(handler))
 
 
 async def _nothing_to_do(_ctx: StepContext) -> Work:
@@ -58,17 +58,17 @@ def _is_async(handler: Callable[..., Any]) -> bool:
     )
 
 
-async def work(callee: Callee, ctx: StepContext, timed: bool = False) -> Work:
+async def work(bound_handler: BoundHandler, ctx: StepContext, timed: bool = False) -> Work:
     """Calls a handler and returns its outcome and update; whatever it raises comes through.
 
     `timed` says that its time is counted.
     """
-    named = {n: ctx.workflow_params[n] for n in callee.names if n in ctx.workflow_params}
-    if callee.plain and timed:
-        returned = await _left_behind(callee.call, ctx, named)
+    named = {n: ctx.workflow_params[n] for n in bound_handler.names if n in ctx.workflow_params}
+    if bound_handler.plain and timed:
+        returned = await _left_behind(bound_handler.call, ctx, named)
     else:
-        returned = callee.call(ctx, **named)
-    return checked_result(callee.step.id, await awaited(returned))
+        returned = bound_handler.call(ctx, **named)
+    return checked_result(bound_handler.step.id, await awaited(returned))
 
 
 async def _left_behind(
@@ -104,7 +104,7 @@ def passes_through(error: BaseException) -> bool:
 
 async def check(
     conditions: Sequence[Condition], ctx: StepContext, when: str, timed: bool = False
-) -> Held | Broken:
+) -> ConditionsMet | ConditionsBroken:
     """Evaluates conditions; one that raises is broken, never passed."""
     found = []
     for condition in conditions:
@@ -112,8 +112,8 @@ async def check(
         if problem:
             found.append(problem)
     if not found:
-        return Held()
-    return Broken(f"{when} of step {ctx.step_id!r} not met: {'; '.join(found)}")
+        return ConditionsMet()
+    return ConditionsBroken(f"{when} of step {ctx.step_id!r} not met: {'; '.join(found)}")
 
 
 async def _problem(condition: Condition, ctx: StepContext, timed: bool) -> str:

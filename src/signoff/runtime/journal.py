@@ -16,9 +16,9 @@ from signoff.core.codec import Blobs, encode
 from signoff.core.fold import evolve
 from signoff.core.frozen import CHECKPOINT_DEPTH
 from signoff.core.run_state import RunState
-from signoff.errors import Fenced, NameTaken, SignoffError
+from signoff.errors import LeaseLost, NameTaken, SignoffError
 from signoff.runtime.ports import Clock
-from signoff.runtime.store_port import Commit, NewItem, NewRun, RunId, StoredRun, Verdict
+from signoff.runtime.store_port import Commit, CommitResult, NewItem, NewRun, RunId, StoredRun
 
 if TYPE_CHECKING:
     from signoff.runtime.writer import GroupWriter
@@ -191,7 +191,7 @@ class RunJournal:
         self._withdraw = self._release = False
         return commit
 
-    def settle(self, verdict: Verdict) -> None:
+    def settle(self, verdict: CommitResult) -> None:
         """Takes the store's verdict on the commit handed over last."""
         done, self._under_way = self._under_way, []
         if not verdict.accepted:
@@ -201,7 +201,7 @@ class RunJournal:
                     f"or go on with it: signoff resume {self.name}"
                 )
                 if self._new is not None
-                else Fenced(f"another process took run {self.name!r} over; this one stops")
+                else LeaseLost(f"another process took run {self.name!r} over; this one stops")
             )
             for rescue in (*self._rescues_under_way, *self._rescues):
                 rescue()

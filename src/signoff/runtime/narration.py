@@ -7,12 +7,12 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from signoff.core import events as ev
-from signoff.core.effects import Kind, scope_of
+from signoff.core.effects import EffectKind, scope_of
 from signoff.core.outcome import Status
 from signoff.core.spend import Usage
 from signoff.errors import AgentStopped
 from signoff.runtime.amounts import count, duration, money
-from signoff.runtime.timeline import Running, Timeline, Visit, error_of, label_of, readable
+from signoff.runtime.timeline import Running, StepVisit, Timeline, error_of, label_of, readable
 
 SHOWN_VALUE = 60
 SHOWN_WHY = 500
@@ -27,7 +27,7 @@ class Weight(StrEnum):
     TROUBLE = "trouble"
 
 
-class Line(NamedTuple):
+class LogLine(NamedTuple):
     """One thing that happened, in words."""
 
     at: float
@@ -45,7 +45,7 @@ class Narrator:
         self.timeline = timeline if timeline is not None else Timeline()
         self._reasons: set[str] = set()
 
-    def tell(self, event: ev.Event) -> list[Line]:
+    def tell(self, event: ev.Event) -> list[LogLine]:
         """Returns what there is to say about an event, in order."""
         if isinstance(event, _WORK_ANEW):
             self._reasons.clear()
@@ -56,7 +56,7 @@ class Narrator:
         if how is None:
             return []
         scene = _Scene(self.timeline, before, status, ended, self._reasons)
-        return [Line(event.at, text, weight) for text, weight in how(scene, event)]
+        return [LogLine(event.at, text, weight) for text, weight in how(scene, event)]
 
 
 _WORK_ANEW = (
@@ -97,7 +97,7 @@ def answer_words(answer: Mapping[str, Any]) -> str:
 
 class _Scene(NamedTuple):
     line: Timeline
-    before: Visit | None
+    before: StepVisit | None
     """The visit under way when the event came."""
     status: Status
     """The run's, when the event came."""
@@ -192,10 +192,10 @@ def _step_finished(scene: _Scene, event: ev.StepFinished) -> Told:
 def _effect_started(scene: _Scene, event: ev.EffectStarted) -> Told:
     again = f", attempt {event.attempt}" if event.attempt > 1 else ""
     match event.kind:
-        case Kind.WAIT:
+        case EffectKind.WAIT:
             yield f"{scene.step}: waits for a person ({label_of(event)})", Weight.NEWS
-        case Kind.ASK | Kind.COMMAND:
-            verb = "asks" if event.kind is Kind.ASK else "runs"
+        case EffectKind.ASK | EffectKind.COMMAND:
+            verb = "asks" if event.kind is EffectKind.ASK else "runs"
             who = scene.line.running[event.id].label
             yield f"{_where(scene, event.id)}: {verb} {who}{again}", Weight.DETAIL
 
@@ -210,15 +210,15 @@ def _effect_finished(scene: _Scene, event: ev.EffectFinished) -> Told:
     took = duration(event.at - scene.ended.started_at)
     weight = Weight.DETAIL if scene.ended.fan else Weight.NEWS
     match scene.ended.kind:
-        case Kind.ASK:
+        case EffectKind.ASK:
             by = _answerer(event.reply, who)
             yield f"{where}: {by} answered in {took}{_usage(event.usage)}", weight
-        case Kind.COMMAND:
+        case EffectKind.COMMAND:
             code = event.reply.get("code") if isinstance(event.reply, dict) else None
             yield f"{where}: {who} exited with {code} in {took}", weight
-        case Kind.WRITE:
+        case EffectKind.WRITE:
             yield f"{where}: wrote {who}", weight
-        case Kind.WAIT:
+        case EffectKind.WAIT:
             reply = event.reply if isinstance(event.reply, dict) else {}
             yield f"{where}: {answer_words(reply)}", Weight.NEWS
 
@@ -286,7 +286,7 @@ _WORDS: dict[str, Callable[[_Scene, Any], Told]] = {
 }
 
 
-def _entered(visit: Visit | None) -> Told:
+def _entered(visit: StepVisit | None) -> Told:
     if visit is None:
         return
     marks = []

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 
 from signoff.core import events as ev
 from signoff.core.digest import digest
-from signoff.core.effects import EffectId, Kind
+from signoff.core.effects import EffectId, EffectKind
 from signoff.core.requests import Answer, Request
 from signoff.errors import UnsafePath
 from signoff.runtime.approved_files import ApprovedFiles
@@ -55,7 +55,7 @@ class People:
             return Answer(**record.reply)
         item = self._live.get(identity)
         if record is None:
-            self._journal.record(ev.EffectStarted(identity, Kind.WAIT, shown, form))
+            self._journal.record(ev.EffectStarted(identity, EffectKind.WAIT, shown, form))
             deadline = self._open(identity, form, shown)
         elif item is None:
             # A wait without its request, as a switch of agents leaves behind: asked once more.
@@ -100,7 +100,7 @@ class People:
         for scope in scopes:
             known = self._journal.state.effects.get(scope, {})
             pending = [key for key, record in known.items() if not record.done]
-            if not pending or any(known[key].kind is not Kind.WAIT for key in pending):
+            if not pending or any(known[key].kind is not EffectKind.WAIT for key in pending):
                 continue
             if any(key.endswith(BY_PERSON) for key in pending):
                 # Another agent may stand in by now, and need no person.

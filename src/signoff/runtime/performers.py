@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from signoff.core.digest import text_digest
-from signoff.core.effects import AgentRequest, CommandResult, Effect, Kind, Reply, Written
+from signoff.core.effects import AgentRequest, CommandResult, Effect, EffectKind, Reply, Written
 from signoff.core.requests import Answer
 from signoff.core.spend import Usage
 from signoff.errors import (
@@ -25,10 +25,10 @@ from signoff.errors import (
     UsageError,
 )
 from signoff.runtime.folders import seen_from
+from signoff.runtime.handler_errors import in_words
+from signoff.runtime.orphans import MARK, call_mark
 from signoff.runtime.ports import Agent, Call, FilePort, Slot
 from signoff.runtime.process import run_process
-from signoff.runtime.raised import in_words
-from signoff.runtime.strays import MARK, call_mark
 from signoff.runtime.working_copy import ask_on_copy, check_names
 
 Performed = tuple[dict[str, Any], Usage | None]
@@ -45,10 +45,10 @@ class Performers:
         self._roles = roles
         """Which agent stands for a role."""
         self._files = files
-        self._by_kind: dict[Kind, Performer] = {
-            Kind.ASK: self._ask,
-            Kind.COMMAND: self._command,
-            Kind.WRITE: self._write,
+        self._by_kind: dict[EffectKind, Performer] = {
+            EffectKind.ASK: self._ask,
+            EffectKind.COMMAND: self._command,
+            EffectKind.WRITE: self._write,
         }
 
     @property
@@ -62,11 +62,11 @@ class Performers:
 
     def check(self, effect: Effect) -> None:
         """Raises before anything is recorded when an effect can never be performed here."""
-        if effect.kind is Kind.ASK:
+        if effect.kind is EffectKind.ASK:
             self.check_agent(effect.payload["agent"])
             if "files" in effect.payload:
                 check_names(effect.payload["files"])
-        if effect.kind is Kind.WRITE and self._files is None:
+        if effect.kind is EffectKind.WRITE and self._files is None:
             raise UsageError("this engine was given no place to write files to")
 
     def played_by(self, name: str) -> str:
@@ -173,16 +173,16 @@ async def _untimed(
         yield
 
 
-def reply_of(kind: Kind, data: Any) -> Any:
+def reply_of(kind: EffectKind, data: Any) -> Any:
     """Returns what the handler gets for a stored reply."""
     match kind:
-        case Kind.ASK:
+        case EffectKind.ASK:
             return Reply.from_json(data)
-        case Kind.COMMAND:
+        case EffectKind.COMMAND:
             return CommandResult(**data)
-        case Kind.WRITE:
+        case EffectKind.WRITE:
             return Written(**data)
-        case Kind.WAIT:
+        case EffectKind.WAIT:
             return Answer(**data)
         case _:
             return data

@@ -17,8 +17,8 @@ from typing import Any
 
 from signoff.core.effects import CommandResult
 from signoff.errors import CommandFailed
+from signoff.runtime.orphans import end_strays
 from signoff.runtime.owner import birth_of
-from signoff.runtime.strays import end_strays
 
 GRACE_SECONDS = 5.0
 """Time between asking a group to end and killing it."""

@@ -15,7 +15,7 @@ from typing import Any, assert_never
 from signoff.core import events as ev
 from signoff.core.delta import Delta
 from signoff.core.edges import ERROR
-from signoff.core.effects import Kind
+from signoff.core.effects import EffectKind
 from signoff.core.outcome import FINAL, Outcome, Status
 from signoff.core.run_state import Stage
 from signoff.core.step import StepDef
@@ -39,14 +39,14 @@ from signoff.core.workflow import Workflow
 from signoff.errors import UnmappedOutcome
 from signoff.runtime.approved_files import ApprovedFiles
 from signoff.runtime.attempt import Attempt
-from signoff.runtime.handlers import Callee, callee
+from signoff.runtime.attempt_effects import AttemptEffects
+from signoff.runtime.effect_runner import EffectRunner
+from signoff.runtime.handlers import BoundHandler, bound_handler
 from signoff.runtime.journal import RunJournal
-from signoff.runtime.outside import Outside
 from signoff.runtime.people import People
+from signoff.runtime.services import EngineServices
 from signoff.runtime.store_port import InboxItem
-from signoff.runtime.surroundings import Surroundings
 from signoff.runtime.suspension import Outdated, Suspension
-from signoff.runtime.visit import Visit
 
 DEAF_SECONDS = 0.1
 """How long a run may go on without looking whether it is asked to stop."""
@@ -57,20 +57,20 @@ class Runner:
 
     def __init__(
         self,
-        around: Surroundings,
+        services: EngineServices,
         workflow: Workflow,
         journal: RunJournal,
         inbox: Mapping[str, InboxItem],
     ) -> None:
-        self._around = around
+        self._services = services
         self._workflow = workflow
         self._journal = journal
         self._state = journal.state
-        self._outside = Outside(around, journal)
-        files = around.performers.files
-        approved = None if files is None else ApprovedFiles(around.store, files)
-        self._people = People(journal, around.clock, inbox, approved)
-        self._callees: dict[str, Callee] = {}
+        self._effect_runner = EffectRunner(services, journal)
+        files = services.performers.files
+        approved = None if files is None else ApprovedFiles(services.store, files)
+        self._people = People(journal, services.clock, inbox, approved)
+        self._bound_handlers: dict[str, BoundHandler] = {}
         self._attempt = self._new_attempt()
         self._stop_as: tuple[Status, str] | None = None
         self._task: asyncio.Task[Any] | None = None
@@ -146,21 +146,21 @@ class Runner:
         )
 
     def _new_attempt(self) -> Attempt:
-        found = self._callee(self._workflow[self._state.step or ""])
-        visit = Visit(
-            self._around,
+        found = self._bound_handler(self._workflow[self._state.step or ""])
+        visit = AttemptEffects(
+            self._services,
             self._journal,
-            self._outside,
+            self._effect_runner,
             self._people,
             found.step.limits,
             self._workflow.roles,
         )
         return Attempt(found, self._journal, self._people, visit)
 
-    def _callee(self, step: StepDef) -> Callee:
-        if step.id not in self._callees:
-            self._callees[step.id] = callee(self._workflow, step, self._state.params)
-        return self._callees[step.id]
+    def _bound_handler(self, step: StepDef) -> BoundHandler:
+        if step.id not in self._bound_handlers:
+            self._bound_handlers[step.id] = bound_handler(self._workflow, step, self._state.params)
+        return self._bound_handlers[step.id]
 
     # Doing what was decided
 
@@ -280,7 +280,7 @@ class Runner:
         """Closes requests nobody needs answered any more."""
         for known in self._state.effects.values():
             for record in known.values():
-                if record.kind is Kind.WAIT and not record.done:
+                if record.kind is EffectKind.WAIT and not record.done:
                     self._journal.withdraw_items()
                     return
 
@@ -302,7 +302,7 @@ class Runner:
     async def _stopped(self) -> None:
         """Stops on request, or because the program around us is being stopped."""
         status, why = self._stop_as or (Status.INTERRUPTED, "interrupted")
-        self._outside.close()
+        self._effect_runner.close()
         await self._attempt.visit.abort()
         if self._journal.error is None:
             if self._state.status is Status.RUNNING:

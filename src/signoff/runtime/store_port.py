@@ -175,7 +175,7 @@ class Commit:
     """Set in a run's first commit, which creates it with head 0 and fence 1."""
 
 
-class Verdict(NamedTuple):
+class CommitResult(NamedTuple):
     """What became of a commit."""
 
     accepted: bool
@@ -195,7 +195,7 @@ class Store(Protocol):
         """Opens the same store once more, for a thread that should not wait its turn."""
         ...
 
-    def commit(self, commits: Sequence[Commit], *, wait: bool = True) -> list[Verdict]:
+    def commit(self, commits: Sequence[Commit], *, wait: bool = True) -> list[CommitResult]:
         """Applies the commits of several runs in one transaction, each all or nothing.
 
         With `wait=False` a store that is locked by somebody else raises `StoreBusy` at once.

@@ -14,7 +14,7 @@ from typing import Any
 
 from signoff.core import events as ev
 from signoff.core.edges import ERROR
-from signoff.core.effects import Kind
+from signoff.core.effects import EffectKind
 from signoff.core.outcome import Outcome, Status
 from signoff.core.spend import Limits, Spend, Usage
 
@@ -30,7 +30,7 @@ LABEL_WIDTH = 60
 
 
 @dataclass(slots=True)
-class Visit:
+class StepVisit:
     """One time a step was worked."""
 
     step: str
@@ -71,7 +71,7 @@ class Running:
     """Something under way outside."""
 
     id: str
-    kind: Kind
+    kind: EffectKind
     label: str
     """Who or what is at work: the agent, the program, the file."""
     started_at: float
@@ -83,7 +83,7 @@ class Running:
 
 
 @dataclass(slots=True)
-class Fan:
+class FanOutProgress:
     """How far a fan-out has come."""
 
     name: str
@@ -109,11 +109,11 @@ class Timeline:
     due_at: float | None = None
     params: dict[str, Any] = field(default_factory=dict)
     limits: Limits = field(default_factory=Limits)
-    visits: list[Visit] = field(default_factory=list)
+    visits: list[StepVisit] = field(default_factory=list)
     iteration: int = 1
     running: dict[str, Running] = field(default_factory=dict)
     """What is under way now, oldest first."""
-    fans: dict[str, Fan] = field(default_factory=dict)
+    fans: dict[str, FanOutProgress] = field(default_factory=dict)
     """Fan-outs of the current attempt."""
     processes: dict[str, int] = field(default_factory=dict)
     """The process group of what is under way, where it has one."""
@@ -129,7 +129,7 @@ class Timeline:
     _since: float | None = None
 
     @property
-    def current(self) -> Visit | None:
+    def current(self) -> StepVisit | None:
         """The visit under way, or the last one when the run has ended."""
         return self.visits[-1] if self.visits else None
 
@@ -138,7 +138,7 @@ class Timeline:
         under_way = now - self._since if now is not None and self._since is not None else 0.0
         return self.spend.seconds + max(0.0, under_way)
 
-    def visit_seconds(self, visit: Visit, now: float) -> float:
+    def visit_seconds(self, visit: StepVisit, now: float) -> float:
         """Returns the time at work of one visit so far."""
         if visit.outcome is not None or visit is not self.current or self._since is None:
             return visit.seconds
@@ -165,7 +165,7 @@ class Timeline:
 
     def _enter(self, step: str, at: float) -> None:
         self._counts[step] += 1
-        self.visits.append(Visit(step, self._counts[step], self.iteration, at))
+        self.visits.append(StepVisit(step, self._counts[step], self.iteration, at))
 
     def _count_time(self, at: float) -> None:
         if self._since is None:
@@ -186,16 +186,16 @@ class Timeline:
 
     def _nothing_runs(self) -> None:
         """Forgets what died with its process; requests to people outlive it."""
-        self.running = {k: r for k, r in self.running.items() if r.kind is Kind.WAIT}
+        self.running = {k: r for k, r in self.running.items() if r.kind is EffectKind.WAIT}
         self.processes.clear()
 
-    def _fan(self, scope: str) -> tuple[Fan | None, int | None]:
+    def _fan(self, scope: str) -> tuple[FanOutProgress | None, int | None]:
         match = _ITEM.match(scope)
         if match is None:
             return None, None
         index = int(match["index"])
         name = readable(match["fan"])
-        fan = self.fans.setdefault(name, Fan(name))
+        fan = self.fans.setdefault(name, FanOutProgress(name))
         fan.seen.add(index)
         return fan, index
 
@@ -249,7 +249,7 @@ def _step_finished(line: Timeline, event: ev.StepFinished) -> None:
 
 
 def _effect_started(line: Timeline, event: ev.EffectStarted) -> None:
-    if event.kind is Kind.MAP:
+    if event.kind is EffectKind.MAP:
         _fan_started(line, event)
         return
     fan, index = line._fan(event.id)
@@ -267,7 +267,7 @@ def _effect_started(line: Timeline, event: ev.EffectStarted) -> None:
     )
     if line.current is not None:
         line.current.effects[event.kind.value] += 1
-    if event.kind is Kind.ASK:
+    if event.kind is EffectKind.ASK:
         line.spend.calls += 1
         line._unpaid.add(event.id)
         if event.attempt > 1:
@@ -278,7 +278,7 @@ def _fan_started(line: Timeline, event: ev.EffectStarted) -> None:
     if "/" in event.id:
         return
     name = readable(event.id)
-    fan = line.fans.setdefault(name, Fan(name))
+    fan = line.fans.setdefault(name, FanOutProgress(name))
     fan.total = event.payload.get("items") if isinstance(event.payload, dict) else None
 
 
@@ -294,7 +294,7 @@ def _effect_finished(line: Timeline, event: ev.EffectFinished) -> None:
     if event.id in line._unpaid:
         line._unpaid.remove(event.id)
         line.spend.add(Usage(**event.usage) if event.usage is not None else None)
-    if ended is not None and ended.kind is Kind.WAIT and ended.label != _WORK:
+    if ended is not None and ended.kind is EffectKind.WAIT and ended.label != _WORK:
         line.decisions.append(_decision(line, ended, event))
 
 
@@ -356,16 +356,16 @@ def label_of(event: ev.EffectStarted) -> str:
     """Names who or what works on an effect."""
     payload = event.payload if isinstance(event.payload, dict) else {}
     match event.kind:
-        case Kind.ASK:
+        case EffectKind.ASK:
             model = payload.get("model")
             agent = str(payload.get("agent", "agent"))
             return f"{agent} ({model})" if model else agent
-        case Kind.COMMAND:
+        case EffectKind.COMMAND:
             line = " ".join(str(part) for part in payload.get("argv", ["command"]))
             return line if len(line) <= LABEL_WIDTH else f"{line[: LABEL_WIDTH - 1]}…"
-        case Kind.WRITE:
+        case EffectKind.WRITE:
             return str(payload.get("path", "file"))
-        case Kind.WAIT:
+        case EffectKind.WAIT:
             return str(payload.get("kind", "answer"))
         case _:
             return event.kind.value

@@ -14,7 +14,7 @@ from functools import partial
 
 from signoff.errors import EngineError, SignoffError, StoreBusy, WriteFailed
 from signoff.runtime.journal import RunJournal
-from signoff.runtime.store_port import Commit, Store, Verdict
+from signoff.runtime.store_port import Commit, CommitResult, Store
 
 SLOW_SECONDS = 0.02
 """A commit on the loop that takes longer makes a thread take over."""
@@ -37,7 +37,7 @@ class GroupWriter:
         self._scheduled = False
         self._turns = 0
         self._threaded = 0
-        self._thread: asyncio.Future[list[Verdict]] | None = None
+        self._thread: asyncio.Future[list[CommitResult]] | None = None
         self._led = False
         """Whether somebody is about to commit at the end of this turn."""
 
@@ -128,7 +128,9 @@ class GroupWriter:
         self._thread = asyncio.get_running_loop().run_in_executor(None, self._store.commit, commits)
         self._thread.add_done_callback(partial(self._thread_ended, batch))
 
-    def _thread_ended(self, batch: list[RunJournal], commit: asyncio.Future[list[Verdict]]) -> None:
+    def _thread_ended(
+        self, batch: list[RunJournal], commit: asyncio.Future[list[CommitResult]]
+    ) -> None:
         self._thread = None
         error = commit.exception()
         self._settle(batch, commit.result() if error is None else _reported(error))
@@ -136,7 +138,9 @@ class GroupWriter:
             self._scheduled = True
             asyncio.get_running_loop().call_soon(self._turn)
 
-    def _settle(self, batch: list[RunJournal], outcome: Sequence[Verdict] | SignoffError) -> None:
+    def _settle(
+        self, batch: list[RunJournal], outcome: Sequence[CommitResult] | SignoffError
+    ) -> None:
         if isinstance(outcome, SignoffError):
             for journal in batch:
                 journal.fail(outcome)

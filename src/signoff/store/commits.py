@@ -12,16 +12,16 @@ from typing import Any
 from signoff.core.digest import text_digest
 from signoff.core.outcome import Status
 from signoff.errors import StoreDamaged
-from signoff.runtime.store_port import Commit, NewRun, RunId, Verdict
+from signoff.runtime.store_port import Commit, CommitResult, NewRun, RunId
 from signoff.store import queries as q
 
-_REFUSED = Verdict(accepted=False)
+_REFUSED = CommitResult(accepted=False)
 
 _MOST = (1 << 63) - 1
 """The largest number SQLite counts to."""
 
 
-def apply(db: sqlite3.Connection, c: Commit) -> Verdict:
+def apply(db: sqlite3.Connection, c: Commit) -> CommitResult:
     """Applies one commit inside the caller's transaction, wholly or not at all."""
     run = c.run if c.new is None else _created(db, c.new)
     seq = c.head + 1
@@ -37,7 +37,7 @@ def apply(db: sqlite3.Connection, c: Commit) -> Verdict:
     if c.opened or c.used or c.withdraw or c.withdrawn:
         _turn_items(db, run, c)
     wake = c.release and not _released(db, run, c.status)
-    return Verdict(accepted=True, wake=wake, run=run)
+    return CommitResult(accepted=True, wake=wake, run=run)
 
 
 def _created(db: sqlite3.Connection, new: NewRun) -> RunId | None:

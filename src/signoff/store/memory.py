@@ -23,6 +23,7 @@ from signoff.runtime.store_port import (
     LEASE_SECONDS,
     Alive,
     Commit,
+    CommitResult,
     InboxItem,
     InboxLine,
     JournalRow,
@@ -32,7 +33,6 @@ from signoff.runtime.store_port import (
     RunId,
     RunRow,
     StoredRun,
-    Verdict,
 )
 
 _LIVE = ("open", "answered")
@@ -112,18 +112,18 @@ class MemoryStore:
             self._runs[run].description = description
             self._replace(run, definition=definition)
 
-    def commit(self, commits: Sequence[Commit], *, wait: bool = True) -> list[Verdict]:  # noqa: ARG002  # never locked
+    def commit(self, commits: Sequence[Commit], *, wait: bool = True) -> list[CommitResult]:  # noqa: ARG002  # never locked
         """Applies the commits of several runs at once, each all or nothing."""
         with self._lock:
             return [self._apply(commit) for commit in commits]
 
-    def _apply(self, c: Commit) -> Verdict:
+    def _apply(self, c: Commit) -> CommitResult:
         number = c.run if c.new is None else self._created(c.new)
         if number is None:
-            return Verdict(accepted=False)
+            return CommitResult(accepted=False)
         run = self._runs[number]
         if (run.row.head, run.row.fence) != (c.head, c.fence):
-            return Verdict(accepted=False)
+            return CommitResult(accepted=False)
         if any(self._items[item].state != "answered" for item in c.used):
             raise StoreDamaged("an answer was used before")
         self._replace(
@@ -143,7 +143,7 @@ class MemoryStore:
         run.ledger.update((entry[:3], entry) for entry in c.ledger)
         self._turn_items(run.row, c)
         wake = c.release and not self._released(run.row, c.status)
-        return Verdict(accepted=True, wake=wake, run=number)
+        return CommitResult(accepted=True, wake=wake, run=number)
 
     def _created(self, new: NewRun) -> RunId | None:
         if new.name in self._names:

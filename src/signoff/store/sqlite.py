@@ -28,6 +28,7 @@ from signoff.runtime.store_port import (
     LEASE_SECONDS,
     Alive,
     Commit,
+    CommitResult,
     InboxItem,
     InboxLine,
     JournalRow,
@@ -35,12 +36,11 @@ from signoff.runtime.store_port import (
     RunId,
     RunRow,
     StoredRun,
-    Verdict,
 )
 from signoff.store import queries as q
 from signoff.store.commits import apply, whole
 from signoff.store.connection import connect, translated
-from signoff.store.turn import Turn
+from signoff.store.transaction import Transaction
 
 _NUMBERS = 1 << 63
 
@@ -62,11 +62,11 @@ class SqliteStore:
             self._db = connect(self.path, patience)
         # One that its own thread can take again, should a Ctrl-C have left it taken.
         lock = threading.RLock()
-        self._reading = Turn(self._db, lock, self.path)
-        self._reading_as_one = Turn(self._db, lock, self.path, self._begin_reading)
-        self._writing = Turn(self._db, lock, self.path, self._begin)
-        self._writing_at_once = Turn(self._db, lock, self.path, self._begin_at_once)
-        self._passing = Turn(self._db, lock, self.path, self._begin_passing)
+        self._reading = Transaction(self._db, lock, self.path)
+        self._reading_as_one = Transaction(self._db, lock, self.path, self._begin_reading)
+        self._writing = Transaction(self._db, lock, self.path, self._begin)
+        self._writing_at_once = Transaction(self._db, lock, self.path, self._begin_at_once)
+        self._passing = Transaction(self._db, lock, self.path, self._begin_passing)
 
     def reopen(self) -> SqliteStore:
         """Opens the same file once more, for another thread."""
@@ -125,7 +125,7 @@ class SqliteStore:
 
     # The journal
 
-    def commit(self, commits: Sequence[Commit], *, wait: bool = True) -> list[Verdict]:
+    def commit(self, commits: Sequence[Commit], *, wait: bool = True) -> list[CommitResult]:
         """Applies the commits of several runs in one transaction, each all or nothing.
 
         With `wait=False` a locked database raises `StoreBusy` at once.

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from signoff.runtime.engine import Engine as Engine
     from signoff.store.memory import MemoryStore as MemoryStore
     from signoff.testing.agent_suite import AgentSuite as AgentSuite
-    from signoff.testing.bench import Bench as Bench
     from signoff.testing.cassette import CassetteAgent as CassetteAgent
     from signoff.testing.crash import Survival as Survival
     from signoff.testing.crash import crash_at as crash_at
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from signoff.testing.crashing_store import CrashingStore as CrashingStore
     from signoff.testing.effect_log import EffectLog as EffectLog
     from signoff.testing.frozen_clock import FrozenClock as FrozenClock
+    from signoff.testing.project_fixture import ProjectFixture as ProjectFixture
     from signoff.testing.script import FileScript as FileScript
     from signoff.testing.scripted import Delayed as Delayed
     from signoff.testing.scripted import ScriptedAgent as ScriptedAgent
@@ -36,7 +36,7 @@ _HOMES = {
     "script": ("FileScript",),
     "scripted": ("Delayed", "ScriptedAgent"),
     "cassette": ("CassetteAgent",),
-    "bench": ("Bench",),
+    "project_fixture": ("ProjectFixture",),
     "wrapped_store": ("WrappedStore",),
     # what they are used with
     "signoff.runtime.engine": ("Engine",),

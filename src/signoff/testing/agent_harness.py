@@ -78,7 +78,7 @@ Behaviour: TypeAlias = Says | CutOff | BreaksOff | Hangs | Gone | Refuses
 
 
 @dataclass(frozen=True)
-class Asked:
+class ReceivedRequest:
     """What the model got to see."""
 
     prompt: str
@@ -101,7 +101,7 @@ class Harness(ABC):
         """Makes the model behave like this, call by call, and as the last one from then on."""
 
     @abstractmethod
-    def asked(self) -> list[Asked]:
+    def asked(self) -> list[ReceivedRequest]:
         """Returns every question that reached the model."""
 
     @abstractmethod

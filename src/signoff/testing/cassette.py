@@ -20,7 +20,7 @@ from signoff.errors import AgentBadRequest, AgentError, ConfigError, SignoffErro
 from signoff.runtime.faults import costing, fault_from_json, fault_to_json, usage_of
 from signoff.runtime.ports import Agent, Call
 from signoff.testing import edits
-from signoff.testing.script_rules import Rule
+from signoff.testing.script_rules import ScriptRule
 from signoff.testing.tape import Recording, Tape, asked, difference
 
 Mode = Literal["record", "replay", "auto"]
@@ -159,7 +159,7 @@ async def _played(recording: Recording, request: AgentRequest, call: Call) -> Re
 
 async def _faulty(recording: Recording, request: AgentRequest) -> Reply:
     text = (recording.reply or {}).get("text", "")
-    said = Rule({}, {"fault": recording.fault, "text": text}).said(request)
+    said = ScriptRule({}, {"fault": recording.fault, "text": text}).said(request)
     return said if isinstance(said, Reply) else await said
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Literal
 
-from signoff.runtime.store_port import Alive, Commit, InboxItem, Owner, RunId, Store, Verdict
+from signoff.runtime.store_port import Alive, Commit, CommitResult, InboxItem, Owner, RunId, Store
 from signoff.testing.wrapped_store import WrappedStore
 
 When = Literal["before", "after"]
@@ -68,7 +68,7 @@ class CrashingStore(WrappedStore):
         inner = self.inner.reopen()
         return CrashingStore(inner, at=self._at, when=self._when, countdown=self._countdown)
 
-    def commit(self, commits: Sequence[Commit], *, wait: bool = True) -> list[Verdict]:
+    def commit(self, commits: Sequence[Commit], *, wait: bool = True) -> list[CommitResult]:
         """Counts as a write."""
         with self._countdown.write():
             return self.inner.commit(commits, wait=wait)

@@ -14,8 +14,8 @@ import pytest
 
 if TYPE_CHECKING:
     from signoff.runtime.ports import Agent
-    from signoff.testing.bench import Bench
     from signoff.testing.cassette import Mode
+    from signoff.testing.project_fixture import ProjectFixture
     from signoff.testing.scripted import ScriptedAgent
 
 OPTION = "--signoff-cassettes"
@@ -48,11 +48,11 @@ def cassette(request: pytest.FixtureRequest) -> CassetteBox:
 
 
 @pytest.fixture
-def signoff_project(tmp_path: Path) -> Bench:
+def signoff_project(tmp_path: Path) -> ProjectFixture:
     """Returns a project of its own, whose runs are driven, answered and resumed by the test."""
-    from signoff.testing.bench import Bench
+    from signoff.testing.project_fixture import ProjectFixture
 
-    return Bench(tmp_path / "project")
+    return ProjectFixture(tmp_path / "project")
 
 
 class CassetteBox:

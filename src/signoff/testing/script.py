@@ -23,8 +23,8 @@ from signoff.agents.base import Health
 from signoff.core.effects import AgentRequest
 from signoff.core.spend import Usage
 from signoff.errors import AgentBadRequest, ConfigError
-from signoff.testing.script_rules import Rule, fault_problems, key_of
-from signoff.testing.scripted import Answer, ScriptedAgent
+from signoff.testing.script_rules import ScriptRule, fault_problems, key_of
+from signoff.testing.scripted import ScriptedAgent, ScriptedAnswer
 
 MATCHES = frozenset("contains regex agent model step key".split())
 SAYS = frozenset("text json files fault usage delay times".split())
@@ -36,7 +36,7 @@ class FileScript(ScriptedAgent):
     def __init__(self, *, file: str | Path) -> None:
         super().__init__()
         self._file = Path(file)
-        self._script: list[Rule] | None = None
+        self._script: list[ScriptRule] | None = None
         self._used: dict[int, int] = {}
 
     async def health(self) -> Health:
@@ -47,7 +47,7 @@ class FileScript(ScriptedAgent):
             return Health(False, str(error), "mend the file")
         return Health(True, f"{self._file}, {len(rules)} rules")
 
-    def _next(self, request: AgentRequest) -> Answer:
+    def _next(self, request: AgentRequest) -> ScriptedAnswer:
         if self._script is None:
             try:
                 self._script = read_script(self._file)
@@ -66,7 +66,7 @@ class FileScript(ScriptedAgent):
         )
 
 
-def read_script(file: Path) -> list[Rule]:
+def read_script(file: Path) -> list[ScriptRule]:
     """Reads a script; raises one `ConfigError` with everything that is wrong with it."""
     from ruamel.yaml import YAML
     from ruamel.yaml.error import YAMLError
@@ -98,10 +98,10 @@ def read_script(file: Path) -> list[Rule]:
     return [_rule(each) for each in [*listed, *([default] if default else [])]]
 
 
-def _rule(raw: Mapping[str, Any]) -> Rule:
+def _rule(raw: Mapping[str, Any]) -> ScriptRule:
     match = {name: str(raw[name]) for name in raw.keys() & MATCHES}
     says = {name: raw[name] for name in raw.keys() & SAYS - {"times"}}
-    return Rule(match, says, raw.get("times"))
+    return ScriptRule(match, says, raw.get("times"))
 
 
 def _problems(raw: Any) -> list[str]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from signoff.agents.answer import Answer as Whole
+from signoff.agents.answer import ModelAnswer as Whole
 from signoff.agents.answer import judge
 from signoff.core.effects import AgentRequest, Reply
 from signoff.core.spend import Usage
@@ -26,7 +26,7 @@ from signoff.errors import (
 from signoff.runtime.faults import costing
 from signoff.runtime.ports import Call
 from signoff.testing import edits
-from signoff.testing.scripted import NOTHING, Answer, Delayed
+from signoff.testing.scripted import NOTHING, Delayed, ScriptedAnswer
 
 FAULTS: Mapping[str, Callable[[], AgentError]] = {
     "401": lambda: AgentAuth("401: the key was not accepted"),
@@ -47,7 +47,7 @@ _SECONDS = {"s": 1, "min": 60, "h": 3600}
 
 
 @dataclass(frozen=True)
-class Rule:
+class ScriptRule:
     """One rule of a script."""
 
     match: Mapping[str, str]
@@ -74,9 +74,9 @@ class Rule:
                 return False
         return True
 
-    def answer(self) -> Answer:
+    def answer(self) -> ScriptedAnswer:
         """Returns what to say, the delay included."""
-        said: Answer = self.said
+        said: ScriptedAnswer = self.said
         delay = self.says.get("delay")
         return Delayed(float(delay), said) if delay else said
 

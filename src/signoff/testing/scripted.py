@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from signoff.agents.answer import Answer as Judged
+from signoff.agents.answer import ModelAnswer as Judged
 from signoff.agents.answer import judge
 from signoff.core.effects import AgentRequest, Reply
 from signoff.core.spend import Usage
@@ -38,7 +38,7 @@ class Delayed:
 
 
 Said: TypeAlias = str | Reply | Mapping[str, Any] | BaseException | type[BaseException] | Delayed
-Answer: TypeAlias = Said | Callable[[AgentRequest], Said | Awaitable[Said]]
+ScriptedAnswer: TypeAlias = Said | Callable[[AgentRequest], Said | Awaitable[Said]]
 Match: TypeAlias = str | re.Pattern[str] | Callable[[AgentRequest], bool]
 
 
@@ -47,7 +47,7 @@ class ScriptedAgent:
 
     def __init__(
         self,
-        answers: Iterable[Answer] = (),
+        answers: Iterable[ScriptedAnswer] = (),
         *,
         usage: Usage | None = NOTHING,
         delay: float = 0.0,
@@ -70,7 +70,7 @@ class ScriptedAgent:
         self.under_way = 0
         """How many calls are under way now."""
 
-    def on(self, match: Match, *answers: Answer) -> ScriptedAgent:
+    def on(self, match: Match, *answers: ScriptedAnswer) -> ScriptedAgent:
         """Answers prompts that match, each answer in its turn and the last one from then on.
 
         A text matches a prompt that contains it, a pattern one it is found in, a function
@@ -104,7 +104,7 @@ class ScriptedAgent:
         finally:
             self.under_way -= 1
 
-    def _next(self, request: AgentRequest) -> Answer:
+    def _next(self, request: AgentRequest) -> ScriptedAnswer:
         for rule in self._rules:
             if rule.fits(request):
                 return rule.next()
@@ -150,7 +150,7 @@ class ScriptedAgent:
 @dataclass(frozen=True)
 class _Rule:
     match: Match
-    answers: deque[Answer]
+    answers: deque[ScriptedAnswer]
 
     def fits(self, request: AgentRequest) -> bool:
         if isinstance(self.match, str):
@@ -159,5 +159,5 @@ class _Rule:
             return self.match.search(request.prompt) is not None
         return self.match(request)
 
-    def next(self) -> Answer:
+    def next(self) -> ScriptedAnswer:
         return self.answers.popleft() if len(self.answers) > 1 else self.answers[0]

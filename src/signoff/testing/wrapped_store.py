@@ -9,6 +9,7 @@ from signoff.core.spend import LedgerEntry
 from signoff.runtime.store_port import (
     Alive,
     Commit,
+    CommitResult,
     InboxItem,
     InboxLine,
     JournalRow,
@@ -17,7 +18,6 @@ from signoff.runtime.store_port import (
     RunRow,
     Store,
     StoredRun,
-    Verdict,
 )
 
 
@@ -31,7 +31,7 @@ class WrappedStore:
         """Opens the store inside once more, unwrapped."""
         return self.inner.reopen()
 
-    def commit(self, commits: Sequence[Commit], *, wait: bool = True) -> list[Verdict]:
+    def commit(self, commits: Sequence[Commit], *, wait: bool = True) -> list[CommitResult]:
         """Passes it on."""
         return self.inner.commit(commits, wait=wait)
 

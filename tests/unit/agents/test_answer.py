@@ -2,8 +2,8 @@ import pytest
 
 from signoff.agents.answer import (
     MOST_CHARACTERS,
-    Answer,
     Collected,
+    ModelAnswer,
     judge,
     tokens,
     whole_characters,
@@ -19,7 +19,7 @@ def test_a_whole_answer_becomes_the_reply() -> None:
     """Everything the model's server said is kept."""
     usage = Usage(tokens_in=1, tokens_out=2)
 
-    reply = judge(Answer("Yes.", "stop", usage=usage, session="s1"), None)
+    reply = judge(ModelAnswer("Yes.", "stop", usage=usage, session="s1"), None)
 
     assert (reply.text, reply.finish, reply.usage, reply.session) == ("Yes.", "stop", usage, "s1")
     assert reply.value is None
@@ -28,16 +28,16 @@ def test_a_whole_answer_becomes_the_reply() -> None:
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        (Answer(""), "empty"),
-        (Answer("Half", "length", cut_off=True), r"cut off \(length\)"),
-        (Answer("I can't.", declined="against its rules"), "against its rules"),
-        (Answer("[]"), "does not fit"),
+        (ModelAnswer(""), "empty"),
+        (ModelAnswer("Half", "length", cut_off=True), r"cut off \(length\)"),
+        (ModelAnswer("I can't.", declined="against its rules"), "against its rules"),
+        (ModelAnswer("[]"), "does not fit"),
     ],
     ids=["empty", "cut off", "declined", "misfit"],
 )
-def test_what_is_no_answer_is_refused_and_still_paid_for(answer: Answer, said: str) -> None:
+def test_what_is_no_answer_is_refused_and_still_paid_for(answer: ModelAnswer, said: str) -> None:
     """The feedback goes to the model word for word, so it has to say what is wrong."""
-    paid = Answer(answer.text, answer.finish, answer.cut_off, answer.declined, Usage(3, 4))
+    paid = ModelAnswer(answer.text, answer.finish, answer.cut_off, answer.declined, Usage(3, 4))
 
     with pytest.raises(AgentBadOutput, match=said) as raised:
         judge(paid, SCHEMA)

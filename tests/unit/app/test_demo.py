@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from signoff.app.demo import Begun, begin_run, drive_run, prepare, versions
+from signoff.app.demo import DemoRun, begin_run, drive_run, prepare, versions
 from signoff.app.show import show
 from signoff.core.outcome import Status
 from signoff.errors import UnknownName, UsageError
@@ -15,7 +15,7 @@ SECOND = "Sipwell reminds you to drink water. It is free, needs no account and c
 
 
 @pytest.fixture
-def begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Begun]:
+def begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[DemoRun]:
     """A demo that is about to run; what it puts on the path is taken away again."""
     monkeypatch.setattr(sys, "path", [*sys.path])
     begun = begin_run(tmp_path / "demo", environment(tmp_path))
@@ -23,7 +23,7 @@ def begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Begun]:
         yield begun
 
 
-async def test_the_demo_goes_round_until_its_checks_have_nothing_to_say(begun: Begun) -> None:
+async def test_the_demo_goes_round_until_its_checks_have_nothing_to_say(begun: DemoRun) -> None:
     """The author mends what only an author can; the rest is done by exact edits."""
     author = ScriptedAgent([FIRST, SECOND])
     begun.project.agents = {"stand-in": author}
@@ -51,7 +51,7 @@ def test_nothing_odd_is_said_about_it_where_no_agent_is_installed(
     assert begun.plan.target.workflow.remarks == ()
 
 
-async def test_an_agent_nobody_knows_is_refused_before_there_is_a_run(begun: Begun) -> None:
+async def test_an_agent_nobody_knows_is_refused_before_there_is_a_run(begun: DemoRun) -> None:
     """A slip of the pen leaves nothing behind that has to be cleaned up."""
     with pytest.raises(UnknownName, match="claude"):
         await drive_run(begun, "cluade", [])
@@ -59,7 +59,9 @@ async def test_an_agent_nobody_knows_is_refused_before_there_is_a_run(begun: Beg
     assert begun.project.store.rows() == []
 
 
-async def test_another_demo_in_the_same_place_is_another_run(begun: Begun, tmp_path: Path) -> None:
+async def test_another_demo_in_the_same_place_is_another_run(
+    begun: DemoRun, tmp_path: Path
+) -> None:
     """Nobody has to think of names, and the first run stays to be compared."""
     begun.project.agents = {"stand-in": ScriptedAgent([SECOND])}
     await drive_run(begun, "stand-in", [])

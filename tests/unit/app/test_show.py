@@ -8,7 +8,7 @@ from signoff.app.project import Project
 from signoff.app.runs import list_runs, run_to_json
 from signoff.app.show import show
 from signoff.core import events as ev
-from signoff.core.effects import EffectId, Kind
+from signoff.core.effects import EffectId, EffectKind
 from signoff.errors import UnknownName, UsageError
 from signoff.runtime.owner import this_process
 from signoff.testing import FrozenClock, ScriptedAgent
@@ -148,7 +148,7 @@ def test_a_call_in_doubt_stands_in_the_total_and_in_the_table_at_unknown_cost(
     asked = {"agent": "writer", "prompt": "write"}
     events = [
         ev.RunStarted("review", "d1", "draft", {}),
-        ev.EffectStarted(EffectId("ask#1"), Kind.ASK, "d", asked),
+        ev.EffectStarted(EffectId("ask#1"), EffectKind.ASK, "d", asked),
     ]
     text = json.dumps([ev.to_json(event) for event in events])
     Scribe(project.store, "died", owner=gone).begin(events=text)

@@ -12,7 +12,7 @@ from signoff.app.answering import Given, record_answer
 from signoff.app.home import init_home
 from signoff.app.project import Project
 from signoff.app.settings import Settings
-from signoff.cli.asking import SHOWN_LINES, Asked, ask_all
+from signoff.cli.asking import SHOWN_LINES, PromptResult, ask_all
 from signoff.store.memory import MemoryStore
 from signoff.testing import FrozenClock
 
@@ -53,7 +53,7 @@ async def test_of_a_long_prompt_the_part_that_matters_is_shown(
 
         asked = ask_all(project, project.store.items("one"))
 
-    assert asked == Asked(answered=0, left=True)
+    assert asked == PromptResult(answered=0, left=True)
     printed = capsys.readouterr()
     shown = [line for line in (printed.out + printed.err).splitlines() if line]
     assert shown[1:4] == lines
@@ -79,7 +79,7 @@ async def test_leaving_at_a_prompt_keeps_what_was_answered_and_asks_no_more(
 
         asked = ask_all(project, project.store.items("one"))
 
-        assert asked == Asked(answered=1, left=True)
+        assert asked == PromptResult(answered=1, left=True)
         assert [item.state for item in project.store.items("one", state=("answered",))] == [
             "answered"
         ]
@@ -126,7 +126,7 @@ async def test_nobody_is_asked_again_for_what_can_no_longer_be_answered(
 
         asked = ask_all(project, project.store.items("one"))
 
-        assert asked == Asked(answered=0)
+        assert asked == PromptResult(answered=0)
         assert project.store.item(1).state == "open"
     shown = capsys.readouterr().err
     assert said in shown
@@ -159,5 +159,5 @@ async def test_who_was_too_slow_is_told_so_once_and_the_run_goes_on(
 
         asked = ask_all(project, project.store.items("one"))
 
-    assert asked == Asked(answered=1)
+    assert asked == PromptResult(answered=1)
     assert capsys.readouterr().err.count("request #1 is no longer open: answered by ann") == 1

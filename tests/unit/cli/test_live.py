@@ -8,7 +8,7 @@ from rich.console import Console
 from signoff import Edge, Gate, GateOption, Outcome, StepDef, Workflow
 from signoff.cli.live import LiveView
 from signoff.core import events as ev
-from signoff.core.effects import EffectId, Kind
+from signoff.core.effects import EffectId, EffectKind
 from signoff.runtime.ports import Progress, Recorded, Retrying
 from signoff.runtime.timeline import Timeline
 from signoff.testing import FrozenClock
@@ -60,7 +60,7 @@ def started() -> ev.RunStarted:
 
 
 def ask(effect: str, **payload: Any) -> ev.EffectStarted:
-    return ev.EffectStarted(EffectId(effect), Kind.ASK, "d", {"agent": "claude", **payload})
+    return ev.EffectStarted(EffectId(effect), EffectKind.ASK, "d", {"agent": "claude", **payload})
 
 
 def test_the_picture_shows_what_works_for_how_long_where_it_may_lead_and_the_cost() -> None:
@@ -99,7 +99,7 @@ def test_a_program_left_over_is_being_ended_and_not_running() -> None:
     known = Timeline().follow(
         [
             started(),
-            ev.EffectStarted(EffectId("c#1"), Kind.COMMAND, "d", {"argv": ["make"]}, at=2),
+            ev.EffectStarted(EffectId("c#1"), EffectKind.COMMAND, "d", {"argv": ["make"]}, at=2),
             ev.EffectRunning(EffectId("c#1"), {"pid": 7}, at=3),
         ]
     )
@@ -160,7 +160,9 @@ def test_every_call_stays_as_a_line_when_more_was_asked_for() -> None:
 def test_a_fan_out_is_one_line_with_the_slowest_named() -> None:
     """Eight critics are one thing to the person who waits for the last of them."""
     stage = Stage()
-    stage.record(started(), ev.EffectStarted(EffectId("critics#1"), Kind.MAP, "d", {"items": 8}))
+    stage.record(
+        started(), ev.EffectStarted(EffectId("critics#1"), EffectKind.MAP, "d", {"items": 8})
+    )
     stage.record(ask("critics#1[0]/ask#1"), ask("critics#1[1]/ask#1"))
     stage.clock.advance(3)
     stage.record(ask("critics#1[2]/ask#1"), ev.ItemFinished("critics#1[0]"))
@@ -209,7 +211,7 @@ def test_a_pause_counts_down_and_goes_when_the_next_try_begins() -> None:
     stage.clock.advance(1)
 
     assert any("ask again in 3s: overloaded" in line for line in stage.picture())
-    stage.record(ev.EffectStarted(EffectId("ask#1"), Kind.ASK, "d", None, 2))
+    stage.record(ev.EffectStarted(EffectId("ask#1"), EffectKind.ASK, "d", None, 2))
     picture = stage.picture()
     assert not any("again in" in line for line in picture)
     assert any("claude" in line and "attempt 2" in line for line in picture)

@@ -8,7 +8,7 @@ from signoff.cli.output import Output
 from signoff.cli.summary import report_to_json, summarise, what_next
 from signoff.core.outcome import Status
 from signoff.core.spend import Limits
-from signoff.flows.story import FlowStory
+from signoff.flows.report import FlowStory
 from signoff.runtime.store_port import RunId, RunRow
 from signoff.runtime.timeline import Timeline
 

@@ -3,13 +3,13 @@ import re
 
 from signoff.cli.views import PlainView, QuietView
 from signoff.core import events as ev
-from signoff.core.effects import EffectId, Kind
+from signoff.core.effects import EffectId, EffectKind
 from signoff.core.outcome import Status
 from signoff.runtime.ports import Progress, Recorded, Retrying
 from signoff.runtime.timeline import Timeline
 
 STARTED = ev.RunStarted("review", "d", "draft", {}, at=0)
-ASKED = ev.EffectStarted(EffectId("ask#1"), Kind.ASK, "d", {"agent": "claude"}, at=1)
+ASKED = ev.EffectStarted(EffectId("ask#1"), EffectKind.ASK, "d", {"agent": "claude"}, at=1)
 
 
 def lines_of(stream: io.StringIO) -> list[str]:

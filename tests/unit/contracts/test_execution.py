@@ -470,5 +470,5 @@ def test_the_path_of_a_database_is_seen_from_the_file_that_names_it(
     workflow = priced("shop.db")
 
     (handler, *_) = (step.handler for step in workflow.steps.values())
-    database = handler.around.definition.database  # type: ignore[union-attr]  # of a contract
+    database = handler.contract.definition.database  # type: ignore[union-attr]  # of a contract
     assert database.url == str(Path(__file__).resolve().parent / "shop.db")

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from signoff.core.context import Chance, Fan, StepContext
-from signoff.core.effects import Effect, Kind, OnCrash
+from signoff.core.context import Chance, FanOutCall, StepContext
+from signoff.core.effects import Effect, EffectKind, OnCrash
 from signoff.core.requests import Question
 from signoff.errors import UsageError
 
@@ -22,7 +22,7 @@ class RecordingPort:
 
     def __init__(self) -> None:
         self.effects: list[Effect] = []
-        self.fans: list[Fan] = []
+        self.fans: list[FanOutCall] = []
         self.parked: list[tuple[float, str]] = []
         self.told: list[str] = []
 
@@ -30,7 +30,7 @@ class RecordingPort:
         self.effects.append(effect)
         return nothing()
 
-    def map(self, ctx: StepContext, fan: Fan) -> Awaitable[list[Any]]:
+    def map(self, ctx: StepContext, fan: FanOutCall) -> Awaitable[list[Any]]:
         self.fans.append(fan)
         return nothing()
 
@@ -69,9 +69,9 @@ async def test_an_ask_names_the_agent_and_what_it_is_asked(
     await ctx.ask("claude", "hi", key="b", model="m", schema={"type": "object"}, timeout=5, heat=1)
 
     assert port.effects == [
-        Effect(Kind.ASK, "ask", {"agent": "claude", "prompt": "hi"}),
+        Effect(EffectKind.ASK, "ask", {"agent": "claude", "prompt": "hi"}),
         Effect(
-            Kind.ASK,
+            EffectKind.ASK,
             "b",
             {
                 "agent": "claude",
@@ -118,9 +118,9 @@ async def test_a_command_holds_only_what_was_said(ctx: StepContext, port: Record
     )
 
     assert port.effects == [
-        Effect(Kind.COMMAND, "command", {"argv": ["make", "5"]}, OnCrash.ASK),
+        Effect(EffectKind.COMMAND, "command", {"argv": ["make", "5"]}, OnCrash.ASK),
         Effect(
-            Kind.COMMAND,
+            EffectKind.COMMAND,
             "k",
             {"argv": ["x"], "cwd": "a", "stdin": "", "env": {"A": "b"}},
             OnCrash.RERUN,
@@ -142,8 +142,8 @@ async def test_a_write_is_keyed_by_its_path(ctx: StepContext, port: RecordingPor
     await ctx.write("a.md", "text", key="mine")
 
     assert port.effects == [
-        Effect(Kind.WRITE, "write:a/b.md", {"path": "a/b.md", "text": "text"}),
-        Effect(Kind.WRITE, "mine", {"path": "a.md", "text": "text"}),
+        Effect(EffectKind.WRITE, "write:a/b.md", {"path": "a/b.md", "text": "text"}),
+        Effect(EffectKind.WRITE, "mine", {"path": "a.md", "text": "text"}),
     ]
 
 
@@ -161,7 +161,7 @@ async def test_a_wait_holds_the_whole_request(ctx: StepContext, port: RecordingP
 
     await ctx.wait(question, key="tone")
 
-    assert port.effects == [Effect(Kind.WAIT, "tone", question.to_json())]
+    assert port.effects == [Effect(EffectKind.WAIT, "tone", question.to_json())]
 
 
 async def test_a_fan_out_is_handed_over_whole(ctx: StepContext, port: RecordingPort) -> None:
@@ -174,8 +174,8 @@ async def test_a_fan_out_is_handed_over_whole(ctx: StepContext, port: RecordingP
     await ctx.map([], each, key="k", concurrency=3, retries=2, on_failure="keep")
 
     assert port.fans == [
-        Fan([1, 2], each, "map", None, 0, "raise"),
-        Fan([], each, "k", 3, 2, "keep"),
+        FanOutCall([1, 2], each, "map", None, 0, "raise"),
+        FanOutCall([], each, "k", 3, 2, "keep"),
     ]
 
 

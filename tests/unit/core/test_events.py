@@ -5,7 +5,7 @@ import pytest
 
 from signoff.core import events as ev
 from signoff.core.codec import decode, encode
-from signoff.core.effects import EffectId, Kind
+from signoff.core.effects import EffectId, EffectKind
 from signoff.core.outcome import Outcome, Status
 from signoff.errors import NotSerialisable, StoreDamaged, StoreTooNew
 
@@ -28,7 +28,9 @@ FULL: list[ev.Event] = [
     ev.StepFinished(
         Outcome.ITERATE, "a/iterate", "b", {"set": {"a": 1}}, 2, True, ("a/fail",), "why", at=12.0
     ),
-    ev.EffectStarted(ASK, Kind.ASK, "digest", {"prompt": "hi"}, 2, "ask", {"usd": 0.5}, at=13.0),
+    ev.EffectStarted(
+        ASK, EffectKind.ASK, "digest", {"prompt": "hi"}, 2, "ask", {"usd": 0.5}, at=13.0
+    ),
     ev.EffectRunning(ASK, {"pid": 5}, at=14.0),
     ev.EffectFinished(ASK, {"text": "hi"}, {"type": "x"}, {"usd": 0.5}, 7, at=15.0),
     ev.ItemFinished("critics#1[0]", {"text": "hi"}, at=16.0),
@@ -40,7 +42,7 @@ BARE: list[ev.Event] = [
     ev.StepWorked(Outcome.OK),
     ev.Escalated("too short"),
     ev.StepFinished(Outcome.OK, "a/ok"),
-    ev.EffectStarted(ASK, Kind.NOW, ""),
+    ev.EffectStarted(ASK, EffectKind.NOW, ""),
     ev.EffectFinished(ASK),
     ev.ItemFinished("critics#1[0]"),
     ev.ItemFailed("critics#1[0]", "x"),
@@ -89,7 +91,7 @@ def test_enums_come_back_as_themselves() -> None:
     assert isinstance(stopped, ev.RunStopped)
     assert stopped.status is Status.PARKED
     assert isinstance(started, ev.EffectStarted)
-    assert started.kind is Kind.ASK
+    assert started.kind is EffectKind.ASK
 
 
 @pytest.mark.parametrize("reply", [False, 0, "", [], {}, 0.0])

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from signoff.core import events as ev
-from signoff.core.effects import EffectId, Kind
+from signoff.core.effects import EffectId, EffectKind
 from signoff.core.fold import evolve, fold, item_scope
 from signoff.core.frozen import FrozenDict, FrozenList
 from signoff.core.outcome import Outcome, Status
@@ -21,7 +21,7 @@ def state_after(*events: ev.Event) -> RunState:
 
 
 def asked(identity: str, attempt: int = 1, **more: Any) -> ev.EffectStarted:
-    return ev.EffectStarted(EffectId(identity), Kind.ASK, "d", None, attempt, **more)
+    return ev.EffectStarted(EffectId(identity), EffectKind.ASK, "d", None, attempt, **more)
 
 
 def answered(identity: str, reply: Any = "hi", **more: Any) -> ev.EffectFinished:
@@ -114,7 +114,7 @@ def test_a_resume_of_a_failed_run_forgets_failed_effects_and_keeps_the_others() 
 
 
 def ran(identity: str, code: int) -> list[ev.Event]:
-    started = ev.EffectStarted(EffectId(identity), Kind.COMMAND, "d")
+    started = ev.EffectStarted(EffectId(identity), EffectKind.COMMAND, "d")
     return [started, answered(identity, {"code": code, "stdout": "", "stderr": ""})]
 
 
@@ -196,7 +196,7 @@ def test_an_escalation_keeps_what_there_is_to_decide_about() -> None:
 def test_a_replaced_attempt_keeps_what_a_person_said_and_forgets_what_was_asked() -> None:
     """The definition changed, not what the step is for."""
     state = RunState(step="a", visits={"a": 1}, feedback="be brief", adopted=True)
-    evolve(state, ev.EffectStarted(EffectId("x#1"), Kind.ASK, "d", {}))
+    evolve(state, ev.EffectStarted(EffectId("x#1"), EffectKind.ASK, "d", {}))
 
     evolve(state, ev.AttemptReplaced())
 
@@ -296,12 +296,14 @@ def test_an_effect_is_known_from_its_start_to_its_end() -> None:
     """Between the two it is in doubt, and its process can be ended."""
     state = state_after(asked("ask#1", on_crash="fail"), ev.EffectRunning(ASK, {"pid": 5}))
 
-    assert state.effect(ASK) == EffectRecord(Kind.ASK, "d", process={"pid": 5}, on_crash="fail")
+    assert state.effect(ASK) == EffectRecord(
+        EffectKind.ASK, "d", process={"pid": 5}, on_crash="fail"
+    )
 
     evolve(state, answered(ASK, {"text": "hi"}))
 
     assert state.effect(ASK) == EffectRecord(
-        Kind.ASK, "d", done=True, reply={"text": "hi"}, on_crash="fail"
+        EffectKind.ASK, "d", done=True, reply={"text": "hi"}, on_crash="fail"
     )
     assert state.effect("ask#2") is None
 
@@ -315,8 +317,8 @@ def test_a_value_that_was_only_noted_needs_no_start() -> None:
     """Reading the clock goes nowhere."""
     state = state_after(answered("now#1", 5.0), answered("m#1[0]/now#1", 6.0))
 
-    assert state.effect("now#1") == EffectRecord(Kind.NOW, "", done=True, reply=5.0)
-    assert state.effect("m#1[0]/now#1") == EffectRecord(Kind.NOW, "", done=True, reply=6.0)
+    assert state.effect("now#1") == EffectRecord(EffectKind.NOW, "", done=True, reply=5.0)
+    assert state.effect("m#1[0]/now#1") == EffectRecord(EffectKind.NOW, "", done=True, reply=6.0)
     assert state.spend.calls == 0
 
 
@@ -360,7 +362,7 @@ def test_an_attempt_lost_in_a_crash_is_paid_for_too() -> None:
 
 
 def called(identity: str, attempt: int = 1, **payload: str) -> ev.EffectStarted:
-    return ev.EffectStarted(EffectId(identity), Kind.ASK, "d", payload or None, attempt)
+    return ev.EffectStarted(EffectId(identity), EffectKind.ASK, "d", payload or None, attempt)
 
 
 def test_the_ledger_says_who_cost_what_in_which_step() -> None:
@@ -400,8 +402,8 @@ def test_a_call_that_was_lost_is_on_the_bill_of_whoever_was_asked() -> None:
     ]
 
 
-@pytest.mark.parametrize("kind", [kind for kind in Kind if kind is not Kind.ASK])
-def test_only_agents_are_paid(kind: Kind) -> None:
+@pytest.mark.parametrize("kind", [kind for kind in EffectKind if kind is not EffectKind.ASK])
+def test_only_agents_are_paid(kind: EffectKind) -> None:
     """A command or a person costs no call, and leaves the total known."""
     state = state_after(ev.EffectStarted(ASK, kind, "d"), answered(ASK))
 

@@ -3,19 +3,19 @@ from typing import Any, get_args
 
 import pytest
 
-from signoff.core.edges import DEFAULT_BOUND, Way
+from signoff.core.edges import DEFAULT_BOUND, ResolvedEdge
 from signoff.core.events import ROUNDS
 from signoff.core.outcome import End, Outcome, Status
 from signoff.core.run_state import Stage
 from signoff.core.step import Condition, Edge, Gate, GateOption, StepDef
 from signoff.core.transitions import (
     TABLE,
-    Broken,
     Chosen,
+    ConditionsBroken,
+    ConditionsMet,
     Fact,
     FellShort,
     Finish,
-    Held,
     Lift,
     Limit,
     Move,
@@ -37,8 +37,8 @@ CHECKED = [Condition("c", lambda ctx: True, "not so")]
 SHIP = Gate("Ship?", [GateOption("yes", None), GateOption("again", Edge("a", bound=2))])
 
 FACTS: dict[type[Fact], Fact] = {
-    Held: Held(),
-    Broken: Broken("not so"),
+    ConditionsMet: ConditionsMet(),
+    ConditionsBroken: ConditionsBroken("not so"),
     Returned: Returned(OK),
     FellShort: FellShort("too short"),
     Raised: Raised("boom"),
@@ -55,7 +55,7 @@ def at(workflow: Workflow, stage: Stage, **more: Any) -> Position:
     return Position(workflow, stage=stage, **{**where, **more})
 
 
-def way(workflow: Workflow, step: str, name: str) -> Way:
+def way(workflow: Workflow, step: str, name: str) -> ResolvedEdge:
     found = workflow.edges.named(step, name)
     assert found is not None
     return found
@@ -83,15 +83,15 @@ def test_a_fact_that_has_no_place_at_a_stage_is_refused(stage: Stage, fact: type
 def test_the_table_holds_exactly_the_rows_tried_here() -> None:
     """A new row needs tests of its own."""
     assert {(stage.name, fact.__name__) for stage, fact in TABLE} == {
-        ("ENTER", "Held"),
-        ("ENTER", "Broken"),
+        ("ENTER", "ConditionsMet"),
+        ("ENTER", "ConditionsBroken"),
         ("WORK", "Returned"),
         ("WORK", "FellShort"),
         ("WORK", "Raised"),
-        ("CHECK", "Held"),
-        ("CHECK", "Broken"),
+        ("CHECK", "ConditionsMet"),
+        ("CHECK", "ConditionsBroken"),
         ("CHECK", "Raised"),
-        ("GATE", "Held"),
+        ("GATE", "ConditionsMet"),
         ("GATE", "Chosen"),
         ("ESCALATED", "Chosen"),
     }
@@ -102,11 +102,11 @@ class TestEntering:
 
     def test_preconditions_that_hold_let_the_work_begin(self) -> None:
         """Only then is anything paid for."""
-        assert decide(at(PLAIN, Stage.ENTER), Held()) == Proceed(Stage.WORK)
+        assert decide(at(PLAIN, Stage.ENTER), ConditionsMet()) == Proceed(Stage.WORK)
 
     def test_preconditions_that_do_not_hold_stop_the_run(self) -> None:
         """Trying again would not make them true."""
-        assert decide(at(PLAIN, Stage.ENTER), Broken("no brief")) == Finish(
+        assert decide(at(PLAIN, Stage.ENTER), ConditionsBroken("no brief")) == Finish(
             Status.FAILED, "no brief"
         )
 
@@ -191,11 +191,13 @@ class TestChecking:
 
     def test_a_result_that_holds_goes_to_the_gate(self) -> None:
         """Only what the engine has seen to be true is shown for approval."""
-        assert decide(at(self.CHECKED, Stage.CHECK, outcome=OK), Held()) == Proceed(Stage.GATE)
+        assert decide(at(self.CHECKED, Stage.CHECK, outcome=OK), ConditionsMet()) == Proceed(
+            Stage.GATE
+        )
 
     def test_or_leaves_by_its_outcome(self) -> None:
         """Where there is no gate to pass."""
-        assert decide(at(self.CHECKED, Stage.CHECK, outcome=FAIL), Held()) == Move(
+        assert decide(at(self.CHECKED, Stage.CHECK, outcome=FAIL), ConditionsMet()) == Move(
             way(self.CHECKED, "a", "fail"), "b", 1
         )
 
@@ -203,13 +205,15 @@ class TestChecking:
         """With what is wrong as feedback."""
         position = at(self.CHECKED, Stage.CHECK, outcome=OK)
 
-        assert decide(position, Broken("not so")) == Retry("not so")
+        assert decide(position, ConditionsBroken("not so")) == Retry("not so")
 
     def test_then_a_person_may_accept_it_as_it_is(self) -> None:
         """There is a result, and a person can overrule the check."""
         position = at(self.CHECKED, Stage.CHECK, attempt=2, outcome=OK)
 
-        assert decide(position, Broken("not so")) == Wait("not so", ("retry", "accept", "stop"))
+        assert decide(position, ConditionsBroken("not so")) == Wait(
+            "not so", ("retry", "accept", "stop")
+        )
 
     def test_a_check_that_raised_stops_the_run(self) -> None:
         """What could not be checked has not been passed."""
@@ -254,14 +258,14 @@ class TestAtTheGate:
 
     def test_without_a_choice_the_step_is_left_by_its_outcome(self) -> None:
         """What was accepted in an escalation, or has no gate, goes on."""
-        assert decide(at(self.GATED, Stage.GATE, outcome=FAIL), Held()) == Move(
+        assert decide(at(self.GATED, Stage.GATE, outcome=FAIL), ConditionsMet()) == Move(
             way(self.GATED, "a", "fail"), "b", 1
         )
 
     def test_a_step_is_never_left_without_an_outcome(self) -> None:
         """There would be nothing to say where to."""
         with pytest.raises(EngineError, match="left without an outcome"):
-            decide(at(self.GATED, Stage.GATE), Held())
+            decide(at(self.GATED, Stage.GATE), ConditionsMet())
 
 
 class TestEscalated:

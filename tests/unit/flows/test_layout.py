@@ -8,7 +8,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from signoff.core import events as ev
-from signoff.core.effects import EffectId, Kind
+from signoff.core.effects import EffectId, EffectKind
 from signoff.core.outcome import Outcome, Status
 from signoff.flows.layout import FlowLayout
 from signoff.store.rundir import RunDirectory
@@ -256,7 +256,7 @@ def test_the_thread_holds_the_fields_everybody_reads(tmp_path: Path, story: Stor
 
 def test_what_a_person_said_is_a_line_of_its_own(tmp_path: Path, story: Story) -> None:
     """Whoever reads the thread later has to see who decided."""
-    waits = ev.EffectStarted(EffectId("wait#1"), Kind.WAIT, "d", {"prompt": "Ship it?"})
+    waits = ev.EffectStarted(EffectId("wait#1"), EffectKind.WAIT, "d", {"prompt": "Ship it?"})
     answer = {"value": "no", "text": "too long", "by": "ann", "at": 0.0}
 
     story.begin().commit(waits).commit(ev.EffectFinished(EffectId("wait#1"), answer))

@@ -6,13 +6,15 @@ from pathlib import Path
 import pytest
 
 from signoff.flows.compile import compile_flow
-from signoff.flows.model import ConstraintConfig, Goal, Routing, RoutingRule
+from signoff.flows.model import ConstraintConfig, Goal, RoutingConfig, RoutingRule
 from signoff.flows.plan import FlowPlan, plan
 from signoff.review.constraint import SourceBlock
 from signoff.testing import ScriptedAgent
 from tests.unit.flows.harness import constraint, flow, play, step
 
-ROUTING = Routing(default_agents=("claude", "codex"), rules=(RoutingRule("legal*", ("gemini",)),))
+ROUTING = RoutingConfig(
+    default_agents=("claude", "codex"), rules=(RoutingRule("legal*", ("gemini",)),)
+)
 STEPS = (
     step("generate", "draft", model="opus"),
     step("critique", "gate", agent="gemini", execution="serial", constraints=("legal*",)),

@@ -12,7 +12,7 @@ from signoff.flows.model import (
     Goal,
     Independence,
     OutputConfig,
-    Routing,
+    RoutingConfig,
     RoutingRule,
     StepKind,
     WorkflowStep,
@@ -71,7 +71,7 @@ def test_the_full_example_means_what_it_says() -> None:
     assert (fix.mode, fix.loop_to) == ("edit", "structure_review")
     assert config.constraints == ConstraintConfig(
         dir=".arena/constraints",
-        routing=Routing(
+        routing=RoutingConfig(
             ("claude", "codex", "gemini"), (RoutingRule("security*", ("claude", "codex")),)
         ),
     )

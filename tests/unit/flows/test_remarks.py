@@ -5,7 +5,7 @@ from signoff.flows.model import (
     GenflowConfig,
     Goal,
     PriorityRoute,
-    Routing,
+    RoutingConfig,
     RoutingRule,
     StepKind,
     WorkflowStep,
@@ -39,7 +39,7 @@ def test_patterns_that_match_nothing_are_named() -> None:
         workflow=with_ids((GENERATE, replace(CRITIQUE, constraints=("tone", "styl*")), ADJUDICATE)),
         constraint_behaviors={"ton": ConstraintBehavior()},
         constraints=ConstraintConfig(
-            routing=Routing(
+            routing=RoutingConfig(
                 rules=(RoutingRule("sec*", ("a",)), RoutingRule("t*", ("a",))),
                 priority_routing=(PriorityRoute(1, 4, ("a",)), PriorityRoute(5, 9, ("a",))),
             )

@@ -4,7 +4,7 @@ from signoff.flows.model import (
     ConstraintConfig,
     GenflowConfig,
     PriorityRoute,
-    Routing,
+    RoutingConfig,
     RoutingRule,
 )
 from signoff.flows.unknown_agents import unknown_agents
@@ -15,7 +15,9 @@ KNOWN = ("claude", "codex")
 
 def test_every_place_that_can_name_an_agent_is_looked_at() -> None:
     """A judge nobody knows would otherwise be noticed after the critics were paid."""
-    routing = Routing(("a",), (RoutingRule("x*", ("b", "claude")),), (PriorityRoute(1, 5, ("c",)),))
+    routing = RoutingConfig(
+        ("a",), (RoutingRule("x*", ("b", "claude")),), (PriorityRoute(1, 5, ("c",)),)
+    )
     config = GenflowConfig(
         (step("generate", agent="d"), step("critique"), step("adjudicate", agent="policy")),
         constraints=ConstraintConfig(routing=routing),

@@ -3,7 +3,13 @@ from typing import Any
 
 import pytest
 
-from signoff.flows.model import ConstraintConfig, GenflowConfig, Routing, StepKind, WorkflowStep
+from signoff.flows.model import (
+    ConstraintConfig,
+    GenflowConfig,
+    RoutingConfig,
+    StepKind,
+    WorkflowStep,
+)
 from signoff.flows.validation import validate_workflow
 from signoff.review.constraint import Constraint
 
@@ -133,7 +139,7 @@ def test_the_policy_judge_judges_and_does_nothing_else() -> None:
 def test_a_model_goes_with_one_agent() -> None:
     """The second agent does not know the first one's models."""
     step = replace(CRITIQUE, model="opus")
-    several = ConstraintConfig(routing=Routing(("claude", "codex")))
+    several = ConstraintConfig(routing=RoutingConfig(("claude", "codex")))
     own = [Constraint("a", agents=("claude", "codex"))]
 
     assert "names claude, codex" in complaint(GENERATE, step, constraints=several)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from signoff.review.convergence import Stop, check, chronic
-from signoff.review.finding import Finding, Status
+from signoff.review.finding import Finding, FindingStatus
 from signoff.review.findings import Ledger
 from signoff.review.severity import Severity
 
@@ -23,7 +23,11 @@ def ledger(*findings: Finding) -> Ledger:
 
 
 def found(
-    named: str = "f1", *, returns: int = 0, status: Status = Status.OPEN, first: int = 1
+    named: str = "f1",
+    *,
+    returns: int = 0,
+    status: FindingStatus = FindingStatus.OPEN,
+    first: int = 1,
 ) -> Finding:
     return Finding(
         named, "c", "r", Severity.HIGH, "q", "", "", status, first=first, last=3, returns=returns
@@ -112,8 +116,10 @@ def test_oscillation_is_a_finding_that_came_back_so_often() -> None:
     )
 
 
-@pytest.mark.parametrize("status", [Status.FIXED, Status.DISMISSED, Status.IGNORED])
-def test_a_finding_that_is_not_open_stops_nothing(status: Status) -> None:
+@pytest.mark.parametrize(
+    "status", [FindingStatus.FIXED, FindingStatus.DISMISSED, FindingStatus.IGNORED]
+)
+def test_a_finding_that_is_not_open_stops_nothing(status: FindingStatus) -> None:
     """A trifle that critics see every other time must not end a run."""
     ended = found("f2", returns=9, status=status)
 
@@ -163,7 +169,7 @@ def test_a_round_with_anything_older_in_it_is_not_only_new(old: dict[str, int]) 
 def test_nothing_open_is_no_reason_to_stop() -> None:
     """An artifact without findings is about to be approved."""
     rules = Rules(plateau=1, oscillation=1, thrashing=1, only_new=1)
-    fixed = found(status=Status.FIXED, returns=3)
+    fixed = found(status=FindingStatus.FIXED, returns=3)
 
     assert stop(rules, [{}, {}], [["f1"], ["f1"]], fixed) is None
 

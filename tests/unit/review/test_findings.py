@@ -7,7 +7,7 @@ import pytest
 
 from signoff.review.adjudication import Adjudication, AdjudicationDecision, Pursuit, Verdict
 from signoff.review.critique import Critique, CritiqueIssue, Overall
-from signoff.review.finding import Finding, Label, Status
+from signoff.review.finding import Finding, FindingStatus, Label
 from signoff.review.findings import Ledger, round_of
 from signoff.review.severity import Severity
 
@@ -105,7 +105,7 @@ def test_a_similar_passage_that_stands_beside_the_known_one_is_another_finding()
     ledger, second = take(ledger, 2, read(issue("Item 2 is of no use to anybody.")), text=text)
 
     assert second[0].finding_id != first[0].finding_id
-    assert ledger.findings[first[0].finding_id].status is Status.FIXED
+    assert ledger.findings[first[0].finding_id].status is FindingStatus.FIXED
 
 
 def test_of_two_equally_similar_findings_none_is_taken_for_the_reworded_one() -> None:
@@ -152,7 +152,7 @@ def test_two_complaints_of_one_critic_about_one_passage_stay_two() -> None:
 
     assert first[0].finding_id != first[1].finding_id
     assert second[0].finding_id == first[1].finding_id
-    assert ledger.findings[first[0].finding_id].status is Status.FIXED
+    assert ledger.findings[first[0].finding_id].status is FindingStatus.FIXED
 
 
 def test_a_critic_who_says_the_same_twice_has_one_finding() -> None:
@@ -182,11 +182,11 @@ def test_what_is_no_longer_reported_is_fixed_and_what_comes_back_has_regressed()
     ledger, _ = take(Ledger(), 1, read(issue()))
 
     ledger, _ = take(ledger, 2, read(), text="mended")
-    assert only(ledger).status is Status.FIXED
+    assert only(ledger).status is FindingStatus.FIXED
     ledger, told = take(ledger, 3, read(issue()))
 
     assert told[0].label == "regressed"
-    assert only(ledger).status is Status.OPEN
+    assert only(ledger).status is FindingStatus.OPEN
     assert only(ledger).returns == 1
     assert only(ledger).history == ((1, "new"), (2, "fixed"), (3, "regressed"))
 
@@ -239,8 +239,8 @@ def test_a_reading_that_came_to_nothing_fixes_nothing() -> None:
     alone, _ = take(ledger, 2, broken, text="changed")
     beside_another, _ = take(ledger, 2, broken, colleague, text="changed")
 
-    assert only(alone).status is Status.OPEN
-    assert only(beside_another).status is Status.OPEN
+    assert only(alone).status is FindingStatus.OPEN
+    assert only(beside_another).status is FindingStatus.OPEN
 
 
 def test_a_broken_reading_by_somebody_else_alone_fixes_nothing() -> None:
@@ -249,7 +249,7 @@ def test_a_broken_reading_by_somebody_else_alone_fixes_nothing() -> None:
 
     ledger, _ = take(ledger, 2, replace(read(), overall=Overall.ERROR), text="changed")
 
-    assert only(ledger).status is Status.OPEN
+    assert only(ledger).status is FindingStatus.OPEN
 
 
 def test_a_second_reading_of_the_same_text_in_a_round_takes_nothing_back() -> None:
@@ -259,7 +259,7 @@ def test_a_second_reading_of_the_same_text_in_a_round_takes_nothing_back() -> No
     silent, _ = take(ledger, 1, read(by="codex"))
     agreeing, told = take(ledger, 1, read(issue(severity=Severity.CRITICAL), by="codex"))
 
-    assert only(silent).status is Status.OPEN
+    assert only(silent).status is FindingStatus.OPEN
     assert told[0].label == "new"
     assert only(agreeing).flagged_by == ("claude", "codex")
     assert only(agreeing).severity is Severity.CRITICAL
@@ -286,7 +286,7 @@ def test_what_was_said_of_an_older_text_of_the_round_does_not_hold_for_the_newer
 
     ledger, _ = take(ledger, 1, read(), text="mended")
 
-    assert only(ledger).status is Status.FIXED
+    assert only(ledger).status is FindingStatus.FIXED
 
 
 def test_a_finding_fixed_and_seen_again_in_one_round_is_open() -> None:
@@ -297,7 +297,7 @@ def test_a_finding_fixed_and_seen_again_in_one_round_is_open() -> None:
     ledger, told = take(ledger, 1, read(issue(), by="codex"), text="changed")
 
     assert told[0].label == "persisting"
-    assert only(ledger).status is Status.OPEN
+    assert only(ledger).status is FindingStatus.OPEN
     assert round_of(ledger, 1)["open"]["HIGH"] == 1
 
 
@@ -308,7 +308,7 @@ def test_a_report_that_is_set_aside_does_not_reopen_what_was() -> None:
 
     ledger, _ = take(ledger, 1, read(aside, by="codex"))
 
-    assert only(ledger).status is Status.IGNORED
+    assert only(ledger).status is FindingStatus.IGNORED
 
 
 def test_a_quote_that_was_reworded_again_and_again_and_put_back_is_the_same_finding() -> None:
@@ -336,7 +336,7 @@ def test_a_quite_different_passage_is_not_taken_for_a_reworded_one() -> None:
     ledger, second = take(ledger, 2, read(issue(other)), text=other, before=TEXT)
 
     assert second[0].label == "introduced"
-    assert ledger.findings[first[0].finding_id].status is Status.FIXED
+    assert ledger.findings[first[0].finding_id].status is FindingStatus.FIXED
 
 
 def test_a_second_reading_of_a_changed_text_in_a_round_does() -> None:
@@ -345,29 +345,29 @@ def test_a_second_reading_of_a_changed_text_in_a_round_does() -> None:
 
     ledger, _ = take(ledger, 1, read(), text="mended")
 
-    assert only(ledger).status is Status.FIXED
+    assert only(ledger).status is FindingStatus.FIXED
     assert round_of(ledger, 1)["fixed"] == 1
 
 
 @pytest.mark.parametrize(
     ("said", "status"),
     [
-        ({"behavior": "ignore"}, Status.IGNORED),
-        ({"behavior": "halt"}, Status.OPEN),
-        ({"unverified": True, "severity": Severity.MEDIUM}, Status.IGNORED),
-        ({"unverified": True, "severity": Severity.LOW}, Status.IGNORED),
-        ({"unverified": True, "severity": Severity.HIGH}, Status.OPEN),
-        ({"unverified": True, "severity": Severity.CRITICAL}, Status.OPEN),
+        ({"behavior": "ignore"}, FindingStatus.IGNORED),
+        ({"behavior": "halt"}, FindingStatus.OPEN),
+        ({"unverified": True, "severity": Severity.MEDIUM}, FindingStatus.IGNORED),
+        ({"unverified": True, "severity": Severity.LOW}, FindingStatus.IGNORED),
+        ({"unverified": True, "severity": Severity.HIGH}, FindingStatus.OPEN),
+        ({"unverified": True, "severity": Severity.CRITICAL}, FindingStatus.OPEN),
     ],
 )
 def test_what_the_judge_never_sees_is_kept_but_not_open(
-    said: dict[str, Any], status: Status
+    said: dict[str, Any], status: FindingStatus
 ) -> None:
     """An artifact with nothing but ignored findings can be approved."""
     ledger, _ = take(Ledger(), 1, read(issue(**said)))
 
     assert only(ledger).status is status
-    assert sum(round_of(ledger, 1)["open"].values()) == (status is Status.OPEN)
+    assert sum(round_of(ledger, 1)["open"].values()) == (status is FindingStatus.OPEN)
 
 
 def test_a_finding_one_critic_may_report_is_open_though_another_report_is_set_aside() -> None:
@@ -379,7 +379,7 @@ def test_a_finding_one_critic_may_report_is_open_though_another_report_is_set_as
         read(issue(behavior="halt"), by="b"),
     )
 
-    assert only(ledger).status is Status.OPEN
+    assert only(ledger).status is FindingStatus.OPEN
 
 
 def decided(finding: Finding, status: Pursuit, iteration: int) -> Adjudication:
@@ -396,11 +396,11 @@ def test_what_a_judge_dismisses_is_not_open_until_it_is_reported_again() -> None
     again, told = take(dismissed, 2, read(issue()))
     gone, _ = take(dismissed, 2, read(), text="changed")
 
-    assert only(dismissed).status is Status.DISMISSED
+    assert only(dismissed).status is FindingStatus.DISMISSED
     assert round_of(dismissed, 1)["open"]["HIGH"] == 0
-    assert only(again).status is Status.OPEN
+    assert only(again).status is FindingStatus.OPEN
     assert told[0].label == "persisting"
-    assert only(gone).status is Status.DISMISSED
+    assert only(gone).status is FindingStatus.DISMISSED
 
 
 def test_a_judge_may_take_up_again_what_an_earlier_one_dismissed() -> None:
@@ -410,7 +410,7 @@ def test_a_judge_may_take_up_again_what_an_earlier_one_dismissed() -> None:
 
     pursued = dismissed.decide(decided(only(ledger), Pursuit.PURSUING, 1))
 
-    assert only(pursued).status is Status.OPEN
+    assert only(pursued).status is FindingStatus.OPEN
     assert round_of(pursued, 1)["open"]["HIGH"] == 1
 
 

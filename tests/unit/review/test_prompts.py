@@ -2,7 +2,6 @@ import re
 from itertools import takewhile
 
 from signoff.core.digest import text_digest
-from signoff.review.bill import format_bill, parse_bill
 from signoff.review.constraint import Constraint, Rule
 from signoff.review.critique import Critique, CritiqueIssue, Overall
 from signoff.review.parsing import parse_adjudication
@@ -15,6 +14,7 @@ from signoff.review.prompts import (
     refinement_prompt,
 )
 from signoff.review.severity import DEFAULT_BLOCK_ON, Severity
+from signoff.review.work_order import format_bill, parse_bill
 
 TONE = Constraint(
     "tone", 2, "Be kind.", (Rule("soft", "No shouting.", Severity.LOW, "NO!", "No."),)

@@ -3,7 +3,7 @@ from dataclasses import dataclass
 import pytest
 
 from signoff.review.constraint import Constraint
-from signoff.review.routing import Range, Rule, reviewers
+from signoff.review.routing import Range, RoutingPattern, reviewers
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Span:
 @dataclass(frozen=True)
 class Table:
     default_agents: tuple[str, ...] = ()
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[RoutingPattern, ...] = ()
     priority_routing: tuple[Range, ...] = ()
 
 

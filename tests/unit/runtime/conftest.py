@@ -2,11 +2,11 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.unit.runtime.bench import Bench
+from tests.unit.runtime.engine_fixture import EngineFixture
 
 
 @pytest.fixture
-async def bench() -> AsyncIterator[Bench]:
-    bench = Bench()
+async def bench() -> AsyncIterator[EngineFixture]:
+    bench = EngineFixture()
     yield bench
     await bench.close()

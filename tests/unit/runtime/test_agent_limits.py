@@ -6,7 +6,7 @@ from signoff.core.effects import AgentRequest
 from signoff.core.outcome import Outcome
 from signoff.runtime.agent_limits import AgentGate, AgentLimits
 from signoff.testing import FrozenClock
-from tests.unit.runtime.bench import Bench, one_step
+from tests.unit.runtime.engine_fixture import EngineFixture, one_step
 
 OK = Outcome.OK
 Work = tuple[Outcome, dict[str, Any]]
@@ -27,7 +27,7 @@ async def crowd(gate: AgentGate, clock: FrozenClock, count: int) -> list[float]:
 
 async def test_no_more_calls_are_under_way_than_the_agent_takes() -> None:
     """A local model has room for one; two would swap it to death."""
-    bench = Bench(agent_limits={"claude": AgentLimits(concurrency=3)})
+    bench = EngineFixture(agent_limits={"claude": AgentLimits(concurrency=3)})
 
     async def item(ctx: StepContext, number: int) -> str:
         return (await ctx.ask("claude", f"n{number}")).text
@@ -51,7 +51,7 @@ async def test_no_more_calls_are_under_way_than_the_agent_takes() -> None:
 
 async def test_all_runs_of_a_process_share_an_agents_places() -> None:
     """The limit is the agent's, not the run's."""
-    bench = Bench(agent_limits={"claude": AgentLimits(concurrency=2)})
+    bench = EngineFixture(agent_limits={"claude": AgentLimits(concurrency=2)})
 
     async def work(ctx: StepContext) -> Work:
         await ctx.ask("claude", "Write.")

@@ -7,7 +7,7 @@ from signoff.core.outcome import Outcome
 from signoff.core.requests import Approval
 from signoff.runtime.approved_files import ApprovedFiles
 from signoff.store.rundir import RunFiles
-from tests.unit.runtime.bench import Bench, one_step
+from tests.unit.runtime.engine_fixture import EngineFixture, one_step
 
 TEXT = "the plan\n"
 
@@ -24,7 +24,7 @@ async def test_a_file_holds_what_was_shown_until_somebody_changes_it(
 ) -> None:
     """An approval counts for that and nothing else; the earlier draft will not do either."""
     files = RunFiles(tmp_path)
-    bench = Bench(files=files)
+    bench = EngineFixture(files=files)
     await bench.start(one_step(work))
     form = Approval("Good?", content, path="plan.md").to_json()
     approved = ApprovedFiles(bench.store, files)
@@ -39,7 +39,7 @@ async def test_a_file_holds_what_was_shown_until_somebody_changes_it(
 
 async def test_an_approval_of_no_file_has_nothing_that_could_change(tmp_path: Path) -> None:
     """Most approvals show their content and need no directory at all."""
-    bench = Bench()
+    bench = EngineFixture()
     await bench.start(one_step(lambda _ctx: (Outcome.OK, {})))
 
     approved = ApprovedFiles(bench.store, RunFiles(tmp_path))

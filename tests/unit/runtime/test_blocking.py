@@ -9,7 +9,7 @@ from signoff.core.context import StepContext
 from signoff.core.outcome import Outcome
 from signoff.core.step import Condition
 from signoff.core.workflow import Workflow
-from tests.unit.runtime.bench import Bench, one_step
+from tests.unit.runtime.engine_fixture import EngineFixture, one_step
 
 OK = Outcome.OK
 Work = tuple[Outcome, dict[str, Any]]
@@ -58,7 +58,7 @@ async def quiet(_ctx: StepContext) -> Work:
 @pytest.mark.parametrize("kind", [handler, precondition, postcondition, item])
 async def test_the_lease_is_renewed_before_ordinary_code_is_called(kind: Any) -> None:
     """It may compute for an hour, and another host would take the run over."""
-    bench = Bench()
+    bench = EngineFixture()
 
     result = await bench.start(kind())
 
@@ -68,7 +68,7 @@ async def test_the_lease_is_renewed_before_ordinary_code_is_called(kind: Any) ->
 
 async def test_code_that_lets_others_go_on_needs_no_thread_at_first() -> None:
     """Most runs that are answered and go on are done before one would have started."""
-    bench = Bench()
+    bench = EngineFixture()
 
     async def work(_ctx: StepContext) -> Work:
         return OK, {"beats": beats()}

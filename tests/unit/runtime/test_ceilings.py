@@ -15,7 +15,7 @@ from signoff.errors import AgentTransient
 from signoff.runtime.ceilings import Ceilings
 from signoff.runtime.suspension import CeilingReached
 from signoff.testing import ScriptedAgent
-from tests.unit.runtime.bench import Bench, DyingStore, chain, one_step
+from tests.unit.runtime.engine_fixture import DyingStore, EngineFixture, chain, one_step
 
 OK = Outcome.OK
 Work = tuple[Outcome, dict[str, Any]]
@@ -40,11 +40,11 @@ async def ask(ctx: StepContext) -> Work:
     return OK, {ctx.step_id: (await ctx.ask("claude", "Write.")).text}
 
 
-async def limited(bench: Bench, workflow: Workflow, **limits: Any) -> Any:
+async def limited(bench: EngineFixture, workflow: Workflow, **limits: Any) -> Any:
     return await bench.engine.start(workflow, name="run", limits=Limits(**limits))
 
 
-async def test_a_ceiling_on_calls_is_exact_even_in_a_fan_out(bench: Bench) -> None:
+async def test_a_ceiling_on_calls_is_exact_even_in_a_fan_out(bench: EngineFixture) -> None:
     """Ten calls are ten calls, however many want to be made at once."""
     bench.agent.on("", _slowly("text"))
 
@@ -58,7 +58,7 @@ async def test_a_ceiling_on_calls_is_exact_even_in_a_fan_out(bench: Bench) -> No
 
 @pytest.mark.parametrize("limits", [{"usd": 10.0}, {"tokens": 1000}])
 async def test_a_ceiling_on_money_or_tokens_is_not_overshot_in_a_fan_out(
-    bench: Bench, limits: dict[str, Any]
+    bench: EngineFixture, limits: dict[str, Any]
 ) -> None:
     """Fifty calls at once must not be begun on the money for ten."""
     bench.agent.on("", _slowly(cost(usd=1.0, tokens=100)))
@@ -80,7 +80,7 @@ async def test_a_ceiling_on_money_or_tokens_is_not_overshot_in_a_fan_out(
     ids=str,
 )
 async def test_a_ceiling_that_no_answer_counts_against_stops_the_run_after_one(
-    bench: Bench, limits: dict[str, Any], named: str
+    bench: EngineFixture, limits: dict[str, Any], named: str
 ) -> None:
     """It was taken for nothing, and the calls went on for ever."""
     bench.agent.on("Write.", Reply("text"))
@@ -96,7 +96,9 @@ async def test_a_ceiling_that_no_answer_counts_against_stops_the_run_after_one(
     assert more.ok
 
 
-async def test_a_ceiling_that_some_answers_count_against_holds_by_those(bench: Bench) -> None:
+async def test_a_ceiling_that_some_answers_count_against_holds_by_those(
+    bench: EngineFixture,
+) -> None:
     """Money may be unknown where tokens are not."""
     bench.agent.on("Write.", Reply("text", usage=Usage(tokens_in=4, tokens_out=1)))
 
@@ -105,7 +107,7 @@ async def test_a_ceiling_that_some_answers_count_against_holds_by_those(bench: B
     assert (result.status, result.spend.calls) == (Status.BUDGET, 2)
 
 
-async def test_an_answer_that_for_once_reports_nothing_stops_no_run(bench: Bench) -> None:
+async def test_an_answer_that_for_once_reports_nothing_stops_no_run(bench: EngineFixture) -> None:
     """Some servers leave the usage out now and then; the others still count."""
     told = Reply("text", usage=Usage(tokens_in=1, tokens_out=0))
     bench.agent.on("Write.", told, Reply("text"), told, told)
@@ -120,7 +122,7 @@ async def test_the_silence_of_one_agent_says_nothing_of_another() -> None:
     free, dear = ScriptedAgent(), ScriptedAgent()
     free.on("", Reply("text"))
     dear.on("", cost(usd=0.5))
-    bench = Bench(agents={"free": free, "dear": dear})
+    bench = EngineFixture(agents={"free": free, "dear": dear})
 
     async def work(ctx: StepContext) -> Work:
         await ctx.ask("free", "a", key="a")
@@ -140,7 +142,7 @@ async def test_of_a_steps_ceiling_on_money_the_step_is_told_to_limit_its_calls()
         async def knows_price(self, model: str | None) -> bool:
             return False
 
-    bench = Bench(agents={"claude": Mute(["text"])})
+    bench = EngineFixture(agents={"claude": Mute(["text"])})
 
     result = await bench.start(one_step(ask, limits=Limits(usd=0.25)))
     await bench.close()
@@ -150,7 +152,7 @@ async def test_of_a_steps_ceiling_on_money_the_step_is_told_to_limit_its_calls()
 
 
 async def test_a_price_that_does_not_divide_the_ceiling_is_overshot_by_one_call_at_most(
-    bench: Bench,
+    bench: EngineFixture,
 ) -> None:
     """The last call's price is only known when it is made."""
     bench.agent.on("", _slowly(cost(usd=3.0)))
@@ -170,7 +172,7 @@ PRICES = {
 
 @pytest.mark.parametrize("prices", PRICES.values(), ids=PRICES.keys())
 async def test_a_ceiling_on_money_holds_when_no_two_calls_cost_the_same(
-    bench: Bench, prices: list[float]
+    bench: EngineFixture, prices: list[float]
 ) -> None:
     """The first bill says little about the next forty-nine."""
     bills = iter(prices)
@@ -190,7 +192,7 @@ async def test_a_ceiling_on_money_holds_when_no_two_calls_cost_the_same(
     assert 5.0 <= result.spend.known_usd <= 5.0 + max(made)
 
 
-async def test_below_its_ceiling_a_fan_out_soon_runs_at_once(bench: Bench) -> None:
+async def test_below_its_ceiling_a_fan_out_soon_runs_at_once(bench: EngineFixture) -> None:
     """A ceiling that is far away must not make everything serial."""
     bench.agent.on("", _slowly(cost(usd=0.01)))
 
@@ -200,7 +202,7 @@ async def test_below_its_ceiling_a_fan_out_soon_runs_at_once(bench: Bench) -> No
     assert bench.agent.most_at_once > 10
 
 
-async def test_prices_seen_before_a_wait_are_not_forgotten_after_it(bench: Bench) -> None:
+async def test_prices_seen_before_a_wait_are_not_forgotten_after_it(bench: EngineFixture) -> None:
     """A new process goes by what the run's calls have cost on average."""
     bench.agent.on("", _slowly(cost(usd=1.0)))
     workflow = fan(40)
@@ -212,7 +214,7 @@ async def test_prices_seen_before_a_wait_are_not_forgotten_after_it(bench: Bench
     assert result.spend.known_usd == 8.0
 
 
-async def test_a_ceiling_counts_what_failed_tries_cost(bench: Bench) -> None:
+async def test_a_ceiling_counts_what_failed_tries_cost(bench: EngineFixture) -> None:
     """Money spent on an overloaded provider is spent."""
     bench.agent.on("", *[AgentTransient("overloaded")] * 3, "text")
 
@@ -222,7 +224,7 @@ async def test_a_ceiling_counts_what_failed_tries_cost(bench: Bench) -> None:
     assert len(bench.agent.calls) == 2
 
 
-async def test_ceilings_survive_a_resume(bench: Bench) -> None:
+async def test_ceilings_survive_a_resume(bench: EngineFixture) -> None:
     """Ten resumes must not be ten budgets."""
     bench.agent.on("", "text")
     workflow = fan(5)
@@ -234,7 +236,7 @@ async def test_ceilings_survive_a_resume(bench: Bench) -> None:
     assert len(bench.agent.calls) == 3
 
 
-async def test_a_raised_ceiling_lets_the_run_go_on_from_where_it_was(bench: Bench) -> None:
+async def test_a_raised_ceiling_lets_the_run_go_on_from_where_it_was(bench: EngineFixture) -> None:
     """The three answers it has are not paid for again."""
     bench.agent.on("", "text")
     workflow = fan(5)
@@ -246,7 +248,7 @@ async def test_a_raised_ceiling_lets_the_run_go_on_from_where_it_was(bench: Benc
     assert len(bench.agent.calls) == 5
 
 
-async def test_raising_one_ceiling_leaves_the_others_alone(bench: Bench) -> None:
+async def test_raising_one_ceiling_leaves_the_others_alone(bench: EngineFixture) -> None:
     """`--limit calls=5` says nothing about money."""
     bench.agent.on("", cost(usd=1.0))
     workflow = fan(9)
@@ -258,7 +260,7 @@ async def test_raising_one_ceiling_leaves_the_others_alone(bench: Bench) -> None
     assert "$5" in result.reason
 
 
-async def test_a_call_in_doubt_still_counts(bench: Bench) -> None:
+async def test_a_call_in_doubt_still_counts(bench: EngineFixture) -> None:
     """It was made; a run that dies again and again must not spend without end."""
     bench.agent.on("", "lost", "text")
     workflow = one_step(ask)
@@ -272,7 +274,7 @@ async def test_a_call_in_doubt_still_counts(bench: Bench) -> None:
     assert len(bench.agent.calls) == 1
 
 
-async def test_a_steps_ceiling_is_for_one_visit_of_it(bench: Bench) -> None:
+async def test_a_steps_ceiling_is_for_one_visit_of_it(bench: EngineFixture) -> None:
     """The next step, and the next visit, have their own."""
     bench.agent.on("", "text")
 
@@ -295,7 +297,9 @@ async def test_a_steps_ceiling_is_for_one_visit_of_it(bench: Bench) -> None:
     assert result.spend.calls == 3
 
 
-async def test_a_ceiling_of_the_workflow_holds_unless_the_run_sets_its_own(bench: Bench) -> None:
+async def test_a_ceiling_of_the_workflow_holds_unless_the_run_sets_its_own(
+    bench: EngineFixture,
+) -> None:
     """The author proposes, the operator decides."""
     bench.agent.on("", "text")
     steps = [
@@ -311,7 +315,7 @@ async def test_a_ceiling_of_the_workflow_holds_unless_the_run_sets_its_own(bench
     assert given.ok
 
 
-async def test_time_at_rest_costs_no_seconds(bench: Bench) -> None:
+async def test_time_at_rest_costs_no_seconds(bench: EngineFixture) -> None:
     """A run that waited over the weekend has not worked over the weekend."""
 
     def work(ctx: StepContext) -> Work:
@@ -328,7 +332,9 @@ async def test_time_at_rest_costs_no_seconds(bench: Bench) -> None:
     assert result.spend.seconds == 30
 
 
-async def test_a_command_under_way_does_not_hold_a_call_back(bench: Bench, tmp_path: Path) -> None:
+async def test_a_command_under_way_does_not_hold_a_call_back(
+    bench: EngineFixture, tmp_path: Path
+) -> None:
     """It costs no money, so it has no place in the reckoning."""
     flag = tmp_path / "answered"
     script = f"""

@@ -6,7 +6,7 @@ from signoff.core.outcome import Outcome, Status
 from signoff.core.step import AgentRole, Dispatch, StepDef
 from signoff.core.workflow import Workflow
 from signoff.testing import ScriptedAgent
-from tests.unit.runtime.bench import Bench
+from tests.unit.runtime.engine_fixture import EngineFixture
 
 OK, FAIL = Outcome.OK, Outcome.FAIL
 
@@ -28,7 +28,7 @@ REVIEW = Dispatch(AgentRole.QUALITY_REVIEWER)
 
 @pytest.mark.parametrize(("status", "outcome"), [("pass", OK), ("fail", FAIL)])
 async def test_a_verdict_becomes_the_steps_outcome(
-    bench: Bench, status: str, outcome: Outcome
+    bench: EngineFixture, status: str, outcome: Outcome
 ) -> None:
     """What the sub-agent says decides where the run goes."""
     bench.agent.on("Check", {"status": status, "notes": "seen"})
@@ -39,7 +39,7 @@ async def test_a_verdict_becomes_the_steps_outcome(
     assert result.state == {"check": {"status": status, "notes": "seen"}}
 
 
-async def test_the_sub_agent_is_told_everything_it_needs(bench: Bench) -> None:
+async def test_the_sub_agent_is_told_everything_it_needs(bench: EngineFixture) -> None:
     """It sees the prompt and nothing else."""
     how = Dispatch("claude", script="tools.review", context_vars={"depth": 3})
     bench.agent.on("Check", {"status": "pass", "notes": ""})
@@ -56,7 +56,7 @@ async def test_the_sub_agent_is_told_everything_it_needs(bench: Bench) -> None:
     "said",
     ["Looks good to me!", '{"status": "passed"}', "{}", '["pass"]', '{"status": "pass"', "null"],
 )
-async def test_what_is_no_verdict_is_never_a_pass(bench: Bench, said: str) -> None:
+async def test_what_is_no_verdict_is_never_a_pass(bench: EngineFixture, said: str) -> None:
     """It is asked for once more, told what was wrong, and then a person decides."""
     bench.agent.on("Check", said)
 
@@ -67,7 +67,7 @@ async def test_what_is_no_verdict_is_never_a_pass(bench: Bench, said: str) -> No
     assert "Previous attempt failed" in bench.agent.prompts[1]
 
 
-async def test_a_verdict_written_as_text_is_read_too(bench: Bench) -> None:
+async def test_a_verdict_written_as_text_is_read_too(bench: EngineFixture) -> None:
     """Not every agent takes a schema."""
     bench.agent.on("Check", '{"status": "pass", "notes": "fine"}')
 
@@ -76,7 +76,7 @@ async def test_a_verdict_written_as_text_is_read_too(bench: Bench) -> None:
     assert result.state == {"check": {"status": "pass", "notes": "fine"}}
 
 
-async def test_a_free_answer_is_taken_as_it_is(bench: Bench) -> None:
+async def test_a_free_answer_is_taken_as_it_is(bench: EngineFixture) -> None:
     """Exploring has no verdict."""
     bench.agent.on("Check", "Found three files.")
 
@@ -86,7 +86,7 @@ async def test_a_free_answer_is_taken_as_it_is(bench: Bench) -> None:
     assert bench.agent.requests[0].schema is None
 
 
-async def test_a_role_nobody_plays_is_named(bench: Bench) -> None:
+async def test_a_role_nobody_plays_is_named(bench: EngineFixture) -> None:
     """The remedy is a line in the settings."""
     result = await bench.start(flow(Dispatch(AgentRole.ARCHITECT)))
 
@@ -96,7 +96,7 @@ async def test_a_role_nobody_plays_is_named(bench: Bench) -> None:
 
 async def test_the_settings_decide_who_plays_a_role() -> None:
     """The author's choice is a default; the person who runs it has the agents."""
-    bench = Bench(roles={"quality-reviewer": "codex"})
+    bench = EngineFixture(roles={"quality-reviewer": "codex"})
     other = ScriptedAgent([{"status": "fail", "notes": "by codex"}])
     await bench.restart(agents={"claude": bench.agent, "codex": other})
 

@@ -32,7 +32,7 @@ from signoff.runtime.result import RunResult
 from signoff.runtime.runner import DEAF_SECONDS
 from signoff.runtime.store_port import Alive, Owner, RunId, RunRow, Store
 from signoff.testing import FrozenClock, ScriptedAgent, WrappedStore
-from tests.unit.runtime.bench import Bench, chain, one_step, only
+from tests.unit.runtime.engine_fixture import EngineFixture, chain, one_step, only
 
 OK = Outcome.OK
 Work = tuple[Outcome, dict[str, Any]]
@@ -50,7 +50,7 @@ async def ask(ctx: StepContext) -> Work:
 class Hanging:
     """A run whose agent does not answer until it is told to."""
 
-    def __init__(self, bench: Bench, workflow: Workflow | None = None) -> None:
+    def __init__(self, bench: EngineFixture, workflow: Workflow | None = None) -> None:
         self._called = asyncio.Event()
         self.let_go = asyncio.Event()
         bench.agent.on("Write.", self._answer)
@@ -68,7 +68,7 @@ class Hanging:
 
 
 @pytest.fixture
-async def other(bench: Bench) -> AsyncIterator[Engine]:
+async def other(bench: EngineFixture) -> AsyncIterator[Engine]:
     """Another process on the same store."""
     engine = Engine(bench.store, agents={"claude": bench.agent}, clock=bench.clock)
     yield engine
@@ -78,7 +78,7 @@ async def other(bench: Bench) -> AsyncIterator[Engine]:
 # Starting
 
 
-async def test_a_result_says_everything_about_the_run(bench: Bench) -> None:
+async def test_a_result_says_everything_about_the_run(bench: EngineFixture) -> None:
     """Programs act on it; people read it."""
     bench.agent.on("Write.", "hello")
 
@@ -91,7 +91,9 @@ async def test_a_result_says_everything_about_the_run(bench: Bench) -> None:
     assert bench.store.row("report").target == "pkg:FLOW"
 
 
-async def test_parameters_reach_handlers_by_name_and_are_checked_first(bench: Bench) -> None:
+async def test_parameters_reach_handlers_by_name_and_are_checked_first(
+    bench: EngineFixture,
+) -> None:
     """A wrong parameter must not cost a call, or leave a run behind."""
 
     def work(_ctx: StepContext, rounds: Annotated[int, Arg(min=1, max=5)]) -> Work:
@@ -107,7 +109,7 @@ async def test_parameters_reach_handlers_by_name_and_are_checked_first(bench: Be
     assert [row.name for row in bench.store.rows()] == ["good"]
 
 
-async def test_a_name_that_is_taken_is_refused_with_the_way_on(bench: Bench) -> None:
+async def test_a_name_that_is_taken_is_refused_with_the_way_on(bench: EngineFixture) -> None:
     """Resume is never implied."""
     await bench.start(one_step(None))
 
@@ -118,7 +120,9 @@ async def test_a_name_that_is_taken_is_refused_with_the_way_on(bench: Bench) -> 
 
 
 @pytest.mark.parametrize("name", ["", "latest", "../up", "a/b", ".hidden", "a b", "x" * 200, "ü"])
-async def test_a_name_that_cannot_be_a_directory_is_refused(bench: Bench, name: str) -> None:
+async def test_a_name_that_cannot_be_a_directory_is_refused(
+    bench: EngineFixture, name: str
+) -> None:
     """Its files lie in a directory of that name."""
     with pytest.raises(UsageError, match="cannot name a run"):
         await bench.engine.start(one_step(None), name=name)
@@ -126,7 +130,7 @@ async def test_a_name_that_cannot_be_a_directory_is_refused(bench: Bench, name: 
     assert bench.store.rows() == []
 
 
-async def test_many_runs_are_driven_side_by_side(bench: Bench) -> None:
+async def test_many_runs_are_driven_side_by_side(bench: EngineFixture) -> None:
     """A server does nothing else."""
     bench.agent.on("", lambda request: request.prompt)
 
@@ -145,7 +149,7 @@ async def test_many_runs_are_driven_side_by_side(bench: Bench) -> None:
 # Resuming
 
 
-async def test_an_unknown_run_is_named_with_those_there_are(bench: Bench) -> None:
+async def test_an_unknown_run_is_named_with_those_there_are(bench: EngineFixture) -> None:
     """People mistype names."""
     await bench.start(one_step(None))
 
@@ -153,7 +157,7 @@ async def test_an_unknown_run_is_named_with_those_there_are(bench: Bench) -> Non
         await bench.engine.resume("rum", one_step(None))
 
 
-async def test_a_finished_run_only_says_how_it_ended(bench: Bench) -> None:
+async def test_a_finished_run_only_says_how_it_ended(bench: EngineFixture) -> None:
     """Resuming it must not work its last step again."""
     calls: list[int] = []
 
@@ -170,7 +174,9 @@ async def test_a_finished_run_only_says_how_it_ended(bench: Bench) -> None:
     assert calls == [1]
 
 
-async def test_a_run_driven_elsewhere_is_refused_at_once(bench: Bench, other: Engine) -> None:
+async def test_a_run_driven_elsewhere_is_refused_at_once(
+    bench: EngineFixture, other: Engine
+) -> None:
     """Two runners on one run would pay for everything twice."""
     hanging = Hanging(bench)
     await hanging.begun()
@@ -182,7 +188,7 @@ async def test_a_run_driven_elsewhere_is_refused_at_once(bench: Bench, other: En
     assert (await hanging.task).ok
 
 
-async def test_a_run_driven_by_this_very_engine_is_refused_too(bench: Bench) -> None:
+async def test_a_run_driven_by_this_very_engine_is_refused_too(bench: EngineFixture) -> None:
     """A server asked twice for the same run must not fence itself."""
     hanging = Hanging(bench)
     await hanging.begun()
@@ -194,7 +200,7 @@ async def test_a_run_driven_by_this_very_engine_is_refused_too(bench: Bench) -> 
     assert (await hanging.task).ok
 
 
-async def test_a_dead_owners_run_is_taken_over(bench: Bench, other: Engine) -> None:
+async def test_a_dead_owners_run_is_taken_over(bench: EngineFixture, other: Engine) -> None:
     """Nobody has to wait for a lease to run out after a crash."""
     bench.agent.on("Write.", "lost", "hello")
     workflow = one_step(ask)
@@ -208,7 +214,7 @@ async def test_a_dead_owners_run_is_taken_over(bench: Bench, other: Engine) -> N
 
 
 async def test_an_owner_nobody_can_see_is_believed_while_its_heart_beats(
-    bench: Bench, other: Engine
+    bench: EngineFixture, other: Engine
 ) -> None:
     """It may be on another machine that shares the file."""
     bench.agent.on("Write.", "lost", "hello")
@@ -224,7 +230,7 @@ async def test_an_owner_nobody_can_see_is_believed_while_its_heart_beats(
     assert (await other.resume("run", workflow)).ok
 
 
-async def test_a_run_goes_through_many_processes(bench: Bench) -> None:
+async def test_a_run_goes_through_many_processes(bench: EngineFixture) -> None:
     """Started in one, answered from anywhere, resumed in the next."""
     workflow = chain(wait, wait, wait)
     result = await bench.start(workflow)
@@ -253,7 +259,7 @@ def version(number: int) -> Workflow:
     return one_step([first, second][number - 1])
 
 
-async def test_a_changed_definition_is_refused_with_both_digests(bench: Bench) -> None:
+async def test_a_changed_definition_is_refused_with_both_digests(bench: EngineFixture) -> None:
     """A run must not silently go on under other rules than it began with."""
     await bench.start(version(1))
     bench.answer("yes")
@@ -267,7 +273,7 @@ async def test_a_changed_definition_is_refused_with_both_digests(bench: Bench) -
     assert (await bench.resume(version(1))).state == {"version": 1}
 
 
-async def test_another_workflow_is_not_taken_for_a_changed_one(bench: Bench) -> None:
+async def test_another_workflow_is_not_taken_for_a_changed_one(bench: EngineFixture) -> None:
     """Told to adopt what had changed, nobody would see that they named the wrong file."""
     await bench.start(version(1))
     other = Workflow("other", StepDef("work", handler=ask, next={OK: None}))
@@ -281,7 +287,7 @@ async def test_another_workflow_is_not_taken_for_a_changed_one(bench: Bench) -> 
     )
 
 
-async def test_a_changed_definition_can_be_adopted(bench: Bench) -> None:
+async def test_a_changed_definition_can_be_adopted(bench: EngineFixture) -> None:
     """A mended handler is what a failed run waits for."""
     await bench.start(version(1))
     bench.answer("yes")
@@ -310,7 +316,7 @@ def asking(prompt: str, *items: str) -> Workflow:
     return one_step(handler)
 
 
-async def test_a_step_that_asks_for_something_else_now_is_worked_anew(bench: Bench) -> None:
+async def test_a_step_that_asks_for_something_else_now_is_worked_anew(bench: EngineFixture) -> None:
     """Whoever improves the rules of a waiting run must not find it stuck for ever."""
     bench.agent.on("", lambda request: request.prompt)
     await bench.start(asking("old"))
@@ -325,7 +331,7 @@ async def test_a_step_that_asks_for_something_else_now_is_worked_anew(bench: Ben
     assert bench.agent.prompts == ["old it", "new it"]
 
 
-async def test_a_fan_out_over_other_items_is_worked_anew(bench: Bench) -> None:
+async def test_a_fan_out_over_other_items_is_worked_anew(bench: EngineFixture) -> None:
     """A result that was recorded for one item must never be taken for another's."""
     bench.agent.on("", lambda request: request.prompt)
     await bench.start(asking("look at", "a", "b"))
@@ -338,7 +344,9 @@ async def test_a_fan_out_over_other_items_is_worked_anew(bench: Bench) -> None:
     assert result.state == {"said": ["look at b", "look at c", "look at a"]}
 
 
-async def test_a_changed_definition_that_asks_the_same_pays_nothing_twice(bench: Bench) -> None:
+async def test_a_changed_definition_that_asks_the_same_pays_nothing_twice(
+    bench: EngineFixture,
+) -> None:
     """Most changes do not touch the step that waits."""
     bench.agent.on("", lambda request: request.prompt)
     await bench.start(asking("same"))
@@ -354,7 +362,7 @@ async def test_a_changed_definition_that_asks_the_same_pays_nothing_twice(bench:
 
 
 async def test_a_definition_without_the_step_the_run_stands_in_cannot_be_adopted(
-    bench: Bench,
+    bench: EngineFixture,
 ) -> None:
     """There would be nowhere to go on from; the old definition stays."""
     await bench.start(version(1))
@@ -372,7 +380,7 @@ async def test_a_definition_without_the_step_the_run_stands_in_cannot_be_adopted
 # Cancelling
 
 
-async def test_a_run_at_rest_is_cancelled_here(bench: Bench) -> None:
+async def test_a_run_at_rest_is_cancelled_here(bench: EngineFixture) -> None:
     """It needs nobody's help for that, and its requests go with it."""
     await bench.start(one_step(wait))
 
@@ -385,7 +393,7 @@ async def test_a_run_at_rest_is_cancelled_here(bench: Bench) -> None:
     assert (await bench.resume(one_step(wait))).status is Status.CANCELLED
 
 
-async def test_a_run_of_this_engine_is_cancelled_where_it_is(bench: Bench) -> None:
+async def test_a_run_of_this_engine_is_cancelled_where_it_is(bench: EngineFixture) -> None:
     """The call under way is ended, what is finished is kept."""
     hanging = Hanging(bench)
     await hanging.begun()
@@ -399,7 +407,7 @@ async def test_a_run_of_this_engine_is_cancelled_where_it_is(bench: Bench) -> No
 
 
 async def test_a_run_driven_elsewhere_is_asked_to_stop_and_waited_for(
-    bench: Bench, other: Engine
+    bench: EngineFixture, other: Engine
 ) -> None:
     """When `cancel` returns, nothing of the run is under way any more."""
     hanging = Hanging(bench)
@@ -411,7 +419,7 @@ async def test_a_run_driven_elsewhere_is_asked_to_stop_and_waited_for(
     assert (await hanging.task).status is Status.CANCELLED
 
 
-async def test_a_finished_run_stays_as_it_ended(bench: Bench) -> None:
+async def test_a_finished_run_stays_as_it_ended(bench: EngineFixture) -> None:
     """There is nothing left to cancel."""
     await bench.start(one_step(None))
 
@@ -419,7 +427,7 @@ async def test_a_finished_run_stays_as_it_ended(bench: Bench) -> None:
     assert bench.store.row("run").status is Status.COMPLETED
 
 
-async def test_a_dead_owners_run_is_cancelled_here(bench: Bench, other: Engine) -> None:
+async def test_a_dead_owners_run_is_cancelled_here(bench: EngineFixture, other: Engine) -> None:
     """It cannot be asked any more."""
     bench.agent.on("Write.", "lost")
     await bench.start_and_die(one_step(ask), at=3)
@@ -445,7 +453,9 @@ async def waits_then_asks(ctx: StepContext) -> Work:
     return await ask(ctx)
 
 
-async def test_a_run_that_ends_while_it_is_taken_up_is_not_worked_again(bench: Bench) -> None:
+async def test_a_run_that_ends_while_it_is_taken_up_is_not_worked_again(
+    bench: EngineFixture,
+) -> None:
     """Two people resume at once: the second would pay for the last step once more."""
     workflow = one_step(waits_then_asks)
     bench.agent.on("Write.", "a text")
@@ -461,7 +471,9 @@ async def test_a_run_that_ends_while_it_is_taken_up_is_not_worked_again(bench: B
     assert len(bench.agent.prompts) == len(bench.events(ev.RunResumed)) == 1
 
 
-async def test_a_run_that_ends_while_it_is_cancelled_stays_as_it_ended(bench: Bench) -> None:
+async def test_a_run_that_ends_while_it_is_cancelled_stays_as_it_ended(
+    bench: EngineFixture,
+) -> None:
     """What was completed, and may be out in the world, must not be called cancelled."""
     workflow = one_step(wait)
     await bench.start(workflow)
@@ -489,7 +501,9 @@ class ComesToRest(WrappedStore):
         return self.inner.take(run, owner, now, alive)
 
 
-async def test_a_run_that_comes_to_rest_by_itself_is_cancelled_all_the_same(bench: Bench) -> None:
+async def test_a_run_that_comes_to_rest_by_itself_is_cancelled_all_the_same(
+    bench: EngineFixture,
+) -> None:
     """The request must not be lost between two looks."""
     await bench.start(one_step(wait))
     await bench.restart(ComesToRest(bench.store))
@@ -499,7 +513,7 @@ async def test_a_run_that_comes_to_rest_by_itself_is_cancelled_all_the_same(benc
 
 
 async def test_a_program_of_a_dead_process_ends_when_its_run_is_cancelled(
-    bench: Bench, other: Engine
+    bench: EngineFixture, other: Engine
 ) -> None:
     """Cancelled means that nobody works on it any more."""
     sleeper = await asyncio.to_thread(_sleeper)
@@ -521,7 +535,7 @@ async def test_a_program_of_a_dead_process_ends_when_its_run_is_cancelled(
 # Interrupting
 
 
-async def test_an_interrupt_stops_every_run_and_each_can_be_resumed(bench: Bench) -> None:
+async def test_an_interrupt_stops_every_run_and_each_can_be_resumed(bench: EngineFixture) -> None:
     """Ctrl-C on a server with a hundred runs loses none of them."""
     called = asyncio.Event()
 
@@ -546,7 +560,7 @@ async def test_an_interrupt_stops_every_run_and_each_can_be_resumed(bench: Bench
     assert all(r.ok for r in again)
 
 
-async def test_a_program_that_is_stopped_leaves_its_runs_interrupted(bench: Bench) -> None:
+async def test_a_program_that_is_stopped_leaves_its_runs_interrupted(bench: EngineFixture) -> None:
     """Whoever cancels the task that drives a run gets a run that can be resumed."""
     hanging = Hanging(bench)
     await hanging.begun()
@@ -559,7 +573,7 @@ async def test_a_program_that_is_stopped_leaves_its_runs_interrupted(bench: Benc
     assert (row.status, row.owner) == (Status.INTERRUPTED, None)
 
 
-async def test_an_interrupt_before_the_run_has_begun_is_heard(bench: Bench) -> None:
+async def test_an_interrupt_before_the_run_has_begun_is_heard(bench: EngineFixture) -> None:
     """However early somebody presses Ctrl-C."""
     bench.agent.on("Write.", "hello")
     run = asyncio.create_task(bench.start(one_step(ask)))
@@ -577,7 +591,7 @@ async def test_an_interrupt_before_the_run_has_begun_is_heard(bench: Bench) -> N
 
 @pytest.mark.parametrize("ask_to_stop", ["interrupt", "cancel the task"])
 async def test_who_is_asked_to_stop_while_a_handler_blocks_begins_no_further_step(
-    bench: Bench, ask_to_stop: str
+    bench: EngineFixture, ask_to_stop: str
 ) -> None:
     """Ctrl-C came too late for the next step, which published, and the run said `completed`."""
     published: list[str] = []
@@ -604,7 +618,7 @@ async def test_who_is_asked_to_stop_while_a_handler_blocks_begins_no_further_ste
 
 
 async def test_a_program_asked_for_just_before_the_stop_is_never_started(
-    bench: Bench, tmp_path: Path
+    bench: EngineFixture, tmp_path: Path
 ) -> None:
     """It did its work after the stop, and a person was then asked whether it had."""
     made = tmp_path / "made"
@@ -622,7 +636,7 @@ async def test_a_program_asked_for_just_before_the_stop_is_never_started(
     assert stopped.inbox == ()
 
 
-async def test_an_interrupt_at_the_very_end_does_not_undo_the_end(bench: Bench) -> None:
+async def test_an_interrupt_at_the_very_end_does_not_undo_the_end(bench: EngineFixture) -> None:
     """The last step is done; the caller gets its result, not an exception."""
 
     def work(_ctx: StepContext) -> Work:
@@ -638,7 +652,7 @@ async def test_an_interrupt_at_the_very_end_does_not_undo_the_end(bench: Bench) 
 # The engine itself
 
 
-async def test_an_engine_closes_itself(bench: Bench) -> None:
+async def test_an_engine_closes_itself(bench: EngineFixture) -> None:
     """Nothing of it is left in the store."""
     async with Engine(bench.store, clock=bench.clock) as engine:
         await engine.start(one_step(wait), name="own")
@@ -646,7 +660,7 @@ async def test_an_engine_closes_itself(bench: Bench) -> None:
     assert bench.store.row("own").owner is None
 
 
-async def test_a_ceiling_for_all_runs_is_the_weakest(bench: Bench) -> None:
+async def test_a_ceiling_for_all_runs_is_the_weakest(bench: EngineFixture) -> None:
     """Settings propose, workflows and people overrule them."""
     agent = ScriptedAgent().on("", "text")
     engine = Engine(
@@ -662,7 +676,7 @@ async def test_a_ceiling_for_all_runs_is_the_weakest(bench: Bench) -> None:
     assert free.ok
 
 
-def _bury(bench: Bench) -> None:
+def _bury(bench: EngineFixture) -> None:
     """Makes the owner of the run look like a process that is gone."""
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()

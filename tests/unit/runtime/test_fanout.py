@@ -10,7 +10,7 @@ from signoff.core.context import Failure, StepContext
 from signoff.core.outcome import Outcome, Status
 from signoff.core.requests import Question
 from signoff.errors import AgentAuth, AgentError, StepFailed
-from tests.unit.runtime.bench import Bench, one_step, only
+from tests.unit.runtime.engine_fixture import EngineFixture, one_step, only
 
 OK = Outcome.OK
 Work = tuple[Outcome, dict[str, Any]]
@@ -30,12 +30,12 @@ def fan(handler: Any = write, items: Any = TOPICS, **options: Any) -> Any:
     return one_step(work)
 
 
-def answers(bench: Bench) -> None:
+def answers(bench: EngineFixture) -> None:
     for topic in TOPICS:
         bench.agent.on(topic, f"on {topic}")
 
 
-async def test_results_come_in_the_order_of_the_items(bench: Bench) -> None:
+async def test_results_come_in_the_order_of_the_items(bench: EngineFixture) -> None:
     """Whichever is ready first, the third result belongs to the third item."""
 
     async def late(_ctx: StepContext, n: int) -> int:
@@ -48,19 +48,19 @@ async def test_results_come_in_the_order_of_the_items(bench: Bench) -> None:
     assert result.state == {"texts": [n * n for n in range(10)]}
 
 
-async def test_nothing_fanned_out_is_nothing_back(bench: Bench) -> None:
+async def test_nothing_fanned_out_is_nothing_back(bench: EngineFixture) -> None:
     """No constraints, no critiques."""
     assert (await bench.start(fan(write, []))).state == {"texts": []}
 
 
-async def test_items_may_be_handled_by_plain_functions(bench: Bench) -> None:
+async def test_items_may_be_handled_by_plain_functions(bench: EngineFixture) -> None:
     """Not every item asks somebody."""
     result = await bench.start(fan(lambda _ctx, topic: topic.upper()))
 
     assert result.state == {"texts": ["CATS", "DOGS", "FISH"]}
 
 
-async def test_items_may_be_objects_of_the_authors(bench: Bench) -> None:
+async def test_items_may_be_objects_of_the_authors(bench: EngineFixture) -> None:
     """Only what is returned has to be stored."""
 
     class Constraint:
@@ -74,7 +74,7 @@ async def test_items_may_be_objects_of_the_authors(bench: Bench) -> None:
     assert result.state == {"texts": ["short", "true"]}
 
 
-async def test_no_more_items_run_at_once_than_allowed(bench: Bench) -> None:
+async def test_no_more_items_run_at_once_than_allowed(bench: EngineFixture) -> None:
     """An agent on this machine may only manage two."""
     answers(bench)
     bench.agent.on("Write", "else")
@@ -96,7 +96,7 @@ async def test_no_more_items_run_at_once_than_allowed(bench: Bench) -> None:
     assert max(most) == 2
 
 
-async def test_a_failed_item_leaves_its_siblings_work_alone(bench: Bench) -> None:
+async def test_a_failed_item_leaves_its_siblings_work_alone(bench: EngineFixture) -> None:
     """Seven good critiques are worth keeping when the eighth fails."""
     bench.agent.on("dogs", AgentAuth("not logged in"), "on dogs").on("cats", "on cats")
     bench.agent.on("fish", "on fish")
@@ -113,7 +113,7 @@ async def test_a_failed_item_leaves_its_siblings_work_alone(bench: Bench) -> Non
     assert sorted(asked) == ["cats.", "dogs.", "dogs.", "fish."]
 
 
-async def test_a_failed_item_keeps_the_calls_that_succeeded(bench: Bench) -> None:
+async def test_a_failed_item_keeps_the_calls_that_succeeded(bench: EngineFixture) -> None:
     """Of an item with two calls, only the failed one is paid for again."""
 
     async def item(ctx: StepContext, topic: str) -> str:
@@ -131,7 +131,9 @@ async def test_a_failed_item_keeps_the_calls_that_succeeded(bench: Bench) -> Non
     assert bench.agent.prompts == ["Draft cats", "Polish d", "Polish d"]
 
 
-async def test_an_item_that_fell_short_is_tried_again_alone_and_knows_why(bench: Bench) -> None:
+async def test_an_item_that_fell_short_is_tried_again_alone_and_knows_why(
+    bench: EngineFixture,
+) -> None:
     """The same retry with feedback a step has, for one of a hundred items."""
 
     async def item(ctx: StepContext, topic: str) -> str:
@@ -148,7 +150,9 @@ async def test_an_item_that_fell_short_is_tried_again_alone_and_knows_why(bench:
     assert len(bench.agent.prompts) == 4
 
 
-async def test_an_items_attempts_are_bounded_and_a_resume_grants_new_ones(bench: Bench) -> None:
+async def test_an_items_attempts_are_bounded_and_a_resume_grants_new_ones(
+    bench: EngineFixture,
+) -> None:
     """A hopeless item costs what was allowed; whoever resumes it means it."""
     tries: list[int] = []
 
@@ -169,7 +173,7 @@ async def test_an_items_attempts_are_bounded_and_a_resume_grants_new_ones(bench:
     assert result.state == {"texts": ["finally"]}
 
 
-async def test_an_answer_for_one_item_grants_a_failed_one_nothing(bench: Bench) -> None:
+async def test_an_answer_for_one_item_grants_a_failed_one_nothing(bench: EngineFixture) -> None:
     """A hopeless item would else be tried again with every answer its siblings get."""
     tries: list[int] = []
 
@@ -190,7 +194,7 @@ async def test_an_answer_for_one_item_grants_a_failed_one_nothing(bench: Bench) 
     assert "no luck" in result.state["texts"][1]
 
 
-async def test_failures_can_be_kept_in_their_places(bench: Bench) -> None:
+async def test_failures_can_be_kept_in_their_places(bench: EngineFixture) -> None:
     """A critic that fails is a finding, not the end."""
     bench.agent.on("dogs", AgentAuth("not logged in")).on("Write", "fine")
 
@@ -201,7 +205,7 @@ async def test_failures_can_be_kept_in_their_places(bench: Bench) -> None:
     assert "not logged in" in result.state["texts"][1]
 
 
-async def test_a_failure_that_was_kept_is_the_same_on_every_replay(bench: Bench) -> None:
+async def test_a_failure_that_was_kept_is_the_same_on_every_replay(bench: EngineFixture) -> None:
     """The handler went on from it; tried again it might succeed, and the past would be another."""
 
     async def work(ctx: StepContext) -> Work:
@@ -221,7 +225,7 @@ async def test_a_failure_that_was_kept_is_the_same_on_every_replay(bench: Bench)
     assert len(bench.agent.prompts) == 3
 
 
-async def test_a_bug_in_one_item_is_that_items_failure(bench: Bench) -> None:
+async def test_a_bug_in_one_item_is_that_items_failure(bench: EngineFixture) -> None:
     """It says what it is, and the others are kept."""
 
     def item(_ctx: StepContext, topic: str) -> str:
@@ -234,7 +238,7 @@ async def test_a_bug_in_one_item_is_that_items_failure(bench: Bench) -> None:
     assert len(bench.events(ev.ItemFinished)) == 2
 
 
-async def test_an_item_that_would_end_the_program_only_fails(bench: Bench) -> None:
+async def test_an_item_that_would_end_the_program_only_fails(bench: EngineFixture) -> None:
     """`sys.exit()` in one item must neither end the run nor lose its siblings' work."""
 
     async def item(_ctx: StepContext, topic: str) -> str:
@@ -249,7 +253,7 @@ async def test_an_item_that_would_end_the_program_only_fails(bench: Bench) -> No
     assert len(bench.events(ev.ItemFinished)) == 2
 
 
-async def test_an_item_that_swallows_its_wait_still_waits(bench: Bench) -> None:
+async def test_an_item_that_swallows_its_wait_still_waits(bench: EngineFixture) -> None:
     """A bare `except:` must not record an item as finished without its answer."""
 
     async def item(ctx: StepContext, topic: str) -> str:
@@ -266,7 +270,7 @@ async def test_an_item_that_swallows_its_wait_still_waits(bench: Bench) -> None:
     assert (await bench.resume(workflow)).state == {"texts": ["yes"]}
 
 
-async def test_a_result_that_cannot_be_stored_says_what_to_return(bench: Bench) -> None:
+async def test_a_result_that_cannot_be_stored_says_what_to_return(bench: EngineFixture) -> None:
     """Returning the whole reply is the first thing everybody tries."""
 
     async def item(ctx: StepContext, topic: str) -> Any:
@@ -281,7 +285,7 @@ async def test_a_result_that_cannot_be_stored_says_what_to_return(bench: Bench) 
     assert ".text or .value" in result.reason
 
 
-async def test_a_fan_out_over_something_else_on_replay_is_noticed(bench: Bench) -> None:
+async def test_a_fan_out_over_something_else_on_replay_is_noticed(bench: EngineFixture) -> None:
     """The third result would be taken for the third of other items."""
     items = [["a", "b"], ["b", "a"]]
 
@@ -310,7 +314,7 @@ async def ask_about(ctx: StepContext, topic: str) -> str:
     return f"{draft.text}: {answer.value}"
 
 
-async def test_any_number_of_items_wait_at_the_same_time(bench: Bench) -> None:
+async def test_any_number_of_items_wait_at_the_same_time(bench: EngineFixture) -> None:
     """Three people can work in parallel only when all three are asked."""
     answers(bench)
 
@@ -322,7 +326,7 @@ async def test_any_number_of_items_wait_at_the_same_time(bench: Bench) -> None:
 
 @pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
 async def test_items_are_answered_in_any_order_with_restarts_between(
-    bench: Bench, order: tuple[int, ...]
+    bench: EngineFixture, order: tuple[int, ...]
 ) -> None:
     """People answer when they can, and nothing is asked or paid for twice meanwhile."""
     answers(bench)
@@ -340,7 +344,7 @@ async def test_items_are_answered_in_any_order_with_restarts_between(
     assert len(bench.agent.prompts) == 3
 
 
-async def test_an_item_that_still_waits_is_not_run_again(bench: Bench) -> None:
+async def test_an_item_that_still_waits_is_not_run_again(bench: EngineFixture) -> None:
     """Answering a thousand items one by one would otherwise be a million runs of the handler."""
     runs: list[str] = []
 
@@ -357,7 +361,9 @@ async def test_an_item_that_still_waits_is_not_run_again(bench: Bench) -> None:
     assert runs == ["cats", "dogs", "fish", "dogs"]
 
 
-async def test_an_item_asks_a_second_question_after_the_first_is_answered(bench: Bench) -> None:
+async def test_an_item_asks_a_second_question_after_the_first_is_answered(
+    bench: EngineFixture,
+) -> None:
     """Each item is a conversation of its own."""
 
     async def item(ctx: StepContext, topic: str) -> str:
@@ -374,7 +380,7 @@ async def test_an_item_asks_a_second_question_after_the_first_is_answered(bench:
     assert [i.prompt for i in after.inbox] == ["dogs: what?", "purring: why?"]
 
 
-async def test_a_waiting_item_does_not_hide_a_failed_one(bench: Bench) -> None:
+async def test_a_waiting_item_does_not_hide_a_failed_one(bench: EngineFixture) -> None:
     """When the answer is in, the failed item is tried again, and only that."""
     bench.agent.on("dogs", AgentError("broken pipe"), "on dogs")
     runs: list[str] = []
@@ -399,7 +405,7 @@ async def test_a_waiting_item_does_not_hide_a_failed_one(bench: Bench) -> None:
 # Nesting
 
 
-async def test_fan_outs_nest(bench: Bench) -> None:
+async def test_fan_outs_nest(bench: EngineFixture) -> None:
     """Per chapter, per paragraph."""
 
     async def paragraph(ctx: StepContext, name: str) -> str:
@@ -420,7 +426,7 @@ async def test_fan_outs_nest(bench: Bench) -> None:
     }
 
 
-async def test_a_failure_deep_inside_is_retried_alone(bench: Bench) -> None:
+async def test_a_failure_deep_inside_is_retried_alone(bench: EngineFixture) -> None:
     """One paragraph of a book failed; the book is not written again."""
 
     async def paragraph(ctx: StepContext, name: str) -> str:
@@ -440,7 +446,7 @@ async def test_a_failure_deep_inside_is_retried_alone(bench: Bench) -> None:
     assert bench.agent.prompts == ["a", "b", "c", "b"]
 
 
-async def test_items_deep_inside_wait_together(bench: Bench) -> None:
+async def test_items_deep_inside_wait_together(bench: EngineFixture) -> None:
     """And are answered in any order."""
 
     async def paragraph(ctx: StepContext, name: str) -> str:
@@ -460,7 +466,7 @@ async def test_items_deep_inside_wait_together(bench: Bench) -> None:
     assert result.state == {"texts": ["A+B", "C"]}
 
 
-async def test_an_item_waits_inside_a_task_group(bench: Bench) -> None:
+async def test_an_item_waits_inside_a_task_group(bench: EngineFixture) -> None:
     """Concurrent code inside an item is suspended like any other."""
 
     async def item(ctx: StepContext, topic: str) -> str:
@@ -476,7 +482,9 @@ async def test_an_item_waits_inside_a_task_group(bench: Bench) -> None:
     assert (await bench.resume(workflow)).state == {"texts": ["yes"]}
 
 
-async def test_a_fan_out_beside_a_wait_is_finished_before_the_run_rests(bench: Bench) -> None:
+async def test_a_fan_out_beside_a_wait_is_finished_before_the_run_rests(
+    bench: EngineFixture,
+) -> None:
     """Its calls are paid for; their results are there when the answer comes."""
 
     async def work(ctx: StepContext) -> Work:
@@ -497,7 +505,7 @@ async def test_a_fan_out_beside_a_wait_is_finished_before_the_run_rests(bench: B
     assert len(bench.agent.prompts) == 3
 
 
-async def test_an_item_says_where_it_stands(bench: Bench) -> None:
+async def test_an_item_says_where_it_stands(bench: EngineFixture) -> None:
     """Logs and live views show which item is meant."""
     scopes: list[str] = []
 

@@ -8,7 +8,7 @@ from signoff.core.context import StepContext
 from signoff.core.outcome import Outcome
 from signoff.core.requests import Question
 from signoff.runtime.folders import seen_from
-from tests.unit.runtime.bench import Bench, one_step
+from tests.unit.runtime.engine_fixture import EngineFixture, one_step
 
 Work = tuple[Outcome, dict[str, Any]]
 WHERE = [sys.executable, "-c", "import os; print(os.getcwd(), end='')"]
@@ -35,7 +35,7 @@ async def test_programs_run_where_their_run_was_started(
     started: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`resume --due` from cron would else run half of the commands somewhere else."""
-    bench = Bench()
+    bench = EngineFixture()
     bench.agent.on("Write", lambda request: str(request.workspace))
     flow = one_step(looks_around)
     await bench.start(flow)
@@ -53,7 +53,7 @@ async def test_a_project_that_was_moved_runs_its_programs_where_it_is_resumed(
     started: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody can bring the old folder back just to end a run."""
-    bench = Bench()
+    bench = EngineFixture()
     bench.agent.on("Write", "text")
     flow = one_step(looks_around)
     await bench.start(flow)

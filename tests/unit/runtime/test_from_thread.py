@@ -9,13 +9,15 @@ from signoff.core.requests import Question
 from signoff.core.step import StepDef
 from signoff.core.workflow import Workflow
 from signoff.runtime.ports import Notice, Progress
-from tests.unit.runtime.bench import Bench, one_step
+from tests.unit.runtime.engine_fixture import EngineFixture, one_step
 
 OK = Outcome.OK
 Work = tuple[Outcome, dict[str, Any]]
 
 
-async def test_a_handler_in_a_thread_gets_time_and_chance_like_any_other(bench: Bench) -> None:
+async def test_a_handler_in_a_thread_gets_time_and_chance_like_any_other(
+    bench: EngineFixture,
+) -> None:
     """A time-out on a plain step puts it into a thread; nothing else may change."""
     threads: list[threading.Thread] = []
 
@@ -32,7 +34,7 @@ async def test_a_handler_in_a_thread_gets_time_and_chance_like_any_other(bench: 
     assert threads[0] is not threading.main_thread()
 
 
-async def test_the_time_a_thread_was_told_is_recorded(bench: Bench) -> None:
+async def test_the_time_a_thread_was_told_is_recorded(bench: EngineFixture) -> None:
     """It has to be the same when the handler runs again."""
 
     def work(ctx: StepContext) -> Work:
@@ -65,7 +67,7 @@ async def test_progress_from_a_thread_is_told_on_the_loop() -> None:
         ctx.progress("half way")
         return OK, {}
 
-    bench = Bench(observers=[Watcher()])
+    bench = EngineFixture(observers=[Watcher()])
     await bench.start(one_step(work, timeout=60))
     await bench.close()
 
@@ -73,7 +75,9 @@ async def test_progress_from_a_thread_is_told_on_the_loop() -> None:
     assert {thread for _, thread in told} == {threading.main_thread()}
 
 
-async def test_a_handler_left_behind_adds_nothing_to_what_comes_after_it(bench: Bench) -> None:
+async def test_a_handler_left_behind_adds_nothing_to_what_comes_after_it(
+    bench: EngineFixture,
+) -> None:
     """Its attempt is over; what it learns now belongs to nobody."""
     begun: list[int] = []
     go_on, ended = threading.Event(), threading.Event()
@@ -119,7 +123,7 @@ def test_a_handler_left_behind_does_not_keep_the_program_from_ending() -> None:
         return OK, {}
 
     async def main() -> Status:
-        bench = Bench()
+        bench = EngineFixture()
         result = await bench.start(one_step(slow, timeout=0.05))
         await bench.close()
         return result.status

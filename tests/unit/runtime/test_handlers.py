@@ -8,9 +8,9 @@ from signoff.core.context import StepContext
 from signoff.core.outcome import Outcome, Status
 from signoff.core.step import Condition, StepDef
 from signoff.core.workflow import Workflow
-from signoff.runtime.handlers import awaited, callee
+from signoff.runtime.handlers import awaited, bound_handler
 from signoff.runtime.suspension import WaitingForPerson
-from tests.unit.runtime.bench import Bench, one_step
+from tests.unit.runtime.engine_fixture import EngineFixture, one_step
 
 OK = Outcome.OK
 Work = tuple[Outcome, dict[str, Any]]
@@ -58,7 +58,7 @@ def wrapped(*args: Any, **kwargs: Any) -> Any:
     ],
     ids=["plain", "async", "partial", "async partial", "object", "method", "class", "wrapped", "λ"],
 )
-async def test_a_handler_may_be_any_callable(bench: Bench, handler: Any, said: str) -> None:
+async def test_a_handler_may_be_any_callable(bench: EngineFixture, handler: Any, said: str) -> None:
     """People write functions, methods, partials and objects."""
     result = await bench.start(one_step(handler))
 
@@ -82,7 +82,7 @@ def test_a_plain_function_is_told_from_an_async_one(handler: Any, is_plain: bool
     """What a plain one does outside cannot be seen, so everything is saved before it."""
     workflow = Workflow("flow", StepDef("work", handler=handler, next={OK: None}))
 
-    assert callee(workflow, workflow["work"], {}).plain is is_plain
+    assert bound_handler(workflow, workflow["work"], {}).plain is is_plain
 
 
 async def test_a_value_that_takes_no_time_is_passed_on() -> None:
@@ -138,7 +138,7 @@ class SpeechlessError(Exception):
     ids=["exit", "odd", "cancelled", "speechless"],
 )
 async def test_whatever_a_handler_raises_is_its_failure(
-    bench: Bench, error: BaseException, said: str
+    bench: EngineFixture, error: BaseException, said: str
 ) -> None:
     """`sys.exit(0)` in a handler would end the program with 0: `signoff run && deploy` deploys."""
 
@@ -158,7 +158,7 @@ async def test_whatever_a_handler_raises_is_its_failure(
     ]
 
 
-async def test_a_condition_that_would_end_the_program_is_not_met(bench: Bench) -> None:
+async def test_a_condition_that_would_end_the_program_is_not_met(bench: EngineFixture) -> None:
     """A check that cannot be made has not been passed, and ends nothing."""
 
     def leave(_ctx: StepContext) -> bool:

@@ -13,13 +13,19 @@ from signoff.core.requests import Question
 from signoff.core.spend import LedgerEntry, Usage
 from signoff.core.step import Edge, StepDef
 from signoff.core.workflow import Workflow
-from signoff.errors import Fenced, WriteFailed
+from signoff.errors import LeaseLost, WriteFailed
 from signoff.runtime.journal import CHECKPOINT_FROM_BYTES
 from signoff.runtime.ports import Notice, Recorded
-from signoff.runtime.store_port import Commit, Owner, Verdict
+from signoff.runtime.store_port import Commit, CommitResult, Owner
 from signoff.store.memory import MemoryStore
 from signoff.testing import WrappedStore
-from tests.unit.runtime.bench import Bench, CountingStore, DyingStore, chain, one_step
+from tests.unit.runtime.engine_fixture import (
+    CountingStore,
+    DyingStore,
+    EngineFixture,
+    chain,
+    one_step,
+)
 
 OK = Outcome.OK
 Work = tuple[Outcome, dict[str, Any]]
@@ -42,7 +48,7 @@ class LedgerWatch(WrappedStore):
         super().__init__(MemoryStore())
         self.entries: list[LedgerEntry] = []
 
-    def commit(self, commits: Sequence[Commit], *, wait: bool = True) -> list[Verdict]:
+    def commit(self, commits: Sequence[Commit], *, wait: bool = True) -> list[CommitResult]:
         self.entries += [entry for commit in commits for entry in commit.ledger]
         return super().commit(commits, wait=wait)
 
@@ -53,7 +59,7 @@ class LedgerWatch(WrappedStore):
 @pytest.mark.parametrize("handler", [ask, plain])
 async def test_a_step_costs_one_commit(handler: Any) -> None:
     """Each commit waits for the disk; two of them make a chain twice as slow."""
-    bench = Bench(store=CountingStore())
+    bench = EngineFixture(store=CountingStore())
     bench.agent.on("Write", "text")
     store = bench.store
     assert isinstance(store, CountingStore)
@@ -68,7 +74,7 @@ async def test_a_step_costs_one_commit(handler: Any) -> None:
 
 async def test_concurrent_effects_share_few_commits() -> None:
     """A hundred critiques that come in together are one write."""
-    bench = Bench(store=CountingStore())
+    bench = EngineFixture(store=CountingStore())
     store = bench.store
     assert isinstance(store, CountingStore)
 
@@ -93,7 +99,7 @@ async def test_concurrent_effects_share_few_commits() -> None:
 
 async def test_the_ledger_is_written_when_the_run_comes_to_rest() -> None:
     """Until then it stands in the journal; a row more in every commit makes each step dearer."""
-    bench = Bench(store=(store := LedgerWatch()))
+    bench = EngineFixture(store=(store := LedgerWatch()))
     bench.agent.on("Write", Reply("text", usage=Usage(tokens_in=2, tokens_out=3, usd=0.5)))
 
     async def item(ctx: StepContext, number: int) -> str:
@@ -112,7 +118,7 @@ async def test_the_ledger_is_written_when_the_run_comes_to_rest() -> None:
 
 async def test_a_wait_shares_the_commit_of_what_led_to_it() -> None:
     """The request, the wish to wait and letting go are one transaction."""
-    bench = Bench(store=CountingStore())
+    bench = EngineFixture(store=CountingStore())
     store = bench.store
     assert isinstance(store, CountingStore)
 
@@ -129,7 +135,7 @@ async def test_a_wait_shares_the_commit_of_what_led_to_it() -> None:
 # What is durable
 
 
-async def test_a_step_is_durable_before_the_next_ones_handler_acts(bench: Bench) -> None:
+async def test_a_step_is_durable_before_the_next_ones_handler_acts(bench: EngineFixture) -> None:
     """A plain function may do anything outside; what led to it must not be lost then."""
     known: list[list[str]] = []
 
@@ -152,7 +158,7 @@ async def test_watchers_hear_of_what_is_durable_and_of_nothing_else() -> None:
                 heard.append(len(notice.events))
                 assert sum(heard) == len(bench.events())
 
-    bench = Bench(observers=[Watcher()])
+    bench = EngineFixture(observers=[Watcher()])
     bench.agent.on("Write", "text")
 
     await bench.start(chain(ask, ask))
@@ -163,7 +169,7 @@ async def test_watchers_hear_of_what_is_durable_and_of_nothing_else() -> None:
 
 @pytest.mark.parametrize("at", range(1, 6))
 async def test_a_disk_that_fails_stops_the_run_and_nothing_after_its_last_commit_counts(
-    bench: Bench, at: int
+    bench: EngineFixture, at: int
 ) -> None:
     """Better to stop than to go on paying for work that is lost."""
     bench.agent.on("Write", "text")
@@ -182,7 +188,7 @@ async def test_a_disk_that_fails_stops_the_run_and_nothing_after_its_last_commit
     assert result.state == {"step1": "text", "step2": "done", "step3": "text"}
 
 
-async def test_after_a_disk_failed_the_same_process_can_go_on(bench: Bench) -> None:
+async def test_after_a_disk_failed_the_same_process_can_go_on(bench: EngineFixture) -> None:
     """Somebody freed some space; nobody should have to restart a server for it."""
     bench.agent.on("Write", "text")
     workflow = chain(ask, ask)
@@ -200,7 +206,7 @@ async def test_after_a_disk_failed_the_same_process_can_go_on(bench: Bench) -> N
 # Losing the run
 
 
-async def test_a_runner_that_lost_its_run_stops_and_adds_nothing(bench: Bench) -> None:
+async def test_a_runner_that_lost_its_run_stops_and_adds_nothing(bench: EngineFixture) -> None:
     """Two runners on one run would both pay, and mix two histories into one."""
 
     def steal(_request: AgentRequest) -> str:
@@ -210,7 +216,7 @@ async def test_a_runner_that_lost_its_run_stops_and_adds_nothing(bench: Bench) -
 
     bench.agent.on("Write step1", steal).on("Write", "text")
 
-    with pytest.raises(Fenced, match="'run'"):
+    with pytest.raises(LeaseLost, match="'run'"):
         await bench.start(chain(ask, ask))
 
     assert bench.agent.prompts == ["Write step1."]
@@ -218,7 +224,7 @@ async def test_a_runner_that_lost_its_run_stops_and_adds_nothing(bench: Bench) -
     assert bench.store.row("run").owner == "thief"
 
 
-async def test_one_run_that_is_lost_does_not_stop_the_others(bench: Bench) -> None:
+async def test_one_run_that_is_lost_does_not_stop_the_others(bench: EngineFixture) -> None:
     """They share a transaction, not a fate."""
 
     async def item(ctx: StepContext) -> Work:
@@ -239,7 +245,7 @@ async def test_one_run_that_is_lost_does_not_stop_the_others(bench: Bench) -> No
         *(bench.engine.start(workflow, name=f"run{n}") for n in range(6)), return_exceptions=True
     )
 
-    assert isinstance(ended[3], Fenced)
+    assert isinstance(ended[3], LeaseLost)
     others = [e for n, e in enumerate(ended) if n != 3]
     assert all(getattr(e, "ok", False) for e in others)
 
@@ -247,7 +253,7 @@ async def test_one_run_that_is_lost_does_not_stop_the_others(bench: Bench) -> No
 # Checkpoints
 
 
-async def test_a_long_run_is_resumed_from_a_checkpoint(bench: Bench) -> None:
+async def test_a_long_run_is_resumed_from_a_checkpoint(bench: EngineFixture) -> None:
     """Folding ten thousand steps for every answer would make waiting runs dear."""
     chunk = "x" * 5000
 
@@ -271,7 +277,9 @@ async def test_a_long_run_is_resumed_from_a_checkpoint(bench: Bench) -> None:
     assert result.state["text"] == f"100 {chunk}"
 
 
-async def test_many_short_lives_make_a_checkpoint_as_one_long_one_does(bench: Bench) -> None:
+async def test_many_short_lives_make_a_checkpoint_as_one_long_one_does(
+    bench: EngineFixture,
+) -> None:
     """A run answered a thousand times is a thousand processes that each add a little."""
     chunk = "x" * 5000
 
@@ -291,7 +299,7 @@ async def test_many_short_lives_make_a_checkpoint_as_one_long_one_does(bench: Be
     assert sum(len(row.events) for row in tail) < 2 * CHECKPOINT_FROM_BYTES
 
 
-async def test_what_was_rejected_as_unstorable_is_not_in_the_journal(bench: Bench) -> None:
+async def test_what_was_rejected_as_unstorable_is_not_in_the_journal(bench: EngineFixture) -> None:
     """Half an event would make the whole run unreadable."""
 
     def work(_ctx: StepContext) -> Work:

@@ -1,7 +1,7 @@
 import pytest
 
 from signoff.core import events as ev
-from signoff.core.effects import EffectId, Kind
+from signoff.core.effects import EffectId, EffectKind
 from signoff.core.outcome import Outcome, Status
 from signoff.runtime.narration import SHOWN_WHY, Narrator, Weight, answer_words
 
@@ -15,7 +15,7 @@ def told(*events: ev.Event) -> list[str]:
 
 def ask(at: float, effect: str = "ask#1") -> ev.EffectStarted:
     payload = {"agent": "claude", "model": "large", "prompt": "secret plans"}
-    return ev.EffectStarted(EffectId(effect), Kind.ASK, "d", payload, at=at)
+    return ev.EffectStarted(EffectId(effect), EffectKind.ASK, "d", payload, at=at)
 
 
 def test_a_short_run_is_told_from_beginning_to_end() -> None:
@@ -77,7 +77,7 @@ def test_trouble_weighs_more_than_news() -> None:
 def test_items_of_a_fan_out_are_details_until_the_last() -> None:
     """A thousand lines would hide the one that matters."""
     narrator = Narrator()
-    fan = ev.EffectStarted(EffectId("critics#1"), Kind.MAP, "d", {"items": 2}, at=1)
+    fan = ev.EffectStarted(EffectId("critics#1"), EffectKind.MAP, "d", {"items": 2}, at=1)
     for event in (STARTED, fan):
         narrator.tell(event)
 
@@ -90,7 +90,7 @@ def test_items_of_a_fan_out_are_details_until_the_last() -> None:
 
 def test_an_answer_says_who_gave_it_and_why() -> None:
     """Approvals are read in logs by people who look for who approved."""
-    wait = ev.EffectStarted(EffectId("wait#1"), Kind.WAIT, "d", {"kind": "approval"}, at=1)
+    wait = ev.EffectStarted(EffectId("wait#1"), EffectKind.WAIT, "d", {"kind": "approval"}, at=1)
     reply = {"value": True, "text": "fine", "by": "ann", "at": 2.0}
 
     lines = told(STARTED, wait, ev.EffectFinished(EffectId("wait#1"), reply, at=2))

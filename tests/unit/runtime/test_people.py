@@ -13,7 +13,7 @@ from signoff.core.requests import Answer, Approval, Choice, Question, Request, R
 from signoff.errors import InvalidAnswer, StaleApproval
 from signoff.runtime.store_port import InboxItem
 from signoff.testing import WrappedStore
-from tests.unit.runtime.bench import Bench, DyingStore, one_step, only
+from tests.unit.runtime.engine_fixture import DyingStore, EngineFixture, one_step, only
 
 OK = Outcome.OK
 Work = tuple[Outcome, dict[str, Any]]
@@ -40,7 +40,7 @@ def asking(request: Request, answers: list[Answer] | None = None) -> Any:
     ],
 )
 async def test_every_kind_of_request_waits_and_goes_on(
-    bench: Bench, request_: Request, kind: str, value: Any
+    bench: EngineFixture, request_: Request, kind: str, value: Any
 ) -> None:
     """A paste, a question, an approval and a choice are one thing with different forms."""
     workflow = asking(request_)
@@ -55,7 +55,7 @@ async def test_every_kind_of_request_waits_and_goes_on(
     assert result.state == {"said": value, "by": "ann"}
 
 
-async def test_a_waiting_run_holds_nothing(bench: Bench) -> None:
+async def test_a_waiting_run_holds_nothing(bench: EngineFixture) -> None:
     """Its process may exit; nobody has to ask it for the run back."""
     await bench.start(asking(Question("Topic?")))
 
@@ -63,7 +63,7 @@ async def test_a_waiting_run_holds_nothing(bench: Bench) -> None:
     assert (row.status, row.owner, row.due_at) == (Status.WAITING, None, None)
 
 
-async def test_a_resume_without_an_answer_waits_on(bench: Bench) -> None:
+async def test_a_resume_without_an_answer_waits_on(bench: EngineFixture) -> None:
     """And asks nobody twice."""
     workflow = asking(Question("Topic?"))
     first = await bench.start(workflow)
@@ -75,7 +75,7 @@ async def test_a_resume_without_an_answer_waits_on(bench: Bench) -> None:
     assert len(bench.events(ev.EffectStarted)) == 1
 
 
-async def test_an_answer_says_who_when_and_what_else(bench: Bench) -> None:
+async def test_an_answer_says_who_when_and_what_else(bench: EngineFixture) -> None:
     """Handlers pass on what a person wrote beside their choice."""
     answers: list[Answer] = []
     workflow = asking(Choice("Which?", ["a", "b"]), answers)
@@ -89,7 +89,7 @@ async def test_an_answer_says_who_when_and_what_else(bench: Bench) -> None:
     assert answers == [Answer("a", "because", "ann", when)]
 
 
-async def test_an_answer_is_used_once(bench: Bench) -> None:
+async def test_an_answer_is_used_once(bench: EngineFixture) -> None:
     """One yes approves one thing."""
 
     async def work(ctx: StepContext) -> Work:
@@ -109,7 +109,7 @@ async def test_an_answer_is_used_once(bench: Bench) -> None:
         bench.answer("no", number=only(bench.store.items("run", state=("used",))).id)
 
 
-async def test_an_answer_is_used_by_the_commit_that_records_it(bench: Bench) -> None:
+async def test_an_answer_is_used_by_the_commit_that_records_it(bench: EngineFixture) -> None:
     """Used without being recorded it would be lost; recorded without being used, used twice."""
     workflow = asking(Question("Good?"))
     await bench.start(workflow)
@@ -121,7 +121,7 @@ async def test_an_answer_is_used_by_the_commit_that_records_it(bench: Bench) -> 
     assert bench.store.item(finished.item).state == "used"
 
 
-async def test_a_death_after_the_answer_was_used_does_not_lose_it(bench: Bench) -> None:
+async def test_a_death_after_the_answer_was_used_does_not_lose_it(bench: EngineFixture) -> None:
     """The next process finds it in the journal."""
 
     async def work(ctx: StepContext) -> Work:
@@ -142,7 +142,7 @@ async def test_a_death_after_the_answer_was_used_does_not_lose_it(bench: Bench) 
     assert result.state == {"said": "cats"}
 
 
-async def test_an_answer_bound_to_other_content_is_refused(bench: Bench) -> None:
+async def test_an_answer_bound_to_other_content_is_refused(bench: EngineFixture) -> None:
     """The draft changed between looking and approving."""
     await bench.start(asking(Approval("Good?", "draft 2")))
     item = only(bench.store.items())
@@ -154,7 +154,7 @@ async def test_an_answer_bound_to_other_content_is_refused(bench: Bench) -> None
 # Deadlines
 
 
-async def test_a_deadline_is_when_the_run_is_due(bench: Bench) -> None:
+async def test_a_deadline_is_when_the_run_is_due(bench: EngineFixture) -> None:
     """`resume --due` has to find it."""
     workflow = asking(Question("Topic?", deadline=timedelta(hours=1), default="cats"))
 
@@ -166,7 +166,7 @@ async def test_a_deadline_is_when_the_run_is_due(bench: Bench) -> None:
     assert [r.name for r in bench.store.rows(due_before=due)] == ["run"]
 
 
-async def test_at_the_deadline_the_default_is_taken(bench: Bench) -> None:
+async def test_at_the_deadline_the_default_is_taken(bench: EngineFixture) -> None:
     """Nobody answered; the author said what that means."""
     workflow = asking(Question("Topic?", deadline=timedelta(hours=1), default="cats"))
     await bench.start(workflow)
@@ -177,7 +177,7 @@ async def test_at_the_deadline_the_default_is_taken(bench: Bench) -> None:
     assert result.state == {"said": "cats", "by": "deadline"}
 
 
-async def test_before_the_deadline_nobody_decides_for_you(bench: Bench) -> None:
+async def test_before_the_deadline_nobody_decides_for_you(bench: EngineFixture) -> None:
     """A minute early is not late."""
     workflow = asking(Question("Topic?", deadline=timedelta(hours=1), default="cats"))
     first = await bench.start(workflow)
@@ -188,7 +188,7 @@ async def test_before_the_deadline_nobody_decides_for_you(bench: Bench) -> None:
     assert (waiting.status, waiting.due_at) == (Status.WAITING, first.due_at)
 
 
-async def test_an_answer_before_the_deadline_wins(bench: Bench) -> None:
+async def test_an_answer_before_the_deadline_wins(bench: EngineFixture) -> None:
     """Even when the run is resumed long after."""
     workflow = asking(Question("Topic?", deadline=timedelta(hours=1), default="cats"))
     await bench.start(workflow)
@@ -198,7 +198,7 @@ async def test_an_answer_before_the_deadline_wins(bench: Bench) -> None:
     assert (await bench.resume(workflow)).state == {"said": "dogs", "by": "ann"}
 
 
-async def test_the_first_of_several_deadlines_is_when_the_run_is_due(bench: Bench) -> None:
+async def test_the_first_of_several_deadlines_is_when_the_run_is_due(bench: EngineFixture) -> None:
     """Woken at the last one, the others would have been missed."""
 
     async def item(ctx: StepContext, hours: int) -> str:
@@ -229,7 +229,9 @@ class RacingStore(WrappedStore):
         return self.inner.answer(number, answer, by, at, digest)
 
 
-async def test_an_answer_in_the_last_moment_is_taken_instead_of_the_default(bench: Bench) -> None:
+async def test_an_answer_in_the_last_moment_is_taken_instead_of_the_default(
+    bench: EngineFixture,
+) -> None:
     """The person was first; the resume must not fail because of it."""
     workflow = asking(Question("Topic?", deadline=timedelta(hours=1), default="cats"))
     await bench.start(workflow)
@@ -244,7 +246,9 @@ async def test_an_answer_in_the_last_moment_is_taken_instead_of_the_default(benc
 # Wake-ups
 
 
-async def test_an_answer_that_comes_while_a_sibling_works_is_not_missed(bench: Bench) -> None:
+async def test_an_answer_that_comes_while_a_sibling_works_is_not_missed(
+    bench: EngineFixture,
+) -> None:
     """A lost wake-up is a run that waits for ever for an answer it has."""
 
     async def work(ctx: StepContext) -> Work:

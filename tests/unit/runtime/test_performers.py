@@ -7,14 +7,14 @@ import pytest
 
 from signoff.core.context import StepContext
 from signoff.core.digest import text_digest
-from signoff.core.effects import AgentRequest, CommandResult, Kind, Reply, Written
+from signoff.core.effects import AgentRequest, CommandResult, EffectKind, Reply, Written
 from signoff.core.outcome import Outcome, Status
 from signoff.core.requests import Answer
 from signoff.core.spend import Usage
 from signoff.errors import UnsafePath
 from signoff.runtime.performers import reply_of
 from signoff.runtime.ports import Call
-from tests.unit.runtime.bench import Bench, one_step
+from tests.unit.runtime.engine_fixture import EngineFixture, one_step
 
 OK = Outcome.OK
 Work = tuple[Outcome, dict[str, Any]]
@@ -42,7 +42,7 @@ async def write(ctx: StepContext) -> Work:
 
 async def test_a_file_is_written_for_its_run() -> None:
     """And the handler learns the digest by which it can be recognised."""
-    bench = Bench(files=(shelf := Shelf()))
+    bench = EngineFixture(files=(shelf := Shelf()))
 
     result = await bench.start(one_step(write))
     await bench.close()
@@ -51,7 +51,7 @@ async def test_a_file_is_written_for_its_run() -> None:
     assert result.state == {"digest": text_digest("# Report")}
 
 
-async def test_without_a_place_to_write_nothing_is_begun(bench: Bench) -> None:
+async def test_without_a_place_to_write_nothing_is_begun(bench: EngineFixture) -> None:
     """The message says what is missing."""
     result = await bench.start(one_step(write))
 
@@ -67,7 +67,7 @@ async def test_a_path_that_leaves_its_place_fails_the_run() -> None:
         await ctx.write("../escape", "x")
         return OK, {}
 
-    bench = Bench(files=(shelf := Shelf()))
+    bench = EngineFixture(files=(shelf := Shelf()))
 
     result = await bench.start(one_step(work))
     await bench.close()
@@ -81,7 +81,7 @@ async def test_a_path_that_leaves_its_place_fails_the_run() -> None:
     ("kind", "reply", "data"),
     [
         (
-            Kind.ASK,
+            EffectKind.ASK,
             Reply(
                 "t",
                 {"a": 1},
@@ -94,16 +94,16 @@ async def test_a_path_that_leaves_its_place_fails_the_run() -> None:
             ),
             None,
         ),
-        (Kind.ASK, Reply("t"), None),
-        (Kind.COMMAND, CommandResult(1, "o", "e"), {"code": 1, "stdout": "o", "stderr": "e"}),
-        (Kind.WRITE, Written("p", "d"), {"path": "p", "digest": "d"}),
-        (Kind.WAIT, Answer("yes", "t", "ann", 5.0), None),
+        (EffectKind.ASK, Reply("t"), None),
+        (EffectKind.COMMAND, CommandResult(1, "o", "e"), {"code": 1, "stdout": "o", "stderr": "e"}),
+        (EffectKind.WRITE, Written("p", "d"), {"path": "p", "digest": "d"}),
+        (EffectKind.WAIT, Answer("yes", "t", "ann", 5.0), None),
     ],
 )
-def test_a_stored_reply_is_what_the_handler_got(kind: Kind, reply: Any, data: Any) -> None:
+def test_a_stored_reply_is_what_the_handler_got(kind: EffectKind, reply: Any, data: Any) -> None:
     """A replayed handler must not be able to tell."""
     if data is None:
-        data = reply.to_json() if kind is Kind.ASK else {**_fields(reply)}
+        data = reply.to_json() if kind is EffectKind.ASK else {**_fields(reply)}
 
     assert reply_of(kind, data) == reply
 
@@ -114,7 +114,7 @@ async def test_a_role_is_played_by_the_agent_the_settings_name() -> None:
     async def work(ctx: StepContext) -> Work:
         return OK, {"text": (await ctx.ask("developer", "Write.")).text}
 
-    bench = Bench(roles={"developer": "claude"})
+    bench = EngineFixture(roles={"developer": "claude"})
     bench.agent.on("Write.", "hello")
 
     result = await bench.start(one_step(work))
@@ -123,7 +123,7 @@ async def test_a_role_is_played_by_the_agent_the_settings_name() -> None:
     assert result.state == {"text": "hello"}
 
 
-async def test_a_request_reaches_the_agent_as_it_was_made(bench: Bench) -> None:
+async def test_a_request_reaches_the_agent_as_it_was_made(bench: EngineFixture) -> None:
     """Model, system prompt and options are part of it."""
 
     async def work(ctx: StepContext) -> Work:
@@ -176,7 +176,7 @@ class Faulty:
 )
 async def test_an_agents_own_bug_is_told_in_its_name(does: Callable[[], Any], told: str) -> None:
     """Its author would else look for it in the handler that asked."""
-    bench = Bench(agents={"hasty": Faulty(does)})
+    bench = EngineFixture(agents={"hasty": Faulty(does)})
 
     async def work(ctx: StepContext) -> Work:
         return OK, {"text": (await ctx.ask("hasty", "Write.")).text}

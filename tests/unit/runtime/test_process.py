@@ -10,10 +10,10 @@ import pytest
 from signoff.core.context import StepContext
 from signoff.core.outcome import Outcome, Status
 from signoff.core.requests import Question
-from signoff.errors import CommandFailed, Fenced
+from signoff.errors import CommandFailed, LeaseLost
 from signoff.runtime.owner import birth_of
 from signoff.runtime.process import KEPT_BYTES, run_process
-from tests.unit.runtime.bench import Bench, one_step
+from tests.unit.runtime.engine_fixture import EngineFixture, one_step
 
 OK = Outcome.OK
 Work = tuple[Outcome, dict[str, Any]]
@@ -254,9 +254,9 @@ async def test_a_program_that_nobody_can_record_is_not_left_running(tmp_path: Pa
 
     def lost(process: dict[str, Any]) -> None:
         started.append(process["pid"])
-        raise Fenced
+        raise LeaseLost
 
-    with pytest.raises(Fenced):
+    with pytest.raises(LeaseLost):
         await run_process(python(FAMILY, str(tmp_path)), started=lost)
 
     assert birth_of(started[0]) is None
@@ -266,7 +266,7 @@ async def test_a_program_that_nobody_can_record_is_not_left_running(tmp_path: Pa
 
 
 async def test_a_command_of_a_cancelled_run_is_gone_when_the_run_says_so(
-    bench: Bench, tmp_path: Path
+    bench: EngineFixture, tmp_path: Path
 ) -> None:
     """`cancel` that returns while the agent still edits files has lied."""
 
@@ -285,7 +285,7 @@ async def test_a_command_of_a_cancelled_run_is_gone_when_the_run_says_so(
     assert [birth_of(pid) for pid in family] == [None] * 3
 
 
-async def test_a_command_that_fails_is_the_handlers_business(bench: Bench) -> None:
+async def test_a_command_that_fails_is_the_handlers_business(bench: EngineFixture) -> None:
     """Failing tests are a result."""
 
     async def work(ctx: StepContext) -> Work:
@@ -298,7 +298,7 @@ async def test_a_command_that_fails_is_the_handlers_business(bench: Bench) -> No
 
 
 async def test_a_command_runs_once_however_often_its_handler_does(
-    bench: Bench, tmp_path: Path
+    bench: EngineFixture, tmp_path: Path
 ) -> None:
     """Its result is recorded like any reply."""
     log = tmp_path / "log"

@@ -9,7 +9,7 @@ from signoff.core.context import StepContext
 from signoff.core.outcome import End, Outcome, Status
 from signoff.core.step import Edge, StepDef
 from signoff.core.workflow import Workflow
-from tests.unit.runtime.bench import Bench, one_step, only
+from tests.unit.runtime.engine_fixture import EngineFixture, one_step, only
 
 Work = tuple[Outcome, dict[str, Any]]
 
@@ -27,7 +27,7 @@ def rounds(most: int, *, on_limit: Any = "end") -> Workflow:
 
 @pytest.mark.parametrize("end", [End.NOT_CONVERGING, End.COMPLETED, None])
 async def test_a_run_ends_in_the_words_of_the_step_that_ended_it(
-    bench: Bench, end: End | None
+    bench: EngineFixture, end: End | None
 ) -> None:
     """`not converging` alone tells nobody what to do about it."""
 
@@ -40,7 +40,7 @@ async def test_a_run_ends_in_the_words_of_the_step_that_ended_it(
     assert result.state == {"open": 3}
 
 
-async def test_a_run_at_its_limit_ends_in_the_words_of_its_step(bench: Bench) -> None:
+async def test_a_run_at_its_limit_ends_in_the_words_of_its_step(bench: EngineFixture) -> None:
     """The step knows what was left open; the engine only counts rounds."""
     result = await bench.start(rounds(2))
 
@@ -48,7 +48,7 @@ async def test_a_run_at_its_limit_ends_in_the_words_of_its_step(bench: Bench) ->
     assert result.state == {}
 
 
-async def test_words_for_an_end_are_forgotten_where_the_run_goes_on(bench: Bench) -> None:
+async def test_words_for_an_end_are_forgotten_where_the_run_goes_on(bench: EngineFixture) -> None:
     """The reason of a first round must not explain the end of a later one."""
 
     def first(_ctx: StepContext) -> Work:
@@ -69,7 +69,7 @@ async def test_words_for_an_end_are_forgotten_where_the_run_goes_on(bench: Bench
     assert bench.events(ev.StepFinished)[0].delta == {}
 
 
-async def test_a_reason_that_is_no_text_is_the_handlers_mistake(bench: Bench) -> None:
+async def test_a_reason_that_is_no_text_is_the_handlers_mistake(bench: EngineFixture) -> None:
     """It would otherwise be shown as whatever Python makes of it."""
 
     def work(_ctx: StepContext) -> Work:
@@ -81,7 +81,7 @@ async def test_a_reason_that_is_no_text_is_the_handlers_mistake(bench: Bench) ->
     assert "_reason" in result.reason
 
 
-async def test_the_question_at_the_limit_of_rounds_has_a_name(bench: Bench) -> None:
+async def test_the_question_at_the_limit_of_rounds_has_a_name(bench: EngineFixture) -> None:
     """It can be answered by file without its number, and says what the step says."""
     waiting = await bench.start(rounds(2, on_limit="ask"))
 
@@ -92,7 +92,7 @@ async def test_the_question_at_the_limit_of_rounds_has_a_name(bench: Bench) -> N
     assert '"stop"' in item.form
 
 
-async def test_other_questions_of_the_engine_have_none(bench: Bench) -> None:
+async def test_other_questions_of_the_engine_have_none(bench: EngineFixture) -> None:
     """A name that stands for several questions answers the wrong one some day."""
 
     again = Edge("work", bound=1, on_limit="ask")

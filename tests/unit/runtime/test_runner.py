@@ -14,13 +14,13 @@ from signoff.core.spend import Limits
 from signoff.core.step import Condition, Edge, Gate, GateOption, StepDef
 from signoff.core.workflow import Workflow
 from signoff.errors import AgentBadOutput, StepFailed, WriteFailed
-from tests.unit.runtime.bench import Bench, chain, one_step, only
+from tests.unit.runtime.engine_fixture import EngineFixture, chain, one_step, only
 
 OK = Outcome.OK
 Work = tuple[Outcome, dict[str, Any]]
 
 
-async def test_a_chain_runs_to_its_end_and_gives_what_its_steps_made(bench: Bench) -> None:
+async def test_a_chain_runs_to_its_end_and_gives_what_its_steps_made(bench: EngineFixture) -> None:
     """The main road: if this fails nothing works."""
 
     async def draft(ctx: StepContext) -> Work:
@@ -40,7 +40,7 @@ async def test_a_chain_runs_to_its_end_and_gives_what_its_steps_made(bench: Benc
     assert result.spend.calls == 1
 
 
-async def test_a_step_without_a_handler_is_passed(bench: Bench) -> None:
+async def test_a_step_without_a_handler_is_passed(bench: EngineFixture) -> None:
     """Some steps only say something."""
     result = await bench.start(one_step(None))
 
@@ -51,7 +51,7 @@ async def test_a_step_without_a_handler_is_passed(bench: Bench) -> None:
 
 
 async def test_a_precondition_that_does_not_hold_stops_the_run_before_its_handler(
-    bench: Bench,
+    bench: EngineFixture,
 ) -> None:
     """Work on top of missing input is thrown away, and was paid for."""
     calls: list[str] = []
@@ -69,7 +69,9 @@ async def test_a_precondition_that_does_not_hold_stops_the_run_before_its_handle
     assert calls == []
 
 
-async def test_a_precondition_is_checked_again_when_the_run_is_resumed(bench: Bench) -> None:
+async def test_a_precondition_is_checked_again_when_the_run_is_resumed(
+    bench: EngineFixture,
+) -> None:
     """Whoever mends what was missing only has to resume."""
     there: list[str] = []
     ready = Condition("file is there", lambda _ctx: bool(there), "the file is missing")
@@ -81,7 +83,9 @@ async def test_a_precondition_is_checked_again_when_the_run_is_resumed(bench: Be
     assert (await bench.resume(workflow)).ok
 
 
-async def test_a_precondition_that_held_is_not_checked_again_after_a_wait(bench: Bench) -> None:
+async def test_a_precondition_that_held_is_not_checked_again_after_a_wait(
+    bench: EngineFixture,
+) -> None:
     """The handler itself may have changed what it needed; the visit has begun."""
     checks: list[int] = []
 
@@ -102,7 +106,7 @@ async def test_a_precondition_that_held_is_not_checked_again_after_a_wait(bench:
 
 
 @pytest.mark.parametrize("given", [1, "yes", None, [True]])
-async def test_a_condition_holds_only_when_it_says_true(bench: Bench, given: Any) -> None:
+async def test_a_condition_holds_only_when_it_says_true(bench: EngineFixture, given: Any) -> None:
     """A check that returns an object by mistake must not let everything through."""
     sloppy = Condition("sloppy", lambda _ctx: given, "not true")
 
@@ -111,7 +115,7 @@ async def test_a_condition_holds_only_when_it_says_true(bench: Bench, given: Any
     assert result.status is Status.FAILED
 
 
-async def test_a_condition_that_raises_is_broken_and_says_why(bench: Bench) -> None:
+async def test_a_condition_that_raises_is_broken_and_says_why(bench: EngineFixture) -> None:
     """A check that cannot be made has not been passed."""
     broken = Condition("reads state", lambda ctx: ctx.step_state["x"] == 1, "x must be 1")
 
@@ -122,7 +126,7 @@ async def test_a_condition_that_raises_is_broken_and_says_why(bench: Bench) -> N
     assert "KeyError" in result.reason
 
 
-async def test_a_condition_may_be_async(bench: Bench) -> None:
+async def test_a_condition_may_be_async(bench: EngineFixture) -> None:
     """A check often asks a database."""
 
     async def check(_ctx: StepContext) -> bool:
@@ -134,7 +138,7 @@ async def test_a_condition_may_be_async(bench: Bench) -> None:
     assert "no row" in result.reason
 
 
-async def test_all_broken_conditions_are_named_together(bench: Bench) -> None:
+async def test_all_broken_conditions_are_named_together(bench: EngineFixture) -> None:
     """Mending one at a time costs a run each."""
     conditions = [Condition(str(n), lambda _ctx: False, f"problem {n}") for n in (1, 2)]
 
@@ -143,7 +147,7 @@ async def test_all_broken_conditions_are_named_together(bench: Bench) -> None:
     assert "problem 1; problem 2" in result.reason
 
 
-async def test_a_postcondition_sees_what_the_handler_returned(bench: Bench) -> None:
+async def test_a_postcondition_sees_what_the_handler_returned(bench: EngineFixture) -> None:
     """A check of the result needs the result, also when it is the same as last time."""
     seen: list[Any] = []
 
@@ -182,7 +186,7 @@ async def write(ctx: StepContext) -> Work:
     return OK, {"draft": reply.text}
 
 
-async def test_a_step_that_fell_short_is_tried_again_knowing_why(bench: Bench) -> None:
+async def test_a_step_that_fell_short_is_tried_again_knowing_why(bench: EngineFixture) -> None:
     """The second prompt carries the reason, or the second answer is as bad as the first."""
     bench.agent.on("too short", "long enough").on("Write.", "abc")
 
@@ -193,7 +197,7 @@ async def test_a_step_that_fell_short_is_tried_again_knowing_why(bench: Bench) -
     assert "the draft is too short" in bench.agent.prompts[1]
 
 
-async def test_a_failed_attempt_leaves_nothing_in_the_state(bench: Bench) -> None:
+async def test_a_failed_attempt_leaves_nothing_in_the_state(bench: EngineFixture) -> None:
     """What was not good enough must not be built upon."""
 
     def work(ctx: StepContext) -> Work:
@@ -204,7 +208,7 @@ async def test_a_failed_attempt_leaves_nothing_in_the_state(bench: Bench) -> Non
     assert result.state == {"draft": "abcde"}
 
 
-async def test_when_attempts_are_used_up_a_person_is_asked(bench: Bench) -> None:
+async def test_when_attempts_are_used_up_a_person_is_asked(bench: EngineFixture) -> None:
     """Neither a silent pass nor a dead end."""
     bench.agent.on("Write.", "abc")
 
@@ -216,7 +220,7 @@ async def test_when_attempts_are_used_up_a_person_is_asked(bench: Bench) -> None
     assert "too short" in only(result.inbox).prompt
 
 
-async def test_a_person_can_send_the_step_back_with_guidance(bench: Bench) -> None:
+async def test_a_person_can_send_the_step_back_with_guidance(bench: EngineFixture) -> None:
     """What the person wrote is the next attempt's feedback."""
     workflow = one_step(write, retries=0, postconditions=[LONG_ENOUGH])
     bench.agent.on("a poem", "a long poem").on("Write.", "abc")
@@ -229,7 +233,7 @@ async def test_a_person_can_send_the_step_back_with_guidance(bench: Bench) -> No
     assert result.state == {"draft": "a long poem"}
 
 
-async def test_a_retry_that_falls_short_again_goes_back_to_the_person(bench: Bench) -> None:
+async def test_a_retry_that_falls_short_again_goes_back_to_the_person(bench: EngineFixture) -> None:
     """One retry was granted, not a new budget of them."""
     workflow = one_step(write, retries=0, postconditions=[LONG_ENOUGH])
     bench.agent.on("Write.", "abc")
@@ -242,7 +246,7 @@ async def test_a_retry_that_falls_short_again_goes_back_to_the_person(bench: Ben
     assert len(bench.agent.prompts) == 2
 
 
-async def test_a_person_can_accept_what_fell_short(bench: Bench) -> None:
+async def test_a_person_can_accept_what_fell_short(bench: EngineFixture) -> None:
     """The rule was too strict this once; nothing is asked again."""
     workflow = one_step(write, retries=0, postconditions=[LONG_ENOUGH])
     bench.agent.on("Write.", "abc")
@@ -256,7 +260,7 @@ async def test_a_person_can_accept_what_fell_short(bench: Bench) -> None:
     assert len(bench.agent.prompts) == 1
 
 
-async def test_a_person_can_stop_the_run(bench: Bench) -> None:
+async def test_a_person_can_stop_the_run(bench: EngineFixture) -> None:
     """It ends rejected, which no script takes for success."""
     workflow = one_step(write, retries=0, postconditions=[LONG_ENOUGH])
     bench.agent.on("Write.", "abc")
@@ -271,7 +275,7 @@ async def test_a_person_can_stop_the_run(bench: Bench) -> None:
 
 @pytest.mark.parametrize("error", [StepFailed("not good"), AgentBadOutput("no JSON")])
 async def test_a_handler_that_says_it_fell_short_is_tried_again(
-    bench: Bench, error: Exception
+    bench: EngineFixture, error: Exception
 ) -> None:
     """A reply that does not parse gets one more try with the error as feedback."""
 
@@ -285,7 +289,7 @@ async def test_a_handler_that_says_it_fell_short_is_tried_again(
     assert result.state == {"told": str(error)}
 
 
-async def test_a_step_that_never_produced_anything_cannot_be_accepted(bench: Bench) -> None:
+async def test_a_step_that_never_produced_anything_cannot_be_accepted(bench: EngineFixture) -> None:
     """There is nothing to accept; offering it would end in an empty result."""
 
     def work(_ctx: StepContext) -> Work:
@@ -301,7 +305,7 @@ async def test_a_step_that_never_produced_anything_cannot_be_accepted(bench: Ben
 
 
 async def test_a_handler_that_raises_fails_the_run_and_a_resume_works_it_again(
-    bench: Bench,
+    bench: EngineFixture,
 ) -> None:
     """A bug is mended and the run goes on; what was paid for before it is kept."""
     broken = ["yes"]
@@ -326,7 +330,7 @@ async def test_a_handler_that_raises_fails_the_run_and_a_resume_works_it_again(
     assert len(bench.agent.prompts) == 1
 
 
-async def test_an_error_goes_where_on_error_says(bench: Bench) -> None:
+async def test_an_error_goes_where_on_error_says(bench: EngineFixture) -> None:
     """The author foresaw it; the next step reads what went wrong."""
 
     def work(_ctx: StepContext) -> Work:
@@ -351,7 +355,7 @@ async def test_an_error_goes_where_on_error_says(bench: Bench) -> None:
 @pytest.mark.parametrize(
     "returned", [None, OK, {"draft": 1}, (OK,), (OK, None), ("ok", {}), (OK, {}, 1)]
 )
-async def test_a_wrong_return_value_is_named(bench: Bench, returned: Any) -> None:
+async def test_a_wrong_return_value_is_named(bench: EngineFixture, returned: Any) -> None:
     """`None` is what a forgotten return gives; it must not count as done."""
     result = await bench.start(one_step(lambda _ctx: returned))
 
@@ -359,7 +363,7 @@ async def test_a_wrong_return_value_is_named(bench: Bench, returned: Any) -> Non
     assert "must return (Outcome, dict)" in result.reason
 
 
-async def test_the_default_outcome_is_an_edge_and_no_result(bench: Bench) -> None:
+async def test_the_default_outcome_is_an_edge_and_no_result(bench: EngineFixture) -> None:
     """It stands for whatever has no edge of its own."""
     result = await bench.start(one_step(lambda _ctx: (Outcome.DEFAULT, {})))
 
@@ -367,7 +371,7 @@ async def test_the_default_outcome_is_an_edge_and_no_result(bench: Bench) -> Non
 
 
 async def test_an_outcome_without_an_edge_fails_the_run_with_the_edges_there_are(
-    bench: Bench,
+    bench: EngineFixture,
 ) -> None:
     """Going on anywhere would be a guess."""
     result = await bench.start(one_step(lambda _ctx: (Outcome.SKIP, {"a": 1})))
@@ -378,7 +382,9 @@ async def test_an_outcome_without_an_edge_fails_the_run_with_the_edges_there_are
 
 
 @pytest.mark.parametrize("value", [object(), {1, 2}, {1: "a"}, float("nan"), b"bytes"])
-async def test_a_state_that_cannot_be_stored_fails_the_run(bench: Bench, value: Any) -> None:
+async def test_a_state_that_cannot_be_stored_fails_the_run(
+    bench: EngineFixture, value: Any
+) -> None:
     """Kept in memory only, it would be gone after a restart."""
     result = await bench.start(one_step(lambda _ctx: (OK, {"bad": value})))
 
@@ -386,7 +392,7 @@ async def test_a_state_that_cannot_be_stored_fails_the_run(bench: Bench, value: 
     assert "'bad'" in result.reason
 
 
-async def test_a_handler_cannot_change_the_state_in_place(bench: Bench) -> None:
+async def test_a_handler_cannot_change_the_state_in_place(bench: EngineFixture) -> None:
     """The journal would know nothing of it."""
 
     def first(_ctx: StepContext) -> Work:
@@ -405,7 +411,7 @@ async def test_a_handler_cannot_change_the_state_in_place(bench: Bench) -> None:
 # Time
 
 
-async def test_an_async_handler_that_takes_too_long_fell_short(bench: Bench) -> None:
+async def test_an_async_handler_that_takes_too_long_fell_short(bench: EngineFixture) -> None:
     """A hung call must not hang the run; a second try may be quicker."""
 
     async def work(ctx: StepContext) -> Work:
@@ -419,7 +425,7 @@ async def test_an_async_handler_that_takes_too_long_fell_short(bench: Bench) -> 
     assert "took longer than 0.01 seconds" in result.state["told"]
 
 
-async def test_a_plain_handler_that_takes_too_long_is_left_behind(bench: Bench) -> None:
+async def test_a_plain_handler_that_takes_too_long_is_left_behind(bench: EngineFixture) -> None:
     """An ordinary function cannot be stopped, but the run need not wait for it."""
 
     def work(ctx: StepContext) -> Work:
@@ -450,7 +456,7 @@ async def never_ends(_ctx: StepContext) -> bool:
 
 @pytest.mark.parametrize("check", [too_slow, never_ends])
 async def test_a_condition_that_takes_too_long_does_not_hold(
-    bench: Bench, check: Callable[[StepContext], Any]
+    bench: EngineFixture, check: Callable[[StepContext], Any]
 ) -> None:
     """A check that hangs held up the run for ever, whatever time its step was given."""
     slow = Condition("slow", check, "it is not fine")
@@ -470,7 +476,7 @@ async def test_a_condition_that_takes_too_long_does_not_hold(
 
 @pytest.mark.parametrize("check", [too_slow, never_ends])
 async def test_a_ceiling_on_time_holds_for_conditions(
-    bench: Bench, check: Callable[[StepContext], Any]
+    bench: EngineFixture, check: Callable[[StepContext], Any]
 ) -> None:
     """The run ends by name at its ceiling, wherever it is."""
     slow = Condition("slow", check, "it is not fine")
@@ -484,7 +490,7 @@ async def test_a_ceiling_on_time_holds_for_conditions(
     )
 
 
-async def test_a_ceiling_on_time_cuts_an_ordinary_function_off(bench: Bench) -> None:
+async def test_a_ceiling_on_time_cuts_an_ordinary_function_off(bench: EngineFixture) -> None:
     """One step of an hour would otherwise overrun a ceiling of a minute."""
 
     def work(_ctx: StepContext) -> Work:
@@ -498,7 +504,9 @@ async def test_a_ceiling_on_time_cuts_an_ordinary_function_off(bench: Bench) -> 
     assert time.monotonic() - began < 0.2
 
 
-async def test_a_time_out_of_the_handlers_own_is_an_error_like_any_other(bench: Bench) -> None:
+async def test_a_time_out_of_the_handlers_own_is_an_error_like_any_other(
+    bench: EngineFixture,
+) -> None:
     """Only the step's own time-out means that the step took too long."""
 
     async def work(_ctx: StepContext) -> Work:
@@ -510,7 +518,7 @@ async def test_a_time_out_of_the_handlers_own_is_an_error_like_any_other(bench: 
     assert "a socket of mine" in result.reason
 
 
-async def test_a_ceiling_on_time_ends_the_run_by_name(bench: Bench) -> None:
+async def test_a_ceiling_on_time_ends_the_run_by_name(bench: EngineFixture) -> None:
     """Wall time is money too."""
 
     async def work(_ctx: StepContext) -> Work:
@@ -527,7 +535,7 @@ async def test_a_ceiling_on_time_ends_the_run_by_name(bench: Bench) -> None:
     assert "0.01 seconds" in result.reason
 
 
-async def test_a_ceiling_on_time_holds_for_steps_that_never_wait(bench: Bench) -> None:
+async def test_a_ceiling_on_time_holds_for_steps_that_never_wait(bench: EngineFixture) -> None:
     """A chain of ordinary functions takes time like any other."""
     worked: list[str] = []
 
@@ -544,7 +552,7 @@ async def test_a_ceiling_on_time_holds_for_steps_that_never_wait(bench: Bench) -
     assert worked == ["step1", "step2"]
 
 
-async def test_a_steps_ceiling_on_time_is_the_one_that_is_named(bench: Bench) -> None:
+async def test_a_steps_ceiling_on_time_is_the_one_that_is_named(bench: EngineFixture) -> None:
     """Raising the wrong limit would not help."""
 
     async def work(_ctx: StepContext) -> Work:
@@ -583,7 +591,7 @@ YES, AGAIN, NO = (
 )
 
 
-async def test_a_gate_waits_and_shows_what_it_is_about(bench: Bench) -> None:
+async def test_a_gate_waits_and_shows_what_it_is_about(bench: EngineFixture) -> None:
     """Nobody can approve what they are not shown."""
     result = await bench.start(gated(YES, AGAIN, NO))
 
@@ -594,7 +602,7 @@ async def test_a_gate_waits_and_shows_what_it_is_about(bench: Bench) -> None:
     assert result.state == {"draft": "draft 1: None"}
 
 
-async def test_a_gate_leads_where_its_option_says(bench: Bench) -> None:
+async def test_a_gate_leads_where_its_option_says(bench: EngineFixture) -> None:
     """The step is not worked again for it."""
     workflow = gated(YES, AGAIN, NO)
     await bench.start(workflow)
@@ -607,7 +615,7 @@ async def test_a_gate_leads_where_its_option_says(bench: Bench) -> None:
     assert result.state["_gate"] == {"step": "draft", "option": "yes", "input": ""}
 
 
-async def test_what_a_person_writes_at_a_gate_reaches_the_next_step(bench: Bench) -> None:
+async def test_what_a_person_writes_at_a_gate_reaches_the_next_step(bench: EngineFixture) -> None:
     """A change request that nobody reads is no change request."""
     workflow = gated(YES, AGAIN, NO)
     await bench.start(workflow)
@@ -619,7 +627,7 @@ async def test_what_a_person_writes_at_a_gate_reaches_the_next_step(bench: Bench
     assert result.state["draft"] == "draft 2: more jokes"
 
 
-async def test_a_gate_asks_anew_on_every_visit(bench: Bench) -> None:
+async def test_a_gate_asks_anew_on_every_visit(bench: EngineFixture) -> None:
     """A yes to the first draft is no yes to the second."""
     workflow = gated(YES, AGAIN, NO)
     await bench.start(workflow)
@@ -633,7 +641,7 @@ async def test_a_gate_asks_anew_on_every_visit(bench: Bench) -> None:
     assert result.state["published"] == "draft 2: more jokes"
 
 
-async def test_a_gate_can_reject(bench: Bench) -> None:
+async def test_a_gate_can_reject(bench: EngineFixture) -> None:
     """The run's end says so by name, and what was made is still there to look at."""
     workflow = gated(YES, NO)
     await bench.start(workflow)
@@ -645,7 +653,7 @@ async def test_a_gate_can_reject(bench: Bench) -> None:
     assert result.state["draft"] == "draft 1: None"
 
 
-async def test_a_gate_shows_a_list_the_step_has_added_to(bench: Bench) -> None:
+async def test_a_gate_shows_a_list_the_step_has_added_to(bench: EngineFixture) -> None:
     """Showing the list without its newest entry would hide what is to be approved."""
 
     def work(ctx: StepContext) -> Work:
@@ -665,7 +673,7 @@ async def test_a_gate_shows_a_list_the_step_has_added_to(bench: Bench) -> None:
     assert "entry 2" in form
 
 
-async def test_a_gate_is_for_work_that_is_done(bench: Bench) -> None:
+async def test_a_gate_is_for_work_that_is_done(bench: EngineFixture) -> None:
     """There is nothing to approve in a step that failed; it goes where failing leads."""
     step = StepDef(
         "work",
@@ -690,7 +698,7 @@ def looping(**edge: Any) -> Workflow:
     return Workflow("flow", StepDef("work", handler=work, next={Outcome.ITERATE: again, OK: None}))
 
 
-async def test_a_loop_ends_at_its_bound_by_name(bench: Bench) -> None:
+async def test_a_loop_ends_at_its_bound_by_name(bench: EngineFixture) -> None:
     """Never a hang, and never a silent `completed`."""
     result = await bench.start(looping(bound=3))
 
@@ -700,7 +708,7 @@ async def test_a_loop_ends_at_its_bound_by_name(bench: Bench) -> None:
     assert "3 times" in result.reason
 
 
-async def test_at_a_limit_a_person_can_let_the_loop_go_on(bench: Bench) -> None:
+async def test_at_a_limit_a_person_can_let_the_loop_go_on(bench: EngineFixture) -> None:
     """The history is worth more than the bound."""
     workflow = looping(bound=2, on_limit="ask")
     first = await bench.start(workflow)
@@ -712,7 +720,7 @@ async def test_at_a_limit_a_person_can_let_the_loop_go_on(bench: Bench) -> None:
     assert (second.status, second.state["visits"]) == (Status.WAITING, 5)
 
 
-async def test_at_a_limit_a_person_can_stop(bench: Bench) -> None:
+async def test_at_a_limit_a_person_can_stop(bench: EngineFixture) -> None:
     """The other answer to the same question."""
     workflow = looping(bound=2, on_limit="ask")
     await bench.start(workflow)
@@ -722,7 +730,7 @@ async def test_at_a_limit_a_person_can_stop(bench: Bench) -> None:
     assert (await bench.resume(workflow)).status is Status.REJECTED
 
 
-async def test_rounds_are_counted_and_bounded(bench: Bench) -> None:
+async def test_rounds_are_counted_and_bounded(bench: EngineFixture) -> None:
     """`max_iterations` is what people think in."""
     rounds: list[int] = []
 
@@ -743,7 +751,7 @@ async def test_rounds_are_counted_and_bounded(bench: Bench) -> None:
 
 
 async def test_a_step_that_returns_without_the_answer_it_asked_for_waits_for_it(
-    bench: Bench,
+    bench: EngineFixture,
 ) -> None:
     """However it came past its own question, nobody has answered it."""
 
@@ -763,7 +771,7 @@ async def test_a_step_that_returns_without_the_answer_it_asked_for_waits_for_it(
     assert result.state == {"said": "more jokes"}
 
 
-async def test_a_wait_left_open_by_a_step_that_failed_is_withdrawn(bench: Bench) -> None:
+async def test_a_wait_left_open_by_a_step_that_failed_is_withdrawn(bench: EngineFixture) -> None:
     """Nobody should answer a question that no longer matters."""
 
     async def work(ctx: StepContext) -> Work:
@@ -783,7 +791,7 @@ async def test_a_wait_left_open_by_a_step_that_failed_is_withdrawn(bench: Bench)
     assert bench.store.items("run") == []
 
 
-async def test_a_request_answered_in_vain_is_withdrawn_with_the_run(bench: Bench) -> None:
+async def test_a_request_answered_in_vain_is_withdrawn_with_the_run(bench: EngineFixture) -> None:
     """A cancelled run leaves nothing in anybody's inbox."""
 
     async def work(ctx: StepContext) -> Work:
@@ -797,7 +805,7 @@ async def test_a_request_answered_in_vain_is_withdrawn_with_the_run(bench: Bench
     assert bench.store.items(state=("open", "answered")) == []
 
 
-async def test_a_branch_that_waits_does_not_cut_off_its_sibling(bench: Bench) -> None:
+async def test_a_branch_that_waits_does_not_cut_off_its_sibling(bench: EngineFixture) -> None:
     """The sibling's call is paid for, so its reply is recorded before the run rests."""
 
     async def work(ctx: StepContext) -> Work:
@@ -818,7 +826,7 @@ async def test_a_branch_that_waits_does_not_cut_off_its_sibling(bench: Bench) ->
     assert len(bench.agent.prompts) == 1
 
 
-async def test_a_wait_inside_a_task_group_suspends_the_run(bench: Bench) -> None:
+async def test_a_wait_inside_a_task_group_suspends_the_run(bench: EngineFixture) -> None:
     """Task groups are how people write concurrent code."""
 
     async def work(ctx: StepContext) -> Work:
@@ -839,7 +847,9 @@ async def test_a_wait_inside_a_task_group_suspends_the_run(bench: Bench) -> None
     assert len(bench.agent.prompts) == 1
 
 
-async def test_a_handler_that_catches_everything_is_suspended_all_the_same(bench: Bench) -> None:
+async def test_a_handler_that_catches_everything_is_suspended_all_the_same(
+    bench: EngineFixture,
+) -> None:
     """`except Exception` around a wait is common, and must not swallow it."""
 
     async def work(ctx: StepContext) -> Work:
@@ -859,7 +869,7 @@ async def test_a_handler_that_catches_everything_is_suspended_all_the_same(bench
 
 
 async def test_a_handler_that_fails_while_a_call_is_under_way_keeps_the_reply(
-    bench: Bench,
+    bench: EngineFixture,
 ) -> None:
     """The call is paid for; the mended handler gets its reply for nothing."""
     broken = ["yes"]
@@ -883,7 +893,7 @@ async def test_a_handler_that_fails_while_a_call_is_under_way_keeps_the_reply(
     assert len(bench.agent.prompts) == 1
 
 
-async def test_a_stop_at_the_moment_a_call_begins_ends_both(bench: Bench) -> None:
+async def test_a_stop_at_the_moment_a_call_begins_ends_both(bench: EngineFixture) -> None:
     """However early a call is cut off, the run must not wait for it for ever."""
 
     async def work(ctx: StepContext) -> Work:
@@ -902,7 +912,7 @@ async def test_a_stop_at_the_moment_a_call_begins_ends_both(bench: Bench) -> Non
     assert result.status is Status.INTERRUPTED
 
 
-async def test_what_a_run_did_is_all_in_its_journal(bench: Bench) -> None:
+async def test_what_a_run_did_is_all_in_its_journal(bench: EngineFixture) -> None:
     """Everything that is shown later is read from here."""
     bench.agent.on("too short", "long enough").on("Write.", "abc")
 
@@ -940,7 +950,7 @@ class FullDisk:
 
 async def test_a_file_that_cannot_be_written_fails_the_run_and_can_be_tried_again() -> None:
     """Only a journal that cannot be written leaves the engine without a word to say."""
-    bench = Bench(files=FullDisk())
+    bench = EngineFixture(files=FullDisk())
 
     async def work(ctx: StepContext) -> Work:
         await ctx.write("final/a.md", "text")
@@ -956,7 +966,7 @@ async def test_a_file_that_cannot_be_written_fails_the_run_and_can_be_tried_agai
 # What an attempt that ran out of time leaves to the next
 
 
-def slow_once(bench: Bench, prompt: str) -> None:
+def slow_once(bench: EngineFixture, prompt: str) -> None:
     """Lets an agent hang the first time it is asked this."""
 
     async def hang(_request: Any) -> str:
@@ -966,7 +976,7 @@ def slow_once(bench: Bench, prompt: str) -> None:
     bench.agent.on(prompt, hang, f"late {prompt}")
 
 
-def asked(bench: Bench) -> list[str]:
+def asked(bench: EngineFixture) -> list[str]:
     return sorted(request.prompt for request in bench.agent.requests)
 
 
@@ -979,7 +989,9 @@ async def reviewed(ctx: StepContext) -> Work:
     return OK, {"said": [brief, *await ctx.map(["a", "b", "slow"], critic)]}
 
 
-async def test_a_step_that_runs_out_of_time_keeps_what_it_had_finished(bench: Bench) -> None:
+async def test_a_step_that_runs_out_of_time_keeps_what_it_had_finished(
+    bench: EngineFixture,
+) -> None:
     """One critic that hangs must not have the others paid for twice."""
     for prompt in ("brief", "a", "b"):
         bench.agent.on(prompt, prompt.upper())
@@ -991,7 +1003,9 @@ async def test_a_step_that_runs_out_of_time_keeps_what_it_had_finished(bench: Be
     assert asked(bench) == ["a", "b", "brief", "slow", "slow"]
 
 
-async def test_a_late_step_that_a_person_sends_back_is_worked_from_its_top(bench: Bench) -> None:
+async def test_a_late_step_that_a_person_sends_back_is_worked_from_its_top(
+    bench: EngineFixture,
+) -> None:
     """Their word, or what they mended meanwhile, may be about anything in it."""
     for prompt in ("brief", "a", "b"):
         bench.agent.on(prompt, prompt.upper())
@@ -1008,7 +1022,7 @@ async def test_a_late_step_that_a_person_sends_back_is_worked_from_its_top(bench
 
 
 async def test_a_late_step_that_then_asks_for_something_else_is_worked_from_its_top(
-    bench: Bench,
+    bench: EngineFixture,
 ) -> None:
     """What it had finished was built on other words; all tries it was given are left."""
     tries: list[int] = []
@@ -1030,7 +1044,9 @@ async def test_a_late_step_that_then_asks_for_something_else_is_worked_from_its_
     assert asked(bench).count("first, knowing None") == 1
 
 
-async def test_items_are_worked_again_where_a_late_step_then_works_others(bench: Bench) -> None:
+async def test_items_are_worked_again_where_a_late_step_then_works_others(
+    bench: EngineFixture,
+) -> None:
     """The second item of another list is another item."""
     lists = [["a", "slow"], ["b", "c"]]
 
@@ -1046,7 +1062,7 @@ async def test_items_are_worked_again_where_a_late_step_then_works_others(bench:
     assert result.state == {"said": ["B", "C"]}
 
 
-async def test_a_step_that_fell_short_is_worked_from_its_top(bench: Bench) -> None:
+async def test_a_step_that_fell_short_is_worked_from_its_top(bench: EngineFixture) -> None:
     """What is not good enough has to be made anew, with the reason known."""
 
     async def work(ctx: StepContext) -> Work:
@@ -1062,7 +1078,9 @@ async def test_a_step_that_fell_short_is_worked_from_its_top(bench: Bench) -> No
     assert result.state == {"said": "short"}
 
 
-async def test_a_late_step_goes_on_from_everything_its_handler_had_seen(bench: Bench) -> None:
+async def test_a_late_step_goes_on_from_everything_its_handler_had_seen(
+    bench: EngineFixture,
+) -> None:
     """A failure it had dealt with, and chance, are part of what its items were made of."""
 
     async def item(ctx: StepContext, words: str) -> str:
@@ -1091,7 +1109,9 @@ async def test_a_late_step_goes_on_from_everything_its_handler_had_seen(bench: B
     assert {prompt.partition(" ")[2] for prompt in prompts if "none" in prompt} == {first[2:]}
 
 
-async def test_a_sibling_that_hangs_does_not_hold_up_a_step_with_a_time_out(bench: Bench) -> None:
+async def test_a_sibling_that_hangs_does_not_hold_up_a_step_with_a_time_out(
+    bench: EngineFixture,
+) -> None:
     """The step has failed already; the other call was waited for without end."""
 
     async def work(ctx: StepContext) -> Work:
@@ -1112,7 +1132,7 @@ async def test_a_sibling_that_hangs_does_not_hold_up_a_step_with_a_time_out(benc
 
 
 async def test_what_was_asked_of_people_is_withdrawn_when_the_step_itself_needs_one(
-    bench: Bench,
+    bench: EngineFixture,
 ) -> None:
     """The answer to it was of no use any more, and failed the run."""
 
@@ -1131,7 +1151,9 @@ async def test_what_was_asked_of_people_is_withdrawn_when_the_step_itself_needs_
     ]
 
 
-async def test_a_changed_precondition_is_checked_before_anything_is_worked(bench: Bench) -> None:
+async def test_a_changed_precondition_is_checked_before_anything_is_worked(
+    bench: EngineFixture,
+) -> None:
     """Under another definition the step began at its handler, and nobody was asked."""
 
     def flow(words: str) -> Workflow:
@@ -1153,7 +1175,7 @@ async def awaits_time(ctx: StepContext) -> bool:
     return ctx.now().year > 1
 
 
-async def test_a_plain_condition_may_give_something_to_await(bench: Bench) -> None:
+async def test_a_plain_condition_may_give_something_to_await(bench: EngineFixture) -> None:
     """It asked the loop for the time while the loop waited for it, and all runs stood still."""
     soon = Condition("soon", lambda ctx: awaits_time(ctx), "not soon")  # noqa: PLW0108  # plain on purpose
 
@@ -1162,7 +1184,7 @@ async def test_a_plain_condition_may_give_something_to_await(bench: Bench) -> No
     assert result.ok
 
 
-async def test_a_plain_handler_that_runs_out_of_items_has_raised(bench: Bench) -> None:
+async def test_a_plain_handler_that_runs_out_of_items_has_raised(bench: EngineFixture) -> None:
     """In a thread, `next()` of nothing was taken for a function that never returns."""
 
     def work(_ctx: StepContext) -> Work:

@@ -6,7 +6,7 @@ from signoff.agents.manual import ManualAgent
 from signoff.core.context import StepContext
 from signoff.core.outcome import Outcome, Status
 from signoff.errors import UnknownName
-from tests.unit.runtime.bench import Bench, chain, one_step, only
+from tests.unit.runtime.engine_fixture import EngineFixture, chain, one_step, only
 
 OK = Outcome.OK
 Work = tuple[Outcome, dict[str, Any]]
@@ -29,14 +29,14 @@ async def write_twice(ctx: StepContext) -> Work:
 
 
 @pytest.fixture
-def bench() -> Bench:
-    found = Bench()
+def bench() -> EngineFixture:
+    found = EngineFixture()
     found._settings["agents"] = {"writer": ManualAgent(), "claude": found.agent}
     found.engine = type(found.engine)(found.store, **found._settings)
     return found
 
 
-async def test_a_manual_agent_is_answered_through_the_inbox(bench: Bench) -> None:
+async def test_a_manual_agent_is_answered_through_the_inbox(bench: EngineFixture) -> None:
     """Somebody with only a chat window must be able to take part in any run."""
     workflow = one_step(write)
 
@@ -51,7 +51,7 @@ async def test_a_manual_agent_is_answered_through_the_inbox(bench: Bench) -> Non
     await bench.close()
 
 
-async def test_a_manual_agent_holds_up_nobody_else(bench: Bench) -> None:
+async def test_a_manual_agent_holds_up_nobody_else(bench: EngineFixture) -> None:
     """A fan-out with one item for a person must not wait for that person with the others."""
     bench.agent.on("claude", "From claude.")
     workflow = one_step(write_twice)
@@ -66,7 +66,7 @@ async def test_a_manual_agent_holds_up_nobody_else(bench: Bench) -> None:
     await bench.close()
 
 
-async def test_a_waiting_run_can_be_switched_to_another_agent(bench: Bench) -> None:
+async def test_a_waiting_run_can_be_switched_to_another_agent(bench: EngineFixture) -> None:
     """The person is on holiday, and the run should not be."""
     bench.agent.on("Write a line", "By machine.")
     workflow = one_step(write)
@@ -80,7 +80,7 @@ async def test_a_waiting_run_can_be_switched_to_another_agent(bench: Bench) -> N
 
 
 async def test_somebody_can_stand_in_from_the_start_and_still_does_on_a_resume(
-    bench: Bench,
+    bench: EngineFixture,
 ) -> None:
     """Going on with a run must not hand it back to the agent it was taken from."""
     workflow = one_step(write_as_poet)
@@ -94,7 +94,9 @@ async def test_somebody_can_stand_in_from_the_start_and_still_does_on_a_resume(
     await bench.close()
 
 
-async def test_a_stand_in_nobody_knows_is_refused_before_the_run_exists(bench: Bench) -> None:
+async def test_a_stand_in_nobody_knows_is_refused_before_the_run_exists(
+    bench: EngineFixture,
+) -> None:
     """A slip of the pen must leave no run behind."""
     with pytest.raises(UnknownName, match="nobody"):
         await bench.engine.start(one_step(write), name="run", switch={"writer": "nobody"})
@@ -103,7 +105,9 @@ async def test_a_stand_in_nobody_knows_is_refused_before_the_run_exists(bench: B
     await bench.close()
 
 
-async def test_a_switch_keeps_requests_that_have_nothing_to_do_with_it(bench: Bench) -> None:
+async def test_a_switch_keeps_requests_that_have_nothing_to_do_with_it(
+    bench: EngineFixture,
+) -> None:
     """A question asked beside the switched agent must still be there to be answered."""
     workflow = one_step(write)
 
@@ -117,7 +121,7 @@ async def test_a_switch_keeps_requests_that_have_nothing_to_do_with_it(bench: Be
     await bench.close()
 
 
-async def test_a_persons_answer_is_not_taken_for_the_next_steps(bench: Bench) -> None:
+async def test_a_persons_answer_is_not_taken_for_the_next_steps(bench: EngineFixture) -> None:
     """Both steps ask under the same name; only one of them asks a person."""
     bench.agent.on("Write a line", "By machine.")
 
@@ -134,7 +138,7 @@ async def test_a_persons_answer_is_not_taken_for_the_next_steps(bench: Bench) ->
     await bench.close()
 
 
-async def test_a_switch_loses_no_answer(bench: Bench) -> None:
+async def test_a_switch_loses_no_answer(bench: EngineFixture) -> None:
     """Somebody has done the work already, and must not be asked to do it again."""
     workflow = one_step(write)
 
@@ -147,7 +151,7 @@ async def test_a_switch_loses_no_answer(bench: Bench) -> None:
     await bench.close()
 
 
-async def test_a_switch_leaves_other_requests_as_they_are(bench: Bench) -> None:
+async def test_a_switch_leaves_other_requests_as_they_are(bench: EngineFixture) -> None:
     """Their numbers are in commands that were handed to somebody."""
     workflow = one_step(write)
 
@@ -158,7 +162,7 @@ async def test_a_switch_leaves_other_requests_as_they_are(bench: Bench) -> None:
     await bench.close()
 
 
-async def test_a_fan_out_of_people_can_be_switched_to_an_agent(bench: Bench) -> None:
+async def test_a_fan_out_of_people_can_be_switched_to_an_agent(bench: EngineFixture) -> None:
     """Items that wait for a person must notice that nobody has to any more."""
     bench.agent.on("Write about", "By machine.")
     workflow = one_step(write_twice)
@@ -171,7 +175,7 @@ async def test_a_fan_out_of_people_can_be_switched_to_an_agent(bench: Bench) -> 
     await bench.close()
 
 
-async def test_a_switch_to_nobody_is_refused(bench: Bench) -> None:
+async def test_a_switch_to_nobody_is_refused(bench: EngineFixture) -> None:
     """A slip of the pen would otherwise fail in the middle of the run."""
     workflow = one_step(write)
     await bench.start(workflow)

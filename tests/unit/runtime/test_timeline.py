@@ -1,7 +1,7 @@
 from typing import Any
 
 from signoff.core import events as ev
-from signoff.core.effects import EffectId, Kind
+from signoff.core.effects import EffectId, EffectKind
 from signoff.core.outcome import Outcome, Status
 from signoff.runtime.timeline import Decision, Timeline
 
@@ -16,7 +16,7 @@ def moved(at: float, to: str | None, *, iteration: int = 1) -> ev.StepFinished:
 
 def asked(at: float, effect: str, attempt: int = 1, **more: Any) -> ev.EffectStarted:
     payload = {"agent": "claude", "prompt": "p"} if attempt == 1 else None
-    return ev.EffectStarted(EffectId(effect), Kind.ASK, "d", payload, attempt, at=at, **more)
+    return ev.EffectStarted(EffectId(effect), EffectKind.ASK, "d", payload, attempt, at=at, **more)
 
 
 def answered(at: float, effect: str, usd: float | None = 0.5) -> ev.EffectFinished:
@@ -72,7 +72,7 @@ def test_a_second_attempt_keeps_the_name_of_who_is_asked() -> None:
 
 def test_a_fan_out_says_how_many_items_are_done_of_how_many() -> None:
     """With a limit on concurrency most items have not even begun."""
-    fan = ev.EffectStarted(EffectId("critics#1"), Kind.MAP, "d", {"items": 8}, at=1)
+    fan = ev.EffectStarted(EffectId("critics#1"), EffectKind.MAP, "d", {"items": 8}, at=1)
 
     line = Timeline().follow(
         [
@@ -186,7 +186,7 @@ def test_what_people_decided_is_kept_with_who_and_why() -> None:
     line = Timeline().follow(
         [
             started(),
-            ev.EffectStarted(EffectId("wait#1"), Kind.WAIT, "d", approval, at=1),
+            ev.EffectStarted(EffectId("wait#1"), EffectKind.WAIT, "d", approval, at=1),
             ev.EffectFinished(EffectId("wait#1"), reply, at=5),
         ]
     )
@@ -201,7 +201,7 @@ def test_work_a_person_did_in_an_agents_place_is_no_decision() -> None:
     line = Timeline().follow(
         [
             started(),
-            ev.EffectStarted(EffectId("wait#1"), Kind.WAIT, "d", work, at=1),
+            ev.EffectStarted(EffectId("wait#1"), EffectKind.WAIT, "d", work, at=1),
             ev.EffectFinished(EffectId("wait#1"), {"value": "a draft", "by": "ann"}, at=5),
         ]
     )

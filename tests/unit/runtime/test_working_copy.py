@@ -18,7 +18,7 @@ from signoff.errors import AgentTransient, UsageError
 from signoff.store.rundir import RunFiles
 from signoff.testing import ScriptedAgent
 from tests.unit.agents.programs import program
-from tests.unit.runtime.bench import Bench, one_step
+from tests.unit.runtime.engine_fixture import EngineFixture, one_step
 
 NAME = "artifact.md"
 
@@ -53,7 +53,7 @@ def leave_behind(request: AgentRequest) -> None:
 
 async def test_an_agent_edits_a_copy_and_the_new_text_comes_back(tmp_path: Path) -> None:
     """A refinement is what stands in the file afterwards, not what the agent says about it."""
-    bench = Bench(files=RunFiles(tmp_path))
+    bench = EngineFixture(files=RunFiles(tmp_path))
     seen = []
 
     def change(place: Path) -> None:
@@ -71,7 +71,7 @@ async def test_an_agent_edits_a_copy_and_the_new_text_comes_back(tmp_path: Path)
 
 async def test_a_copy_lies_inside_the_run_and_is_gone_afterwards(tmp_path: Path) -> None:
     """Copies of a large artifact must not pile up, nor lie about elsewhere."""
-    bench = Bench(files=RunFiles(tmp_path))
+    bench = EngineFixture(files=RunFiles(tmp_path))
     bench.agent.on("Mend", edits(lambda place: place.write_text("new")))
 
     await bench.start(editing())
@@ -85,7 +85,7 @@ async def test_a_copy_lies_inside_the_run_and_is_gone_afterwards(tmp_path: Path)
 async def test_every_folder_on_the_way_to_a_copy_is_the_owners_alone(tmp_path: Path) -> None:
     """The names of a person's runs are nobody else's business."""
     root = tmp_path / "runs"
-    bench = Bench(files=RunFiles(root))
+    bench = EngineFixture(files=RunFiles(root))
     modes: list[Any] = []
 
     def look(place: Path) -> None:
@@ -99,7 +99,7 @@ async def test_every_folder_on_the_way_to_a_copy_is_the_owners_alone(tmp_path: P
     assert set(modes) == {"0o0"}
 
 
-async def test_the_agent_is_told_of_a_workspace_and_not_of_texts(bench: Bench) -> None:
+async def test_the_agent_is_told_of_a_workspace_and_not_of_texts(bench: EngineFixture) -> None:
     """Every kind of agent knows workspaces; none has to learn anything for this."""
     bench.agent.on("Mend", edits(lambda place: place.write_text("new")))
 
@@ -111,7 +111,7 @@ async def test_the_agent_is_told_of_a_workspace_and_not_of_texts(bench: Bench) -
     assert request.workspace
 
 
-async def test_a_deleted_file_is_simply_not_there(bench: Bench) -> None:
+async def test_a_deleted_file_is_simply_not_there(bench: EngineFixture) -> None:
     """The handler can tell that nothing came back."""
     bench.agent.on("Mend", edits(Path.unlink))
 
@@ -120,7 +120,7 @@ async def test_a_deleted_file_is_simply_not_there(bench: Bench) -> None:
     assert result.state["contents"] == {}
 
 
-async def test_a_link_is_not_followed(bench: Bench, tmp_path: Path) -> None:
+async def test_a_link_is_not_followed(bench: EngineFixture, tmp_path: Path) -> None:
     """Or an agent could bring any file of the machine into the artifact."""
     secret = tmp_path / "secret"
     secret.write_text("secret")
@@ -136,7 +136,7 @@ async def test_a_link_is_not_followed(bench: Bench, tmp_path: Path) -> None:
     assert result.state["contents"] == {}
 
 
-async def test_a_folder_in_the_files_place_is_no_text_that_came_back(bench: Bench) -> None:
+async def test_a_folder_in_the_files_place_is_no_text_that_came_back(bench: EngineFixture) -> None:
     """An agent that makes a mess of its copy must not end the run with an error of ours."""
 
     def change(place: Path) -> None:
@@ -150,7 +150,9 @@ async def test_a_folder_in_the_files_place_is_no_text_that_came_back(bench: Benc
     assert (result.status, result.state["contents"]) == (Status.COMPLETED, {})
 
 
-async def test_a_folder_turned_into_a_link_is_not_followed(bench: Bench, tmp_path: Path) -> None:
+async def test_a_folder_turned_into_a_link_is_not_followed(
+    bench: EngineFixture, tmp_path: Path
+) -> None:
     """The same by way of the folder a file stands in."""
     (tmp_path / NAME).write_text("secret")
 
@@ -168,7 +170,7 @@ async def test_a_folder_turned_into_a_link_is_not_followed(bench: Bench, tmp_pat
     assert result.state["contents"] == {}
 
 
-async def test_what_is_no_text_is_a_bad_answer_that_was_paid_for(bench: Bench) -> None:
+async def test_what_is_no_text_is_a_bad_answer_that_was_paid_for(bench: EngineFixture) -> None:
     """Bytes cannot be reviewed, and the bill stays known."""
     agent = ScriptedAgent(usage=Usage(1, 1, 0.5))
     agent.on("Mend", edits(lambda place: place.write_bytes(b"\xff\xfe\x00")))
@@ -182,7 +184,9 @@ async def test_what_is_no_text_is_a_bad_answer_that_was_paid_for(bench: Bench) -
 
 
 @pytest.mark.parametrize("name", ["../escape.md", "/etc/passwd", ".hidden", "a/../b", "C:x", ""])
-async def test_a_hostile_name_is_refused_before_anything_is_begun(bench: Bench, name: str) -> None:
+async def test_a_hostile_name_is_refused_before_anything_is_begun(
+    bench: EngineFixture, name: str
+) -> None:
     """Names may come from a model's plan."""
     result = await bench.start(editing(name=name))
 
@@ -191,7 +195,7 @@ async def test_a_hostile_name_is_refused_before_anything_is_begun(bench: Bench, 
     assert bench.agent.requests == []
 
 
-async def test_files_and_a_workspace_exclude_each_other(bench: Bench) -> None:
+async def test_files_and_a_workspace_exclude_each_other(bench: EngineFixture) -> None:
     """Which of the two was meant is not for the engine to guess."""
 
     async def work(ctx: StepContext) -> tuple[Outcome, dict[str, Any]]:
@@ -206,7 +210,7 @@ async def test_files_and_a_workspace_exclude_each_other(bench: Bench) -> None:
 
 async def test_another_try_begins_with_the_text_as_it_was(tmp_path: Path) -> None:
     """Half an edit by a call that then failed must not be built upon."""
-    bench = Bench(files=RunFiles(tmp_path))
+    bench = EngineFixture(files=RunFiles(tmp_path))
     seen = []
 
     def change(place: Path) -> None:
@@ -226,7 +230,7 @@ async def test_another_try_begins_with_the_text_as_it_was(tmp_path: Path) -> Non
 
 async def test_after_a_crash_the_call_is_made_again_on_a_fresh_copy(tmp_path: Path) -> None:
     """Nobody is asked what to do about a half-edited copy: nothing else was touched."""
-    bench = Bench(files=RunFiles(tmp_path))
+    bench = EngineFixture(files=RunFiles(tmp_path))
     seen: list[tuple[str, list[str]]] = []
 
     def change(place: Path) -> None:
@@ -257,7 +261,7 @@ async def test_a_replayed_call_gives_the_recorded_text(tmp_path: Path) -> None:
         await ctx.wait(Question("Go on?"))
         return Outcome.OK, {"contents": reply.contents}
 
-    bench = Bench(files=RunFiles(tmp_path))
+    bench = EngineFixture(files=RunFiles(tmp_path))
     bench.agent.on("Mend", edits(lambda place: place.write_text("new")))
     await bench.start(one_step(work))
     bench.answer("yes")
@@ -269,7 +273,9 @@ async def test_a_replayed_call_gives_the_recorded_text(tmp_path: Path) -> None:
     assert len(bench.agent.requests) == 1
 
 
-async def test_a_person_is_shown_the_text_and_answers_with_the_new_one(bench: Bench) -> None:
+async def test_a_person_is_shown_the_text_and_answers_with_the_new_one(
+    bench: EngineFixture,
+) -> None:
     """Whoever stands in has no folder to work in; the whole text goes back and forth."""
     await bench.restart(agents={"claude": ManualAgent()})
 
@@ -287,7 +293,7 @@ async def test_a_program_that_edits_in_silence_has_done_its_work(tmp_path: Path)
     """Coding agents are told not to print the artifact, and some then print nothing at all."""
     body = f"open({NAME!r}, 'a').write('more\\n')\n"
     agent = ClaudeAgent(path=program(tmp_path / "bin", "claude", body))
-    bench = Bench(files=RunFiles(tmp_path / "runs"), agents={"claude": agent})
+    bench = EngineFixture(files=RunFiles(tmp_path / "runs"), agents={"claude": agent})
 
     result = await bench.start(editing())
     await bench.close()
@@ -308,7 +314,7 @@ async def test_a_program_that_breaks_off_is_tried_again_on_a_fresh_copy(tmp_path
         "print('Done.')\n"
     )
     agent = ClaudeAgent(path=program(tmp_path / "bin", "claude", body))
-    bench = Bench(files=RunFiles(tmp_path / "runs"), agents={"claude": agent})
+    bench = EngineFixture(files=RunFiles(tmp_path / "runs"), agents={"claude": agent})
 
     result = await bench.start(editing())
     await bench.close()

@@ -9,11 +9,11 @@ import pytest
 from signoff.core.context import StepContext
 from signoff.core.outcome import Outcome, Status
 from signoff.errors import EngineError, StoreBusy, WriteFailed
-from signoff.runtime.store_port import Commit, Store, Verdict
+from signoff.runtime.store_port import Commit, CommitResult, Store
 from signoff.runtime.writer import LAZY_TURNS, SLOW_SECONDS, THREADED_COMMITS
 from signoff.store.memory import MemoryStore
 from signoff.testing import WrappedStore
-from tests.unit.runtime.bench import Bench, CountingStore, chain, one_step
+from tests.unit.runtime.engine_fixture import CountingStore, EngineFixture, chain, one_step
 
 OK = Outcome.OK
 Work = tuple[Outcome, dict[str, Any]]
@@ -30,7 +30,7 @@ class ThreadWatch(WrappedStore):
         super().__init__(inner or MemoryStore())
         self.on_loop: list[bool] = []
 
-    def commit(self, commits: Sequence[Commit], *, wait: bool = True) -> list[Verdict]:
+    def commit(self, commits: Sequence[Commit], *, wait: bool = True) -> list[CommitResult]:
         self.on_loop.append(threading.current_thread() is threading.main_thread())
         self.during()
         return super().commit(commits, wait=wait)
@@ -50,7 +50,7 @@ class SlowOnce(ThreadWatch):
 class BusyOnce(ThreadWatch):
     """Is locked by somebody else when the third commit is made without waiting."""
 
-    def commit(self, commits: Sequence[Commit], *, wait: bool = True) -> list[Verdict]:
+    def commit(self, commits: Sequence[Commit], *, wait: bool = True) -> list[CommitResult]:
         if len(self.on_loop) == 2 and not wait:
             raise StoreBusy
         return super().commit(commits, wait=wait)
@@ -59,7 +59,7 @@ class BusyOnce(ThreadWatch):
 async def test_what_several_runs_do_in_one_turn_is_one_transaction() -> None:
     """Five hundred runs side by side would otherwise queue for the disk."""
     store = CountingStore()
-    bench = Bench(store=store)
+    bench = EngineFixture(store=store)
     workflow = chain(plain, plain)
 
     await asyncio.gather(*(bench.engine.start(workflow, name=f"run{n}") for n in range(50)))
@@ -71,7 +71,7 @@ async def test_what_several_runs_do_in_one_turn_is_one_transaction() -> None:
 
 async def test_a_call_goes_out_in_the_turn_after_it_was_asked_for() -> None:
     """Its start has had a turn to find company in; another one makes every call dearer."""
-    bench = Bench()
+    bench = EngineFixture()
     turns = 0
 
     def tick() -> None:
@@ -97,7 +97,7 @@ async def test_a_call_goes_out_in_the_turn_after_it_was_asked_for() -> None:
 async def test_calls_of_many_runs_go_out_after_one_commit() -> None:
     """Whoever is first must not commit for itself alone and leave the others to do the same."""
     store = CountingStore()
-    bench = Bench(store=store)
+    bench = EngineFixture(store=store)
     bench.agent.on("Write", "text")
 
     async def work(ctx: StepContext) -> Work:
@@ -112,7 +112,7 @@ async def test_calls_of_many_runs_go_out_after_one_commit() -> None:
 
 async def test_on_a_quick_disk_commits_are_made_without_a_thread() -> None:
     """A hand-over to a thread and back costs more than the commit."""
-    bench = Bench(store=(store := ThreadWatch()))
+    bench = EngineFixture(store=(store := ThreadWatch()))
 
     await bench.start(chain(*[plain] * 5))
 
@@ -122,7 +122,7 @@ async def test_on_a_quick_disk_commits_are_made_without_a_thread() -> None:
 
 async def test_a_slow_disk_makes_a_thread_take_over_and_a_quick_one_gives_back() -> None:
     """While the disk is slow the loop must go on serving everybody else."""
-    bench = Bench(store=(store := SlowOnce()))
+    bench = EngineFixture(store=(store := SlowOnce()))
 
     result = await bench.start(chain(*[plain] * (THREADED_COMMITS + 10)))
 
@@ -135,7 +135,7 @@ async def test_a_slow_disk_makes_a_thread_take_over_and_a_quick_one_gives_back()
 
 async def test_a_locked_database_is_waited_for_in_a_thread() -> None:
     """Another process writes for a second; this one's loop must not stand still."""
-    bench = Bench(store=(store := BusyOnce()))
+    bench = EngineFixture(store=(store := BusyOnce()))
 
     result = await bench.start(chain(*[plain] * 5))
 
@@ -146,7 +146,7 @@ async def test_a_locked_database_is_waited_for_in_a_thread() -> None:
 
 async def test_while_a_thread_commits_the_loop_goes_on() -> None:
     """A run whose commit takes a second does not stop the others for a second."""
-    bench = Bench(store=SlowWhileWatched())
+    bench = EngineFixture(store=SlowWhileWatched())
     store = bench.store
     assert isinstance(store, SlowWhileWatched)
     turns = 0
@@ -185,7 +185,7 @@ class SlowWhileWatched(ThreadWatch):
 
 async def test_stopping_one_run_leaves_the_others_that_wait_for_the_same_commit_alone() -> None:
     """They share a transaction; a Ctrl-C meant for one must not hit them."""
-    bench = Bench(store=(store := SlowWhileWatched()))
+    bench = EngineFixture(store=(store := SlowWhileWatched()))
     workflow = chain(*[plain] * 3)
     one = asyncio.create_task(bench.engine.start(workflow, name="one"))
     two = asyncio.create_task(bench.engine.start(workflow, name="two"))
@@ -220,7 +220,7 @@ class Broken(ThreadWatch):
 @pytest.mark.parametrize("threaded", [False, True])
 async def test_a_bug_in_a_store_stops_the_run_instead_of_hanging_it(threaded: bool) -> None:
     """A run that waits for a verdict that never comes waits for ever."""
-    bench = Bench(store=Broken(KeyError("oops"), threaded=threaded))
+    bench = EngineFixture(store=Broken(KeyError("oops"), threaded=threaded))
 
     async with asyncio.timeout(5):
         with pytest.raises(EngineError, match="oops"):
@@ -233,7 +233,7 @@ async def test_a_disk_that_fails_is_reported_to_every_run_of_the_transaction(
     threaded: bool,
 ) -> None:
     """None of them may go on as if its work were safe."""
-    bench = Bench(store=Broken(WriteFailed("disk full"), threaded=threaded))
+    bench = EngineFixture(store=Broken(WriteFailed("disk full"), threaded=threaded))
     workflow = chain(*[plain] * 5)
 
     ended = await asyncio.gather(
@@ -247,13 +247,13 @@ async def test_a_disk_that_fails_is_reported_to_every_run_of_the_transaction(
 class Forgetful(ThreadWatch):
     """Answers for fewer commits than it was given."""
 
-    def commit(self, commits: Sequence[Commit], *, wait: bool = True) -> list[Verdict]:
+    def commit(self, commits: Sequence[Commit], *, wait: bool = True) -> list[CommitResult]:
         return super().commit(commits, wait=wait)[1:]
 
 
 async def test_a_store_that_does_not_answer_is_not_believed() -> None:
     """No verdict is no yes."""
-    bench = Bench(store=Forgetful())
+    bench = EngineFixture(store=Forgetful())
 
     with pytest.raises(WriteFailed):
         await bench.start(one_step(plain))
@@ -262,7 +262,7 @@ async def test_a_store_that_does_not_answer_is_not_believed() -> None:
 
 async def test_closing_waits_for_a_commit_under_way() -> None:
     """A program that ends must not cut its last write off."""
-    bench = Bench(store=(store := SlowWhileWatched()))
+    bench = EngineFixture(store=(store := SlowWhileWatched()))
     run = asyncio.create_task(bench.start(chain(plain, plain)))
     await asyncio.to_thread(store.in_thread.wait, 5)
 
@@ -285,7 +285,7 @@ def test_a_program_that_ends_while_a_thread_commits_does_end() -> None:
         return OK, {}
 
     async def main() -> None:
-        bench = Bench(store=store)
+        bench = EngineFixture(store=store)
         bench.agent.on("Write", "text")
         run = asyncio.create_task(bench.start(one_step(ask)))
         # Its hundred commits take two seconds and more.
@@ -309,7 +309,7 @@ class SlowAlways(ThreadWatch):
 class BusyAlways(ThreadWatch):
     """Is locked by somebody else whenever a commit is made without waiting."""
 
-    def commit(self, commits: Sequence[Commit], *, wait: bool = True) -> list[Verdict]:
+    def commit(self, commits: Sequence[Commit], *, wait: bool = True) -> list[CommitResult]:
         if not wait:
             raise StoreBusy
         return super().commit(commits, wait=wait)
@@ -329,7 +329,7 @@ def test_a_program_can_end_in_any_turn_of_its_loop(make_store: Callable[[], Stor
         return OK, {}
 
     async def main(turns: int) -> None:
-        bench = Bench(store=make_store())
+        bench = EngineFixture(store=make_store())
         bench.agent.on("Write", "text")
         run = asyncio.create_task(bench.start(chain(work, plain, work)))
         for _ in range(turns):

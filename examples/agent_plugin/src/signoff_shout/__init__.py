@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from signoff.agents.answer import Answer, judge
+from signoff.agents.answer import ModelAnswer, judge
 from signoff.agents.base import Health
 from signoff.core.effects import AgentRequest, Reply
 from signoff.core.spend import Usage
@@ -34,7 +34,7 @@ class ShoutAgent:
         text = request.prompt.upper() + self._mark
         usage = Usage(tokens_in=len(request.prompt), tokens_out=len(text), usd=0.0, model="shout-1")
         # Refuses an answer that is empty or does not fit the schema, with its cost kept.
-        return judge(Answer(text, finish="stop", usage=usage), request.schema)
+        return judge(ModelAnswer(text, finish="stop", usage=usage), request.schema)
 
     async def health(self) -> Health:
         """Tells `signoff doctor` whether it could answer now, without spending anything."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from signoff.cli.manner import Manner
+from signoff.cli.display_options import DisplayOptions
 from signoff.cli.options import (
     answer_options,
     debug_option,
@@ -41,7 +41,7 @@ def command(
     digest: str | None,
     go_on: bool,
     limits: dict[str, str],
-    manner: Manner,
+    display: DisplayOptions,
 ) -> int:
     """Answer what a run waits for: a question, a choice, a response.
 
@@ -59,7 +59,7 @@ def command(
             refuse_place_alone(project, words[0])
         item = find_item(project, where)
         done = record_answer(project, item.id, Given(value, text, by, digest))
-        return after_decision(project, manner, Decided(done, "answered"), go_on=go_on)
+        return after_decision(project, display, Decided(done, "answered"), go_on=go_on)
 
 
 def _read(words: tuple[str, ...], file: Path | None) -> tuple[str | None, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from signoff.cli.manner import Manner
+from signoff.cli.display_options import DisplayOptions
 from signoff.cli.options import (
     answer_options,
     complete_run,
@@ -34,7 +34,7 @@ def command(
     digest: str | None,
     go_on: bool,
     limits: dict[str, str],
-    manner: Manner,
+    display: DisplayOptions,
 ) -> int:
     """Say yes to exactly what was shown.
 
@@ -47,4 +47,4 @@ def command(
     with open_here(limits=limits) as project:
         item = find_item(project, where)
         done = approve(project, item.id, Given(None, why, by, digest))
-        return after_decision(project, manner, Decided(done, "approved"), go_on=go_on)
+        return after_decision(project, display, Decided(done, "approved"), go_on=go_on)

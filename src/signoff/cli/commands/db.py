@@ -15,7 +15,7 @@ from signoff.cli.options import debug_option, json_option, output
 
 if TYPE_CHECKING:
     from signoff.contracts.db.backups import Backup
-    from signoff.contracts.db.migration_files import Migration
+    from signoff.contracts.db.migration_files import MigrationFile
     from signoff.contracts.db.upkeep import DatabaseStatus, Upkeep
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -188,9 +188,9 @@ def restore(
 
 
 def _upkeep(database: str | None, kept_in: Path | None, migrations: Path | None = None) -> Upkeep:
-    from signoff.app.data import Said, upkeep_of
+    from signoff.app.user_database import DatabaseOptions, upkeep_of
 
-    return upkeep_of(Path.cwd(), os.environ, Said(database, migrations, kept_in))
+    return upkeep_of(Path.cwd(), os.environ, DatabaseOptions(database, migrations, kept_in))
 
 
 def _confirm(keeper: Upkeep, backup_id: str, as_json: bool) -> None:
@@ -213,7 +213,7 @@ def _status_to_json(found: DatabaseStatus) -> dict[str, Any]:
     }
 
 
-def _migration_to_json(migration: Migration) -> dict[str, Any]:
+def _migration_to_json(migration: MigrationFile) -> dict[str, Any]:
     return {
         "version": migration.version,
         "name": migration.name,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from signoff.app.demo import PLACE
-from signoff.cli.manner import Manner
+from signoff.cli.display_options import DisplayOptions
 from signoff.cli.options import (
     debug_option,
     limit_settings,
@@ -57,7 +57,7 @@ def command(
     folder: Path,
     agent: str | None,
     limits: dict[str, str],
-    manner: Manner,
+    display: DisplayOptions,
 ) -> int:
     """Watch a small model write and checks review until the text is approved.
 
@@ -67,9 +67,9 @@ def command(
     from signoff.app.demo import begin_run, drive_run
     from signoff.cli.driving import drive
 
-    out = manner.out
+    out = display.out
     if agent is None:
-        _need_model(manner.may_ask)
+        _need_model(display.may_ask)
     begun = begin_run(folder.absolute(), os.environ, limit_settings(limits))
 
     def work(observers: Sequence[Observer]) -> Coroutine[Any, Any, RunResult]:
@@ -77,7 +77,7 @@ def command(
 
     with begun.project as project:
         _greet(out, agent)
-        code = drive(project, manner, work, workflow=begun.plan.target.workflow)
+        code = drive(project, display, work, workflow=begun.plan.target.workflow)
         if not (out.as_json or out.quiet):
             _tell(project, begun.name, folder, out)
     return code

@@ -12,7 +12,7 @@ from signoff.cli.options import debug_option, json_option, open_here, output, ru
 
 if TYPE_CHECKING:
     from signoff.cli.output import Output
-    from signoff.runtime.narration import Line
+    from signoff.runtime.narration import LogLine
 
 _EPILOG = """\b
 Examples:
@@ -61,7 +61,7 @@ def command(run: str | None, follow: bool, verbose: bool, as_json: bool) -> None
             out.note(line.text)
 
 
-def _tell(lines: Iterable[Line], out: Output) -> None:
+def _tell(lines: Iterable[LogLine], out: Output) -> None:
     from signoff.cli.text import moment
     from signoff.runtime.narration import Weight
 

@@ -33,8 +33,8 @@ def command(run: str | None, number: int | None, verbose: bool, as_json: bool) -
     that works several items has several pieces of work, each with a number, to be worked in
     any order and by several workers. A run at rest is driven on until there is work.
     """
-    from signoff.app.pulling import next_work
-    from signoff.cli.pulling import code_of, follow, tell
+    from signoff.app.external_work import next_work
+    from signoff.cli.external_work import code_of, follow, tell
 
     out = output(as_json, verbose=verbose)
     with open_here() as project:

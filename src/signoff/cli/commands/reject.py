@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from signoff.cli.manner import Manner
+from signoff.cli.display_options import DisplayOptions
 from signoff.cli.options import (
     answer_options,
     complete_run,
@@ -34,7 +34,7 @@ def command(
     digest: str | None,
     go_on: bool,
     limits: dict[str, str],
-    manner: Manner,
+    display: DisplayOptions,
 ) -> int:
     """Say no to what was shown.
 
@@ -46,4 +46,4 @@ def command(
     with open_here(limits=limits) as project:
         item = find_item(project, where)
         done = reject(project, item.id, Given(None, why, by, digest))
-        return after_decision(project, manner, Decided(done, "rejected"), go_on=go_on)
+        return after_decision(project, display, Decided(done, "rejected"), go_on=go_on)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from signoff.cli import exits
-from signoff.cli.manner import Manner
+from signoff.cli.display_options import DisplayOptions
 from signoff.cli.options import (
     debug_option,
     open_here,
@@ -52,7 +52,7 @@ def command(
     agents: tuple[str, ...],
     pull: bool,
     limits: dict[str, str],
-    manner: Manner,
+    display: DisplayOptions,
 ) -> int:
     """Let RUN go on where it stopped; the latest one, if none is named.
 
@@ -70,15 +70,15 @@ def command(
             "out"
         )
     switch = pairs(agents, "--agent") | (FROM_OUTSIDE if pull else {})
-    out = manner.out
-    manner = replace(manner, no_input=manner.no_input or pull)
+    out = display.out
+    display = replace(display, no_input=display.no_input or pull)
     with open_here(limits=limits) as project:
         if due:
-            return _resume_due(project, manner)
+            return _resume_due(project, display)
         row = project.run(run)
         return drive(
             project,
-            manner,
+            display,
             lambda observers: resume(
                 project,
                 row.name,
@@ -98,7 +98,7 @@ def _workflow(project: Project, run: str) -> Workflow:
     return project.find_again(project.run(run)).workflow
 
 
-def _resume_due(project: Project, manner: Manner) -> int:
+def _resume_due(project: Project, display: DisplayOptions) -> int:
     from signoff.app.history import timeline_of
     from signoff.app.resume import due_runs, resume_due
     from signoff.app.settings import given_limits
@@ -108,10 +108,10 @@ def _resume_due(project: Project, manner: Manner) -> int:
     from signoff.cli.summary import report_to_json, summarise
     from signoff.cli.views import choose_view
 
-    out = manner.out
+    out = display.out
     known = {row.name: timeline_of(project, row) for row in due_runs(project)}
     view = choose_view(out, known=known, several=True)
-    jsonl = events_file(manner.events)
+    jsonl = events_file(display.events)
     with view:
         try:
             resumed = run_interruptibly(
@@ -129,7 +129,7 @@ def _resume_due(project: Project, manner: Manner) -> int:
             if jsonl is not None:
                 jsonl.close()
     reports = [show(project, each.run) for each in resumed if each.error is None]
-    if manner.out.as_json:
+    if display.out.as_json:
         out.json([report_to_json(report) for report in reports])
     else:
         for report in reports:

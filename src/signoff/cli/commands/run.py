@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from signoff.cli.manner import Manner
+from signoff.cli.display_options import DisplayOptions
 from signoff.cli.options import (
     complete_target,
     debug_option,
@@ -22,7 +22,7 @@ from signoff.cli.options import (
 
 if TYPE_CHECKING:
     from signoff.app.project import Project
-    from signoff.app.start import Plan
+    from signoff.app.start import StartPlan
 
 _EPILOG = """\b
 Examples:
@@ -60,7 +60,7 @@ def command(
     pull: bool,
     dry_run: bool,
     limits: dict[str, str],
-    manner: Manner,
+    display: DisplayOptions,
 ) -> int:
     """Start a run of TARGET and follow it to its end or its next wait.
 
@@ -71,7 +71,7 @@ def command(
     from signoff.app.start import plan, start
     from signoff.cli.driving import drive
 
-    out = manner.out
+    out = display.out
     params = inputs(given)
     planned = plan(
         Path.cwd(),
@@ -94,10 +94,10 @@ def command(
         return 0
     with open_here(limits=limits, create=True) as project:
         if pull:
-            return _pulled(project, planned, params, name, manner)
+            return _pulled(project, planned, params, name, display)
         return drive(
             project,
-            manner,
+            display,
             lambda observers: start(
                 project,
                 planned.target,
@@ -111,28 +111,32 @@ def command(
 
 
 def _pulled(
-    project: Project, planned: Plan, params: dict[str, Any], name: str | None, manner: Manner
+    project: Project,
+    planned: StartPlan,
+    params: dict[str, Any],
+    name: str | None,
+    display: DisplayOptions,
 ) -> int:
-    from signoff.app.pulling import start_pulled
+    from signoff.app.external_work import start_pulled
     from signoff.cli import exits
-    from signoff.cli.pulling import follow, tell
+    from signoff.cli.external_work import follow, tell
 
     found = follow(
-        manner.out,
+        display.out,
         lambda observers: start_pulled(
             project, planned.target, params,
             name=name, limits=planned.given, observers=observers,
         ),
-        manner.events,
+        display.events,
     )  # fmt: skip
     if found is None:
         return exits.INTERRUPTED
-    tell(found, manner.out)
+    tell(found, display.out)
     code = exits.exit_code(found.row.status)
     return exits.INTERRUPTED if code is None else code
 
 
-def _show_plan(planned: Plan) -> None:
+def _show_plan(planned: StartPlan) -> None:
     from signoff.app.graph import draw
 
     out = output()

@@ -63,8 +63,8 @@ def command(
     handed in once; work that falls short is asked for once more with the reason, then a
     person decides. What a run asks of people cannot be answered here.
     """
-    from signoff.app.pulling import Submission, submit
-    from signoff.cli.pulling import code_of, follow, tell
+    from signoff.app.external_work import Submission, submit
+    from signoff.cli.external_work import code_of, follow, tell
 
     text = _said(result, file, failure)
     if failure is not None and (statements or hint):

@@ -12,17 +12,17 @@ from typing import TypeAlias
 
 from signoff.contracts.db.functions import ALLOWED
 from signoff.contracts.db.sqlite_schema import Consequences
-from signoff.contracts.db.verdict import OWN_TABLES, Allowed, Kind
+from signoff.contracts.db.verdict import OWN_TABLES, Allowed, StatementKind
 
 Authorizer: TypeAlias = Callable[[int, str | None, str | None, str | None, str | None], int]
 
 _READS = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE})
 _WRITES = {
-    Kind.READ: frozenset[int](),
+    StatementKind.READ: frozenset[int](),
     # An INSERT with ON CONFLICT DO UPDATE is both.
-    Kind.INSERT: frozenset({sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE}),
-    Kind.UPDATE: frozenset({sqlite3.SQLITE_UPDATE}),
-    Kind.DELETE: frozenset({sqlite3.SQLITE_DELETE}),
+    StatementKind.INSERT: frozenset({sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE}),
+    StatementKind.UPDATE: frozenset({sqlite3.SQLITE_UPDATE}),
+    StatementKind.DELETE: frozenset({sqlite3.SQLITE_DELETE}),
 }
 _ASKED_BY_SEARCH = ("data_version", None)
 """What full-text indexes ask SQLite by themselves; it sets nothing."""
@@ -55,7 +55,7 @@ def authorizer(
         return sqlite3.SQLITE_DENY
 
     def _may_change(table: str, action: int, trigger: str | None) -> bool:
-        if table.startswith((OWN_TABLES, "sqlite_")) or allowed.kind is Kind.READ:
+        if table.startswith((OWN_TABLES, "sqlite_")) or allowed.kind is StatementKind.READ:
             return False
         # Triggers came with a migration: what they do was decided by who wrote it.
         if trigger is not None or table in consequences.shadows:

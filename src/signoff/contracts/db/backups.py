@@ -73,7 +73,7 @@ class Copies(Protocol):
         """Makes the database what the file says, all of it or nothing."""
 
 
-class Clock(Protocol):
+class WallClock(Protocol):
     """Whatever tells the time."""
 
     def now(self) -> float:
@@ -83,7 +83,7 @@ class Clock(Protocol):
 class Backups:
     """The backups of one database, in one folder."""
 
-    def __init__(self, copies: Copies, folder: Path, *, clock: Clock, keep: int = KEEP) -> None:
+    def __init__(self, copies: Copies, folder: Path, *, clock: WallClock, keep: int = KEEP) -> None:
         self._copies = copies
         self._folder = folder
         self._clock = clock

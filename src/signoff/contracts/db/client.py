@@ -11,12 +11,12 @@ from typing import NoReturn, Self
 
 from signoff.contracts.db import staging
 from signoff.contracts.db.address import Address, read_address
-from signoff.contracts.db.confirmations import Clock, Confirmations, DeleteConfirmation
+from signoff.contracts.db.confirmations import Confirmations, DeleteConfirmation, MonotonicClock
 from signoff.contracts.db.guard import Guard
 from signoff.contracts.db.ports import Connection, Ran, Row
 from signoff.contracts.db.postconditions import CONDITION_SECONDS, Postcondition
 from signoff.contracts.db.staging import Applied, Marker, Statement
-from signoff.contracts.db.verdict import Allowed, Kind, Params
+from signoff.contracts.db.verdict import Allowed, Params, StatementKind
 from signoff.contracts.db.view import ReadOnlyView
 from signoff.errors import NotAllowed, UsageError
 from signoff.runtime.clock import SystemClock
@@ -33,7 +33,7 @@ class SafeDatabaseClient:
         connection: Connection,
         *,
         functions: Iterable[str] = (),
-        clock: Clock | None = None,
+        clock: MonotonicClock | None = None,
     ) -> None:
         self._db = connection
         self._guard = Guard(connection.dialect, functions=functions)
@@ -46,7 +46,7 @@ class SafeDatabaseClient:
         address: str | Path,
         *,
         functions: Iterable[str] = (),
-        clock: Clock | None = None,
+        clock: MonotonicClock | None = None,
         patience: float = 5.0,
     ) -> Self:
         """Connects to a SQLite file or a `postgresql://` address.
@@ -62,7 +62,7 @@ class SafeDatabaseClient:
         """Returns the rows a SELECT gives, each by column name."""
         self._reading(sql)
         with self._transaction(write=False):
-            return self._db.run(sql, params, Allowed(Kind.READ)).rows
+            return self._db.run(sql, params, Allowed(StatementKind.READ)).rows
 
     def execute(self, sql: str, params: Params = (), *, confirm: object = None) -> Ran:
         """Runs one statement at once, in a transaction of its own.
@@ -70,7 +70,7 @@ class SafeDatabaseClient:
         A DELETE needs `confirm=`, the token from `get_delete_confirmation()`.
         """
         statement = self._statement(sql, params, confirm)
-        with self._transaction(write=statement.allowed.kind is not Kind.READ):
+        with self._transaction(write=statement.allowed.kind is not StatementKind.READ):
             return self._db.run(sql, params, statement.allowed)
 
     def get_delete_confirmation(
@@ -139,20 +139,20 @@ class SafeDatabaseClient:
 
     def _statement(self, sql: str, params: Params, confirm: object) -> Statement:
         allowed = self._guard.check(sql)
-        if allowed.kind is Kind.DELETE:
+        if allowed.kind is StatementKind.DELETE:
             token = None if confirm is None else str(confirm)
             self._confirmations.redeem(token, allowed.scope, params)
         return Statement(sql, params, allowed)
 
     def _reading(self, sql: str) -> Allowed:
         allowed = self._guard.check(sql)
-        if allowed.kind is not Kind.READ:
+        if allowed.kind is not StatementKind.READ:
             raise NotAllowed(f"{allowed.kind.upper()} is refused here; this only reads")
         return allowed
 
     def _deletion(self, table: str, where: str) -> Allowed:
         allowed = self._guard.check(_delete(table, where))
-        if allowed.kind is not Kind.DELETE or not allowed.scope:
+        if allowed.kind is not StatementKind.DELETE or not allowed.scope:
             raise UsageError(f"{table!r} is not the name of a table")
         return allowed
 
@@ -194,7 +194,7 @@ class Staged:
     def stage(self, sql: str, params: Params = (), *, confirm: object = None) -> None:
         """Adds a statement; one that is not allowed is refused here, before anything is done."""
         statement = self._client._statement(sql, params, confirm)
-        if statement.allowed.kind is Kind.READ:
+        if statement.allowed.kind is StatementKind.READ:
             raise UsageError("a staged statement changes something; read with query() instead")
         self._statements.append(statement)
 

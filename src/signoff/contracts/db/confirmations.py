@@ -16,7 +16,7 @@ MOST_OPEN = 1_000
 """Tokens nobody uses are forgotten, the oldest first."""
 
 
-class Clock(Protocol):
+class MonotonicClock(Protocol):
     """Whatever tells the time."""
 
     def monotonic(self) -> float:
@@ -41,7 +41,7 @@ class DeleteConfirmation:
 class Confirmations:
     """Hands out tokens and takes them back; each is good for one delete."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: MonotonicClock) -> None:
         self._clock = clock
         self._open: dict[str, tuple[str, float]] = {}
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from signoff.contracts.db.advice import ENTRANCES, ONE_AT_A_TIME, PLAIN, refusal_of
-from signoff.contracts.db.lexing import Reading, read
+from signoff.contracts.db.lexing import LexedStatement, read
 from signoff.contracts.db.quiet import quiet
 from signoff.contracts.db.verdict import Allowed, Dialect, Refused, Verdict
 from signoff.errors import NotAllowed
@@ -77,15 +77,15 @@ class Guard:
 
     def _by_its_tree(self, tree: Expr) -> Verdict:
         # Imported here: a project without a database of its own does not load the parser.
-        from signoff.contracts.db.tree import Judge
+        from signoff.contracts.db.tree import StatementChecker
 
         try:
-            return Judge(self.dialect, self._own_functions).verdict(tree)
+            return StatementChecker(self.dialect, self._own_functions).verdict(tree)
         except _TRIPPED as error:
             said = f"the statement cannot be judged ({type(error).__name__})"
             return Refused(said, "write it in a simpler way")
 
-    def _parsed(self, sql: str, reading: Reading) -> list[Expr]:
+    def _parsed(self, sql: str, reading: LexedStatement) -> list[Expr]:
         from sqlglot import Dialect as Grammar
         from sqlglot.errors import SqlglotError
 
@@ -114,7 +114,7 @@ class _UnreadableError(Exception):
     """A statement that cannot be read for certain."""
 
 
-def _by_its_letters(sql: str, reading: Reading) -> Refused | None:
+def _by_its_letters(sql: str, reading: LexedStatement) -> Refused | None:
     """Refuses what needs no parser: odd characters, several statements, other first words."""
     if "\0" in sql:
         return Refused("the statement holds a NUL character", PLAIN)

@@ -38,7 +38,7 @@ _NAMED = re.compile(r"(?<![:\w]):([^\W\d]\w*)")
 
 
 @dataclass(frozen=True)
-class Reading:
+class LexedStatement:
     """A statement with its quotes and comments taken apart."""
 
     bare: str
@@ -60,7 +60,7 @@ class Reading:
         return "" if strange is None else f"the character U+{ord(strange):04X} outside quotes"
 
 
-def read(sql: str, dialect: Dialect) -> Reading:
+def read(sql: str, dialect: Dialect) -> LexedStatement:
     """Takes a statement apart."""
     quotes = []
 
@@ -69,7 +69,7 @@ def read(sql: str, dialect: Dialect) -> Reading:
             quotes.append(found.end() - 1)
         return " " * len(found[0])
 
-    return Reading(_READERS[dialect].sub(blank, sql), frozenset(quotes))
+    return LexedStatement(_READERS[dialect].sub(blank, sql), frozenset(quotes))
 
 
 def named_places(sql: str, dialect: Dialect) -> Iterator[re.Match[str]]:

@@ -28,7 +28,7 @@ _NOT_INSIDE = frozenset(
 
 
 @dataclass(frozen=True)
-class Migration:
+class MigrationFile:
     """One file."""
 
     version: int
@@ -42,7 +42,7 @@ class Migration:
         return hashlib.sha256(self.sql.encode()).hexdigest()
 
 
-def read_migrations(folder: Path, dialect: Dialect) -> tuple[Migration, ...]:
+def read_migrations(folder: Path, dialect: Dialect) -> tuple[MigrationFile, ...]:
     """Reads the files of a folder in order; every mistake in them is reported at once."""
     if not folder.is_dir():
         raise ConfigError(f"there is no folder of migrations at {folder}")
@@ -53,7 +53,7 @@ def read_migrations(folder: Path, dialect: Dialect) -> tuple[Migration, ...]:
             problems.append(f"{path.name}: name it like 001_what_it_does.sql")
             continue
         try:
-            migration = Migration(int(name[1]), name[2], path, path.read_text(encoding="utf-8"))
+            migration = MigrationFile(int(name[1]), name[2], path, path.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError) as error:
             problems.append(f"{path.name}: cannot be read ({error})")
             continue
@@ -65,7 +65,7 @@ def read_migrations(folder: Path, dialect: Dialect) -> tuple[Migration, ...]:
     return tuple(sorted(found, key=lambda migration: migration.version))
 
 
-def _numbering(found: Sequence[Migration]) -> Iterator[str]:
+def _numbering(found: Sequence[MigrationFile]) -> Iterator[str]:
     by_version: dict[int, list[str]] = {}
     for migration in found:
         by_version.setdefault(migration.version, []).append(migration.path.name)
@@ -79,7 +79,7 @@ def _numbering(found: Sequence[Migration]) -> Iterator[str]:
         yield "numbers begin with 1"
 
 
-def _problems(migration: Migration, dialect: Dialect) -> Iterator[str]:
+def _problems(migration: MigrationFile, dialect: Dialect) -> Iterator[str]:
     reading = read(migration.sql, dialect)
     if not reading.bare.replace(";", "").strip():
         yield "there is no statement in it"

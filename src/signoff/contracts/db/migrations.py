@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from signoff.contracts.db.migration_files import Migration, statements_of
+from signoff.contracts.db.migration_files import MigrationFile, statements_of
 from signoff.contracts.db.ports import Connection
 from signoff.contracts.db.verdict import Dialect
 from signoff.errors import ConfigError, StoreBusy, StoreError
@@ -33,7 +33,7 @@ _LOCK_NUMBER = 0x5160FE
 
 
 @dataclass(frozen=True)
-class Applied:
+class AppliedMigration:
     """One migration as the database remembers it."""
 
     version: int
@@ -46,16 +46,16 @@ class Applied:
 class MigrationState:
     """How far a database is."""
 
-    applied: tuple[Applied, ...]
-    pending: tuple[Migration, ...]
+    applied: tuple[AppliedMigration, ...]
+    pending: tuple[MigrationFile, ...]
 
 
-def state(db: Connection, migrations: Sequence[Migration] | None) -> MigrationState:
+def state(db: Connection, migrations: Sequence[MigrationFile] | None) -> MigrationState:
     """Compares the files with what was applied; refuses when an applied one was changed.
 
     Where nobody knows the files, there is nothing to compare.
     """
-    applied = tuple(Applied(*row) for row in db.own(_APPLIED)) if _tracked(db) else ()
+    applied = tuple(AppliedMigration(*row) for row in db.own(_APPLIED)) if _tracked(db) else ()
     if migrations is None:
         return MigrationState(applied, ())
     files = {migration.version: migration for migration in migrations}
@@ -71,7 +71,7 @@ def state(db: Connection, migrations: Sequence[Migration] | None) -> MigrationSt
     return MigrationState(applied, pending)
 
 
-def rehearse(db: Connection, pending: Sequence[Migration]) -> None:
+def rehearse(db: Connection, pending: Sequence[MigrationFile]) -> None:
     """Applies everything that is pending and undoes it; raises what a real run would raise."""
     rebuilding = _Rebuilding(db)
     rebuilding.begin()
@@ -84,12 +84,12 @@ def rehearse(db: Connection, pending: Sequence[Migration]) -> None:
         rebuilding.end()
 
 
-def migrate(db: Connection, pending: Sequence[Migration]) -> tuple[Migration, ...]:
+def migrate(db: Connection, pending: Sequence[MigrationFile]) -> tuple[MigrationFile, ...]:
     """Applies what is pending, each file in a transaction; returns what was applied here."""
     return tuple(migration for migration in pending if _apply(db, migration))
 
 
-def _apply(db: Connection, migration: Migration) -> bool:
+def _apply(db: Connection, migration: MigrationFile) -> bool:
     """Applies one; tells whether it was not there yet, because another process may be quicker."""
     rebuilding = _Rebuilding(db)
     rebuilding.begin()
@@ -110,7 +110,7 @@ def _apply(db: Connection, migration: Migration) -> bool:
     return True
 
 
-def _run(db: Connection, migration: Migration) -> None:
+def _run(db: Connection, migration: MigrationFile) -> None:
     texts = list(statements_of(migration.sql)) if db.dialect == "sqlite" else [migration.sql]
     for text in texts:
         try:
@@ -141,7 +141,7 @@ class _Rebuilding:
         if self._db.dialect == "postgres":
             self._db.own("SET LOCAL statement_timeout = 0")
 
-    def check_keys(self, migration: Migration | None) -> None:
+    def check_keys(self, migration: MigrationFile | None) -> None:
         if migration is None or self._db.dialect != "sqlite":
             return
         broken = self._db.own("PRAGMA foreign_key_check")
@@ -160,7 +160,7 @@ def _tracked(db: Connection) -> bool:
     return bool(db.own(_THERE[db.dialect]))
 
 
-def _changed(done: Applied, files: dict[int, Migration]) -> Iterator[str]:
+def _changed(done: AppliedMigration, files: dict[int, MigrationFile]) -> Iterator[str]:
     file = files.get(done.version)
     if file is None:
         yield f"{done.version:03}_{done.name}.sql was applied and is gone; put it back"

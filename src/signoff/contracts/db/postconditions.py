@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from signoff.contracts.db.view import ReadOnlyView
-from signoff.runtime.raised import in_words
+from signoff.runtime.handler_errors import in_words
 
 CONDITION_SECONDS = 10.0
 """How long all conditions of a step may take together; the database is locked meanwhile."""

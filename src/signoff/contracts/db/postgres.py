@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from signoff._extras import install_command
 from signoff.contracts.db.lexing import named_places
 from signoff.contracts.db.ports import Ran
-from signoff.contracts.db.verdict import Allowed, Dialect, Kind, Params
+from signoff.contracts.db.verdict import Allowed, Dialect, Params, StatementKind
 from signoff.errors import ConfigError, NotAllowed, StoreBusy, StoreError, WriteFailed
 
 if TYPE_CHECKING:
@@ -86,14 +86,14 @@ class PostgresConnection:
     def run(self, sql: str, params: Params, allowed: Allowed) -> Ran:
         """Runs a judged statement, held to what it is allowed."""
         text, values = numbered(sql, params)
-        if allowed.kind is not Kind.READ:
+        if allowed.kind is not StatementKind.READ:
             self._check_plan(text, values, allowed)
         with self._translated(), self._db.cursor() as cursor:
             cursor.execute(text, values, prepare=True)
             names = [column.name for column in cursor.description or ()]
             found = cursor.fetchall() if names else []
             rows = tuple(dict(zip(names, row, strict=True)) for row in found)
-            return Ran(rows, 0 if allowed.kind is Kind.READ else max(cursor.rowcount, 0))
+            return Ran(rows, 0 if allowed.kind is StatementKind.READ else max(cursor.rowcount, 0))
 
     def own(self, sql: str, params: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """Runs a statement of signoff's own."""

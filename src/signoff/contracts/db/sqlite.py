@@ -13,7 +13,7 @@ from typing import Any
 from signoff.contracts.db.authorizer import authorizer, functions_for
 from signoff.contracts.db.ports import Ran
 from signoff.contracts.db.sqlite_schema import consequences
-from signoff.contracts.db.verdict import Allowed, Dialect, Kind, Params
+from signoff.contracts.db.verdict import Allowed, Dialect, Params, StatementKind
 from signoff.errors import NotAllowed, OperatorError, StoreError, UsageError
 from signoff.store.connection import translated
 
@@ -87,7 +87,7 @@ class SqliteConnection:
 
     def run(self, sql: str, params: Params, allowed: Allowed) -> Ran:
         """Runs a judged statement, held to what it is allowed."""
-        held = Allowed(Kind.READ) if self._sealed else allowed
+        held = Allowed(StatementKind.READ) if self._sealed else allowed
         bound = dict(params) if isinstance(params, Mapping) else tuple(params)
         with translated(self.path), self._guarded(held):
             cursor = self._db.execute(sql, bound)

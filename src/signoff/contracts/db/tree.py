@@ -10,7 +10,14 @@ from sqlglot.expressions import Expr as Expression
 from signoff.contracts.db import advice
 from signoff.contracts.db.conditions import narrows, reads_all
 from signoff.contracts.db.functions import ALLOWED
-from signoff.contracts.db.verdict import OWN_TABLES, Allowed, Dialect, Kind, Refused, Verdict
+from signoff.contracts.db.verdict import (
+    OWN_TABLES,
+    Allowed,
+    Dialect,
+    Refused,
+    StatementKind,
+    Verdict,
+)
 
 _SYSTEM_TABLES = ("sqlite_", "pg_")
 _SYSTEM_SCHEMAS = frozenset({"pg_catalog", "information_schema", "pg_toast"})
@@ -96,7 +103,7 @@ class _RefusedError(Exception):
         self.refused = Refused(what, instead)
 
 
-class Judge:
+class StatementChecker:
     """Judges one tree."""
 
     def __init__(self, dialect: Dialect, own_functions: frozenset[str]) -> None:
@@ -121,7 +128,7 @@ class Judge:
             case exp.Delete():
                 return self._delete(tree)
             case exp.Query() | exp.Values():
-                return Allowed(Kind.READ)
+                return Allowed(StatementKind.READ)
         raise _RefusedError(f"{tree.key.upper()} is refused", advice.PLAIN)
 
     def _insert(self, tree: exp.Insert) -> Allowed:
@@ -138,17 +145,17 @@ class Judge:
                 "INSERT of a table's own rows with DO UPDATE, which changes all of them, is refused"
             )
             raise _RefusedError(what, advice.OPEN_WHERE)
-        return Allowed(Kind.INSERT, table)
+        return Allowed(StatementKind.INSERT, table)
 
     def _update(self, tree: exp.Update) -> Allowed:
         table = self._written(tree)
         self._check_where(tree, "UPDATE")
-        return Allowed(Kind.UPDATE, table)
+        return Allowed(StatementKind.UPDATE, table)
 
     def _delete(self, tree: exp.Delete) -> Allowed:
         table = self._written(tree)
         self._check_where(tree, "DELETE")
-        return Allowed(Kind.DELETE, table, self._scope(tree))
+        return Allowed(StatementKind.DELETE, table, self._scope(tree))
 
     def _scope(self, tree: exp.Delete) -> str:
         """Writes down which rows go: everything but what is returned of them."""

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from signoff.contracts.db import migrations as migrating
 from signoff.contracts.db.address import Address, read_address
-from signoff.contracts.db.backups import KEEP, Backup, Backups, Clock, Copies, Restored
+from signoff.contracts.db.backups import KEEP, Backup, Backups, Copies, Restored, WallClock
 from signoff.contracts.db.client import connect
-from signoff.contracts.db.migration_files import Migration, read_migrations
-from signoff.contracts.db.migrations import Applied
+from signoff.contracts.db.migration_files import MigrationFile, read_migrations
+from signoff.contracts.db.migrations import AppliedMigration
 from signoff.contracts.db.ports import Connection
 from signoff.contracts.db.verdict import Dialect
 from signoff.errors import ConfigError, UsageError, WriteFailed
@@ -26,8 +26,8 @@ class DatabaseStatus:
     place: str
     dialect: Dialect
     exists: bool
-    applied: tuple[Applied, ...]
-    pending: tuple[Migration, ...]
+    applied: tuple[AppliedMigration, ...]
+    pending: tuple[MigrationFile, ...]
     newest_backup: Backup | None
 
 
@@ -35,7 +35,7 @@ class DatabaseStatus:
 class Migrated:
     """What a migration run did, or with `dry_run` would do."""
 
-    applied: tuple[Migration, ...]
+    applied: tuple[MigrationFile, ...]
     backup: Backup | None
     """Taken before anything was changed; None when there was nothing to change or to keep."""
     dry_run: bool = False
@@ -50,7 +50,7 @@ class Upkeep:
         *,
         migrations: Path | None = None,
         backups: Path | None = None,
-        clock: Clock | None = None,
+        clock: WallClock | None = None,
         keep: int = KEEP,
         patience: float = 5.0,
     ) -> None:
@@ -110,7 +110,7 @@ class Upkeep:
         """Brings a backup back, after checking it and backing up what is there now."""
         return self._backups().restore(id_)
 
-    def _files(self) -> tuple[Migration, ...]:
+    def _files(self) -> tuple[MigrationFile, ...]:
         if self._migrations is None:
             return ()
         return read_migrations(self._migrations, self._address.dialect)

@@ -17,7 +17,7 @@ OWN_TABLES = "signoff_"
 """Tables with this beginning are signoff's own records; only signoff writes to them."""
 
 
-class Kind(StrEnum):
+class StatementKind(StrEnum):
     """What an allowed statement does."""
 
     READ = "read"
@@ -30,7 +30,7 @@ class Kind(StrEnum):
 class Allowed:
     """A statement that may run, and what it may touch while it does."""
 
-    kind: Kind
+    kind: StatementKind
     table: str = ""
     """The one table it writes to, in lower case and without its schema; empty for reads."""
     scope: str = ""

@@ -26,7 +26,6 @@ from signoff.flows.state import (
     read,
 )
 from signoff.flows.steps.asking import told
-from signoff.flows.steps.bill import bill_of
 from signoff.flows.steps.ending import (
     Work,
     at_last_round,
@@ -36,6 +35,7 @@ from signoff.flows.steps.ending import (
 )
 from signoff.flows.steps.remarks import remarked
 from signoff.flows.steps.scoring import with_best, with_round
+from signoff.flows.steps.work_order import bill_of
 from signoff.review.adjudication import Adjudication, Verdict
 from signoff.review.convergence import check as why_stop
 from signoff.review.convergence import chronic
@@ -50,7 +50,7 @@ CONTINUE, STOP = "continue", "stop"
 
 
 @dataclass(frozen=True)
-class Judge:
+class AdjudicateHandler:
     """The handler of an adjudicate step."""
 
     flow: Flow

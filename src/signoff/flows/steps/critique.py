@@ -21,8 +21,8 @@ from signoff.flows.reviewers import reviewers_of
 from signoff.flows.selection import resolve_constraints_for_step
 from signoff.flows.state import FlowState, after, stored
 from signoff.flows.steps.asking import told
+from signoff.flows.steps.critic import CriticHandler
 from signoff.flows.steps.ending import Work, at_last_round, save_unapproved
-from signoff.flows.steps.reader import Reader
 from signoff.flows.steps.remarks import of_critiques, remarked
 from signoff.flows.steps.scoring import with_best, with_round
 from signoff.review.behaviors import IssueBehavior
@@ -90,7 +90,9 @@ class Critics:
         return Outcome.OK, update
 
     async def _read_all(self, ctx: StepContext, state: FlowState) -> list[Critique]:
-        read = partial(Reader(self.flow, self.step, state), text=ArtifactText(state.artifact))
+        read = partial(
+            CriticHandler(self.flow, self.step, state), text=ArtifactText(state.artifact)
+        )
         groups = [
             [
                 {"constraint": c.id, "agent": agent}

@@ -3,11 +3,11 @@
 from signoff.store.rundir.answers import FileAnswer, FileAnswers
 from signoff.store.rundir.directory import RunDirectory
 from signoff.store.rundir.files import RunFiles
-from signoff.store.rundir.layout import Asked, Layout, Made, PlainLayout, Shown
+from signoff.store.rundir.layout import AgentCall, Layout, Made, PlainLayout, Shown
 from signoff.store.rundir.projection import Projection
 
 __all__ = [
-    "Asked",
+    "AgentCall",
     "FileAnswer",
     "FileAnswers",
     "Layout",

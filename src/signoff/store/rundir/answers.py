@@ -56,14 +56,14 @@ def read_answers(
     folder: Path, items: Sequence[InboxItem], blob: Callable[[str], str]
 ) -> FileAnswers:
     """Returns the answers in `folder` to those of a run's requests that are open."""
-    reader = _Reader(items, blob)
+    reader = _AnswerReader(items, blob)
     for path in find_answer_files(folder):
         reader.read(path)
     return FileAnswers(tuple(reader.found.values()), tuple(reader.warnings), tuple(reader.spent))
 
 
 @dataclass(frozen=True)
-class _Entry:
+class _AnswerEntry:
     """What a file says about one question."""
 
     name: str
@@ -78,7 +78,7 @@ class _Entry:
         return said is None or said in ("", PLACEHOLDER)
 
 
-class _Reader:
+class _AnswerReader:
     """Reads one file after the other; the first answer to a request counts."""
 
     def __init__(self, items: Sequence[InboxItem], blob: Callable[[str], str]) -> None:
@@ -116,7 +116,7 @@ class _Reader:
     def _warn(self, path: Path, problem: str) -> None:
         self.warnings.append(f"{path.parent.name}/{path.name}: {problem}")
 
-    def _entries(self, file: AnswerFile, text: str) -> Iterator[tuple[InboxItem, _Entry]]:
+    def _entries(self, file: AnswerFile, text: str) -> Iterator[tuple[InboxItem, _AnswerEntry]]:
         if file.number is not None:
             item = self._open.get(file.number)
             if item is None:
@@ -129,7 +129,7 @@ class _Reader:
             if item is not None:
                 yield item, entry
 
-    def _listed(self, file: AnswerFile, text: str) -> list[_Entry]:
+    def _listed(self, file: AnswerFile, text: str) -> list[_AnswerEntry]:
         try:
             entries = list(_listed_in(json.loads(text)))
         except (ValueError, RecursionError) as error:
@@ -139,7 +139,7 @@ class _Reader:
             self._warn(file.path, f"holds no answers; its form is {_FORM}")
         return entries
 
-    def _item(self, file: AnswerFile, entry: _Entry) -> InboxItem | None:
+    def _item(self, file: AnswerFile, entry: _AnswerEntry) -> InboxItem | None:
         """Returns the request an entry answers, or None after a warning."""
         if entry.empty:
             self._warn(file.path, f"{entry.name!r} has no answer yet")
@@ -154,7 +154,7 @@ class _Reader:
             return None
         return named[0]
 
-    def _problem(self, entry: _Entry, named: Sequence[InboxItem]) -> str:
+    def _problem(self, entry: _AnswerEntry, named: Sequence[InboxItem]) -> str:
         if not named:
             return self._not_open(entry.name)
         if len(named) > 1:
@@ -173,7 +173,7 @@ class _Reader:
         tail = f"open are: {', '.join(known[:12])}" if known else "nothing is asked at the moment"
         return f"no open request is called {name!r}; {tail}"
 
-    def _take(self, file: AnswerFile, item: InboxItem, entry: _Entry) -> None:
+    def _take(self, file: AnswerFile, item: InboxItem, entry: _AnswerEntry) -> None:
         if item.id in self.found:
             first = self.found[item.id].file.path.name
             self._warn(file.path, f"request {item.id} is answered in {first}, which counts")
@@ -183,27 +183,27 @@ class _Reader:
         self.found[item.id] = FileAnswer(item.id, value, entry.text, digest, file)
 
 
-def _listed_in(document: Any) -> Iterator[_Entry]:
+def _listed_in(document: Any) -> Iterator[_AnswerEntry]:
     """Reads the documented form, and a plain mapping from id to answer."""
     if not isinstance(document, dict):
         return
     listed = document.get("answers", document)
     if isinstance(listed, dict):
         for name, answer in listed.items():
-            yield _Entry(str(name), answer)
+            yield _AnswerEntry(str(name), answer)
         return
     for entry in listed if isinstance(listed, list) else ():
         if isinstance(entry, dict) and "question_id" in entry:
             text, digest = str(entry.get("text") or ""), str(entry.get("digest") or "")
-            yield _Entry(str(entry["question_id"]), entry.get("answer"), text, digest)
+            yield _AnswerEntry(str(entry["question_id"]), entry.get("answer"), text, digest)
 
 
-def _response(item: InboxItem, text: str) -> _Entry:
+def _response(item: InboxItem, text: str) -> _AnswerEntry:
     """Reads a file beside a prompt: all of it, or a decision on its first line and a reason."""
     if item.kind not in ("approval", "choice"):
-        return _Entry(str(item.id), text)
+        return _AnswerEntry(str(item.id), text)
     decision, _, reason = text.strip().partition("\n")
-    return _Entry(str(item.id), decision.strip(), reason.strip())
+    return _AnswerEntry(str(item.id), decision.strip(), reason.strip())
 
 
 def _value(kind: str, answer: Any) -> Any:

@@ -23,7 +23,7 @@ LONGEST_WORD = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AgentCall:
     """One call of an agent, as far as names go."""
 
     step: str
@@ -82,11 +82,11 @@ class Shown:
 class Layout(Protocol):
     """Shows the runs of one notation; paths are inside the run directory."""
 
-    def prompt(self, asked: Asked) -> str:
+    def prompt(self, asked: AgentCall) -> str:
         """Returns where a call's prompt goes."""
         ...
 
-    def reply(self, asked: Asked) -> str:
+    def reply(self, asked: AgentCall) -> str:
         """Returns where a call's reply goes."""
         ...
 
@@ -142,15 +142,15 @@ class PlainLayout:
         """Returns no word."""
         return ""
 
-    def prompt(self, asked: Asked) -> str:
+    def prompt(self, asked: AgentCall) -> str:
         """Returns where the prompt goes."""
         return self._path("prompt", asked)
 
-    def reply(self, asked: Asked) -> str:
+    def reply(self, asked: AgentCall) -> str:
         """Returns where the reply goes."""
         return self._path("reply", asked)
 
-    def _path(self, what: str, asked: Asked) -> str:
+    def _path(self, what: str, asked: AgentCall) -> str:
         words = [what, word(asked.step), word(asked.agent)]
         if asked.scope:
             words.append(word(asked.scope))
@@ -173,8 +173,8 @@ class Names:
 
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
-        self._given: dict[Asked, AskFiles] = {}
-        self._taken: dict[str, Asked] = {}
+        self._given: dict[AgentCall, AskFiles] = {}
+        self._taken: dict[str, AgentCall] = {}
         self._placed: dict[str, str] = {}
 
     def place(self, path: str, step: str) -> str:
@@ -186,13 +186,13 @@ class Names:
             number += 1
         return wanted
 
-    def of(self, asked: Asked) -> AskFiles:
+    def of(self, asked: AgentCall) -> AskFiles:
         """Returns a call's files, told apart from all before it."""
         if asked not in self._given:
             self._given[asked] = self._choose(asked)
         return self._given[asked]
 
-    def _choose(self, asked: Asked) -> AskFiles:
+    def _choose(self, asked: AgentCall) -> AskFiles:
         wanted = AskFiles(self._layout.prompt(asked), self._layout.reply(asked))
         holder = self._holder(wanted)
         if holder is None:
@@ -203,10 +203,10 @@ class Names:
                 return self._take(files, asked)
         raise AssertionError("the tails never end")
 
-    def _holder(self, files: AskFiles) -> Asked | None:
+    def _holder(self, files: AskFiles) -> AgentCall | None:
         return self._taken.get(folded(files.prompt)) or self._taken.get(folded(files.reply))
 
-    def _take(self, files: AskFiles, asked: Asked) -> AskFiles:
+    def _take(self, files: AskFiles, asked: AgentCall) -> AskFiles:
         self._taken[folded(files.prompt)] = self._taken[folded(files.reply)] = asked
         return files
 
@@ -217,7 +217,7 @@ def word(text: str) -> str:
     return plain[:LONGEST_WORD].strip("-.") or "x"
 
 
-def _tails(asked: Asked, holder: Asked) -> Iterator[str]:
+def _tails(asked: AgentCall, holder: AgentCall) -> Iterator[str]:
     """Yields what can be added to a name: first the one thing that differs, then everything."""
     differences = [
         text

@@ -14,15 +14,15 @@ from typing import Any
 from signoff.core import events as ev
 from signoff.core.delta import Delta
 from signoff.core.digest import text_digest
-from signoff.core.effects import EffectId, Kind, scope_of
+from signoff.core.effects import EffectId, EffectKind, scope_of
 from signoff.core.fold import evolve
 from signoff.core.outcome import Outcome, Status
 from signoff.core.run_state import RunState
 from signoff.runtime.narration import Narrator
-from signoff.store.rundir.layout import Asked, AskFiles, Item, Layout, Made, Names
+from signoff.store.rundir.layout import AgentCall, AskFiles, Item, Layout, Made, Names
 from signoff.store.rundir.lines import log_line, quote, thread_line
 
-_SHOWN = frozenset({Kind.ASK, Kind.COMMAND, Kind.WRITE, Kind.WAIT})
+_SHOWN = frozenset({EffectKind.ASK, EffectKind.COMMAND, EffectKind.WRITE, EffectKind.WAIT})
 """Kinds that went outside; the others are the engine's own notes."""
 
 _FIRST = re.compile(r"#1(?=\[|$)")
@@ -47,7 +47,7 @@ class Page:
 class _Open:
     """An effect that has started and whose end has not been seen."""
 
-    kind: Kind
+    kind: EffectKind
     payload: Mapping[str, Any]
     at: float
     files: AskFiles | None = None
@@ -80,7 +80,7 @@ class Projector:
     @property
     def asks_people(self) -> bool:
         """Whether some effect of the current attempt waits for a person."""
-        return any(effect.kind is Kind.WAIT for effect in self._open.values())
+        return any(effect.kind is EffectKind.WAIT for effect in self._open.values())
 
     def feed(self, seq: int, events: Sequence[ev.Event]) -> Page:
         """Takes one commit and returns what it adds."""
@@ -166,7 +166,7 @@ class Projector:
         if event.kind not in _SHOWN:
             return
         effect = self._open[event.id] = _Open(event.kind, self._payload(event), event.at)
-        if event.kind is Kind.ASK:
+        if event.kind is EffectKind.ASK:
             effect.files = self._names.of(
                 self._asked(event.id, str(effect.payload.get("agent", "")))
             )
@@ -201,9 +201,9 @@ class Projector:
         if effect.files is not None:
             text = reply.get("text", "") if isinstance(reply, dict) else reply
             self._page.files[effect.files.reply] = _bytes(text)
-        if effect.kind is Kind.WAIT:
+        if effect.kind is EffectKind.WAIT:
             self._approve(effect.payload, reply)
-        if effect.kind is Kind.WRITE:
+        if effect.kind is EffectKind.WRITE:
             path, text = str(effect.payload["path"]), str(effect.payload["text"])
             self._last[path] = text
             self._approved.pop(path, None)
@@ -223,12 +223,12 @@ class Projector:
         if event.status is Status.COMPLETED:
             self._page.approved.update(self._approved)
 
-    def _asked(self, effect: EffectId, agent: str) -> Asked:
+    def _asked(self, effect: EffectId, agent: str) -> AgentCall:
         state = self.state
         step = state.step or ""
         scope = scope_of(effect)
         key = effect[len(scope) + 1 :] if scope else effect
-        return Asked(
+        return AgentCall(
             step=step,
             phase=self._phases.get(step) or step,
             agent=agent,
@@ -257,12 +257,12 @@ _TELL: dict[str, Callable[[Projector, Any], None]] = {
 def _about(effect: _Open) -> dict[str, Any]:
     payload = effect.payload
     match effect.kind:
-        case Kind.ASK:
+        case EffectKind.ASK:
             files = {"prompt_file": effect.files.prompt} if effect.files else {}
             return {"agent": payload.get("agent"), "role": "assistant", **files}
-        case Kind.COMMAND:
+        case EffectKind.COMMAND:
             return {"command": payload.get("argv")}
-        case Kind.WRITE:
+        case EffectKind.WRITE:
             return {"path": payload.get("path")}
         case _:
             return {"role": "human", "question": quote(payload.get("prompt", ""))}
@@ -270,11 +270,11 @@ def _about(effect: _Open) -> dict[str, Any]:
 
 def _result(effect: _Open, reply: Mapping[str, Any]) -> dict[str, Any]:
     match effect.kind:
-        case Kind.ASK:
+        case EffectKind.ASK:
             return {"reply_file": effect.files.reply} if effect.files else {}
-        case Kind.COMMAND:
+        case EffectKind.COMMAND:
             return {"code": reply.get("code")}
-        case Kind.WRITE:
+        case EffectKind.WRITE:
             return {"digest": reply.get("digest")}
         case _:
             value = reply.get("value")

@@ -20,13 +20,13 @@ from signoff.testing.agent_suite.answers import AnswerPromises, CutOffPromises
 from signoff.testing.agent_suite.bounds import CancelPromises, ClockPromises
 from signoff.testing.agent_suite.faults import FaultPromises
 from signoff.testing.agent_suite.secrecy import SecrecyPromises
-from signoff.testing.agent_suite.texts import TextPromises
+from signoff.testing.agent_suite.texts import AgentTextPromises
 
 
 class AgentSuite(
     AnswerPromises,
     CutOffPromises,
-    TextPromises,
+    AgentTextPromises,
     FaultPromises,
     CancelPromises,
     ClockPromises,

@@ -18,7 +18,7 @@ HALVES = ["cut \ud83d off", "\udc80 alone"]
 
 
 @pytest.mark.asyncio
-class TextPromises(Harnessed):
+class AgentTextPromises(Harnessed):
     """Texts."""
 
     @pytest.mark.parametrize("text", FOREIGN.values(), ids=FOREIGN.keys())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from signoff.core.outcome import Status
-from signoff.runtime.store_port import Commit, NewItem, NewRun, Owner, RunId, Store, Verdict
+from signoff.runtime.store_port import Commit, CommitResult, NewItem, NewRun, Owner, RunId, Store
 
 ANN = Owner("ann", "host-1", 101, "birth-1")
 BOB = Owner("bob", "host-2", 202, "birth-2")
@@ -52,27 +52,27 @@ class Scribe:
         }
         return Commit(**{**values, **changes})
 
-    def begin(self, **changes: Any) -> Verdict:
+    def begin(self, **changes: Any) -> CommitResult:
         """Creates the run."""
         return self.put(self.first(**changes))
 
-    def go_on(self, **changes: Any) -> Verdict:
+    def go_on(self, **changes: Any) -> CommitResult:
         """Adds one commit."""
         return self.put(self.next(**changes))
 
-    def put(self, commit: Commit) -> Verdict:
+    def put(self, commit: Commit) -> CommitResult:
         """Hands one commit to the store and notes what became of it."""
         (verdict,) = self.store.commit([commit])
         self.note(verdict)
         return verdict
 
-    def note(self, verdict: Verdict) -> None:
+    def note(self, verdict: CommitResult) -> None:
         """Follows a verdict, as a runner does."""
         if verdict.accepted:
             self.head += 1
             self.run = verdict.run or self.run
 
-    def wait(self, **changes: Any) -> Verdict:
+    def wait(self, **changes: Any) -> CommitResult:
         """Lets go of the run until a person answers."""
         return self.go_on(status=Status.WAITING, release=True, **changes)
 

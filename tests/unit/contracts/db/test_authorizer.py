@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from signoff.contracts.db.sqlite import SqliteConnection
-from signoff.contracts.db.verdict import Allowed, Kind
+from signoff.contracts.db.verdict import Allowed, StatementKind
 from signoff.errors import NotAllowed, SignoffError
 from tests.unit.contracts.db.attacks import ATTACKS
 from tests.unit.contracts.db.honest import SCHEMA
@@ -40,7 +40,7 @@ def test_no_attack_changes_anything_even_when_the_guard_takes_it_for_a_read(
     for sql in ATTACKS["sqlite"]:
         connection.begin(write=True)
         with suppress(SignoffError, ValueError):
-            connection.run(sql, (), Allowed(Kind.READ))
+            connection.run(sql, (), Allowed(StatementKind.READ))
         connection.commit()
 
     assert content(path) == before
@@ -50,17 +50,17 @@ def test_no_attack_changes_anything_even_when_the_guard_takes_it_for_a_read(
 @pytest.mark.parametrize(
     ("sql", "allowed"),
     [
-        ("DELETE FROM books", Allowed(Kind.INSERT, "books")),
-        ("DELETE FROM books", Allowed(Kind.UPDATE, "books")),
-        ("DELETE FROM chapters", Allowed(Kind.DELETE, "changes")),
-        ("UPDATE changes SET what = 'x'", Allowed(Kind.UPDATE, "books")),
-        ("INSERT INTO chapters (n) VALUES (1)", Allowed(Kind.INSERT, "books")),
-        ("INSERT INTO signoff_steps VALUES (1)", Allowed(Kind.INSERT, "signoff_steps")),
-        ("DROP TABLE books", Allowed(Kind.DELETE, "books")),
-        ("PRAGMA user_version = 5", Allowed(Kind.UPDATE, "books")),
-        ("ATTACH ':memory:' AS x", Allowed(Kind.UPDATE, "books")),
-        ("COMMIT", Allowed(Kind.UPDATE, "books")),
-        ("SELECT load_extension('x')", Allowed(Kind.UPDATE, "books")),
+        ("DELETE FROM books", Allowed(StatementKind.INSERT, "books")),
+        ("DELETE FROM books", Allowed(StatementKind.UPDATE, "books")),
+        ("DELETE FROM chapters", Allowed(StatementKind.DELETE, "changes")),
+        ("UPDATE changes SET what = 'x'", Allowed(StatementKind.UPDATE, "books")),
+        ("INSERT INTO chapters (n) VALUES (1)", Allowed(StatementKind.INSERT, "books")),
+        ("INSERT INTO signoff_steps VALUES (1)", Allowed(StatementKind.INSERT, "signoff_steps")),
+        ("DROP TABLE books", Allowed(StatementKind.DELETE, "books")),
+        ("PRAGMA user_version = 5", Allowed(StatementKind.UPDATE, "books")),
+        ("ATTACH ':memory:' AS x", Allowed(StatementKind.UPDATE, "books")),
+        ("COMMIT", Allowed(StatementKind.UPDATE, "books")),
+        ("SELECT load_extension('x')", Allowed(StatementKind.UPDATE, "books")),
     ],
 )
 def test_a_statement_is_held_to_its_kind_and_its_table(
@@ -80,12 +80,12 @@ def test_a_sealed_transaction_can_be_read_and_committed_but_not_written(
     """Conditions would change what they check."""
     insert = "INSERT INTO changes VALUES ('x')"
     connection.begin(write=True)
-    connection.run(insert, (), Allowed(Kind.INSERT, "changes"))
+    connection.run(insert, (), Allowed(StatementKind.INSERT, "changes"))
     connection.seal()
 
-    rows = connection.run("SELECT what FROM changes", (), Allowed(Kind.READ)).rows
+    rows = connection.run("SELECT what FROM changes", (), Allowed(StatementKind.READ)).rows
     with pytest.raises(NotAllowed):
-        connection.run(insert, (), Allowed(Kind.INSERT, "changes"))
+        connection.run(insert, (), Allowed(StatementKind.INSERT, "changes"))
     connection.commit()
 
     assert rows == ({"what": "x"},)
@@ -100,7 +100,9 @@ def test_a_schema_changed_by_somebody_else_is_noticed(
         other.executescript("CREATE VIRTUAL TABLE notes USING fts5 (body)")
 
     connection.begin(write=True)
-    ran = connection.run("INSERT INTO notes VALUES ('n')", (), Allowed(Kind.INSERT, "notes"))
+    ran = connection.run(
+        "INSERT INTO notes VALUES ('n')", (), Allowed(StatementKind.INSERT, "notes")
+    )
     connection.commit()
 
     assert ran.changed == 1

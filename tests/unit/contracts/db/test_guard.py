@@ -1,7 +1,7 @@
 import pytest
 
 from signoff.contracts.db.guard import MOST_CHARACTERS, Guard
-from signoff.contracts.db.verdict import Allowed, Dialect, Kind, Refused
+from signoff.contracts.db.verdict import Allowed, Dialect, Refused, StatementKind
 from signoff.errors import NotAllowed
 from tests.unit.contracts.db.attacks import ATTACKS, NEED_A_TOKEN
 from tests.unit.contracts.db.honest import DELETES, HONEST
@@ -40,7 +40,7 @@ def test_a_delete_of_named_rows_is_told_from_other_changes(guard: Guard, sql: st
     verdict = guard.judge(sql)
 
     assert isinstance(verdict, Allowed)
-    assert (verdict.kind, verdict.table) == (Kind.DELETE, "books")
+    assert (verdict.kind, verdict.table) == (StatementKind.DELETE, "books")
 
 
 @pytest.mark.parametrize("where", DELETES)

@@ -7,8 +7,8 @@ import pytest
 
 from signoff.core.effects import AgentRequest, Reply
 from signoff.core.outcome import Status
-from signoff.review.bill import format_bill
 from signoff.review.edit import Edit, EditKind
+from signoff.review.work_order import format_bill
 from signoff.store.memory import MemoryStore
 from signoff.testing import ScriptedAgent
 from tests.unit.flows.harness import fails, flow, go_on, issue, passes, play, rules, step

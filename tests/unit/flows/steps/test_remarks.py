@@ -7,9 +7,9 @@ import pytest
 
 from signoff.core.outcome import Status
 from signoff.flows.model import Independence
+from signoff.flows.report import tell
 from signoff.flows.state import UNREVIEWED
 from signoff.flows.steps.remarks import LONGEST, shortened
-from signoff.flows.story import tell
 from signoff.runtime.result import RunResult
 from signoff.store.memory import MemoryStore
 from signoff.testing import ScriptedAgent

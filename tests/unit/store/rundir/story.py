@@ -8,7 +8,7 @@ from typing import Any
 
 from signoff.core import events as ev
 from signoff.core.codec import Blobs, encode
-from signoff.core.effects import EffectId, Kind
+from signoff.core.effects import EffectId, EffectKind
 from signoff.core.fold import evolve
 from signoff.core.outcome import Outcome, Status
 from signoff.core.requests import Request
@@ -98,13 +98,13 @@ class Story:
 
     def write(self, path: str, text: str) -> "Story":
         key = EffectId(f"write:{path}#1")
-        self.commit(ev.EffectStarted(key, Kind.WRITE, "x", {"path": path, "text": text}))
+        self.commit(ev.EffectStarted(key, EffectKind.WRITE, "x", {"path": path, "text": text}))
         return self.commit(ev.EffectFinished(key, {"path": path, "digest": "x"}))
 
     def wait(self, request: Request, key: str = "wait#1") -> InboxItem:
         """Opens a request and lets the run rest; returns the request."""
         form = request.to_json()
-        started = ev.EffectStarted(EffectId(key), Kind.WAIT, "shown", form)
+        started = ev.EffectStarted(EffectId(key), EffectKind.WAIT, "shown", form)
         item = NewItem(
             effect=key,
             kind=request.kind,
@@ -140,7 +140,7 @@ class Story:
 
 def asked(key: str, prompt: str, *, agent: str = "claude", attempt: int = 1) -> ev.EffectStarted:
     payload = {"agent": agent, "prompt": prompt} if attempt == 1 else None
-    return ev.EffectStarted(EffectId(key), Kind.ASK, "x", payload, attempt)
+    return ev.EffectStarted(EffectId(key), EffectKind.ASK, "x", payload, attempt)
 
 
 def tree(folder: Path) -> dict[str, bytes]:

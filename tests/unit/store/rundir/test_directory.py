@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from signoff.core import events as ev
-from signoff.core.effects import EffectId, Kind
+from signoff.core.effects import EffectId, EffectKind
 from signoff.core.outcome import Outcome, Status
 from signoff.core.requests import Approval, Question, Response
 from signoff.errors import UnknownName, UnsafePath, WriteFailed
 from signoff.store.memory import MemoryStore
-from signoff.store.rundir import Asked, PlainLayout, RunDirectory, RunFiles
+from signoff.store.rundir import AgentCall, PlainLayout, RunDirectory, RunFiles
 from tests.unit.store.rundir.story import BEGAN, DyingDisk, Story, asked, document, tree
 
 NEVER = 10**9
@@ -89,7 +89,7 @@ def test_a_system_prompt_stands_above_the_prompt(
 ) -> None:
     """Half of what an agent was told would be missing otherwise."""
     payload = {"agent": "claude", "prompt": "write", "system": "be brief"}
-    story.begin().commit(ev.EffectStarted(EffectId("ask#1"), Kind.ASK, "x", payload))
+    story.begin().commit(ev.EffectStarted(EffectId("ask#1"), EffectKind.ASK, "x", payload))
 
     directory.catch_up("demo")
 
@@ -116,7 +116,9 @@ def test_every_finished_step_and_effect_is_one_line_of_the_thread(
     tmp_path: Path, story: Story, directory: RunDirectory
 ) -> None:
     """Programs follow a run by this file alone."""
-    command = ev.EffectStarted(EffectId("tests#1"), Kind.COMMAND, "x", {"argv": ["pytest", "-q"]})
+    command = ev.EffectStarted(
+        EffectId("tests#1"), EffectKind.COMMAND, "x", {"argv": ["pytest", "-q"]}
+    )
     story.begin().ask("ask#1", "write", "text").commit(command)
     story.commit(ev.EffectFinished(EffectId("tests#1"), {"code": 1, "stdout": "", "stderr": ""}))
     story.commit(asked("again#1", "more"))
@@ -232,10 +234,10 @@ def test_a_notation_names_the_files_as_its_users_know_them(tmp_path: Path) -> No
     """Somebody with the notation's own documentation in hand looks for its names."""
 
     class Phased(PlainLayout):
-        def prompt(self, asked: Asked) -> str:
+        def prompt(self, asked: AgentCall) -> str:
             return f"iteration-{asked.iteration}/{asked.phase}-prompt.md"
 
-        def reply(self, asked: Asked) -> str:
+        def reply(self, asked: AgentCall) -> str:
             return f"iteration-{asked.iteration}/{asked.phase}-response.md"
 
     story = Story(notation="profiles").begin().ask("ask#1", "a", "b")

@@ -1,8 +1,8 @@
 from dataclasses import replace
 
-from signoff.store.rundir.layout import Asked, AskFiles, Names, PlainLayout, word
+from signoff.store.rundir.layout import AgentCall, AskFiles, Names, PlainLayout, word
 
-ASKED = Asked(
+ASKED = AgentCall(
     step="draft",
     phase="generate",
     agent="claude",
@@ -14,7 +14,7 @@ ASKED = Asked(
 )
 
 
-def prompts(*calls: Asked) -> list[str]:
+def prompts(*calls: AgentCall) -> list[str]:
     names = Names(PlainLayout())
     return [names.of(call).prompt.removeprefix("iterations/") for call in calls]
 
@@ -63,10 +63,10 @@ def test_the_steps_name_is_added_when_a_layout_leaves_it_out() -> None:
     """A notation that names files by phase has two steps of one phase in a round."""
 
     class ByPhase(PlainLayout):
-        def prompt(self, asked: Asked) -> str:
+        def prompt(self, asked: AgentCall) -> str:
             return f"iteration-{asked.iteration}/{asked.phase}-prompt.md"
 
-        def reply(self, asked: Asked) -> str:
+        def reply(self, asked: AgentCall) -> str:
             return f"iteration-{asked.iteration}/{asked.phase}-response.md"
 
     names = Names(ByPhase())

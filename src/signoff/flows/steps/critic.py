@@ -39,7 +39,7 @@ CHECK = "check"
 
 
 @dataclass(frozen=True)
-class Reading:
+class CriticReply:
     """A critique as far as it could be read, and what is wrong with it."""
 
     critique: Critique | None
@@ -54,7 +54,7 @@ class Reading:
 
 
 @dataclass(frozen=True)
-class Reader:
+class CriticHandler:
     """Reads for one critique step."""
 
     flow: Flow
@@ -91,7 +91,7 @@ class Reader:
 
     async def _read(
         self, ctx: StepContext, agent: str, constraint: Constraint, prompt: str, text: ArtifactText
-    ) -> Reading:
+    ) -> CriticReply:
         """Asks once, and once more with what was wrong."""
         exact = self.flow.kind(agent) == CHECK
         title = f"Review against {constraint.id!r}"
@@ -112,7 +112,7 @@ class Reader:
         constraint: Constraint,
         asked: tuple[str, str],
         text: ArtifactText,
-    ) -> Reading:
+    ) -> CriticReply:
         title, prompt = asked
         exact = self.flow.kind(agent) == CHECK
         # A check is given the bare artifact; what it says of itself is exact.
@@ -136,15 +136,15 @@ class Reader:
                 rules={rule.id: rule.default_severity for rule in constraint.rules},
             )
         except (Unreadable, AgentBadOutput) as error:
-            return Reading(None, (str(error),), needs_person=True)
+            return CriticReply(None, (str(error),), needs_person=True)
         if exact:
-            return Reading(critique, marked=critique)
+            return CriticReply(critique, marked=critique)
         found = problems_of(critique, text, self.flow.config.adjudication.block_on)
         marked = mark_unverified(critique, found)
-        return Reading(critique, tuple(found.told()), bool(found.contradiction), marked)
+        return CriticReply(critique, tuple(found.told()), bool(found.contradiction), marked)
 
     async def _ask_person(
-        self, ctx: StepContext, agent: str, constraint: Constraint, reading: Reading
+        self, ctx: StepContext, agent: str, constraint: Constraint, reading: CriticReply
     ) -> Answer:
         options = [Option(RETRY), Option(PASS), Option(FAIL, requires_input=True)]
         if reading.critique is not None and reading.critique.issues:
@@ -180,7 +180,7 @@ def _noted(critique: Critique | None, note: str) -> Critique | None:
 
 
 def _as_decided(
-    answer: Answer, reading: Reading, constraint: Constraint, agent: str, iteration: int
+    answer: Answer, reading: CriticReply, constraint: Constraint, agent: str, iteration: int
 ) -> Critique:
     """Returns the critique a person's decision stands for."""
     note = f"{answer.by or 'a person'} decided: {answer.value}"

@@ -12,7 +12,7 @@ from signoff.core.step import StepDef
 from signoff.core.workflow import Workflow
 from signoff.errors import WriteFailed
 from signoff.runtime.ports import idempotency_key
-from tests.unit.runtime.bench import Bench, DyingStore, one_step, only
+from tests.unit.runtime.engine_fixture import DyingStore, EngineFixture, one_step, only
 
 OK = Outcome.OK
 Work = tuple[Outcome, dict[str, Any]]
@@ -28,12 +28,12 @@ def asking(**options: Any) -> Workflow:
     return one_step(work)
 
 
-async def in_doubt(bench: Bench, workflow: Workflow) -> None:
+async def in_doubt(bench: EngineFixture, workflow: Workflow) -> None:
     """Starts the run in a process that dies while its first effect is under way."""
     await bench.start_and_die(workflow, at=3)
 
 
-async def test_a_call_in_doubt_is_made_again_by_default(bench: Bench) -> None:
+async def test_a_call_in_doubt_is_made_again_by_default(bench: EngineFixture) -> None:
     """A model call does nothing but cost; asking again is what everybody would do."""
     bench.agent.on("Write.", "lost", "hello")
     workflow = asking()
@@ -46,7 +46,7 @@ async def test_a_call_in_doubt_is_made_again_by_default(bench: Bench) -> None:
     assert len({call.idempotency_key for call in bench.agent.calls}) == 1
 
 
-async def test_what_the_lost_call_cost_is_unknown(bench: Bench) -> None:
+async def test_what_the_lost_call_cost_is_unknown(bench: EngineFixture) -> None:
     """It was made, and nobody saw its bill."""
     bench.agent.on("Write.", "lost", "hello")
     workflow = asking()
@@ -59,7 +59,7 @@ async def test_what_the_lost_call_cost_is_unknown(bench: Bench) -> None:
     assert (entry.calls, entry.unknown_usd, entry.unknown_tokens) == (2, 1, 1)
 
 
-async def test_a_call_in_doubt_can_count_as_failed(bench: Bench) -> None:
+async def test_a_call_in_doubt_can_count_as_failed(bench: EngineFixture) -> None:
     """Some calls must never be made twice; the run fails and a person looks."""
     bench.agent.on("Write.", "lost", "hello")
     workflow = asking(on_crash="fail")
@@ -74,7 +74,9 @@ async def test_a_call_in_doubt_can_count_as_failed(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("options", [{"on_crash": "ask"}, {"edit": True}])
-async def test_an_edit_in_doubt_goes_to_a_person(bench: Bench, options: dict[str, Any]) -> None:
+async def test_an_edit_in_doubt_goes_to_a_person(
+    bench: EngineFixture, options: dict[str, Any]
+) -> None:
     """Half an edit on top of half an edit is worse than waiting."""
     bench.agent.on("Write.", "lost", "hello")
     workflow = asking(**options)
@@ -88,7 +90,7 @@ async def test_an_edit_in_doubt_goes_to_a_person(bench: Bench, options: dict[str
     assert len(bench.agent.calls) == 1
 
 
-async def test_a_person_can_have_it_run_again(bench: Bench) -> None:
+async def test_a_person_can_have_it_run_again(bench: EngineFixture) -> None:
     """They looked, and nothing had happened yet."""
     bench.agent.on("Write.", "lost", "hello")
     workflow = asking(on_crash="ask")
@@ -101,7 +103,7 @@ async def test_a_person_can_have_it_run_again(bench: Bench) -> None:
     assert result.state == {"draft": "hello"}
 
 
-async def test_a_person_can_take_it_as_done_and_say_what_came_of_it(bench: Bench) -> None:
+async def test_a_person_can_take_it_as_done_and_say_what_came_of_it(bench: EngineFixture) -> None:
     """They looked, and the work was there."""
     bench.agent.on("Write.", "lost")
     workflow = asking(on_crash="ask")
@@ -116,7 +118,7 @@ async def test_a_person_can_take_it_as_done_and_say_what_came_of_it(bench: Bench
     assert len(bench.agent.calls) == 1
 
 
-async def test_a_person_can_take_it_as_failed(bench: Bench) -> None:
+async def test_a_person_can_take_it_as_failed(bench: EngineFixture) -> None:
     """They looked, and it was half done."""
     bench.agent.on("Write.", "lost")
     workflow = asking(on_crash="ask")
@@ -129,7 +131,7 @@ async def test_a_person_can_take_it_as_failed(bench: Bench) -> None:
     assert (result.status, result.reason) == (Status.FAILED, "only half the files")
 
 
-async def test_a_second_crash_asks_anew(bench: Bench) -> None:
+async def test_a_second_crash_asks_anew(bench: EngineFixture) -> None:
     """The answer was about the first attempt; nobody knows about the second."""
     bench.agent.on("Write.", "lost", "lost again", "hello")
     workflow = asking(on_crash="ask")
@@ -146,7 +148,7 @@ async def test_a_second_crash_asks_anew(bench: Bench) -> None:
     assert len(bench.agent.calls) == 2
 
 
-async def test_commands_are_asked_about_by_default(bench: Bench) -> None:
+async def test_commands_are_asked_about_by_default(bench: EngineFixture) -> None:
     """A deployment that may have happened must not happen twice by itself."""
 
     async def work(ctx: StepContext) -> Work:
@@ -165,7 +167,7 @@ async def test_commands_are_asked_about_by_default(bench: Bench) -> None:
 
 
 async def test_what_is_asked_about_a_command_is_true_of_a_run_that_was_stopped(
-    bench: Bench,
+    bench: EngineFixture,
 ) -> None:
     """After one clean Ctrl-C it read that a process had died, and people looked for a crash."""
     workflow = one_step(_command)
@@ -176,7 +178,7 @@ async def test_what_is_asked_about_a_command_is_true_of_a_run_that_was_stopped(
     assert "was cut off, by a stop or a crash" in only(waiting.inbox).prompt
 
 
-async def test_a_late_reply_of_the_runner_before_is_used(bench: Bench) -> None:
+async def test_a_late_reply_of_the_runner_before_is_used(bench: EngineFixture) -> None:
     """It lost its run while the call was under way, and put the paid reply aside."""
     bench.agent.on("Write.", "lost")
     workflow = asking()
@@ -192,7 +194,7 @@ async def test_a_late_reply_of_the_runner_before_is_used(bench: Bench) -> None:
     assert len(bench.agent.calls) == 1
 
 
-async def test_a_late_failure_of_the_runner_before_is_a_failure(bench: Bench) -> None:
+async def test_a_late_failure_of_the_runner_before_is_a_failure(bench: EngineFixture) -> None:
     """Its error is as much an answer as a reply."""
     bench.agent.on("Write.", "lost")
     workflow = asking()
@@ -206,7 +208,9 @@ async def test_a_late_failure_of_the_runner_before_is_a_failure(bench: Bench) ->
     assert (result.status, result.reason) == (Status.FAILED, "not logged in")
 
 
-async def test_a_late_reply_to_an_earlier_attempt_is_not_taken_for_this_one(bench: Bench) -> None:
+async def test_a_late_reply_to_an_earlier_attempt_is_not_taken_for_this_one(
+    bench: EngineFixture,
+) -> None:
     """It may have been given to other words."""
     bench.agent.on("Write.", "lost", "hello")
     workflow = asking()
@@ -217,7 +221,7 @@ async def test_a_late_reply_to_an_earlier_attempt_is_not_taken_for_this_one(benc
     assert (await bench.resume(workflow)).state == {"draft": "hello"}
 
 
-async def test_a_late_reply_to_another_step_is_not_taken_for_this_one(bench: Bench) -> None:
+async def test_a_late_reply_to_another_step_is_not_taken_for_this_one(bench: EngineFixture) -> None:
     """Most steps ask under the same key, and each asks something else."""
     bench.agent.on("Write.", "lost", "hello")
     workflow = asking()
@@ -230,7 +234,7 @@ async def test_a_late_reply_to_another_step_is_not_taken_for_this_one(bench: Ben
 
 
 async def test_a_program_that_outlived_its_runner_is_ended_before_it_runs_again(
-    bench: Bench,
+    bench: EngineFixture,
 ) -> None:
     """Two of them would work in one directory."""
     orphan = sleeper()
@@ -250,7 +254,9 @@ async def test_a_program_that_outlived_its_runner_is_ended_before_it_runs_again(
     assert code == -signal.SIGTERM
 
 
-async def test_a_stranger_with_the_number_of_a_dead_program_is_left_alone(bench: Bench) -> None:
+async def test_a_stranger_with_the_number_of_a_dead_program_is_left_alone(
+    bench: EngineFixture,
+) -> None:
     """Process numbers are used again."""
     stranger = sleeper()
     workflow = Workflow("flow", StepDef("work", handler=_command, next={OK: None}))

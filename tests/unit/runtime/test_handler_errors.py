@@ -5,7 +5,7 @@ from types import FunctionType
 import pytest
 
 from signoff.contracts.expressions import Expression
-from signoff.runtime.raised import place_raised
+from signoff.runtime.handler_errors import place_raised
 
 HERE = Path(__file__).name
 

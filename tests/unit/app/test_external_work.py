@@ -2,9 +2,16 @@ from dataclasses import replace
 
 import pytest
 
+from signoff.app.external_work import (
+    RunStatus,
+    Submission,
+    next_work,
+    standing,
+    start_pulled,
+    submit,
+)
 from signoff.app.history import folded
 from signoff.app.project import Project
-from signoff.app.pulling import Standing, Submission, next_work, standing, start_pulled, submit
 from signoff.app.targets import Target
 from signoff.core import events as ev
 from signoff.core.outcome import Status
@@ -34,12 +41,12 @@ def target(project: Project) -> Target:
 
 
 @pytest.fixture
-async def before(project: Project, target: Target) -> Standing:
+async def before(project: Project, target: Target) -> RunStatus:
     """Where the run `one` stands when it was just started."""
     return await start_pulled(project, target, {}, name="one")
 
 
-async def test_an_agents_call_of_any_workflow_is_work(project: Project, before: Standing) -> None:
+async def test_an_agents_call_of_any_workflow_is_work(project: Project, before: RunStatus) -> None:
     """Whoever plays the agents need not know how the workflow was written."""
     (piece,) = before.work
 

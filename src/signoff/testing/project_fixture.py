@@ -17,7 +17,7 @@ from signoff.runtime.result import RunResult
 from signoff.runtime.store_port import InboxItem
 
 
-class Bench:
+class ProjectFixture:
     """Drives runs step by step, as a user and the people asked would."""
 
     def __init__(self, folder: Path) -> None:

@@ -16,7 +16,7 @@ from types import TracebackType
 from signoff.store.connection import explained
 
 
-class Turn:
+class Transaction:
     """The use of a connection by one thread; `begin` opens a transaction, where it is one."""
 
     __slots__ = ("_begin", "_db", "_lock", "_path")

@@ -36,7 +36,7 @@ _GO_ON = frozenset({Status.INTERRUPTED, Status.FAILED, Status.PARKED, Status.RUN
 
 
 @dataclass(frozen=True)
-class Piece:
+class WorkItem:
     """One piece of work that is open."""
 
     number: int
@@ -72,7 +72,7 @@ class Submission:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class SubmitResult:
     """What came of work that was handed in."""
 
     accepted: bool
@@ -81,14 +81,14 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class Standing:
+class RunStatus:
     """Where a run stands, for whoever works it."""
 
     row: RunRow
-    work: tuple[Piece, ...] = ()
+    work: tuple[WorkItem, ...] = ()
     people: tuple[InboxItem, ...] = ()
     """What people have to answer before the run goes on."""
-    verdict: Verdict | None = field(default=None)
+    verdict: SubmitResult | None = field(default=None)
 
 
 async def start_pulled(
@@ -99,7 +99,7 @@ async def start_pulled(
     name: str | None = None,
     limits: Limits | None = None,
     observers: Sequence[Observer] = (),
-) -> Standing:
+) -> RunStatus:
     """Starts a run whose agents are all played from outside, up to the first piece of work."""
     result = await start(
         project, target, params,
@@ -114,7 +114,7 @@ async def next_work(
     *,
     observers: Sequence[Observer] = (),
     warn: Warn = lambda _warning: None,
-) -> Standing:
+) -> RunStatus:
     """Returns the work that is open; a run at rest is driven on until there is some."""
     row = as_it_stands(project, project.run(name))
     if _can_go_on(project, row):
@@ -131,25 +131,25 @@ async def submit(
     *,
     observers: Sequence[Observer] = (),
     warn: Warn = lambda _warning: None,
-) -> Standing:
+) -> RunStatus:
     """Records what a worker did, lets the engine check it, and says where the run stands then."""
     row = project.run(name)
     try:
         item = _meant(project, row, number)
         _record(project, item, given)
     except (InvalidAnswer, StaleApproval) as error:
-        refused = Verdict(accepted=False, problem=str(error), number=number)
+        refused = SubmitResult(accepted=False, problem=str(error), number=number)
         return replace(standing(project, row.name), verdict=refused)
     await _go_on(project, row.name, observers, warn, item.id)
     verdict = _verdict(project, row, item)
     return replace(standing(project, row.name), verdict=verdict)
 
 
-def standing(project: Project, name: str) -> Standing:
+def standing(project: Project, name: str) -> RunStatus:
     """Returns where a run stands, without touching it."""
     row = as_it_stands(project, project.store.row(name))
     items = project.store.items(name)
-    return Standing(
+    return RunStatus(
         row=row,
         work=tuple(_piece(project, item) for item in items if _is_work(item)),
         people=tuple(item for item in items if not _is_work(item)),
@@ -161,11 +161,11 @@ def _is_work(item: InboxItem) -> bool:
     return item.effect.endswith(BY_PERSON)
 
 
-def _piece(project: Project, item: InboxItem) -> Piece:
+def _piece(project: Project, item: InboxItem) -> WorkItem:
     form = form_of(project, item)
     known = {name: value for name, value in form.get("about", {}).items() if name in _TOLD}
     step = known.pop("step", item.step)
-    return Piece(item.id, item.run, step, item.prompt, item.digest, form.get("schema"), **known)
+    return WorkItem(item.id, item.run, step, item.prompt, item.digest, form.get("schema"), **known)
 
 
 _TOLD = frozenset({"step", "item", "attempt", "feedback", "must_hold", "takes"})
@@ -260,7 +260,7 @@ _KEPT = "what you handed in is kept, and is checked again when the run goes on"
 """Said where something else is at fault than the work, such as a database that is locked."""
 
 
-def _verdict(project: Project, row: RunRow, item: InboxItem) -> Verdict:
+def _verdict(project: Project, row: RunRow, item: InboxItem) -> SubmitResult:
     """Reads in the journal what became of an answer; what it led to next is not its business."""
     used = False
     for _, event in events_of(project, row, after=row.head, whole=True):
@@ -273,16 +273,16 @@ def _verdict(project: Project, row: RunRow, item: InboxItem) -> Verdict:
                 scope
             ):
                 problem = said if fresh else f"{said} ({_KEPT})"
-                return Verdict(accepted=False, problem=problem, number=item.id)
+                return SubmitResult(accepted=False, problem=problem, number=item.id)
             case ev.AttemptFailed(problem=said) | ev.Escalated(problem=said, way=""):
-                return Verdict(accepted=False, problem=said, number=item.id)
+                return SubmitResult(accepted=False, problem=said, number=item.id)
             case ev.RunStopped(status=Status.FAILED, reason=said):
-                return Verdict(accepted=False, problem=f"{said} ({_KEPT})", number=item.id)
+                return SubmitResult(accepted=False, problem=f"{said} ({_KEPT})", number=item.id)
             case ev.ItemFinished(scope=scope) if item.effect.startswith(scope):
                 break
             case ev.StepWorked() | ev.StepFinished():
                 break
     if not used:
         why = project.store.row(row.name).reason or "nobody looked at it yet"
-        return Verdict(accepted=False, problem=f"{why} ({_KEPT})", number=item.id)
-    return Verdict(accepted=True, number=item.id)
+        return SubmitResult(accepted=False, problem=f"{why} ({_KEPT})", number=item.id)
+    return SubmitResult(accepted=True, number=item.id)

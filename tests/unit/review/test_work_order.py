@@ -2,14 +2,14 @@ import time
 
 import pytest
 
-from signoff.review.bill import (
+from signoff.review.edit import Edit, EditKind
+from signoff.review.work_order import (
     LONGEST_BILL,
     apply_edits,
     bill_entries,
     format_bill,
     parse_bill,
 )
-from signoff.review.edit import Edit, EditKind
 
 WRITTEN = """# Bill of work
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from signoff.review.bill_lines import Fenced, Line, read_lines
 from signoff.review.edit import Edit, EditKind
-from signoff.review.edits import Applied, apply_edits
+from signoff.review.edits import EditResult, apply_edits
+from signoff.review.work_order_parser import CodeBlock, WorkOrderLine, read_lines
 
-__all__ = ["Applied", "apply_edits", "bill_entries", "format_bill", "parse_bill"]
+__all__ = ["EditResult", "apply_edits", "bill_entries", "format_bill", "parse_bill"]
 
 LONGEST_BILL = 1_000_000
 """Characters; what is longer was not written by a judge who meant it."""
@@ -75,7 +75,7 @@ def format_bill(
     return "\n\n".join(parts) + "\n" if parts else ""
 
 
-class _Entry:
+class _WorkOrderEntry:
     """One entry while it is read: the texts found so far, and whether they can be trusted."""
 
     def __init__(self, issue: str, dismissed: bool, start: int) -> None:
@@ -87,7 +87,7 @@ class _Entry:
         self.texts: list[tuple[str, str, bool]] = []
         self._awaited = ""
 
-    def take(self, line: Line) -> None:
+    def take(self, line: WorkOrderLine) -> None:
         """Takes the next line of the entry."""
         if line.fenced is not None:
             self._take_block(line.fenced)
@@ -111,7 +111,7 @@ class _Entry:
             made.append(edit)
         return made
 
-    def _take_block(self, block: Fenced) -> None:
+    def _take_block(self, block: CodeBlock) -> None:
         if not self._awaited:
             # Also what a block that ended too early looks like: then its text is not all there.
             self.skipped = True
@@ -158,9 +158,9 @@ class _Entry:
         return Edit(kind, find, text, self.issue)
 
 
-def _entries(markdown: str) -> list[_Entry]:
+def _entries(markdown: str) -> list[_WorkOrderEntry]:
     """Returns the parts of a bill; what stands under other headings has no issue."""
-    entries: list[_Entry] = []
+    entries: list[_WorkOrderEntry] = []
     dismissed = False
     for line in read_lines(markdown):
         issue = _ISSUE.match(line.text)
@@ -171,17 +171,19 @@ def _entries(markdown: str) -> list[_Entry]:
             entries.append(_entry(line.text[issue.end() :], dismissed, line.number))
         elif _is_heading(line.text):
             dismissed = bool(_DISMISSED.search(line.text))
-            entries.append(_Entry("", dismissed=True, start=line.number))
+            entries.append(_WorkOrderEntry("", dismissed=True, start=line.number))
         elif entries:
             entries[-1].take(line)
     return entries
 
 
-def _entry(heading: str, dismissed: bool, start: int) -> _Entry:
+def _entry(heading: str, dismissed: bool, start: int) -> _WorkOrderEntry:
     severity = _SEVERITY.search(heading)
     name = heading[: severity.start()] if severity else heading
     rest = heading[severity.end() :] if severity else ""
-    return _Entry(name.strip(" \t\r*_:`"), dismissed or bool(_DISMISSED.search(rest)), start)
+    return _WorkOrderEntry(
+        name.strip(" \t\r*_:`"), dismissed or bool(_DISMISSED.search(rest)), start
+    )
 
 
 def _is_heading(text: str) -> bool:

@@ -11,7 +11,7 @@ from signoff.core.outcome import Outcome, Status
 from signoff.core.requests import Question
 from signoff.errors import AgentError, StepFailed, UsageError
 from signoff.runtime.ports import Notice, Progress
-from tests.unit.runtime.bench import Bench, one_step, only
+from tests.unit.runtime.engine_fixture import EngineFixture, one_step, only
 
 OK = Outcome.OK
 Work = tuple[Outcome, dict[str, Any]]
@@ -20,7 +20,7 @@ Work = tuple[Outcome, dict[str, Any]]
 # Replay
 
 
-async def test_a_recorded_reply_is_never_asked_for_again(bench: Bench) -> None:
+async def test_a_recorded_reply_is_never_asked_for_again(bench: EngineFixture) -> None:
     """It was paid for; asking again pays twice and may answer differently."""
 
     async def work(ctx: StepContext) -> Work:
@@ -41,7 +41,7 @@ async def test_a_recorded_reply_is_never_asked_for_again(bench: Bench) -> None:
     assert bench.agent.prompts == ["Write.", "Shorten: a", "Polish: b"]
 
 
-async def test_a_replayed_reply_has_all_it_had(bench: Bench) -> None:
+async def test_a_replayed_reply_has_all_it_had(bench: EngineFixture) -> None:
     """Value, session and usage are read by handlers too."""
     seen: list[Any] = []
 
@@ -63,7 +63,7 @@ async def test_a_replayed_reply_has_all_it_had(bench: Bench) -> None:
 
 @pytest.mark.parametrize("at", range(2, 6))
 async def test_wherever_a_process_dies_what_was_recorded_is_not_done_again(
-    bench: Bench, at: int
+    bench: EngineFixture, at: int
 ) -> None:
     """The n-th call is repeated at most when its reply had not reached the disk."""
 
@@ -86,7 +86,7 @@ async def test_wherever_a_process_dies_what_was_recorded_is_not_done_again(
     assert before - len(durable) <= 1
 
 
-async def test_an_error_that_was_handled_is_replayed_as_it_was(bench: Bench) -> None:
+async def test_an_error_that_was_handled_is_replayed_as_it_was(bench: EngineFixture) -> None:
     """Asked again, the agent might answer, and the handler would take another road than before."""
 
     async def work(ctx: StepContext) -> Work:
@@ -111,7 +111,9 @@ async def test_an_error_that_was_handled_is_replayed_as_it_was(bench: Bench) -> 
 # Identity
 
 
-async def test_a_handler_that_asks_something_else_on_replay_is_told_so(bench: Bench) -> None:
+async def test_a_handler_that_asks_something_else_on_replay_is_told_so(
+    bench: EngineFixture,
+) -> None:
     """A recorded reply to another question must not be passed off as the answer to this one."""
     prompts = ["one", "two"]
 
@@ -133,7 +135,7 @@ async def test_a_handler_that_asks_something_else_on_replay_is_told_so(bench: Be
     assert "'ask'" in result.reason
 
 
-async def test_effects_of_one_key_are_told_apart_by_their_order(bench: Bench) -> None:
+async def test_effects_of_one_key_are_told_apart_by_their_order(bench: EngineFixture) -> None:
     """A loop asks under the same key again and again."""
 
     async def work(ctx: StepContext) -> Work:
@@ -153,7 +155,7 @@ async def test_effects_of_one_key_are_told_apart_by_their_order(bench: Bench) ->
     assert [e.id for e in bench.events(ev.EffectStarted)][:3] == ["ask#1", "ask#2", "ask#3"]
 
 
-async def test_concurrent_effects_need_keys_of_their_own(bench: Bench) -> None:
+async def test_concurrent_effects_need_keys_of_their_own(bench: EngineFixture) -> None:
     """Which of two equal keys came first depends on the weather."""
 
     async def work(ctx: StepContext) -> Work:
@@ -168,7 +170,7 @@ async def test_concurrent_effects_need_keys_of_their_own(bench: Bench) -> None:
     assert "share the key 'ask'" in result.reason
 
 
-async def test_concurrent_effects_with_keys_of_their_own_are_fine(bench: Bench) -> None:
+async def test_concurrent_effects_with_keys_of_their_own_are_fine(bench: EngineFixture) -> None:
     """The remedy the message names has to work."""
 
     async def work(ctx: StepContext) -> Work:
@@ -182,7 +184,7 @@ async def test_concurrent_effects_with_keys_of_their_own_are_fine(bench: Bench) 
     assert (await bench.start(one_step(work))).state == {"both": "12"}
 
 
-async def test_concurrent_fan_outs_need_keys_of_their_own(bench: Bench) -> None:
+async def test_concurrent_fan_outs_need_keys_of_their_own(bench: EngineFixture) -> None:
     """Their items would be mixed up on replay."""
 
     async def item(_ctx: StepContext, value: int) -> int:
@@ -200,7 +202,9 @@ async def test_concurrent_fan_outs_need_keys_of_their_own(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("key", ["", "a[0]", "]"])
-async def test_a_key_that_could_pose_as_a_fan_out_item_is_refused(bench: Bench, key: str) -> None:
+async def test_a_key_that_could_pose_as_a_fan_out_item_is_refused(
+    bench: EngineFixture, key: str
+) -> None:
     """Brackets mark items in the identity of an effect."""
 
     async def work(ctx: StepContext) -> Work:
@@ -214,7 +218,7 @@ async def test_a_key_that_could_pose_as_a_fan_out_item_is_refused(bench: Bench, 
 
 
 async def test_a_payload_that_cannot_be_stored_is_refused_before_it_goes_out(
-    bench: Bench,
+    bench: EngineFixture,
 ) -> None:
     """What was not recorded must not be paid for."""
 
@@ -229,7 +233,7 @@ async def test_a_payload_that_cannot_be_stored_is_refused_before_it_goes_out(
     assert bench.agent.requests == []
 
 
-async def test_an_unknown_agent_is_named_with_those_there_are(bench: Bench) -> None:
+async def test_an_unknown_agent_is_named_with_those_there_are(bench: EngineFixture) -> None:
     """People mistype names."""
 
     async def work(ctx: StepContext) -> Work:
@@ -243,7 +247,7 @@ async def test_an_unknown_agent_is_named_with_those_there_are(bench: Bench) -> N
     assert bench.events(ev.EffectStarted) == []
 
 
-async def test_each_visit_and_attempt_has_effects_of_its_own(bench: Bench) -> None:
+async def test_each_visit_and_attempt_has_effects_of_its_own(bench: EngineFixture) -> None:
     """A reply recorded for the first try must not answer the second."""
 
     async def work(ctx: StepContext) -> Work:
@@ -263,7 +267,7 @@ async def test_each_visit_and_attempt_has_effects_of_its_own(bench: Bench) -> No
 # Time and chance
 
 
-async def test_the_time_is_the_same_on_every_replay(bench: Bench) -> None:
+async def test_the_time_is_the_same_on_every_replay(bench: EngineFixture) -> None:
     """A prompt with a date in it must be the same prompt tomorrow."""
     seen: list[datetime] = []
 
@@ -286,7 +290,7 @@ async def test_the_time_is_the_same_on_every_replay(bench: Bench) -> None:
     assert seen[1] - seen[0] == timedelta(seconds=5)
 
 
-async def test_chance_is_the_same_on_every_replay(bench: Bench) -> None:
+async def test_chance_is_the_same_on_every_replay(bench: EngineFixture) -> None:
     """A sample drawn again is another sample."""
     seen: list[list[float]] = []
 
@@ -305,7 +309,7 @@ async def test_chance_is_the_same_on_every_replay(bench: Bench) -> None:
     assert seen[0][0] != seen[0][1]
 
 
-async def test_chance_differs_from_run_to_run_and_from_visit_to_visit(bench: Bench) -> None:
+async def test_chance_differs_from_run_to_run_and_from_visit_to_visit(bench: EngineFixture) -> None:
     """Chance that is always the same is none."""
     seen: list[float] = []
 
@@ -324,7 +328,7 @@ async def test_chance_differs_from_run_to_run_and_from_visit_to_visit(bench: Ben
 # Parking
 
 
-async def test_a_parked_run_goes_on_when_its_time_has_come(bench: Bench) -> None:
+async def test_a_parked_run_goes_on_when_its_time_has_come(bench: EngineFixture) -> None:
     """`resume --due` wakes it; before that a resume changes nothing."""
 
     async def work(ctx: StepContext) -> Work:
@@ -344,7 +348,7 @@ async def test_a_parked_run_goes_on_when_its_time_has_come(bench: Bench) -> None
     assert result.state == {"woken": True}
 
 
-async def test_a_time_that_has_passed_parks_nobody(bench: Bench) -> None:
+async def test_a_time_that_has_passed_parks_nobody(bench: EngineFixture) -> None:
     """The run was resumed late; it should not wait another night."""
 
     async def work(ctx: StepContext) -> Work:
@@ -369,7 +373,7 @@ async def test_progress_reaches_whoever_watches_and_is_not_recorded() -> None:
         ctx.progress("half way")
         return OK, {}
 
-    bench = Bench(observers=[Watcher()])
+    bench = EngineFixture(observers=[Watcher()])
     await bench.start(one_step(work))
 
     assert only([n for n in told if isinstance(n, Progress)]) == Progress(
@@ -382,7 +386,7 @@ async def test_progress_reaches_whoever_watches_and_is_not_recorded() -> None:
 # Handlers that do not let themselves be suspended
 
 
-async def test_a_wait_that_is_swallowed_is_waited_for_all_the_same(bench: Bench) -> None:
+async def test_a_wait_that_is_swallowed_is_waited_for_all_the_same(bench: EngineFixture) -> None:
     """`gather(..., return_exceptions=True)` would let a run go on without its approval."""
 
     async def handler(ctx: StepContext) -> Work:
@@ -400,7 +404,7 @@ async def test_a_wait_that_is_swallowed_is_waited_for_all_the_same(bench: Bench)
     assert (await bench.resume(workflow)).state == {"said": ["yes", "yes"]}
 
 
-async def test_a_swallowed_park_is_kept(bench: Bench) -> None:
+async def test_a_swallowed_park_is_kept(bench: EngineFixture) -> None:
     """A bare `except:` around a pause must not shorten it."""
 
     async def handler(ctx: StepContext) -> Work:
@@ -416,7 +420,7 @@ async def test_a_swallowed_park_is_kept(bench: Bench) -> None:
     assert (await bench.resume(workflow)).status is Status.COMPLETED
 
 
-async def test_what_is_asked_for_after_the_end_is_refused(bench: Bench) -> None:
+async def test_what_is_asked_for_after_the_end_is_refused(bench: EngineFixture) -> None:
     """A task left behind would go on spending, and write into the journal of an ended run."""
     left: list[StepContext] = []
 
@@ -440,7 +444,7 @@ async def test_what_is_asked_for_after_the_end_is_refused(bench: Bench) -> None:
     assert len(bench.events()) == recorded
 
 
-async def test_an_effect_on_another_loop_is_refused(bench: Bench) -> None:
+async def test_an_effect_on_another_loop_is_refused(bench: EngineFixture) -> None:
     """`asyncio.run` in a thread would wait for ever: nothing there hears of the reply."""
 
     async def handler(ctx: StepContext) -> Work:
@@ -460,7 +464,9 @@ async def test_an_effect_on_another_loop_is_refused(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("forget", ["ask", "write", "command", "wait", "map", "park"])
-async def test_what_is_not_awaited_fails_the_step_by_name(bench: Bench, forget: str) -> None:
+async def test_what_is_not_awaited_fails_the_step_by_name(
+    bench: EngineFixture, forget: str
+) -> None:
     """The run would end as completed, with nothing of it done."""
 
     async def work(ctx: StepContext) -> Work:
@@ -486,7 +492,7 @@ async def test_what_is_not_awaited_fails_the_step_by_name(bench: Bench, forget: 
     assert bench.agent.prompts == []
 
 
-async def test_an_item_that_awaits_nothing_fails_alone(bench: Bench) -> None:
+async def test_an_item_that_awaits_nothing_fails_alone(bench: EngineFixture) -> None:
     """Its siblings have done their work."""
     bench.agent.on("Write", "text")
 
@@ -504,7 +510,9 @@ async def test_an_item_that_awaits_nothing_fails_alone(bench: Bench) -> None:
     assert (text, "did not wait for it" in nothing) == ("text", True)
 
 
-async def test_requests_that_are_awaited_together_are_no_forgotten_ones(bench: Bench) -> None:
+async def test_requests_that_are_awaited_together_are_no_forgotten_ones(
+    bench: EngineFixture,
+) -> None:
     """Building them first and waiting for all of them is how things are done side by side."""
     bench.agent.on("Write", "text")
 

@@ -10,14 +10,14 @@ import json
 from typing import Any
 
 from signoff.core import events as ev
-from signoff.core.effects import EffectId, Kind, OnCrash
+from signoff.core.effects import EffectId, EffectKind, OnCrash
 from signoff.core.requests import Choice
 from signoff.core.run_state import EffectRecord
 from signoff.core.spend import Usage
 from signoff.errors import AgentError
+from signoff.runtime.effect_runner import EffectCall, EffectRunner
 from signoff.runtime.faults import fault_from_json
 from signoff.runtime.journal import RunJournal
-from signoff.runtime.outside import Errand, Outside
 from signoff.runtime.people import People
 from signoff.runtime.performers import reply_of
 from signoff.runtime.process import end_process
@@ -28,57 +28,59 @@ RERUN, DONE, FAILED = "rerun", "done", "failed"
 _CUT_OFF = "was cut off, by a stop or a crash"
 
 
-class Doubt:
+class InDoubtRecovery:
     """Settles effects in doubt."""
 
-    def __init__(self, store: Store, journal: RunJournal, outside: Outside, people: People) -> None:
+    def __init__(
+        self, store: Store, journal: RunJournal, effect_runner: EffectRunner, people: People
+    ) -> None:
         self._store = store
         self._journal = journal
-        self._outside = outside
+        self._effect_runner = effect_runner
         self._people = people
 
-    async def settle(self, errand: Errand, record: EffectRecord) -> Any:
+    async def settle(self, call: EffectCall, record: EffectRecord) -> Any:
         """Returns the effect's reply, running it again if that is its rule."""
         if record.process is not None:
             await end_process(record.process)
-        place = (self._outside.key(errand), record.attempt)
+        place = (self._effect_runner.key(call), record.attempt)
         late = self._store.late(self._journal.run).get(place)
         if late is not None:
-            return self._take(errand, json.loads(late))
+            return self._take(call, json.loads(late))
         if record.on_crash == OnCrash.FAIL.value:
             error = AgentError(f"this {_CUT_OFF}; its end is not known")
-            raise self._outside.failed(errand, record.attempt, error)
+            raise self._effect_runner.failed(call, record.attempt, error)
         if record.on_crash == OnCrash.ASK.value:
-            return await self._ask(errand, record)
-        return await self._again(errand, record)
+            return await self._ask(call, record)
+        return await self._again(call, record)
 
-    async def _again(self, errand: Errand, record: EffectRecord) -> Any:
-        return await self._outside.perform(errand._replace(attempt=record.attempt + 1))
+    async def _again(self, call: EffectCall, record: EffectRecord) -> Any:
+        return await self._effect_runner.perform(call._replace(attempt=record.attempt + 1))
 
-    async def _ask(self, errand: Errand, record: EffectRecord) -> Any:
-        what = errand.effect.payload.get("argv") or errand.effect.payload.get("agent")
+    async def _ask(self, call: EffectCall, record: EffectRecord) -> Any:
+        what = call.effect.payload.get("argv") or call.effect.payload.get("agent")
         question = Choice(
-            f"{errand.effect.kind.value} {what!r} {_CUT_OFF}, and whether it did its work is "
+            f"{call.effect.kind.value} {what!r} {_CUT_OFF}, and whether it did its work is "
             "not known. Run it again, take it as done, or as failed?",
             [RERUN, DONE, FAILED],
         )
-        answer = self._people.ask(EffectId(f"{errand.id}?{record.attempt}"), question)
+        answer = self._people.ask(EffectId(f"{call.id}?{record.attempt}"), question)
         if answer.value == RERUN:
-            return await self._again(errand, record)
+            return await self._again(call, record)
         if answer.value == FAILED:
             error = AgentError(answer.text or "a person took it as failed")
-            raise self._outside.failed(errand, record.attempt, error)
+            raise self._effect_runner.failed(call, record.attempt, error)
         reply: dict[str, Any] = {"code": 0, "stdout": answer.text, "stderr": ""}
-        if errand.effect.kind is Kind.ASK:
+        if call.effect.kind is EffectKind.ASK:
             reply = {"text": answer.text}
-            self._outside.learn(errand.effect, None)
-        self._journal.record(ev.EffectFinished(errand.id, reply))
-        return reply_of(errand.effect.kind, reply)
+            self._effect_runner.learn(call.effect, None)
+        self._journal.record(ev.EffectFinished(call.id, reply))
+        return reply_of(call.effect.kind, reply)
 
-    def _take(self, errand: Errand, kept: dict[str, Any]) -> Any:
-        self._journal.record(ev.EffectFinished(errand.id, **kept))
+    def _take(self, call: EffectCall, kept: dict[str, Any]) -> Any:
+        self._journal.record(ev.EffectFinished(call.id, **kept))
         usage = Usage(**kept["usage"]) if kept["usage"] is not None else None
-        self._outside.learn(errand.effect, usage)
+        self._effect_runner.learn(call.effect, usage)
         if kept["error"] is not None:
             raise fault_from_json(kept["error"])
-        return reply_of(errand.effect.kind, kept["reply"])
+        return reply_of(call.effect.kind, kept["reply"])

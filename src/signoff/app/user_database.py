@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Said:
+class DatabaseOptions:
     """What the command line says; None where the settings hold."""
 
     database: str | None = None
@@ -24,7 +24,7 @@ class Said:
     backups: Path | None = None
 
 
-def upkeep_of(cwd: Path, environment: Mapping[str, str], said: Said) -> Upkeep:
+def upkeep_of(cwd: Path, environment: Mapping[str, str], said: DatabaseOptions) -> Upkeep:
     """Returns whoever looks after the database the command line, or the settings, name."""
     from signoff.contracts.db.upkeep import Upkeep
 

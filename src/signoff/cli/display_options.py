@@ -11,7 +11,7 @@ from signoff.cli.terminal import has_keyboard
 
 
 @dataclass(frozen=True)
-class Manner:
+class DisplayOptions:
     """How a person wants to watch and be asked."""
 
     out: Output

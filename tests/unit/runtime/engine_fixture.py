@@ -18,14 +18,14 @@ from signoff.errors import WriteFailed
 from signoff.runtime.engine import Engine
 from signoff.runtime.owner import birth_of
 from signoff.runtime.result import RunResult
-from signoff.runtime.store_port import Commit, Store, Verdict
+from signoff.runtime.store_port import Commit, CommitResult, Store
 from signoff.store.memory import MemoryStore
 from signoff.testing import FrozenClock, ScriptedAgent, WrappedStore
 
 DISK_FULL = WriteFailed("the disk is full")
 
 
-class Bench:
+class EngineFixture:
     """Drives one run called `run`, and restarts the process around it at will."""
 
     def __init__(self, *, store: Store | None = None, **settings: Any) -> None:
@@ -107,7 +107,7 @@ class CountingStore(WrappedStore):
         """How many transactions there were."""
         return len(self.batches)
 
-    def commit(self, commits: Sequence[Commit], *, wait: bool = True) -> list[Verdict]:
+    def commit(self, commits: Sequence[Commit], *, wait: bool = True) -> list[CommitResult]:
         """Counts it."""
         self.batches.append(len(commits))
         return super().commit(commits, wait=wait)
@@ -120,7 +120,7 @@ class DyingStore(WrappedStore):
         super().__init__(inner)
         self._left = at - 1
 
-    def commit(self, commits: Sequence[Commit], *, wait: bool = True) -> list[Verdict]:
+    def commit(self, commits: Sequence[Commit], *, wait: bool = True) -> list[CommitResult]:
         """Fails once its time has come."""
         if self._left == 0:
             raise DISK_FULL

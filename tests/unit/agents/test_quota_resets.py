@@ -2,7 +2,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from signoff.agents.resets import reset_in
+from signoff.agents.quota_resets import reset_in
 
 NOW = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
 

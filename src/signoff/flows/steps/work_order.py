@@ -6,12 +6,12 @@ from dataclasses import replace
 
 from signoff.flows.state import FlowState
 from signoff.review.adjudication import Adjudication, Pursuit
-from signoff.review.bill import Applied, bill_entries, format_bill, parse_bill
 from signoff.review.edit import Edit
 from signoff.review.findings import Finding
+from signoff.review.work_order import EditResult, bill_entries, format_bill, parse_bill
 
 
-def bill_of(state: FlowState, applied: Applied | None = None) -> str:
+def bill_of(state: FlowState, applied: EditResult | None = None) -> str:
     """Returns what is to be done, or what is left of it once some edits were made."""
     judged = state.adjudication
     if judged is None:

@@ -6,8 +6,8 @@ import pytest
 from signoff.core.context import StepContext
 from signoff.core.outcome import Outcome
 from signoff.runtime.ports import Notice
-from signoff.runtime.surroundings import Backoff
-from tests.unit.runtime.bench import Bench, one_step
+from signoff.runtime.services import Backoff
+from tests.unit.runtime.engine_fixture import EngineFixture, one_step
 
 
 class Broken:
@@ -29,7 +29,7 @@ async def test_an_observer_that_fails_does_not_touch_the_run(
         ctx.progress("half way")
         return Outcome.OK, {}
 
-    bench = Bench(observers=[Broken(), Fine()])
+    bench = EngineFixture(observers=[Broken(), Fine()])
     caplog.set_level(logging.WARNING, "signoff")
 
     result = await bench.start(one_step(work))

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from signoff.app.pulling import Piece, Standing
+from signoff.app.external_work import RunStatus, WorkItem
 from signoff.cli import exits
 from signoff.cli.driving import events_file
 from signoff.cli.interrupts import Interrupted, run_interruptibly
@@ -26,10 +26,10 @@ _MENDED = frozenset({Status.FAILED, Status.INTERRUPTED})
 SHOWN = 5
 """How many pieces of work are shown whole; a worker's room for reading is small."""
 
-Work = Callable[[Sequence[Observer]], Coroutine[Any, Any, Standing]]
+Work = Callable[[Sequence[Observer]], Coroutine[Any, Any, RunStatus]]
 
 
-def follow(out: Output, work: Work, events: Path | None = None) -> Standing | None:
+def follow(out: Output, work: Work, events: Path | None = None) -> RunStatus | None:
     """Drives a run as far as it goes without help; None when it was interrupted."""
     jsonl = events_file(events)
     # What is printed goes to a program that reads it: what happens meanwhile is left to `logs`.
@@ -44,7 +44,7 @@ def follow(out: Output, work: Work, events: Path | None = None) -> Standing | No
             jsonl.close()
 
 
-def code_of(standing: Standing) -> int:
+def code_of(standing: RunStatus) -> int:
     """Returns 0 when there is work, or the run is completed; else why there is none."""
     if standing.verdict is not None and not standing.verdict.accepted:
         return exits.NOT_ACCEPTED
@@ -54,7 +54,7 @@ def code_of(standing: Standing) -> int:
     return exits.INTERRUPTED if code is None else code
 
 
-def tell(standing: Standing, out: Output, number: int | None = None) -> None:
+def tell(standing: RunStatus, out: Output, number: int | None = None) -> None:
     """Prints where a run stands; of several pieces of work, only the one that was asked for."""
     pieces = [piece for piece in standing.work if number in (None, piece.number)]
     if out.as_json:
@@ -76,7 +76,7 @@ def tell(standing: Standing, out: Output, number: int | None = None) -> None:
     _tell_rest(standing, out)
 
 
-def to_json(standing: Standing, pieces: Sequence[Piece]) -> dict[str, Any]:
+def to_json(standing: RunStatus, pieces: Sequence[WorkItem]) -> dict[str, Any]:
     """Returns where a run stands as plain values."""
     row, verdict = standing.row, standing.verdict
     return {
@@ -95,7 +95,7 @@ def to_json(standing: Standing, pieces: Sequence[Piece]) -> dict[str, Any]:
     }
 
 
-def _tell_piece(piece: Piece, out: Output) -> None:
+def _tell_piece(piece: WorkItem, out: Output) -> None:
     again = f", attempt {piece.attempt}" if piece.attempt > 1 else ""
     out.line(f"--- work #{piece.number} of run {piece.run}: {piece.step}{again} ---")
     out.line(piece.prompt)
@@ -121,20 +121,20 @@ def _tell_piece(piece: Piece, out: Output) -> None:
     out.line()
 
 
-def _tell_others(pieces: Sequence[Piece], out: Output) -> None:
+def _tell_others(pieces: Sequence[WorkItem], out: Output) -> None:
     if pieces:
         first, last, run = pieces[0].number, pieces[-1].number, shlex.quote(pieces[0].run)
         which = f"#{first}" if len(pieces) == 1 else f"#{first} to #{last}"
         out.line(f"and {len(pieces)} more ({which}): signoff next {run} --item {first}")
 
 
-def _commands(piece: Piece) -> list[str]:
+def _commands(piece: WorkItem) -> list[str]:
     place = f"signoff submit {shlex.quote(piece.run)} --item {piece.number}"
     bound = f"{place} --digest {piece.digest[:SHORT]}"
     return [f"{bound} --result JSON", f"{bound} --failure WHY"]
 
 
-def _tell_rest(standing: Standing, out: Output) -> None:
+def _tell_rest(standing: RunStatus, out: Output) -> None:
     row = standing.row
     said = WORDS.get(row.status, row.status.value)
     why = f": {one_line(row.reason)}" if row.reason and row.status is not Status.WAITING else ""

@@ -2,7 +2,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from signoff.agents.complaints import complaint, status_in
+from signoff.agents.error_patterns import complaint, status_in
 from signoff.errors import AgentAuth, AgentError, AgentQuota, AgentTransient
 
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)

@@ -11,7 +11,7 @@ import re
 from datetime import UTC, datetime
 
 from signoff.agents.http_errors import SHORT_WAIT, back_at, busy, refused, without_secrets
-from signoff.agents.resets import reset_in
+from signoff.agents.quota_resets import reset_in
 from signoff.errors import AgentAuth, AgentBadRequest, AgentError, AgentQuota, AgentTransient
 
 MISUSED = re.compile(

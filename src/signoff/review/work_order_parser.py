@@ -12,25 +12,25 @@ _OURS = re.compile(r"[#*_\s-]*(?:Issue|Find|Replace|Anchor|Insert)[*_]*:", re.IG
 
 
 @dataclass(frozen=True)
-class Fenced:
+class CodeBlock:
     """A block between two fences, to the letter."""
 
     text: str
 
 
 @dataclass(frozen=True)
-class Line:
+class WorkOrderLine:
     """A line, or a whole block."""
 
     text: str = ""
-    fenced: Fenced | None = None
+    fenced: CodeBlock | None = None
     broken: bool = False
     """From here on nobody can tell what is inside a block and what is not."""
     number: int = 0
     """Where it begins, counted from 0."""
 
 
-def read_lines(markdown: str) -> Iterator[Line]:
+def read_lines(markdown: str) -> Iterator[WorkOrderLine]:
     """Yields a bill's lines in order; the last one may say that the rest is broken."""
     # Not splitlines: a form feed or a lone carriage return belongs to the text.
     lines = markdown.split("\n")
@@ -39,7 +39,7 @@ def read_lines(markdown: str) -> Iterator[Line]:
     while at < len(lines):
         opening = _OPENS.fullmatch(lines[at].rstrip("\r"))
         if opening is None:
-            yield Line(lines[at].rstrip("\r"), number=at)
+            yield WorkOrderLine(lines[at].rstrip("\r"), number=at)
             announced = lines[at].rstrip().rstrip("*_").endswith(":") or (
                 announced and not lines[at].strip()
             )
@@ -48,9 +48,9 @@ def read_lines(markdown: str) -> Iterator[Line]:
         end = _end(lines, at + 1, opening.group(1))
         inside = lines[at + 1 : end]
         if end == len(lines) or (not announced and any(map(_OURS.match, inside))):
-            yield Line(broken=True, number=at)
+            yield WorkOrderLine(broken=True, number=at)
             return
-        yield Line(fenced=Fenced("\n".join(inside)), number=at)
+        yield WorkOrderLine(fenced=CodeBlock("\n".join(inside)), number=at)
         at, announced = end + 1, False
 
 

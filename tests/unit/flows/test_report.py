@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from signoff.flows.story import LONGEST_REMARK, MOST_FINDINGS, MOST_REMARKS, tell
+from signoff.flows.report import LONGEST_REMARK, MOST_FINDINGS, MOST_REMARKS, tell
 from signoff.review.critique import Critique, CritiqueIssue, Overall
 from signoff.review.findings import Ledger, round_of
 from signoff.review.severity import Severity

@@ -9,14 +9,14 @@ from signoff.core.context import StepContext
 from signoff.core.effects import AgentRequest, Reply
 from signoff.core.outcome import Outcome, Status
 from signoff.core.spend import Usage
-from signoff.errors import AgentAuth, AgentBadOutput, AgentQuota, AgentTransient, Fenced
+from signoff.errors import AgentAuth, AgentBadOutput, AgentQuota, AgentTransient, LeaseLost
 from signoff.runtime.agent_limits import AgentLimits
-from signoff.runtime.outside import QUOTA_PAUSE_SECONDS
+from signoff.runtime.effect_runner import QUOTA_PAUSE_SECONDS
 from signoff.runtime.owner import this_process
 from signoff.runtime.ports import Call, Notice, Retrying, idempotency_key
-from signoff.runtime.surroundings import Backoff
+from signoff.runtime.services import Backoff
 from signoff.testing import ScriptedAgent
-from tests.unit.runtime.bench import Bench, one_step, only
+from tests.unit.runtime.engine_fixture import EngineFixture, one_step, only
 
 OK = Outcome.OK
 Work = tuple[Outcome, dict[str, Any]]
@@ -39,7 +39,7 @@ def costing(error: Exception, usage: Usage) -> Exception:
 # Faults that pass
 
 
-async def test_a_passing_fault_is_met_with_patience(bench: Bench) -> None:
+async def test_a_passing_fault_is_met_with_patience(bench: EngineFixture) -> None:
     """An overloaded provider must not end a run."""
     bench.agent.on("Write.", AgentTransient("overloaded"), AgentTransient("overloaded"), "hello")
 
@@ -52,7 +52,7 @@ async def test_a_passing_fault_is_met_with_patience(bench: Bench) -> None:
     assert 1.5 <= second <= 2.5
 
 
-async def test_patience_ends(bench: Bench) -> None:
+async def test_patience_ends(bench: EngineFixture) -> None:
     """A fault that does not pass is a failure, and a resume tries again."""
     bench.agent.on("Write.", *[AgentTransient("overloaded")] * 4, "hello")
 
@@ -65,7 +65,7 @@ async def test_patience_ends(bench: Bench) -> None:
     assert result.state == {"draft": "hello"}
 
 
-async def test_every_try_is_counted_and_recorded(bench: Bench) -> None:
+async def test_every_try_is_counted_and_recorded(bench: EngineFixture) -> None:
     """Each of them may have cost money; a ceiling of four calls means four."""
     bench.agent.on("Write.", AgentTransient("overloaded"), AgentTransient("overloaded"), "hello")
 
@@ -75,7 +75,7 @@ async def test_every_try_is_counted_and_recorded(bench: Bench) -> None:
     assert [e.attempt for e in bench.events(ev.EffectStarted)] == [1, 2, 3]
 
 
-async def test_a_failed_try_of_unknown_cost_makes_the_bill_unknown(bench: Bench) -> None:
+async def test_a_failed_try_of_unknown_cost_makes_the_bill_unknown(bench: EngineFixture) -> None:
     """Unknown is never nothing."""
     bench.agent.on("Write.", AgentTransient("overloaded"), Reply("hello", usage=DOLLAR))
 
@@ -85,7 +85,7 @@ async def test_a_failed_try_of_unknown_cost_makes_the_bill_unknown(bench: Bench)
     assert result.spend.known_usd == 1.0
 
 
-async def test_a_failed_try_that_says_what_it_cost_is_on_the_bill(bench: Bench) -> None:
+async def test_a_failed_try_that_says_what_it_cost_is_on_the_bill(bench: EngineFixture) -> None:
     """Some providers charge for half an answer, and say so."""
     fault = costing(AgentTransient("cut off"), DOLLAR)
     bench.agent.on("Write.", fault, Reply("hello", usage=DOLLAR))
@@ -97,7 +97,7 @@ async def test_a_failed_try_that_says_what_it_cost_is_on_the_bill(bench: Bench) 
     assert (entry.calls, entry.usd, entry.tokens_in, entry.tokens_out) == (2, 2.0, 20, 40)
 
 
-async def test_all_tries_carry_the_same_idempotency_key(bench: Bench) -> None:
+async def test_all_tries_carry_the_same_idempotency_key(bench: EngineFixture) -> None:
     """By it a provider recognises a repeat and does not charge twice."""
     bench.agent.on("Write.", AgentTransient("overloaded"), "hello")
 
@@ -113,7 +113,7 @@ async def test_runs_of_the_same_name_carry_different_idempotency_keys() -> None:
     """A provider that remembers keys would give the second project the first one's reply."""
     keys = []
     for _ in range(2):
-        bench = Bench()
+        bench = EngineFixture()
         bench.agent.on("Write", "text")
         await bench.start(WRITE)
         keys.append(bench.agent.calls[0].idempotency_key)
@@ -130,7 +130,7 @@ async def test_whoever_watches_is_told_about_the_pause() -> None:
         def notice(self, notice: Notice) -> None:
             told.append(notice)
 
-    bench = Bench(observers=[Watcher()], backoff=Backoff(attempts=2, first=8.0))
+    bench = EngineFixture(observers=[Watcher()], backoff=Backoff(attempts=2, first=8.0))
     bench.agent.on("Write.", AgentTransient("overloaded"), "hello")
 
     await bench.start(WRITE)
@@ -141,7 +141,7 @@ async def test_whoever_watches_is_told_about_the_pause() -> None:
     assert retrying.seconds == bench.clock.slept[0]
 
 
-async def test_a_busy_server_is_asked_again_when_it_said(bench: Bench) -> None:
+async def test_a_busy_server_is_asked_again_when_it_said(bench: EngineFixture) -> None:
     """Sooner it would only refuse again, and the tries are counted."""
     bench.agent.on("Write.", AgentTransient("busy", after=30.0), "hello")
 
@@ -151,7 +151,9 @@ async def test_a_busy_server_is_asked_again_when_it_said(bench: Bench) -> None:
     assert 30.0 <= only(bench.clock.slept) < 40.0
 
 
-async def test_a_fault_of_content_is_not_repeated_behind_the_handlers_back(bench: Bench) -> None:
+async def test_a_fault_of_content_is_not_repeated_behind_the_handlers_back(
+    bench: EngineFixture,
+) -> None:
     """It needs feedback, not the same again; that is the step's retry."""
     bench.agent.on("Write.", AgentBadOutput("no JSON"), "hello")
 
@@ -165,7 +167,9 @@ async def test_a_fault_of_content_is_not_repeated_behind_the_handlers_back(bench
 # Quota and login
 
 
-async def test_out_of_quota_parks_the_run_until_the_time_the_agent_names(bench: Bench) -> None:
+async def test_out_of_quota_parks_the_run_until_the_time_the_agent_names(
+    bench: EngineFixture,
+) -> None:
     """Nobody has to sit there; `resume --due` goes on by itself."""
     until = datetime.fromtimestamp(bench.clock.now() + 7200, UTC)
     bench.agent.on("Write.", AgentQuota("5 hour limit", until=until), "hello")
@@ -181,7 +185,9 @@ async def test_out_of_quota_parks_the_run_until_the_time_the_agent_names(bench: 
     assert (await bench.resume(WRITE)).state == {"draft": "hello"}
 
 
-async def test_out_of_quota_without_a_time_is_tried_again_after_a_while(bench: Bench) -> None:
+async def test_out_of_quota_without_a_time_is_tried_again_after_a_while(
+    bench: EngineFixture,
+) -> None:
     """Not every agent says when."""
     bench.agent.on("Write.", AgentQuota("no credits"))
 
@@ -190,7 +196,7 @@ async def test_out_of_quota_without_a_time_is_tried_again_after_a_while(bench: B
     assert parked.due_at == bench.clock.now() + QUOTA_PAUSE_SECONDS
 
 
-async def test_running_out_of_quota_costs_neither_money_nor_a_round(bench: Bench) -> None:
+async def test_running_out_of_quota_costs_neither_money_nor_a_round(bench: EngineFixture) -> None:
     """Nothing was worked, so nothing is counted."""
     bench.agent.on("Write.", AgentQuota("no credits"), Reply("hello", usage=DOLLAR))
 
@@ -203,7 +209,7 @@ async def test_running_out_of_quota_costs_neither_money_nor_a_round(bench: Bench
 
 
 async def test_an_agent_that_is_not_logged_in_fails_the_run_and_a_resume_asks_only_it(
-    bench: Bench,
+    bench: EngineFixture,
 ) -> None:
     """Log in, resume, done: the calls before it are not repeated."""
 
@@ -227,7 +233,7 @@ async def test_an_agent_that_is_not_logged_in_fails_the_run_and_a_resume_asks_on
 # Calls that are cut off
 
 
-async def test_a_call_stopped_with_its_run_leaves_its_cost_unknown(bench: Bench) -> None:
+async def test_a_call_stopped_with_its_run_leaves_its_cost_unknown(bench: EngineFixture) -> None:
     """The provider may bill it; the run says it does not know."""
 
     async def hang(_request: AgentRequest) -> str:
@@ -245,7 +251,7 @@ async def test_a_call_stopped_with_its_run_leaves_its_cost_unknown(bench: Bench)
     assert stopped.spend.tokens is None
 
 
-async def test_a_call_stopped_with_its_run_is_made_again_on_resume(bench: Bench) -> None:
+async def test_a_call_stopped_with_its_run_is_made_again_on_resume(bench: EngineFixture) -> None:
     """Ctrl-C loses nothing that was finished, and nothing else."""
 
     async def hang(_request: AgentRequest) -> str:
@@ -262,7 +268,7 @@ async def test_a_call_stopped_with_its_run_is_made_again_on_resume(bench: Bench)
     assert result.spend.calls == 2
 
 
-async def test_a_call_that_takes_too_long_is_cut_off(bench: Bench) -> None:
+async def test_a_call_that_takes_too_long_is_cut_off(bench: EngineFixture) -> None:
     """Its time-out is a fault of content: another try may be quicker."""
 
     async def work(ctx: StepContext) -> Work:
@@ -281,7 +287,7 @@ async def test_a_call_that_takes_too_long_is_cut_off(bench: Bench) -> None:
 # Durability
 
 
-async def test_nothing_goes_outside_before_its_start_is_durable(bench: Bench) -> None:
+async def test_nothing_goes_outside_before_its_start_is_durable(bench: EngineFixture) -> None:
     """A call the journal knows nothing of is a call that is made twice."""
     durable: list[list[str]] = []
 
@@ -297,7 +303,7 @@ async def test_nothing_goes_outside_before_its_start_is_durable(bench: Bench) ->
 
 
 async def test_a_reply_that_took_its_time_is_durable_before_its_handler_goes_on(
-    bench: Bench,
+    bench: EngineFixture,
 ) -> None:
     """A handler that then blocks or crashes must not lose what was dear."""
     durable: list[str] = []
@@ -320,7 +326,7 @@ async def test_a_reply_that_took_its_time_is_durable_before_its_handler_goes_on(
 
 async def test_a_role_is_paced_like_the_agent_that_plays_it() -> None:
     """Two names for one agent must not double what it is asked at once."""
-    bench = Bench(
+    bench = EngineFixture(
         roles={"developer": "claude"}, agent_limits={"claude": AgentLimits(concurrency=1)}
     )
 
@@ -343,7 +349,7 @@ async def test_a_role_is_paced_like_the_agent_that_plays_it() -> None:
 async def test_every_further_try_counts_against_the_rate() -> None:
     """A busy provider that limits the rate was asked more often, not less."""
     begun: list[float] = []
-    bench = Bench(agent_limits={"claude": AgentLimits(calls=1, period=60.0)})
+    bench = EngineFixture(agent_limits={"claude": AgentLimits(calls=1, period=60.0)})
 
     def busy(_request: AgentRequest) -> str:
         begun.append(bench.clock.monotonic())
@@ -373,7 +379,7 @@ async def test_who_lets_another_agent_answer_holds_a_place_of_that_one() -> None
                 assert not waiting, "two were let in at once"
             return Reply(request.prompt)
 
-    bench = Bench(
+    bench = EngineFixture(
         agents={"claude": ScriptedAgent(), "lazy": Delegate()},
         agent_limits={"claude": AgentLimits(concurrency=1)},
     )
@@ -397,7 +403,7 @@ async def test_waiting_for_a_place_of_another_agent_is_not_the_time_to_answer_in
                 await asyncio.sleep(0.2)
             return Reply(request.prompt)
 
-    bench = Bench(
+    bench = EngineFixture(
         agents={"claude": ScriptedAgent(), "lazy": Delegate()},
         agent_limits={"claude": AgentLimits(concurrency=1)},
     )
@@ -418,7 +424,7 @@ async def test_waiting_for_a_place_of_another_agent_is_not_the_time_to_answer_in
 class Usurped:
     """An agent during whose call another process takes the run over."""
 
-    def __init__(self, bench: Bench) -> None:
+    def __init__(self, bench: EngineFixture) -> None:
         self._bench = bench
 
     async def ask(self, request: AgentRequest, call: Call) -> Reply:
@@ -431,10 +437,10 @@ class Usurped:
 
 async def test_a_reply_that_comes_after_the_run_was_lost_is_kept_for_the_new_owner() -> None:
     """It was paid for, so the new owner must not have to pay again."""
-    bench = Bench()
+    bench = EngineFixture()
     await bench.restart(agents={"claude": Usurped(bench)})
 
-    with pytest.raises(Fenced):
+    with pytest.raises(LeaseLost):
         await bench.start(WRITE)
 
     late = bench.store.late(bench.store.row("run").id)
@@ -449,7 +455,7 @@ async def test_a_reply_that_comes_after_the_run_was_lost_is_kept_for_the_new_own
 
 async def test_a_call_cut_off_by_the_loss_of_its_run_is_no_reply() -> None:
     """Kept as one, it would fail the run of the new owner."""
-    bench = Bench()
+    bench = EngineFixture()
 
     async def work(ctx: StepContext) -> Work:
         first, second = await asyncio.gather(
@@ -465,7 +471,7 @@ async def test_a_call_cut_off_by_the_loss_of_its_run_is_no_reply() -> None:
     await bench.restart(agents={"claude": bench.agent, "thief": Usurped(bench)})
     workflow = one_step(work, timeout=0.05)
 
-    with pytest.raises(Fenced):
+    with pytest.raises(LeaseLost):
         await bench.start(workflow)
 
     late = bench.store.late(bench.store.row("run").id)

@@ -13,9 +13,9 @@ from collections.abc import Awaitable, Coroutine, Mapping
 from typing import Any
 
 from signoff.core import events as ev
-from signoff.core.context import Chance, Fan, StepContext
+from signoff.core.context import Chance, FanOutCall, StepContext
 from signoff.core.digest import digest
-from signoff.core.effects import Effect, EffectId, Kind, Reply
+from signoff.core.effects import Effect, EffectId, EffectKind, Reply
 from signoff.core.frozen import thaw
 from signoff.core.requests import Response
 from signoff.core.run_state import EffectRecord
@@ -27,35 +27,35 @@ from signoff.errors import (
     NotSerialisable,
     UsageError,
 )
-from signoff.runtime.doubt import Doubt
+from signoff.runtime.effect_runner import EffectCall, EffectRunner
 from signoff.runtime.fanout import FanOut
 from signoff.runtime.faults import FREE, fault_from_json
+from signoff.runtime.in_doubt import InDoubtRecovery
 from signoff.runtime.journal import RunJournal
-from signoff.runtime.outside import Errand, Outside
 from signoff.runtime.people import BY_PERSON, People
 from signoff.runtime.performers import reply_of
 from signoff.runtime.ports import Progress
-from signoff.runtime.surroundings import Surroundings
+from signoff.runtime.services import EngineServices
 from signoff.runtime.suspension import Outdated, ParkedUntil, Suspension, heaviest
 from signoff.runtime.working_copy import shown_to_person
 
 
-class Visit:
+class AttemptEffects:
     """Implements a context's effects for one attempt of one step."""
 
     def __init__(
         self,
-        around: Surroundings,
+        services: EngineServices,
         journal: RunJournal,
-        outside: Outside,
+        effect_runner: EffectRunner,
         people: People,
         limits: Limits,
         roles: Mapping[str, str],
     ) -> None:
-        self._around = around
+        self._services = services
         self._journal = journal
         self._state = journal.state
-        self._outside = outside
+        self._effect_runner = effect_runner
         self.people = people
         self._limits = limits
         self._roles = roles
@@ -82,7 +82,7 @@ class Visit:
         self._unbegun[number] = (ctx.scope, effect.key, asked)
         return asked
 
-    def map(self, ctx: StepContext, fan: Fan) -> Awaitable[list[Any]]:
+    def map(self, ctx: StepContext, fan: FanOutCall) -> Awaitable[list[Any]]:
         """Runs a fan-out, each item in a scope of its own."""
         number = self._requests = self._requests + 1
         asked = self._map(number, ctx, fan)
@@ -107,7 +107,7 @@ class Visit:
         finally:
             self._busy.discard(place)
 
-    async def _map(self, number: int, ctx: StepContext, fan: Fan) -> list[Any]:
+    async def _map(self, number: int, ctx: StepContext, fan: FanOutCall) -> list[Any]:
         del self._unbegun[number]
         place = self._occupied(ctx, fan.key)
         try:
@@ -126,7 +126,7 @@ class Visit:
             return float(record.reply)
         if self._closed:
             raise Suspension("this attempt is over")
-        moment = self._around.clock.now()
+        moment = self._services.clock.now()
         self._journal.record(ev.EffectFinished(identity, reply=moment))
         return moment
 
@@ -139,8 +139,10 @@ class Visit:
         if record is not None and record.done:
             return
         if record is None:
-            self._journal.record(ev.EffectStarted(identity, Kind.PARK, shown, {"until": until}))
-        if self._around.clock.now() < until:
+            self._journal.record(
+                ev.EffectStarted(identity, EffectKind.PARK, shown, {"until": until})
+            )
+        if self._services.clock.now() < until:
             suspension = ParkedUntil("parked by its step", until)
             self._note(ctx, suspension)
             raise suspension
@@ -154,11 +156,11 @@ class Visit:
 
     def progress(self, ctx: StepContext, message: str) -> None:
         """Tells whoever watches."""
-        self._around.tell(Progress(self._journal.name, ctx.step_id, ctx.scope, message))
+        self._services.tell(Progress(self._journal.name, ctx.step_id, ctx.scope, message))
 
     def may_block(self) -> None:
         """Lets the engine know that ordinary code comes next."""
-        self._around.may_block()
+        self._services.may_block()
 
     # What the runner asks for
 
@@ -263,38 +265,40 @@ class Visit:
             if record.error is not None:
                 raise fault_from_json(record.error)
             return reply_of(effect.kind, thaw(record.reply))
-        if effect.kind is Kind.WAIT:
+        if effect.kind is EffectKind.WAIT:
             return self.people.answer(identity, effect.payload, shown)
         if self._closed:
             raise Suspension("the run is about to rest")
-        if effect.kind is Kind.ASK:
+        if effect.kind is EffectKind.ASK:
             effect = self._as_switched(effect)
-        self._around.performers.check(effect)
-        errand = Errand(ctx, identity, effect, shown, self._limits)
-        if effect.kind is Kind.ASK:
+        self._services.performers.check(effect)
+        call = EffectCall(ctx, identity, effect, shown, self._limits)
+        if effect.kind is EffectKind.ASK:
             asked = EffectId(f"{identity}{BY_PERSON}")
-            by_person = self._around.performers.by_person(effect.payload["agent"])
+            by_person = self._services.performers.by_person(effect.payload["agent"])
             # What a person has answered counts, whoever stands in by now.
             if by_person or self.people.answered(asked):
-                return self._by_person(errand, record)
+                return self._by_person(call, record)
             self.people.dismiss(asked)
         if record is None:
-            return await self._shielded(self._outside.perform(errand))
-        doubt = Doubt(self._around.store, self._journal, self._outside, self.people)
-        return await self._shielded(doubt.settle(errand, record))
+            return await self._shielded(self._effect_runner.perform(call))
+        doubt = InDoubtRecovery(
+            self._services.store, self._journal, self._effect_runner, self.people
+        )
+        return await self._shielded(doubt.settle(call, record))
 
     def _as_switched(self, effect: Effect) -> Effect:
         """Returns the effect for whoever stands in; what it is known by stays the same."""
         agent = to = effect.payload["agent"]
         if stand_ins := self._state.stand_ins:
             to = stand_ins.get(agent) or stand_ins.get(ev.ANYBODY, agent)
-        if not self._around.performers.knows(to):
+        if not self._services.performers.knows(to):
             to = self._roles.get(to, to)
         return effect if to == agent else effect._replace(payload={**effect.payload, "agent": to})
 
-    def _by_person(self, errand: Errand, record: EffectRecord | None) -> Any:
+    def _by_person(self, call: EffectCall, record: EffectRecord | None) -> Any:
         """Puts a prompt into the inbox; the answer counts as the agent's reply."""
-        payload = errand.effect.payload
+        payload = call.effect.payload
         parts = [payload.get("system"), payload["prompt"]]
         if payload.get("files"):
             parts += shown_to_person(payload["files"], edit=bool(payload.get("edit")))
@@ -302,13 +306,13 @@ class Visit:
             parts.append(f"Work in this directory: {payload.get('workspace')}")
         about = payload.get("about", {})
         request = Response("\n\n".join(filter(None, parts)), payload.get("schema"), about=about)
-        answer = self.people.ask(EffectId(f"{errand.id}{BY_PERSON}"), request)
+        answer = self.people.ask(EffectId(f"{call.id}{BY_PERSON}"), request)
         attempt = 1 if record is None else record.attempt + 1
-        tried = errand._replace(attempt=attempt)
+        tried = call._replace(attempt=attempt)
         if answer.failed:
-            raise self._outside.given_up(tried, answer.value)
+            raise self._effect_runner.given_up(tried, answer.value)
         reply = Reply(answer.value, answer.parsed, FREE, agent=payload["agent"])
-        return self._outside.given(tried, reply)
+        return self._effect_runner.given(tried, reply)
 
     def _shielded(self, work: Coroutine[Any, Any, Any]) -> asyncio.Future[Any]:
         """Starts an effect that goes on when its handler's branch is cancelled: it is paid for."""

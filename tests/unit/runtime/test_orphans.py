@@ -2,10 +2,10 @@ import asyncio
 import sys
 
 from signoff.core.effects import EffectId
+from signoff.runtime.orphans import MARK, call_mark, end_strays, marked
 from signoff.runtime.owner import birth_of
 from signoff.runtime.ports import Call
 from signoff.runtime.process import end_process
-from signoff.runtime.strays import MARK, call_mark, end_strays, marked
 
 DAEMON = """
 import os, sys, time

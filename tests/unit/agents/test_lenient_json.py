@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from signoff.agents.slips import LONGEST_MENDED, NotJson, end_of, load, objects, unfenced
+from signoff.agents.lenient_json import LONGEST_MENDED, NotJson, end_of, load, objects, unfenced
 
 WHOLE = {"overall": "PASS", "issues": [{"finding": 'a "{" in a string'}, {"finding": "}]"}]}
 

@@ -35,7 +35,7 @@ class Backoff:
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class EngineServices:
     """The engine's parts, as a run sees them."""
 
     store: Store
