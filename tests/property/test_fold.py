@@ -68,6 +68,7 @@ anything_that_happens = st.one_of(
         lost=usages,
     ),
     st.builds(ev.EffectRunning, effects, st.just({"pid": 1})),
+    st.builds(ev.EffectAttemptFailed, effects, st.just({"type": "AgentTransient"}), usages),
     st.builds(
         ev.EffectFinished,
         effects,

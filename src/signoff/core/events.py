@@ -181,7 +181,7 @@ class EffectStarted(Event):
     attempt: int = 1
     on_crash: str = "rerun"
     lost: dict[str, Any] | None = None
-    """What the attempt before this one cost, when it is known."""
+    """What the attempt before this one cost, in journals that have no event for its failure."""
 
 
 @dataclass(slots=True)
@@ -191,6 +191,16 @@ class EffectRunning(Event):
     tag: ClassVar[str] = "effect_running"
     id: EffectId
     process: dict[str, Any]
+
+
+@dataclass(slots=True)
+class EffectAttemptFailed(Event):
+    """An attempt at an effect met a transient error and is charged; a retry follows."""
+
+    tag: ClassVar[str] = "effect_attempt_failed"
+    id: EffectId
+    error: dict[str, Any]
+    usage: dict[str, Any] | None = None
 
 
 @dataclass(slots=True)
@@ -246,6 +256,7 @@ KINDS: dict[str, type[Event]] = {
         StepFinished,
         EffectStarted,
         EffectRunning,
+        EffectAttemptFailed,
         EffectFinished,
         ItemFinished,
         ItemFailed,

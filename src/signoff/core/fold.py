@@ -155,7 +155,7 @@ def _effect_started(state: RunState, event: ev.EffectStarted) -> None:
         record.model = event.payload.get("model") or ""
     elif before is not None:
         record.agent, record.model = before.agent, before.model
-    if event.attempt > 1:
+    if event.attempt > 1 and not (before is not None and before.ended):
         _charge(state, before or record, event.lost)
 
 
@@ -163,6 +163,16 @@ def _effect_running(state: RunState, event: ev.EffectRunning) -> None:
     record = state.effect(event.id)
     if record is not None:
         record.process = event.process
+
+
+def _effect_attempt_failed(state: RunState, event: ev.EffectAttemptFailed) -> None:
+    _count_time(state, event.at)
+    record = state.effect(event.id)
+    if record is None:
+        return
+    record.ended, record.process = True, None
+    if record.kind is EffectKind.ASK:
+        _charge(state, record, event.usage)
 
 
 def _effect_finished(state: RunState, event: ev.EffectFinished) -> None:
@@ -230,6 +240,7 @@ _HOW: dict[str, Callable[[RunState, Any], None]] = {
     ev.StepFinished.tag: _step_finished,
     ev.EffectStarted.tag: _effect_started,
     ev.EffectRunning.tag: _effect_running,
+    ev.EffectAttemptFailed.tag: _effect_attempt_failed,
     ev.EffectFinished.tag: _effect_finished,
     ev.ItemFinished.tag: _item_finished,
     ev.ItemFailed.tag: _item_failed,

@@ -38,6 +38,8 @@ class EffectRecord:
     agent: str = ""
     """Who is asked, and for which model, when it is a call."""
     model: str = ""
+    ended: bool = False
+    """Whether the last attempt is known to have failed and has been charged; a retry follows."""
 
 
 @dataclass(slots=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
 
@@ -71,14 +71,19 @@ class Usage:
     usd: float | None = None
     model: str | None = None
 
-    def __post_init__(self) -> None:
-        """Counts as unknown what cannot be so: no agent's slip may spoil a run's totals."""
-        for name in ("tokens_in", "tokens_out", "usd"):
-            value = getattr(self, name)
-            if value is not None and not (_is_amount(value) and value < _ABSURD):
-                object.__setattr__(self, name, None)
-        if self.model is not None and not isinstance(self.model, str):
-            object.__setattr__(self, "model", str(self.model))
+    def impossible(self) -> dict[str, Any]:
+        """Returns the amounts that no call can have: negative, not finite, or not numbers."""
+        amounts = {"tokens_in": self.tokens_in, "tokens_out": self.tokens_out, "usd": self.usd}
+        return {
+            name: value
+            for name, value in amounts.items()
+            if value is not None and not (_is_amount(value) and value < _ABSURD)
+        }
+
+    def cleaned(self) -> Usage:
+        """Returns it with impossible amounts as unknown, so that they cannot spoil any total."""
+        model = self.model if self.model is None else str(self.model)
+        return replace(self, model=model, **dict.fromkeys(self.impossible()))
 
     @property
     def tokens(self) -> int | None:

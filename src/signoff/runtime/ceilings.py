@@ -72,8 +72,11 @@ class Ceilings:
             self._changed.clear()
             await self._changed.wait()
 
-    def learn(self, usage: Usage | None) -> None:
+    def learn(self, usage: Usage | None, *, failed: bool = False) -> None:
         """Takes note of what one ended call cost; an unknown price teaches nothing."""
+        billed = usage is not None and bool(usage.usd or usage.tokens)
+        if failed and not billed:
+            return  # A call that was turned away says nothing about the price of an answer.
         self._seen += 1
         if usage is not None:
             self._usd = max(self._usd, usage.usd or 0.0)

@@ -78,7 +78,7 @@ class EffectRunner:
         if call.limits or self._journal.state.limits:
             return self._tries(call)
         # Recorded here and now, so that it shares the commit of whatever led to it.
-        started = self._start(call, call.attempt, None)
+        started = self._start(call, call.attempt)
         self._reserve(call)
         return self._tries(call, started)
 
@@ -106,17 +106,16 @@ class EffectRunner:
 
         `started` is the number of its first start in the journal, if that is recorded already.
         """
-        lost: Usage | None = None
         attempt, last = call.attempt, call.attempt + self._attempts(call.effect) - 1
         while True:
             if started is None:
-                started = await self._begin(call, attempt, lost)
+                started = await self._begin(call, attempt)
             try:
                 return await self._finish(call, attempt, started)
             except AgentTransient as error:
                 if attempt >= last:
                     raise self.failed(call, attempt, error) from error
-                lost = usage_of(error)
+                self._attempt_failed(call, error)
                 chance = random.random()  # noqa: S311  # spread
                 pause = self._services.backoff.pause(attempt, chance, error.after)
                 self._services.tell(Retrying(self._journal.name, call.id, str(error), pause))
@@ -130,7 +129,7 @@ class EffectRunner:
                 await gate.pace()
             attempt, started = attempt + 1, None
 
-    async def _begin(self, call: EffectCall, attempt: int, lost: Usage | None) -> int:
+    async def _begin(self, call: EffectCall, attempt: int) -> int:
         state = self._journal.state
         if call.effect.kind is EffectKind.ASK:
             asked = call.effect.payload
@@ -142,7 +141,7 @@ class EffectRunner:
                 asked["agent"],
                 [("run", state.limits, state.spend), ("step", call.limits, state.visit_spend)],
             )
-        started = self._start(call, attempt, lost)
+        started = self._start(call, attempt)
         self._reserve(call)
         return started
 
@@ -176,7 +175,7 @@ class EffectRunner:
 
     def given(self, call: EffectCall, reply: Reply) -> Any:
         """Records a reply that came another way, such as from a person."""
-        self._start(call, call.attempt, None)
+        self._start(call, call.attempt)
         usage = reply.usage
         data = reply.to_json()
         self._journal.record(
@@ -187,15 +186,14 @@ class EffectRunner:
 
     def given_up(self, call: EffectCall, why: str) -> BaseException:
         """Records that whoever works from outside could not do it; returns what to raise."""
-        self._start(call, call.attempt, None)
+        self._start(call, call.attempt)
         # Content that is not there: the next attempt, which knows the reason, may do better.
         return self.failed(call, call.attempt, costing(AgentBadOutput(why), FREE))
 
-    def _start(self, call: EffectCall, attempt: int, lost: Usage | None) -> int:
+    def _start(self, call: EffectCall, attempt: int) -> int:
         effect = call.effect
         payload: dict[str, Any] | None = effect.payload
         if attempt > 1:
-            self.learn(effect, lost)
             before = self._journal.state.effect(call.id)
             if before is not None and before.agent == effect.payload.get("agent", ""):
                 payload = None  # recorded with the first try
@@ -207,7 +205,6 @@ class EffectRunner:
                 payload,
                 attempt,
                 effect.on_crash.value,
-                lost.to_json() if lost is not None else None,
             )
         )
 
@@ -227,13 +224,24 @@ class EffectRunner:
             call.ctx.visit, state.attempt, state.seed, state.folder, self._slot,
         )  # fmt: skip
 
+    def _attempt_failed(self, call: EffectCall, error: AgentTransient) -> None:
+        """Charges a failed attempt at once: calls that wait for a limit must see its cost.
+
+        Charged with the retry, it would be missing from the totals during the pause, and for good
+        if the limit is reached meanwhile and no retry starts.
+        """
+        usage = usage_of(error)
+        cost = usage.to_json() if usage is not None else None
+        self._journal.record(ev.EffectAttemptFailed(call.id, fault_to_json(error), cost))
+        self._learn_failure(call.effect, usage)
+
     def failed(self, call: EffectCall, attempt: int, error: SignoffError) -> BaseException:
         """Records a failure and returns what the handler is to see of it."""
         usage = usage_of(error)
         cost = usage.to_json() if usage is not None else None
         end = ev.EffectFinished(call.id, error=fault_to_json(error), usage=cost)
         self._end(call, attempt, end)
-        self.learn(call.effect, usage)
+        self._learn_failure(call.effect, usage)
         if not isinstance(error, AgentQuota):
             return error
         pause = self._services.clock.now() + QUOTA_PAUSE_SECONDS
@@ -244,6 +252,14 @@ class EffectRunner:
         """Lets the ceilings know what one ended call cost."""
         if effect.kind is EffectKind.ASK:
             self._ceilings.learn(usage)
+
+    def _learn_failure(self, effect: Effect, usage: Usage | None) -> None:
+        if effect.kind is not EffectKind.ASK:
+            return
+        self._ceilings.learn(usage, failed=True)
+        if usage is not None and None in (usage.usd, usage.tokens):
+            # It sent a bill with something missing, as its answers would.
+            self._ceilings.heard(effect.payload["agent"], usage)
 
     def key(self, call: EffectCall) -> str:
         """Names an effect for good: the same in every attempt at it, and in no other place."""

@@ -47,5 +47,5 @@ def usage_of(error: SignoffError) -> Usage | None:
     """Returns what a failed call cost, or None when nobody knows."""
     usage = getattr(error, "usage", None)
     if isinstance(usage, Usage):
-        return usage
+        return usage.cleaned()
     return FREE if isinstance(error, _COST_NOTHING) else None

@@ -41,6 +41,8 @@ class InDoubtRecovery:
 
     async def settle(self, call: EffectCall, record: EffectRecord) -> Any:
         """Returns the effect's reply, running it again if that is its rule."""
+        if record.ended:
+            return await self._again(call, record)  # Its failure is recorded: nothing is in doubt.
         if record.process is not None:
             await end_process(record.process)
         place = (self._effect_runner.key(call), record.attempt)

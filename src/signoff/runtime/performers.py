@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -24,6 +25,7 @@ from signoff.errors import (
     UnknownName,
     UsageError,
 )
+from signoff.runtime.faults import costing
 from signoff.runtime.folders import seen_from
 from signoff.runtime.handler_errors import in_words
 from signoff.runtime.orphans import MARK, call_mark
@@ -122,6 +124,8 @@ class Performers:
         if not isinstance(reply, Reply):
             kind = type(reply).__name__
             raise AgentError(f"agent {name!r} answered with a {kind}; its ask() returns a Reply")
+        if reply.usage is not None:
+            reply = replace(reply, usage=_checked(name, reply.usage))
         return reply.to_json(), reply.usage
 
     def _reply(self, agent: Agent, request: AgentRequest, call: Call) -> Awaitable[Reply]:
@@ -160,6 +164,15 @@ class Performers:
         if self._files is not None:
             self._files.write(call.run, path, text)
         return {"path": path, "digest": text_digest(text)}, None
+
+
+def _checked(agent: str, usage: Usage) -> Usage:
+    """Refuses a bill that cannot be true: a limit on money would stop counting without a sign."""
+    wrong = ", ".join(f"{name} {value!r:.40}" for name, value in usage.impossible().items())
+    if wrong:
+        error = AgentError(f"agent {agent!r} reported a usage that cannot be: {wrong}")
+        raise costing(error, usage)
+    return usage.cleaned()
 
 
 @asynccontextmanager

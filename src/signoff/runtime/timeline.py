@@ -269,9 +269,9 @@ def _effect_started(line: Timeline, event: ev.EffectStarted) -> None:
         line.current.effects[event.kind.value] += 1
     if event.kind is EffectKind.ASK:
         line.spend.calls += 1
-        line._unpaid.add(event.id)
-        if event.attempt > 1:
+        if event.attempt > 1 and event.id in line._unpaid:
             line.spend.add(Usage(**event.lost) if event.lost is not None else None)
+        line._unpaid.add(event.id)
 
 
 def _fan_started(line: Timeline, event: ev.EffectStarted) -> None:
@@ -287,13 +287,23 @@ def _effect_running(line: Timeline, event: ev.EffectRunning) -> None:
         line.processes[event.id] = event.process["pid"]
 
 
+def _effect_attempt_failed(line: Timeline, event: ev.EffectAttemptFailed) -> None:
+    line._count_time(event.at)
+    line.processes.pop(event.id, None)
+    _charge(line, event)
+
+
+def _charge(line: Timeline, event: ev.EffectAttemptFailed | ev.EffectFinished) -> None:
+    if event.id in line._unpaid:
+        line._unpaid.remove(event.id)
+        line.spend.add(Usage(**event.usage) if event.usage is not None else None)
+
+
 def _effect_finished(line: Timeline, event: ev.EffectFinished) -> None:
     line._count_time(event.at)
     line.processes.pop(event.id, None)
     ended = line.running.pop(event.id, None)
-    if event.id in line._unpaid:
-        line._unpaid.remove(event.id)
-        line.spend.add(Usage(**event.usage) if event.usage is not None else None)
+    _charge(line, event)
     if ended is not None and ended.kind is EffectKind.WAIT and ended.label != _WORK:
         line.decisions.append(_decision(line, ended, event))
 
@@ -333,6 +343,7 @@ _HOW: dict[str, Callable[[Timeline, Any], None]] = {
     ev.StepFinished.tag: _step_finished,
     ev.EffectStarted.tag: _effect_started,
     ev.EffectRunning.tag: _effect_running,
+    ev.EffectAttemptFailed.tag: _effect_attempt_failed,
     ev.EffectFinished.tag: _effect_finished,
     ev.ItemFinished.tag: _item_finished,
     ev.ItemFailed.tag: _item_failed,

@@ -32,6 +32,7 @@ FULL: list[ev.Event] = [
         ASK, EffectKind.ASK, "digest", {"prompt": "hi"}, 2, "ask", {"usd": 0.5}, at=13.0
     ),
     ev.EffectRunning(ASK, {"pid": 5}, at=14.0),
+    ev.EffectAttemptFailed(ASK, {"type": "x"}, {"usd": 0.5}, at=14.5),
     ev.EffectFinished(ASK, {"text": "hi"}, {"type": "x"}, {"usd": 0.5}, 7, at=15.0),
     ev.ItemFinished("critics#1[0]", {"text": "hi"}, at=16.0),
     ev.ItemFailed("critics#1[0]", "too short", True, at=17.0),

@@ -138,16 +138,19 @@ def test_without_a_further_call_a_ceiling_may_be_used_up(
 
 
 @pytest.mark.parametrize("odd", [-1, 1e12, float("nan"), float("inf"), True, "10", [], 1 << 70])
-def test_an_amount_that_cannot_be_is_unknown(odd: Any) -> None:
-    """A slip of one agent's must not spoil the totals of everybody, or stop the run."""
+def test_an_impossible_amount_is_found_and_cleaned_to_unknown(odd: Any) -> None:
+    """The wrong bill of one agent must not spoil the totals of everybody."""
     usage = Usage(odd, odd, odd)
 
-    assert (usage.tokens_in, usage.tokens_out, usage.usd, usage.tokens) == (None,) * 4
+    assert set(usage.impossible()) == {"tokens_in", "tokens_out", "usd"}
+    assert usage.cleaned() == Usage()
 
 
 def test_a_model_is_known_by_some_text() -> None:
     """It is part of a row in the ledger."""
-    assert Usage(model=["a"]).model == "['a']"  # type: ignore[arg-type]  # as an agent might say
+    usage = Usage(model=["a"])  # type: ignore[arg-type]  # as an agent might report it
+
+    assert usage.cleaned().model == "['a']"
 
 
 @pytest.mark.parametrize(

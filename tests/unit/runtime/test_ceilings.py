@@ -1,4 +1,5 @@
 import asyncio
+import math
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,9 @@ from signoff.core.outcome import Outcome, Status
 from signoff.core.spend import Limits, Spend, Usage
 from signoff.core.step import StepDef
 from signoff.core.workflow import Workflow
-from signoff.errors import AgentTransient
+from signoff.errors import AgentBadOutput, AgentError, AgentTransient
 from signoff.runtime.ceilings import Ceilings
+from signoff.runtime.faults import FREE, costing
 from signoff.runtime.suspension import CeilingReached
 from signoff.testing import ScriptedAgent
 from tests.unit.runtime.engine_fixture import DyingStore, EngineFixture, chain, one_step
@@ -222,6 +224,96 @@ async def test_a_ceiling_counts_what_failed_tries_cost(bench: EngineFixture) -> 
 
     assert result.status is Status.BUDGET
     assert len(bench.agent.calls) == 2
+
+
+@pytest.mark.parametrize("error", [AgentTransient, AgentBadOutput])
+async def test_a_fan_out_of_calls_that_are_billed_and_fail_stays_under_its_ceiling(
+    bench: EngineFixture, error: type[AgentError]
+) -> None:
+    """300 parallel items at $0.10 must not spend $30 under a limit of $0.50."""
+    made = 0
+
+    async def answer(_request: AgentRequest) -> Reply:
+        nonlocal made
+        made += 1
+        for _ in range(3):
+            await asyncio.sleep(0)
+        raise costing(error("overloaded"), Usage(tokens_in=1, tokens_out=1, usd=0.1))
+
+    bench.agent.on("", answer)
+
+    result = await limited(bench, fan(300), usd=0.5)
+
+    assert result.status is Status.BUDGET
+    assert made == result.spend.calls <= 6
+    assert result.spend.usd == pytest.approx(0.1 * made)
+
+
+async def test_a_retry_that_a_ceiling_held_back_is_made_after_it_was_raised(
+    bench: EngineFixture,
+) -> None:
+    """Its first attempt has ended and is charged: it is neither in doubt nor charged again."""
+    failed = costing(AgentTransient("overloaded"), Usage(tokens_in=1, tokens_out=1, usd=0.1))
+    bench.agent.on("", failed, cost(usd=0.1))
+
+    async def careful(ctx: StepContext) -> Work:
+        return OK, {"text": (await ctx.ask("claude", "Write.", on_crash="fail")).text}
+
+    workflow = one_step(careful)
+    held = await limited(bench, workflow, usd=0.1)
+
+    result = await bench.resume(workflow, limits=Limits(usd=1.0))
+
+    assert (held.status, held.spend.usd) == (Status.BUDGET, 0.1)
+    assert result.ok
+    assert result.spend.calls == 2
+    assert result.spend.usd == pytest.approx(0.2)
+
+
+async def test_calls_that_are_turned_away_do_not_open_the_door_for_many_at_once(
+    bench: EngineFixture,
+) -> None:
+    """Twenty free failures say nothing of the price of an answer."""
+    refused = iter(range(20))
+
+    async def answer(_request: AgentRequest) -> Reply:
+        await asyncio.sleep(0)
+        if next(refused, None) is not None:
+            raise costing(AgentBadOutput("not now"), FREE)
+        return cost(usd=1.0)
+
+    bench.agent.on("", answer)
+
+    result = await limited(bench, fan(), usd=2.0)
+
+    assert result.spend.known_usd <= 3.0
+
+
+@pytest.mark.parametrize("usd", [math.nan, math.inf, -1.0], ids=str)
+async def test_an_impossible_bill_is_an_error_of_the_agent_that_counts_as_a_call(
+    bench: EngineFixture, usd: float
+) -> None:
+    """With NaN in the total, no limit on money is ever reached."""
+    bench.agent.on("", Reply("text", usage=Usage(tokens_in=1, tokens_out=1, usd=usd)))
+
+    result = await limited(bench, one_step(ask), usd=0.5)
+
+    assert result.status is Status.FAILED
+    assert "usd" in result.reason
+    assert (result.spend.calls, result.spend.usd, result.spend.known_usd) == (1, None, 0.0)
+    assert result.spend.tokens == 2
+
+
+async def test_an_agent_whose_bills_are_impossible_is_not_asked_without_end(
+    bench: EngineFixture,
+) -> None:
+    """Nothing that it says counts against the limit, so one such call is enough."""
+    bench.agent.on("", Reply("text", usage=Usage(usd=math.nan)))
+
+    result = await limited(bench, fan(), usd=0.5)
+
+    assert result.status is Status.FAILED
+    assert result.spend.calls == 1
 
 
 async def test_ceilings_survive_a_resume(bench: EngineFixture) -> None:

@@ -185,7 +185,7 @@ def _failed(item: int, reason: str) -> ev.EffectFinished:
 
 def test_every_kind_of_event_has_been_thought_of() -> None:
     """A new event that nobody put into words would be missing from logs without a sign."""
-    silent = {"step_begun", "step_worked", "effect_running"}
+    silent = {"step_begun", "step_worked", "effect_running", "effect_attempt_failed"}
     from signoff.runtime.narration import _WORDS
 
     assert set(ev.KINDS) - set(_WORDS) == silent
