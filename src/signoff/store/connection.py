@@ -12,12 +12,17 @@ from signoff.errors import StoreBusy, StoreDamaged, StoreError, WriteFailed
 from signoff.store.schema import bring_forward
 from signoff.store.wal import LOG_BYTES, lay_out_log
 
+IN_MEMORY = ":memory:"
+"""What SQLite calls a database without a file."""
+
 PAGE_BYTES = 8192
 """Journal rows are a few kilobytes; at this size several fit a page and few overflow."""
 
 
 def connect(path: Path, patience: float) -> sqlite3.Connection:
     """Opens a database, creating or migrating it as needed; `patience` is in seconds."""
+    if str(path) == IN_MEMORY:
+        return _open(path, patience)
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     # Made by us first, so that nobody else can read it from its first byte on. Only ever when it
     # is new: closing any handle of the file would end all locks this process holds on it, and

@@ -2,6 +2,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from signoff.runtime import writer
 from tests.unit.runtime.engine_fixture import EngineFixture
 
 
@@ -10,3 +11,9 @@ async def bench() -> AsyncIterator[EngineFixture]:
     bench = EngineFixture()
     yield bench
     await bench.close()
+
+
+@pytest.fixture
+def fast_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No commit counts as slow, however busy the machine, so the thread never takes over."""
+    monkeypatch.setattr(writer, "SLOW_SECONDS", float("inf"))

@@ -57,6 +57,7 @@ class LedgerWatch(WrappedStore):
 
 
 @pytest.mark.parametrize("handler", [ask, plain])
+@pytest.mark.usefixtures("fast_disk")
 async def test_a_step_costs_one_commit(handler: Any) -> None:
     """Each commit waits for the disk; two of them make a chain twice as slow."""
     bench = EngineFixture(store=CountingStore())
@@ -72,6 +73,7 @@ async def test_a_step_costs_one_commit(handler: Any) -> None:
     await bench.close()
 
 
+@pytest.mark.usefixtures("fast_disk")
 async def test_concurrent_effects_share_few_commits() -> None:
     """A hundred critiques that come in together are one write."""
     bench = EngineFixture(store=CountingStore())
@@ -116,6 +118,7 @@ async def test_the_ledger_is_written_when_the_run_comes_to_rest() -> None:
     await bench.close()
 
 
+@pytest.mark.usefixtures("fast_disk")
 async def test_a_wait_shares_the_commit_of_what_led_to_it() -> None:
     """The request, the wish to wait and letting go are one transaction."""
     bench = EngineFixture(store=CountingStore())

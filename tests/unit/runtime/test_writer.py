@@ -56,6 +56,7 @@ class BusyOnce(ThreadWatch):
         return super().commit(commits, wait=wait)
 
 
+@pytest.mark.usefixtures("fast_disk")
 async def test_what_several_runs_do_in_one_turn_is_one_transaction() -> None:
     """Five hundred runs side by side would otherwise queue for the disk."""
     store = CountingStore()
@@ -94,6 +95,7 @@ async def test_a_call_goes_out_in_the_turn_after_it_was_asked_for() -> None:
     await bench.close()
 
 
+@pytest.mark.usefixtures("fast_disk")
 async def test_calls_of_many_runs_go_out_after_one_commit() -> None:
     """Whoever is first must not commit for itself alone and leave the others to do the same."""
     store = CountingStore()
