@@ -11,11 +11,12 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import contextmanager
+from functools import wraps
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec
 
 from signoff.core.spend import Limits
 from signoff.core.workflow import Workflow
@@ -28,12 +29,37 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from signoff.app.project import Project
+    from signoff.runtime.engine import Engine
 
 LimitsLike = Limits | Mapping[str, float]
 """`Limits(usd=5)` or `{"usd": 5}`."""
 
 
-def run(
+P = ParamSpec("P")
+
+
+def _blocking(
+    function: Callable[P, Coroutine[Any, Any, RunResult]],
+) -> Callable[P, RunResult]:
+    """Returns the same function for programs without an event loop."""
+    name = function.__name__.removesuffix("_async")
+
+    @wraps(function)
+    def blocking(*args: P.args, **kwargs: P.kwargs) -> RunResult:
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return asyncio.run(function(*args, **kwargs))
+        raise UsageError(
+            f"signoff.{name}() cannot be called while an event loop is running here; "
+            f"use: await signoff.{name}_async(...)"
+        )
+
+    blocking.__name__ = blocking.__qualname__ = name
+    return blocking
+
+
+async def run_async(
     workflow: Workflow,
     params: Mapping[str, Any] | None = None,
     *,
@@ -50,72 +76,14 @@ def run(
     folder upwards, and made there when there is none. `agents` answer beside those of the
     settings. With a `store` of your own, nothing is read or written anywhere else.
     """
-    work = run_async(
-        workflow,
-        params,
-        name=name,
-        store=store,
-        home=home,
-        agents=agents,
-        limits=limits,
-        observers=observers,
-    )
-    return _at_the_edge(work, "run")
-
-
-async def run_async(
-    workflow: Workflow,
-    params: Mapping[str, Any] | None = None,
-    *,
-    name: str | None = None,
-    store: Store | None = None,
-    home: str | Path | None = None,
-    agents: Mapping[str, Agent] | None = None,
-    limits: LimitsLike | None = None,
-    observers: Sequence[Observer] = (),
-) -> RunResult:
-    """Drives a new run to its end or its next wait, inside a running event loop."""
     ceilings = _limits(limits)
     if store is not None:
-        from signoff.runtime.engine import Engine
-
-        watching = [*_log(), *observers]
-        async with Engine(store, agents=agents or {}, observers=watching) as engine:
+        async with _engine_on(store, agents, observers) as engine:
             return await engine.start(workflow, params, name=name, limits=ceilings)
     with _project(home, agents) as project:
         async with project.engine([*_log(), *observers]) as engine:
             target = place_of(workflow, project.home.root)
             return await engine.start(workflow, params, name=name, limits=ceilings, target=target)
-
-
-def resume(
-    name: str,
-    workflow: Workflow,
-    *,
-    store: Store | None = None,
-    home: str | Path | None = None,
-    agents: Mapping[str, Agent] | None = None,
-    limits: LimitsLike | None = None,
-    adopt: bool = False,
-    switch: Mapping[str, str] | None = None,
-    observers: Sequence[Observer] = (),
-) -> RunResult:
-    """Drives a run on from where it stopped; one that has ended says how.
-
-    `switch` names agents that others stand in for from here on: `{"writer": "manual"}`.
-    """
-    work = resume_async(
-        name,
-        workflow,
-        store=store,
-        home=home,
-        agents=agents,
-        limits=limits,
-        adopt=adopt,
-        switch=switch,
-        observers=observers,
-    )
-    return _at_the_edge(work, "resume")
 
 
 async def resume_async(
@@ -130,13 +98,13 @@ async def resume_async(
     switch: Mapping[str, str] | None = None,
     observers: Sequence[Observer] = (),
 ) -> RunResult:
-    """Drives a run on from where it stopped, inside a running event loop."""
+    """Resumes a run from where it stopped; one that has ended reports how.
+
+    `switch` names agents that others replace from here on: `{"writer": "manual"}`.
+    """
     ceilings = _limits(limits)
     if store is not None:
-        from signoff.runtime.engine import Engine
-
-        watching = [*_log(), *observers]
-        async with Engine(store, agents=agents or {}, observers=watching) as engine:
+        async with _engine_on(store, agents, observers) as engine:
             return await engine.resume(name, workflow, limits=ceilings, adopt=adopt, switch=switch)
     with _project(home, agents) as project:
         from signoff.app.file_answers import take_file_answers
@@ -144,6 +112,10 @@ async def resume_async(
         take_file_answers(project, project.run(name).name)
         async with project.engine([*_log(), *observers]) as engine:
             return await engine.resume(name, workflow, limits=ceilings, adopt=adopt, switch=switch)
+
+
+run = _blocking(run_async)
+resume = _blocking(resume_async)
 
 
 def answer(
@@ -209,6 +181,14 @@ def _answer(
     return record_answer(project, find_item(project, str(where)).id, Given(value, text, by))
 
 
+def _engine_on(
+    store: Store, agents: Mapping[str, Agent] | None, observers: Sequence[Observer]
+) -> Engine:
+    from signoff.runtime.engine import Engine
+
+    return Engine(store, agents=agents or {}, observers=[*_log(), *observers])
+
+
 def _around(store: Store) -> Project:
     """Returns a project with nothing but a store; there are no files to compare or to write."""
     from signoff.app.home import Home
@@ -253,15 +233,3 @@ def _limits(limits: LimitsLike | None) -> Limits | None:
         return Limits.from_json(limits.to_json() if isinstance(limits, Limits) else limits)
     except ValueError as error:
         raise UsageError(str(error)) from error
-
-
-def _at_the_edge(work: Coroutine[Any, Any, RunResult], name: str) -> RunResult:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(work)
-    work.close()
-    raise UsageError(
-        f"signoff.{name}() cannot be called while an event loop is running here; "
-        f"use: await signoff.{name}_async(...)"
-    )
