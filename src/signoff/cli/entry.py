@@ -20,33 +20,33 @@ from signoff.cli.text import clean
 from signoff.errors import SignoffError
 
 COMMANDS = {
-    "init": "Make a .signoff/ home for this project.",
-    "validate": "Check workflows without running them.",
+    "init": "Set up signoff in this project.",
+    "validate": "Check settings and workflows without running them.",
     "graph": "Draw a workflow.",
-    "run": "Start a run and follow it to its end or its next wait.",
-    "resume": "Let a run go on where it stopped.",
+    "run": "Start a run.",
+    "resume": "Resume a run.",
     "runs": "List runs.",
-    "show": "Tell everything about a run.",
-    "logs": "Tell what happened in a run.",
-    "inbox": "List what waits for a person.",
-    "answer": "Answer a question, make a choice, hand in a response.",
-    "approve": "Say yes to what was shown.",
-    "reject": "Say no to what was shown.",
-    "cancel": "End a run for good.",
-    "next": "Show the work that is open in a run played from outside.",
-    "submit": "Hand in work; the engine checks it and says what is next.",
-    "policy": "Explain what findings did, and try another policy on a run.",
-    "demo": "Watch a small model write and checks review until the text is approved.",
-    "db": "Look after your own database: migrations, backups, restore.",
-    "models": "List, fetch and delete small models that run on this machine.",
-    "config": "Show settings and where each came from.",
-    "doctor": "Say what is ready and what to do about what is not.",
+    "show": "Show a run in detail.",
+    "logs": "Show the log of a run.",
+    "inbox": "List pending requests.",
+    "answer": "Answer a request.",
+    "approve": "Approve a request.",
+    "reject": "Reject a request.",
+    "cancel": "Cancel a run.",
+    "next": "Show a run's open work, for external workers.",
+    "submit": "Submit work; the engine checks it.",
+    "policy": "Explain findings, or replay a run with another policy.",
+    "demo": "Watch a small local model write until the text is approved.",
+    "db": "Maintain your own database: migrations, backups, restore.",
+    "models": "List, download and delete local models.",
+    "config": "Show settings and where each comes from.",
+    "doctor": "Check your setup.",
 }
 
 _SECTIONS = {
-    "Make": ("init", "validate", "graph"),
+    "Define": ("init", "validate", "graph"),
     "Run": ("run", "resume", "cancel"),
-    "Look": ("runs", "show", "logs", "policy"),
+    "Inspect": ("runs", "show", "logs", "policy"),
     "Decide": ("inbox", "answer", "approve", "reject"),
     "Work": ("next", "submit"),
     "Set up": ("demo", "db", "models", "config", "doctor"),
@@ -54,19 +54,19 @@ _SECTIONS = {
 
 _EPILOG = """\b
 First steps:
-  signoff demo                       see a text written and reviewed
-  signoff init --preset docs         get a flow, constraints and a goal
-  signoff run docs --goal goal.yaml  run it; any other: signoff run flow.yaml
-  signoff inbox                      see what waits for you
+  signoff demo                       watch a text being written and reviewed
+  signoff init --preset docs         create a flow, constraints and a goal
+  signoff run docs --goal goal.yaml  run it (your own: signoff run flow.yaml)
+  signoff inbox                      list what is waiting for you
 
 \b
 Exit codes:
-  0 completed   1 error   2 usage   10 waiting for a person
+  0 completed   1 error   2 usage   10 waiting for a human
   11 iteration limit   12 budget   13 not converging   14 rejected
   15 cancelled   16 work not accepted   75 parked   130 interrupted
 
 \b
-Completion in your shell (put the line into its start-up file):
+Shell completion (add the line to your shell's startup file):
   bash   eval "$(_SIGNOFF_COMPLETE=bash_source signoff)"
   zsh    eval "$(_SIGNOFF_COMPLETE=zsh_source signoff)"
   fish   _SIGNOFF_COMPLETE=fish_source signoff | source
@@ -101,7 +101,7 @@ class LazyGroup(click.Group):
 
             close = difflib.get_close_matches(name, COMMANDS, n=1)
             hint = f"did you mean {close[0]!r}?" if close else f"commands: {', '.join(COMMANDS)}"
-            raise click.UsageError(f"no command called {name!r}; {hint}", ctx)
+            raise click.UsageError(f"unknown command {name!r}; {hint}", ctx)
         return super().resolve_command(ctx, args)
 
     def format_commands(
@@ -124,7 +124,7 @@ class LazyGroup(click.Group):
 @click.version_option(__version__, prog_name="signoff", message="%(prog)s %(version)s")
 @click.pass_context
 def signoff(ctx: click.Context) -> None:
-    """AI drafts, critics review, a person signs off; nothing is lost or paid for twice."""
+    """AI drafts, critics review, a human signs off; nothing is lost or paid for twice."""
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
 

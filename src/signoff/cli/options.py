@@ -28,7 +28,7 @@ _DEBUG = "signoff.debug"
 
 def json_option(command: F) -> F:
     """Adds `--json`."""
-    text = "Print one JSON document on stdout, everything else on stderr."
+    text = "Print one JSON document on stdout; everything else goes to stderr."
     return click.option("--json", "as_json", is_flag=True, help=text)(command)
 
 
@@ -36,7 +36,7 @@ def debug_option(command: F) -> F:
     """Adds `--debug`; the entry point reads it from the command line itself."""
     return click.option(
         "--debug", is_flag=True, expose_value=False, callback=_keep_debug,
-        help="Show a traceback when something fails.",
+        help="Show a traceback on errors.",
     )(command)  # fmt: skip
 
 
@@ -60,11 +60,11 @@ def progress_options(command: Callable[..., int]) -> Callable[..., int]:
     for option in (
         json_option,
         click.option("--events", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
-                     help="Also append everything that happens to FILE, as JSON lines."),
-        click.option("-v", "--verbose", is_flag=True, help="Tell more while it runs."),
-        click.option("-q", "--quiet", is_flag=True, help="Tell nothing while it runs."),
+                     help="Append all events to FILE as JSON lines."),
+        click.option("-v", "--verbose", is_flag=True, help="Show more details."),
+        click.option("-q", "--quiet", is_flag=True, help="Show no progress."),
         click.option("--no-input", is_flag=True,
-                     help="Never ask on the terminal; a run that waits exits with 10."),
+                     help="Never ask on the terminal; a waiting run exits with 10."),
         limit_option,
     ):  # fmt: skip
         watched = option(watched)
@@ -75,7 +75,7 @@ def limit_option(command: F) -> F:
     """Adds `--limit`, which may be given several times."""
     return click.option(
         "--limit", "limits", multiple=True, metavar="NAME=NUMBER", callback=_limits,
-        help="A ceiling for this run: usd, tokens, calls or seconds. Repeat for several.",
+        help="A limit for this run: usd, tokens, calls or seconds. Repeatable.",
     )(command)  # fmt: skip
 
 
@@ -83,7 +83,7 @@ def goal_option(command: F) -> F:
     """Adds `--goal`."""
     return click.option(
         "--goal", metavar="FILE", type=click.Path(exists=True, dir_okay=False),
-        help="What a flow is to make: a goal.yaml, or a file with nothing but the goal.",
+        help="The goal of a flow: a goal.yaml, or a text file with just the goal.",
     )(command)  # fmt: skip
 
 
@@ -95,11 +95,11 @@ def run_argument(command: F) -> F:
 def answer_options(command: F) -> F:
     """Adds what every decision of a person carries."""
     for option in (
-        click.option("--resume", "go_on", is_flag=True, help="Let the run go on at once."),
+        click.option("--resume", "go_on", is_flag=True, help="Resume the run at once."),
         click.option("--digest", metavar="DIGEST",
-                     help="Of what you were shown; refused if something else is there by now."),
+                     help="The digest of what you were shown; refused if the content has changed."),
         click.option("--by", default="", metavar="NAME",
-                     help="Who decides; whoever is logged in, if not given."),
+                     help="Who decides; the logged-in user by default."),
     ):  # fmt: skip
         command = option(command)
     return command
@@ -189,7 +189,7 @@ def _json(name: str, text: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
         raise click.BadParameter(
-            f"what is given as {name} is not JSON: {error}", param_hint="--input"
+            f"the value of {name} is not valid JSON: {error}", param_hint="--input"
         ) from error
 
 

@@ -148,7 +148,7 @@ def test_a_mistyped_command_is_answered_with_the_right_one(
     assert main(["resum"]) == 2
     printed = capsys.readouterr()
     assert printed.err.splitlines() == [
-        "signoff: no command called 'resum'; did you mean 'resume'? (see: signoff --help)"
+        "signoff: unknown command 'resum'; did you mean 'resume'? (see: signoff --help)"
     ]
 
 

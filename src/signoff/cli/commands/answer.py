@@ -28,8 +28,8 @@ Examples:
 @click.command(epilog=_EPILOG)
 @click.argument("words", nargs=-1, metavar="[ITEM|RUN] [VALUE]")
 @click.option("--file", type=click.Path(exists=True, dir_okay=False, path_type=Path),
-              help="Take the answer from a file.")  # fmt: skip
-@click.option("--text", "--why", "text", default="", help="What else there is to say.")
+              help="Read the answer from a file.")  # fmt: skip
+@click.option("--text", "--why", "text", default="", help="A comment or reason.")
 @answer_options
 @progress_options
 @debug_option
@@ -43,11 +43,11 @@ def command(
     limits: dict[str, str],
     display: DisplayOptions,
 ) -> int:
-    """Answer what a run waits for: a question, a choice, a response.
+    """Answer a request: a question, a choice or a response.
 
-    ITEM is the number `signoff inbox` shows; without one, the latest run's only request
-    is meant. VALUE is a text, an option or its number; - reads it from stdin. An answer is
-    recorded once. The run goes on with --resume, or later with `signoff resume`.
+    ITEM is the number shown by `signoff inbox`; the default is the latest run's only
+    request. VALUE is a text, an option or its number; - reads it from stdin. Each request
+    is answered once. Resume the run with --resume, or later with `signoff resume`.
     """
     from signoff.app.answering import Given, find_item, record_answer
     from signoff.app.inbox import refuse_place_alone

@@ -23,7 +23,7 @@ Examples:
 
 @click.command(epilog=_EPILOG)
 @click.argument("where", required=False, metavar="[ITEM|RUN]", shell_complete=complete_run)
-@click.option("--why", "--text", "why", default="", help="The reason; it is recorded.")
+@click.option("--why", "--text", "why", default="", help="The reason, which is recorded.")
 @answer_options
 @progress_options
 @debug_option
@@ -36,10 +36,10 @@ def command(
     limits: dict[str, str],
     display: DisplayOptions,
 ) -> int:
-    """Say yes to exactly what was shown.
+    """Approve a request: yes to exactly what was shown.
 
-    An approval is bound to the digest of what it approves: if the content, or the file it
-    stands in, has changed since, it is refused and has to be looked at again.
+    An approval is bound to the digest of the content. If the content or its file has
+    changed since, the approval is refused; look at the request again.
     """
     from signoff.app.answering import Given, approve, find_item
     from signoff.cli.decisions import Decided, after_decision

@@ -17,14 +17,14 @@ Examples:
 
 @click.command(epilog=_EPILOG)
 @run_argument
-@click.option("--why", default="", help="The reason; it is recorded.")
+@click.option("--why", default="", help="The reason, which is recorded.")
 @json_option
 @debug_option
 def command(run: str | None, why: str, as_json: bool) -> int:
-    """End RUN for good; the latest one, if none is named.
+    """Cancel RUN (default: the latest run).
 
-    If another process drives it, that one is asked and waited for: when this returns,
-    nothing of the run is under way any more.
+    If another process drives the run, this command waits for it to stop: when it returns,
+    nothing of the run is active any more.
     """
     from signoff.app.cancel import cancel
     from signoff.app.run_files import catch_up

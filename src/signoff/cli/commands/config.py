@@ -17,22 +17,22 @@ Examples:
   signoff config path
   SIGNOFF_LIMITS_USD=2 signoff config show --json
 
-Weakest to strongest: built-in, the user's file, the project's file, the environment
+Lowest to highest precedence: built-in, user file, project file, environment
 (SIGNOFF_DATABASE, SIGNOFF_LOG_LEVEL, SIGNOFF_WORKFLOWS, SIGNOFF_DATA_URL,
-SIGNOFF_LIMITS_USD, ..._TOKENS, ..._CALLS, ..._SECONDS), the command line.
+SIGNOFF_LIMITS_USD, ..._TOKENS, ..._CALLS, ..._SECONDS), command line.
 """
 
 
 @click.group(cls=Group, epilog=_EPILOG)
 def command() -> None:
-    """Show settings and where each came from."""
+    """Show settings and where each comes from."""
 
 
 @command.command()
 @json_option
 @debug_option
 def show(as_json: bool) -> None:
-    """Show every setting that holds, and who set it."""
+    """Show all settings and where each comes from."""
     from signoff.app.config import show_config
     from signoff.app.home import find_home
     from signoff.app.settings import load_settings
@@ -50,7 +50,7 @@ def show(as_json: bool) -> None:
 @json_option
 @debug_option
 def path(as_json: bool) -> None:
-    """Show which files settings are read from, weakest first."""
+    """Show the settings files, lowest precedence first."""
     from signoff.app.config import config_files
     from signoff.app.home import find_home
 

@@ -26,14 +26,14 @@ _BESIDE = " " * 19
 
 
 @click.command(epilog=_EPILOG)
-@click.option("-v", "--verbose", is_flag=True, help="Also tell about agents nobody named.")
+@click.option("-v", "--verbose", is_flag=True, help="Include agents that are not configured.")
 @json_option
 @debug_option
 def command(verbose: bool, as_json: bool) -> int:
-    """Say what is ready here, and what to do about what is not.
+    """Check your setup and show how to fix what is not ready.
 
-    Looks at Python, the database, the disk, permissions, agents and API keys (by name
-    only). Nothing is asked of a model. Exits with 0 when the engine can run, else with 1.
+    Checks Python, the database, the disk, permissions, agents and API keys (by name
+    only), without calling a model. Exits with 0 if the engine can run, otherwise with 1.
     """
     from signoff.app.doctor import examine
 

@@ -20,7 +20,7 @@ Examples:
 @click.argument("target", shell_complete=complete_target)
 @click.option(
     "--format", "form", type=click.Choice(["text", "mermaid"]), default="text", show_default=True,
-    help="How to draw it: for a terminal, or for a page that draws Mermaid.",
+    help="The output format: text, or a Mermaid diagram.",
 )  # fmt: skip
 @goal_option
 @json_option
@@ -28,7 +28,7 @@ Examples:
 def command(target: str, form: str, goal: str | None, as_json: bool) -> None:
     """Draw the steps of TARGET and where each outcome leads.
 
-    Loops are marked, with how often each may go round.
+    Loops are marked with their bounds.
     """
     from signoff.app.graph import Form, draw, find_workflow, graph_to_json
 

@@ -17,9 +17,9 @@ SHOWN = 50
 
 _EPILOG = """\b
 Examples:
-  signoff inbox                everything that waits for a person
-  signoff inbox first-try      what one run waits for
-  signoff inbox 7              one request, with all that it shows
+  signoff inbox                all pending requests
+  signoff inbox first-try      the pending requests of one run
+  signoff inbox 7              one request in full
 """
 
 
@@ -27,12 +27,12 @@ Examples:
 @click.argument("where", required=False, metavar="[ITEM|RUN]", shell_complete=complete_run)
 @click.option(
     "-n", "--limit", type=int, metavar="NUMBER",
-    help=f"How many at most; -1 for all. {SHOWN} if not given, all with --json.",
+    help=f"The maximum number; -1 for all. The default is {SHOWN}, or all with --json.",
 )  # fmt: skip
 @json_option
 @debug_option
 def command(where: str | None, limit: int | None, as_json: bool) -> None:
-    """List what waits for a person, oldest first, with the command that answers it."""
+    """List pending requests, oldest first, with the commands that answer them."""
     from signoff.app.answering import find_item
     from signoff.app.inbox import open_requests, request_to_json
 

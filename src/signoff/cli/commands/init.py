@@ -19,8 +19,8 @@ _EPILOG = """\b
 Examples:
   signoff init                 in the root of your project
   signoff init path/to/project
-  signoff init --preset docs   with a review flow to begin with
-  signoff init --list          which presets there are
+  signoff init --preset docs   with a review flow to start from
+  signoff init --list          list the presets
 """
 
 
@@ -31,14 +31,14 @@ Examples:
     type=click.Choice([each.name for each in PRESETS]),
     help="Also write a review flow, its constraints and a goal.",
 )
-@click.option("--list", "listing", is_flag=True, help="List the presets; nothing is made.")
+@click.option("--list", "listing", is_flag=True, help="List the presets and exit.")
 @json_option
 @debug_option
 def command(folder: Path | None, preset: str | None, listing: bool, as_json: bool) -> None:
-    """Make a .signoff/ home: settings, constraints/, flows/ and schemas/.
+    """Create .signoff/ with settings, constraints/, flows/ and schemas/.
 
-    What is there already is left alone, so it is safe to repeat. Commit the folder:
-    its .gitignore keeps the database and the runs out.
+    Existing files are left alone, so it is safe to repeat. Commit the folder; its
+    .gitignore excludes the database and the runs.
     """
     out = output(as_json)
     if listing:

@@ -16,22 +16,22 @@ if TYPE_CHECKING:
 
 _EPILOG = """\b
 Examples:
-  signoff logs                 of the latest run
-  signoff logs -f first-try    follow it until it comes to rest
-  signoff logs --json          every event, with everything in it
+  signoff logs                 the latest run
+  signoff logs -f first-try    follow it until it stops or waits
+  signoff logs --json          all events in full
 """
 
 
 @click.command(epilog=_EPILOG)
 @run_argument
-@click.option("-f", "--follow", is_flag=True, help="Go on while the run does.")
-@click.option("-v", "--verbose", is_flag=True, help="Tell details too, such as every call.")
+@click.option("-f", "--follow", is_flag=True, help="Follow the run.")
+@click.option("-v", "--verbose", is_flag=True, help="Include details such as every call.")
 @json_option
 @debug_option
 def command(run: str | None, follow: bool, verbose: bool, as_json: bool) -> None:
-    """Tell what happened in RUN; the latest one, if none is named.
+    """Show the log of RUN (default: the latest run).
 
-    With --json, one array of events; with -f as well, one event per line.
+    With --json, prints an array of events; with -f too, one event per line.
     """
     from signoff.app import logs as use_case
     from signoff.app.run_files import catch_up

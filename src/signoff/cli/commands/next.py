@@ -14,8 +14,8 @@ Examples:
   signoff next book --item 7 --json
   signoff submit book --item 7 --result '{"decision": "approved"}'
 
-Exit codes: 0 there is work, or the run is completed; 10 a person has to decide first;
-anything else as for `run`.
+Exit codes: 0 there is work, or the run is completed; 10 waiting for a human; otherwise
+as for `run`.
 """
 
 
@@ -23,15 +23,15 @@ anything else as for `run`.
 @run_argument
 @click.option("--item", "number", type=click.IntRange(1), metavar="N",
               help="Show only this piece of work.")  # fmt: skip
-@click.option("-v", "--verbose", is_flag=True, help="Tell what happens meanwhile.")
+@click.option("-v", "--verbose", is_flag=True, help="Show progress.")
 @json_option
 @debug_option
 def command(run: str | None, number: int | None, verbose: bool, as_json: bool) -> int:
-    """Show the work that is open in RUN, and what must be true afterwards.
+    """Show the open work of RUN and the conditions it must meet.
 
-    For whoever plays the agents from outside, in a run started with `run --pull`. A step
-    that works several items has several pieces of work, each with a number, to be worked in
-    any order and by several workers. A run at rest is driven on until there is work.
+    For external workers, in a run started with `run --pull`. A step with several items has
+    several pieces of work, each with a number; they can be done in any order and by several
+    workers. A run at rest is driven until there is work.
     """
     from signoff.app.external_work import next_work
     from signoff.cli.external_work import code_of, follow, tell

@@ -23,7 +23,7 @@ Examples:
 
 @click.command(epilog=_EPILOG)
 @click.argument("where", required=False, metavar="[ITEM|RUN]", shell_complete=complete_run)
-@click.option("--why", "--text", "why", default="", help="The reason; it is recorded.")
+@click.option("--why", "--text", "why", default="", help="The reason, which is recorded.")
 @answer_options
 @progress_options
 @debug_option
@@ -36,9 +36,9 @@ def command(
     limits: dict[str, str],
     display: DisplayOptions,
 ) -> int:
-    """Say no to what was shown.
+    """Reject a request: no to what was shown.
 
-    The reason reaches the workflow, which decides what follows.
+    The workflow gets the reason and decides how to proceed.
     """
     from signoff.app.answering import Given, find_item, reject
     from signoff.cli.decisions import Decided, after_decision

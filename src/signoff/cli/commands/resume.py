@@ -25,23 +25,23 @@ _EPILOG = """\b
 Examples:
   signoff resume                     the latest run
   signoff resume first-try --limit usd=10
-  signoff resume first-try --adopt   with a workflow changed meanwhile
+  signoff resume first-try --adopt   with a changed workflow
   signoff resume first-try --agent writer=manual --agent critic=codex
-  signoff resume --due               everything that was parked and is now due
+  signoff resume --due               all parked runs that are due
 """
 
 
 @click.command(epilog=_EPILOG)
 @run_argument
-@click.option("--due", is_flag=True, help="Wake every run whose time has come.")
-@click.option("--adopt", is_flag=True, help="Go on with the workflow as it is now.")
-@click.option("--target", metavar="TARGET", help="Where the workflow stands, if it has moved.")
+@click.option("--due", is_flag=True, help="Resume all runs that are due.")
+@click.option("--adopt", is_flag=True, help="Adopt the changed workflow definition.")
+@click.option("--target", metavar="TARGET", help="The workflow's new location, if it has moved.")
 @click.option(
     "--agent", "agents", multiple=True, metavar="NAME=OTHER",
-    help="From here on, ask OTHER (or `manual`: you) instead of NAME. Repeat for several.",
+    help="Use agent OTHER (or `manual`: you) instead of NAME from now on. Repeatable.",
 )  # fmt: skip
 @click.option("--pull", is_flag=True,
-              help="From here on, play every agent from outside: `signoff next RUN`.")  # fmt: skip
+              help="Hand all further work to external workers (`signoff next RUN`).")  # fmt: skip
 @progress_options
 @debug_option
 def command(
@@ -54,10 +54,10 @@ def command(
     limits: dict[str, str],
     display: DisplayOptions,
 ) -> int:
-    """Let RUN go on where it stopped; the latest one, if none is named.
+    """Resume RUN (default: the latest run).
 
-    What was finished is not done again and not paid for again. Answers that lie as files
-    in the run's hitl/ folder are taken first. A run that has ended says how.
+    Finished work is not repeated and not paid for again. Answer files in the run's hitl/
+    folder are used first. For a run that has ended, its result is shown.
     """
     from signoff.app.history import timeline_of
     from signoff.app.resume import FROM_OUTSIDE, resume

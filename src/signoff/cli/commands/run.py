@@ -30,10 +30,10 @@ Examples:
   signoff run flow.py -i topic="a better mousetrap" -i tags:='["a", "b"]'
   signoff run package.module:NAME --name first-try --limit usd=5
   signoff run review --json --no-input && deploy
-  signoff run book.py --pull --name book    played from outside: signoff next
+  signoff run book.py --pull --name book    for external workers: signoff next
 
 A waiting run asks on the terminal; without one it exits with 10 and prints the command
-that answers. `run` always starts a new run: to go on with one, use `signoff resume`.
+that answers. `run` always starts a new run; `signoff resume` continues one.
 """
 
 
@@ -41,14 +41,16 @@ that answers. `run` always starts a new run: to go on with one, use `signoff res
 @click.argument("target", shell_complete=complete_target)
 @click.option(
     "-i", "--input", "given", multiple=True, metavar="KEY=VALUE",
-    help="A parameter of the workflow; KEY:=JSON for lists and the like. Repeat for several.",
+    help="A parameter of the workflow; KEY:=JSON for lists and other values. Repeatable.",
 )  # fmt: skip
-@click.option("--name", metavar="NAME", help="What to call the run; must be new.")
-@click.option("--dry-run", is_flag=True, help="Check everything and start nothing.")
+@click.option("--name", metavar="NAME", help="A name for the run; must be new.")
+@click.option(
+    "--dry-run", is_flag=True, help="Check everything and show the plan, but start nothing."
+)
 @click.option("--pull", is_flag=True,
-              help="Play every agent from outside, by `signoff next` and `submit`.")  # fmt: skip
+              help="Hand agent work to external workers (`signoff next`, `submit`).")  # fmt: skip
 @goal_option
-@click.option("--allow-scripts", is_flag=True, help="Let a flow run the scripts its sources name.")
+@click.option("--allow-scripts", is_flag=True, help="Allow scripts named in flow sources.")
 @progress_options
 @debug_option
 def command(
@@ -62,11 +64,11 @@ def command(
     limits: dict[str, str],
     display: DisplayOptions,
 ) -> int:
-    """Start a run of TARGET and follow it to its end or its next wait.
+    """Start a run of TARGET and drive it to its end or its next wait.
 
     TARGET is a flow file (flow.yaml), a Python file (flow.py, flow.py:NAME), a module
-    (package.module:NAME) or the name of a workflow in .signoff/flows/ or in the places the
-    settings name.
+    (package.module:NAME) or the name of a workflow in .signoff/flows/ or in a place listed in
+    the settings.
     """
     from signoff.app.start import plan, start
     from signoff.cli.driving import drive

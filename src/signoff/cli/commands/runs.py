@@ -32,14 +32,16 @@ def _some(_context: click.Context, _option: click.Parameter, limit: int) -> int:
 
 
 @click.command(epilog=_EPILOG)
-@click.option("--status", multiple=True, metavar="STATUS", help="Only these. Repeat for several.")
+@click.option(
+    "--status", multiple=True, metavar="STATUS", help="Only runs with this status. Repeatable."
+)
 @click.option(
     "-n",
     "--limit",
     default=20,
     show_default=True,
     callback=_some,
-    help="How many at most; -1 for all.",
+    help="The maximum number; -1 for all.",
 )
 @json_option
 @debug_option

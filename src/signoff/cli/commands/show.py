@@ -21,18 +21,18 @@ Examples:
   signoff show first-try --json --state | jq .state.notes
 
 With --json: run, workflow, status, step, iteration, exit_code, inbox, spend, steps and
-more. A cost that some call did not report is null, never 0.
+more. A cost that a call did not report is null, never 0.
 """
 
 
 @click.command(epilog=_EPILOG)
 @run_argument
 @click.option("--state", "with_state", is_flag=True,
-              help="Also what the steps have made so far: with --json, as `state`.")  # fmt: skip
+              help="Include the run's state; with --json, as `state`.")  # fmt: skip
 @json_option
 @debug_option
 def command(run: str | None, with_state: bool, as_json: bool) -> None:
-    """Tell everything about RUN; the latest one, if none is named."""
+    """Show RUN in detail (default: the latest run)."""
     from signoff.app.run_files import catch_up
     from signoff.app.show import show
     from signoff.cli.summary import report_to_json, summarise, tell_details

@@ -20,28 +20,28 @@ Examples:
       --statements '[["UPDATE chapters SET words = ? WHERE id = 3", [900]]]'
   signoff submit book --item 7 --failure "chapter 3 is missing"
 
-Exit codes: 0 accepted, and there is more work or the run is completed; 16 not accepted: what
-is wrong is said, and what is open now; 10 accepted, and a person has to decide first;
-anything else as for `run`.
+Exit codes: 0 accepted, and there is more work or the run is completed; 16 not accepted (the
+reason and the open work are printed); 10 accepted, and waiting for a human; otherwise as
+for `run`.
 """
 
 
 @click.command(epilog=_EPILOG)
 @run_argument
-@click.option("--result", metavar="JSON", help="What the work gave; - reads it from stdin.")
+@click.option("--result", metavar="JSON", help="The result; - reads it from stdin.")
 @click.option("--file", type=click.Path(exists=True, dir_okay=False, path_type=Path),
-              help="Take the result from a file.")  # fmt: skip
-@click.option("--failure", metavar="WHY", help="It could not be done, and why.")
+              help="Read the result from a file.")  # fmt: skip
+@click.option("--failure", metavar="WHY", help="Report that it could not be done, and why.")
 @click.option("--item", "number", type=click.IntRange(1), metavar="N",
-              help="Which piece of work, when several are open.")  # fmt: skip
+              help="Which piece of work, if several are open.")  # fmt: skip
 @click.option("--statements", metavar="JSON",
-              help="For the database: a list of [SQL] or [SQL, PARAMETERS].")  # fmt: skip
-@click.option("--hint", metavar="STEP", help="Which step should follow, in your opinion.")
+              help="Database statements: a list of [SQL] or [SQL, PARAMETERS].")  # fmt: skip
+@click.option("--hint", metavar="STEP", help="The step that you suggest should follow.")
 @click.option("--digest", metavar="DIGEST",
-              help="Of what you were shown; refused if that has changed.")  # fmt: skip
+              help="The digest of what you were shown; refused if it has changed.")  # fmt: skip
 @click.option("--by", default="", metavar="NAME",
-              help="Who did it; whoever is logged in, if not given.")  # fmt: skip
-@click.option("-v", "--verbose", is_flag=True, help="Tell what happens meanwhile.")
+              help="Who did it; the logged-in user by default.")  # fmt: skip
+@click.option("-v", "--verbose", is_flag=True, help="Show progress.")
 @json_option
 @debug_option
 def command(
@@ -57,11 +57,11 @@ def command(
     verbose: bool,
     as_json: bool,
 ) -> int:
-    """Hand in a piece of work of RUN, or say that it could not be done.
+    """Submit work for RUN, or report that it could not be done.
 
-    The engine checks what must be true afterwards and answers with what is next. Work is
-    handed in once; work that falls short is asked for once more with the reason, then a
-    person decides. What a run asks of people cannot be answered here.
+    The engine checks the conditions and prints the next work. Work that does not meet them
+    can be submitted once more, with the reason shown; then a human decides. Requests to
+    humans cannot be answered here.
     """
     from signoff.app.external_work import Submission, submit
     from signoff.cli.external_work import code_of, follow, tell

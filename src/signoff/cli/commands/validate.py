@@ -14,7 +14,7 @@ _EPILOG = """\b
 Examples:
   signoff validate flow.py
   signoff validate package.module:NAME other.py
-  signoff validate     settings, and all workflows that can be run by name
+  signoff validate     the settings and all workflows that can be run by name
 """
 
 
@@ -24,10 +24,10 @@ Examples:
 @json_option
 @debug_option
 def command(targets: tuple[str, ...], goal: str | None, as_json: bool) -> int:
-    """Check settings and workflows; nothing is run.
+    """Check settings and workflows without running them.
 
-    Every problem is reported, with its place and what would be right. Exits with 2 when
-    there is one. What only deserves a remark is a warning.
+    Every problem is reported with its location and how to fix it. Exits with 2 if there
+    are any. Warnings do not change the exit code.
     """
     from signoff.app.validate import validate
 
