@@ -241,6 +241,18 @@ class AgentBadRequest(AgentError):
 class AgentBadOutput(AgentError):
     """The agent's reply does not fit what was asked for."""
 
+    def __init__(
+        self, message: str = "", *problems: str, value: object = None, usable: bool = False
+    ) -> None:
+        """`problems` lists everything wrong with it, `value` holds what could be read of it.
+
+        A `usable` answer counts as it is when retries did not help.
+        """
+        super().__init__(message or "; ".join(problems))
+        self.problems = problems or (str(self),)
+        self.value = value
+        self.usable = usable
+
 
 class AgentTimeout(AgentError):
     """The agent did not answer in time."""

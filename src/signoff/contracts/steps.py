@@ -44,18 +44,20 @@ from signoff.contracts.proving import (
     storable,
 )
 from signoff.contracts.work import work
-from signoff.core.context import Failure
+from signoff.core.checked import Checked, Otherwise
+from signoff.core.context import Failure, ItemHandler
 from signoff.core.context import StepContext as EngineContext
 from signoff.core.delta import Append
 from signoff.core.outcome import Outcome
-from signoff.core.requests import Choice
-from signoff.errors import StepFailed, StoreError, UsageError
+from signoff.core.requests import Choice, Request
+from signoff.core.transitions import RETRY
+from signoff.errors import StepFailed, StoreError
 from signoff.runtime.handler_errors import in_words
 
 Work = tuple[Outcome, dict[str, Any]]
 
-RETRY, LEAVE_OUT = "retry", "leave out"
-"""What a person can say about items that failed."""
+LEAVE_OUT = "leave out"
+"""What a human can choose for items that failed, besides another try."""
 
 
 @dataclass(frozen=True)
@@ -304,46 +306,29 @@ class ForEach:
 
 
 async def _all_done(
-    ctx: EngineContext, names: Sequence[str], one: Any
+    ctx: EngineContext, names: Sequence[str], one: ItemHandler
 ) -> dict[str, dict[str, Any]]:
-    """Works all, the failed ones again; what still fails goes to a person as often as needed."""
-    results: dict[str, dict[str, Any]] = {}
-    left = list(names)
-    troubles: list[StoreError | UsageError] = []
+    """Returns what the items gave, by name, without those a human left out."""
 
-    async def watched(inner: EngineContext, name: str) -> dict[str, Any]:
-        try:
-            result: dict[str, Any] = await one(inner, name)
-        except (StoreError, UsageError) as error:
-            troubles.append(error)
-            raise
-        return result
-
-    while left:
-        ended = await ctx.map(left, watched, key="items", retries=MAX_RETRIES, on_failure="keep")
-        if troubles:
-            # Nobody's work is at fault: the run fails, and its resume asks nobody again.
-            raise troubles[0]
-        failed = {
-            name: end.error
-            for name, end in zip(left, ended, strict=True)
+    def failed(last: Checked[list[Any]]) -> Request:
+        problems = [
+            f"- {name}: {end.error}"
+            for name, end in zip(names, last.value or (), strict=True)
             if isinstance(end, Failure)
-        }
-        results |= {
-            name: end for name, end in zip(left, ended, strict=True) if not isinstance(end, Failure)
-        }
-        if not failed:
-            break
-        listed = "\n".join(f"- {name}: {error}" for name, error in failed.items())
-        request = Choice(
-            f"{len(failed)} of {len(names)} items of step {ctx.step_id!r} failed, the others are "
-            f"done:\n{listed}\n{RETRY} works them again, {LEAVE_OUT} goes on without them.",
+        ]
+        return Choice(
+            f"{len(problems)} of {len(names)} items of step {ctx.step_id!r} failed, the others are "
+            "done:\n" + "\n".join(problems) + f"\n{RETRY} works them again, {LEAVE_OUT} goes on "
+            "without them.",
             [RETRY, LEAVE_OUT],
             question_id="items_failed",
         )
-        answer = await ctx.wait(request, key="failed")
-        left = list(failed) if answer.value == RETRY else []
-    return {name: results[name] for name in names if name in results}
+
+    ended = await ctx.map(
+        names, one, key="items", retries=MAX_RETRIES, otherwise=Otherwise(failed, key="failed")
+    )
+    by_name = zip(names, ended, strict=True)
+    return {name: end for name, end in by_name if not isinstance(end, Failure)}
 
 
 def _completed(ctx: EngineContext, gave: Mapping[str, Any], hint: str | None) -> dict[str, Any]:

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar, overload
 
+from signoff.core.checked import Checked, CheckedCall, Otherwise
 from signoff.core.effects import (
     CommandResult,
     Effect,
@@ -69,6 +70,10 @@ class EffectPort(Protocol):
         """Performs one effect durably and returns its reply."""
         ...
 
+    def ask_checked(self, ctx: StepContext, call: CheckedCall[T]) -> Awaitable[Checked[T]]:
+        """Asks until an answer is accepted, or a human decides about it."""
+        ...
+
     def map(self, ctx: StepContext, fan: FanOutCall) -> Awaitable[list[Any]]:
         """Runs a fan-out, each item in a scope of its own."""
         ...
@@ -103,7 +108,9 @@ class FanOutCall:
     key: str
     concurrency: int | None
     retries: int
-    on_failure: OnFailure
+    on_failure: OnFailure | Literal["ask"]
+    """`ask` keeps failures for a human to decide about, and raises what an operator must fix."""
+    otherwise: Otherwise[list[Any]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,12 +142,26 @@ class StepContext:
     port: EffectPort | None = field(default=None, repr=False, compare=False)
     """Who performs effects; None in a context built by hand."""
 
+    @overload
+    def ask(
+        self, agent: str, prompt: str, *, read: None = None, **rest: Any
+    ) -> Awaitable[Reply]: ...
+
+    @overload
+    def ask(
+        self, agent: str, prompt: str, *, read: Callable[[Reply], T], **rest: Any
+    ) -> Awaitable[Checked[T]]: ...
+
     def ask(
         self,
         agent: str,
         prompt: str,
         *,
         key: str = "ask",
+        read: Callable[[Reply], T] | None = None,
+        retries: int = 1,
+        otherwise: Otherwise[T] | Request | None = None,
+        show_previous: bool = True,
         system: str | None = None,
         model: str | None = None,
         schema: Mapping[str, Any] | None = None,
@@ -151,8 +172,14 @@ class StepContext:
         timeout: float | None = None,
         on_crash: OnCrash | str | None = None,
         **options: Any,
-    ) -> Awaitable[Reply]:
+    ) -> Awaitable[Any]:
         """Asks an agent and returns its reply, once: a replay gets the recorded one.
+
+        With `read`, the reply is checked: `read(reply)` returns its value or raises
+        `AgentBadOutput` with every problem. The agent is asked up to `retries` times more,
+        shown its previous answer (unless `show_previous` is off) and the problems; then a
+        human chooses from `otherwise`, or the error is raised where there is none. The
+        result is a `Checked`.
 
         `files` are texts the agent works on in a fresh folder of their own, in place of a
         `workspace`; with `edit`, the reply's `contents` are what it made of them. `about` says
@@ -176,7 +203,11 @@ class StepContext:
         # An `AgentRequest` as data. What is not set is left out, for this is the call's identity.
         given = {name: value for name, value in request.items() if value}
         payload = {"agent": str(agent), "prompt": prompt, **given}
-        return self._perform(Effect(EffectKind.ASK, key, payload, crash, timeout))
+        effect = Effect(EffectKind.ASK, key, payload, crash, timeout)
+        if read is None:
+            return self._perform(effect)
+        call = CheckedCall(effect, read, retries, _otherwise(otherwise), show_previous)
+        return self._port().ask_checked(self, call)
 
     def command(
         self,
@@ -219,15 +250,19 @@ class StepContext:
         concurrency: int | None = None,
         retries: int = 0,
         on_failure: OnFailure = "raise",
+        otherwise: Otherwise[list[Any]] | Request | None = None,
     ) -> Awaitable[list[Any]]:
         """Works all items at once and returns their results in order.
 
         Each item is a scope of its own: it may ask, wait and fail without touching its
         siblings. A finished item is never run again; failed ones are retried alone, the
         reason in their `ctx.feedback`. With `on_failure="keep"`, a failed item's place
-        holds a `Failure`; otherwise `ItemsFailed` is raised after all have ended.
+        holds a `Failure`; otherwise `ItemsFailed` is raised after all have ended. With
+        `otherwise`, a human chooses whether failed items are worked again; those that are not
+        keep a `Failure`.
         """
-        fan = FanOutCall(items, handler, key, concurrency, retries, on_failure)
+        asked = _otherwise(otherwise)
+        fan = FanOutCall(items, handler, key, concurrency, retries, on_failure, asked)
         return self._port().map(self, fan)
 
     def park(self, until: datetime | timedelta, *, key: str = "park") -> Awaitable[None]:
@@ -290,3 +325,8 @@ class StepContext:
                 "run the workflow with signoff.run(...), with a scripted agent in tests"
             )
         return self.port
+
+
+def _otherwise(request: Otherwise[T] | Request | None) -> Otherwise[T] | None:
+    """Returns a request that is the same whatever the problems are as one that may differ."""
+    return Otherwise(lambda _last: request) if isinstance(request, Request) else request

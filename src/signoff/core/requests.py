@@ -62,6 +62,11 @@ class Request:
     def _wanted(self) -> str:
         return "a text"
 
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """What there is to choose from; empty for anything but a choice."""
+        return ()
+
     def to_json(self) -> dict[str, Any]:
         """Returns the form as it is stored in the inbox."""
         form: dict[str, Any] = {"kind": self.kind, "prompt": self.prompt}
@@ -105,6 +110,10 @@ class _Choice(Request):
     kind: ClassVar[str] = "choice"
     options: tuple[Option, ...] = ()
 
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return tuple(option.label for option in self.options)
+
     def to_json(self) -> dict[str, Any]:
         options = [{"label": o.label, "requires_input": o.requires_input} for o in self.options]
         return {**super().to_json(), "options": options}
@@ -117,7 +126,7 @@ class _Choice(Request):
             raise UsageError(f"the default {error}") from error
 
     def _wanted(self) -> str:
-        return f"one of {', '.join(option.label for option in self.options)}"
+        return f"one of {', '.join(self.labels)}"
 
 
 def Choice(prompt: str, options: Sequence[Option | str], **common: Any) -> Request:  # noqa: N802  # reads as the type it makes

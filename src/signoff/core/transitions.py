@@ -13,8 +13,10 @@ A run stands in one step, at one stage of its visit:
 The runner observes a fact (conditions held or broke, the handler returned or raised,
 a person chose), asks `decide`, and acts on the value it gets. Nothing else in signoff
 decides where a run goes. `TABLE` is the whole of it; a fact that has no row at a stage
-is an error in the engine, never a silent step forward. Stages a step has no use for
-(no conditions, no gate) are passed over: it is left by its outcome.
+is an error in the engine, never a silent step forward. A single call and an item of a
+fan-out follow the same rule, retry and then ask a human: see `request_rules`.
+Stages a step has no use for (no conditions, no gate) are passed over: it is left by its
+outcome.
 
 Leaving a step goes through `leave`, which is where loops are counted: a back edge at
 its bound is a `Limit`, and rounds beyond `max_iterations` are one too.
@@ -80,6 +82,8 @@ class FellShort:
     problem: str
     late: bool = False
     """Whether it only took too long."""
+    usable: bool = False
+    """Whether it counts as it is once no retry is left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,9 +208,15 @@ def _recover(position: Position, fact: Raised) -> Decision:
 
 def _try_again(position: Position, fact: ConditionsBroken | FellShort) -> Decision:
     """One more try with the reason as feedback; then a person."""
-    if position.attempt <= position.workflow[position.step].retries:
-        return Retry(fact.problem, late=isinstance(fact, FellShort) and fact.late)
-    return Wait(fact.problem, answers(position))
+    retries = position.workflow[position.step].retries
+    return retry(position.attempt, retries, fact) or Wait(fact.problem, answers(position))
+
+
+def retry(attempt: int, retries: int, fact: ConditionsBroken | FellShort) -> Retry | None:
+    """Returns the next try while the engine has one left; this one rule serves every scope."""
+    if attempt > retries:
+        return None
+    return Retry(fact.problem, late=isinstance(fact, FellShort) and fact.late)
 
 
 def _past_the_gate(position: Position, _fact: ConditionsMet) -> Decision:

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from signoff.agents.answer import whole_characters
+from signoff.errors import AgentBadOutput
 
 LONGEST = 10_000
 """Characters kept of a text nobody needs whole; a longer quote is checked by its beginning."""
 
 
-class Unreadable(Exception):  # noqa: N818  # named for what happened to the reply
+class Unreadable(AgentBadOutput):
     """A reply cannot be taken for an answer; the message says why in words its author can use."""
 
 

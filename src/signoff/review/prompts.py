@@ -181,16 +181,6 @@ def critic_prompt(
     )
 
 
-def critic_correction(problems: Sequence[str]) -> str:
-    """Returns what is added to a prompt for the second and last try, a critic's or a judge's."""
-    listed = "\n".join(f"- {_flat(problem)}" for problem in problems)
-    return (
-        "Your answer before this one could not be taken:\n"
-        f"{listed}\n\n"
-        "Give the whole answer again, in the form asked for above, with this mended."
-    )
-
-
 def adjudicator_prompt(
     *,
     goal: str,

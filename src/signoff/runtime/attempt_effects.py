@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Coroutine, Mapping
-from typing import Any
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from typing import Any, TypeVar
 
 from signoff.core import events as ev
+from signoff.core.checked import Checked, CheckedCall
 from signoff.core.context import Chance, FanOutCall, StepContext
 from signoff.core.digest import digest
 from signoff.core.effects import Effect, EffectId, EffectKind, Reply
@@ -27,6 +28,7 @@ from signoff.errors import (
     NotSerialisable,
     UsageError,
 )
+from signoff.runtime.checked_request import ask_checked, map_checked
 from signoff.runtime.effect_runner import EffectCall, EffectRunner
 from signoff.runtime.fanout import FanOut
 from signoff.runtime.faults import FREE, fault_from_json
@@ -38,6 +40,8 @@ from signoff.runtime.ports import Progress
 from signoff.runtime.services import EngineServices
 from signoff.runtime.suspension import Outdated, ParkedUntil, Suspension, heaviest
 from signoff.runtime.working_copy import shown_to_person
+
+T = TypeVar("T")
 
 
 class AttemptEffects:
@@ -77,22 +81,27 @@ class AttemptEffects:
 
     def perform(self, ctx: StepContext, effect: Effect) -> Awaitable[Any]:
         """Performs one effect durably, or returns what was recorded of it."""
-        number = self._requests = self._requests + 1
-        asked = self._perform(number, ctx, effect)
-        self._unbegun[number] = (ctx.scope, effect.key, asked)
-        return asked
+        return self._requested(self._perform, ctx, effect.key, effect)
+
+    def ask_checked(self, ctx: StepContext, call: CheckedCall[T]) -> Awaitable[Checked[T]]:
+        """Asks until an answer is accepted, or a human decides about it."""
+        return self._requested(self._checked, ctx, call.effect.key, ask_checked, call)
 
     def map(self, ctx: StepContext, fan: FanOutCall) -> Awaitable[list[Any]]:
         """Runs a fan-out, each item in a scope of its own."""
-        number = self._requests = self._requests + 1
-        asked = self._map(number, ctx, fan)
-        self._unbegun[number] = (ctx.scope, fan.key, asked)
-        return asked
+        if fan.otherwise is not None:
+            return self._requested(self._checked, ctx, fan.key, map_checked, fan)
+        return self._requested(self._map, ctx, fan.key, fan)
 
     def park(self, ctx: StepContext, until: float, key: str) -> Awaitable[None]:
         """Suspends the run until a time."""
+        return self._requested(self._park, ctx, key, until, key)
+
+    def _requested(
+        self, start: Callable[..., Coroutine[Any, Any, T]], ctx: StepContext, key: str, *what: Any
+    ) -> Awaitable[T]:
         number = self._requests = self._requests + 1
-        asked = self._park(number, ctx, until, key)
+        asked = start(number, ctx, *what)
         self._unbegun[number] = (ctx.scope, key, asked)
         return asked
 
@@ -106,6 +115,10 @@ class AttemptEffects:
             raise
         finally:
             self._busy.discard(place)
+
+    async def _checked(self, number: int, ctx: StepContext, perform: Any, call: Any) -> Any:
+        del self._unbegun[number]
+        return await perform(self, ctx, call)
 
     async def _map(self, number: int, ctx: StepContext, fan: FanOutCall) -> list[Any]:
         del self._unbegun[number]

@@ -17,11 +17,14 @@ from signoff.core.digest import digest
 from signoff.core.effects import EffectId, EffectKind
 from signoff.core.fold import item_scope
 from signoff.core.frozen import freeze, thaw
+from signoff.core.request_rules import GiveUp, RequestPosition, decide_request
+from signoff.core.transitions import FellShort, Raised
 from signoff.errors import (
     AgentBadOutput,
     AgentTimeout,
     ItemsFailed,
     NotSerialisable,
+    OperatorError,
     SignoffError,
     StepFailed,
 )
@@ -57,6 +60,7 @@ class FanOut:
         self._blocked: dict[str, float | None] = {}
         self._failed: dict[str, str] = {}
         """Failures the handler has seen in an earlier life, by the item's place."""
+        self._operator_errors: list[OperatorError] = []
 
     async def run(self) -> list[Any]:
         """Works all items and returns their results in order."""
@@ -74,6 +78,9 @@ class FanOut:
         resting = [end for end in ended if isinstance(end, Suspension)]
         if resting:
             raise heaviest(resting)
+        if self._operator_errors and self._fan.on_failure == "ask":
+            # No work is at fault: the run fails, and its resume works these items again.
+            raise self._operator_errors[0]
         failures = {end.index: end.error for end in ended if isinstance(end, Failure)}
         if failures and not self._failed:
             self._record(failures)
@@ -135,10 +142,14 @@ class FanOut:
             except BaseException as error:  # an item's failure must not reach its siblings
                 if passes_through(error):
                     raise
-                fresh = isinstance(error, FELL_SHORT)
-                self._journal.record(ev.ItemFailed(scope, _said(error), fresh))
-                if not fresh or self._used(scope) > self._fan.retries:
-                    return Failure(_said(error), index)
+                if isinstance(error, OperatorError):
+                    self._operator_errors.append(error)
+                problem, fresh = _said(error), isinstance(error, FELL_SHORT)
+                self._journal.record(ev.ItemFailed(scope, problem, fresh))
+                position = RequestPosition(self._used(scope), self._fan.retries)
+                fact = FellShort(problem) if fresh else Raised(problem)
+                if isinstance(decide_request(position, fact), GiveUp):
+                    return Failure(problem, index)
 
     def _used(self, scope: str) -> int:
         """Returns how many of an item's attempts have fallen short, as far as they count."""

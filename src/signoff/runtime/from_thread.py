@@ -14,6 +14,7 @@ from contextlib import suppress
 from contextvars import copy_context
 from typing import Any, TypeVar
 
+from signoff.core.checked import Checked, CheckedCall
 from signoff.core.context import Chance, EffectPort, FanOutCall, StepContext
 from signoff.core.effects import Effect
 
@@ -84,6 +85,10 @@ class FromThread:
     def perform(self, ctx: StepContext, effect: Effect) -> Awaitable[Any]:
         """Passes it on."""
         return self._port.perform(ctx, effect)
+
+    def ask_checked(self, ctx: StepContext, call: CheckedCall[T]) -> Awaitable[Checked[T]]:
+        """Passes it on."""
+        return self._port.ask_checked(ctx, call)
 
     def map(self, ctx: StepContext, fan: FanOutCall) -> Awaitable[list[Any]]:
         """Passes it on."""

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from signoff.core.checked import CheckedCall
 from signoff.core.context import Chance, FanOutCall, StepContext
 from signoff.core.effects import Effect, EffectKind, OnCrash
 from signoff.core.requests import Question
@@ -28,6 +29,10 @@ class RecordingPort:
 
     def perform(self, ctx: StepContext, effect: Effect) -> Awaitable[Any]:
         self.effects.append(effect)
+        return nothing()
+
+    def ask_checked(self, ctx: StepContext, call: CheckedCall[Any]) -> Awaitable[Any]:
+        self.effects.append(call.effect)
         return nothing()
 
     def map(self, ctx: StepContext, fan: FanOutCall) -> Awaitable[list[Any]]:

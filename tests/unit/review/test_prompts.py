@@ -8,7 +8,6 @@ from signoff.review.parsing import parse_adjudication
 from signoff.review.prompts import (
     adjudicator_prompt,
     brief_prompt,
-    critic_correction,
     critic_prompt,
     generator_prompt,
     refinement_prompt,
@@ -79,13 +78,6 @@ def test_no_text_can_close_its_own_boundary() -> None:
 def test_an_empty_artifact_is_said_to_be_empty() -> None:
     """A critic that sees no artifact would take the next text for it."""
     assert "The artifact is empty." in critic_prompt(goal="g", artifact=" ", constraint=TONE)
-
-
-def test_a_correction_names_every_problem_on_a_line_of_its_own() -> None:
-    """There is one second try."""
-    said = critic_correction(["no JSON", "two\nlines"])
-
-    assert "- no JSON\n- two lines\n" in said
 
 
 def test_the_author_sees_summaries_and_from_the_second_round_on_the_work() -> None:

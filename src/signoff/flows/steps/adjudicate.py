@@ -10,11 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from signoff.core.checked import Checked, Otherwise
 from signoff.core.context import StepContext
 from signoff.core.delta import Append
 from signoff.core.outcome import Outcome
-from signoff.core.requests import Choice, Question
-from signoff.errors import AgentBadOutput
+from signoff.core.requests import Choice, Question, Request
+from signoff.core.transitions import RETRY
 from signoff.flows.flow import Flow
 from signoff.flows.model import POLICY_JUDGE, StepKind, WorkflowStep
 from signoff.flows.state import (
@@ -41,11 +42,11 @@ from signoff.review.convergence import check as why_stop
 from signoff.review.convergence import chronic
 from signoff.review.critique import Critique
 from signoff.review.findings import Finding, Ledger
-from signoff.review.parsing import Unreadable, parse_adjudication
+from signoff.review.parsing import parse_adjudication
 from signoff.review.policy import check_verdict, conflicting_criticals, for_judge, policy_judge
-from signoff.review.prompts import adjudicator_prompt, critic_correction
+from signoff.review.prompts import adjudicator_prompt
 
-RETRY, RULES = "retry", "rules"
+RULES = "rules"
 CONTINUE, STOP = "continue", "stop"
 
 
@@ -113,39 +114,28 @@ class AdjudicateHandler:
         if self._agent == POLICY_JUDGE:
             return policy_judge(critiques, iteration=ctx.iteration, block_on=block_on)
         prompt = self._prompt(state, critiques)
-        while True:
-            said = await self._twice(ctx, prompt)
-            if isinstance(said, Adjudication):
-                return check_verdict(said, critiques, block_on)
-            problem = (
-                f"The judge {self._agent!r} answered twice what cannot be read: "
-                f"{said.rstrip('.')}.\n"
-                f"{RETRY} asks it again; {RULES} lets the rules decide: everything found is "
-                "pursued, and only what blocks keeps the artifact from being approved."
-            )
-            request = Choice(problem, [RETRY, RULES], question_id="adjudication")
-            if (await ctx.wait(request, key="unreadable")).value == RULES:
-                ruled = policy_judge(critiques, iteration=ctx.iteration, block_on=block_on)
-                return _noted(
-                    ruled, f"{self._agent}'s answers could not be read; the rules decided"
-                )
+        judged = await ctx.ask(
+            self._agent,
+            prompt,
+            key="verdict",
+            read=lambda reply: parse_adjudication(reply.text, iteration=ctx.iteration),
+            otherwise=Otherwise(self._unreadable, key="unreadable"),
+            model=self.step.model,
+            timeout=self.step.timeout,
+        )
+        if judged.value is not None:
+            return check_verdict(judged.value, critiques, block_on)
+        ruled = policy_judge(critiques, iteration=ctx.iteration, block_on=block_on)
+        return _noted(ruled, f"{self._agent}'s answers could not be read; the rules decided")
 
-    async def _twice(self, ctx: StepContext, prompt: str) -> Adjudication | str:
-        problem = ""
-        for asked in (prompt, f"{prompt}\n\n"):
-            text = f"{asked}{critic_correction([problem])}" if problem else asked
-            try:
-                reply = await ctx.ask(
-                    self._agent,
-                    text,
-                    key="verdict",
-                    model=self.step.model,
-                    timeout=self.step.timeout,
-                )
-                return parse_adjudication(reply.text, iteration=ctx.iteration)
-            except (Unreadable, AgentBadOutput) as error:
-                problem = str(error)
-        return problem
+    def _unreadable(self, last: Checked[Adjudication]) -> Request:
+        prompt = (
+            f"The judge {self._agent!r} answered twice what cannot be read: "
+            f"{'; '.join(last.problems).rstrip('.')}.\n"
+            f"{RETRY} asks it again; {RULES} lets the rules decide: everything found is "
+            "pursued, and only what blocks keeps the artifact from being approved."
+        )
+        return Choice(prompt, [RETRY, RULES], question_id="adjudication")
 
     def _prompt(self, state: FlowState, critiques: Sequence[Critique]) -> str:
         config = self.flow.config.adjudication

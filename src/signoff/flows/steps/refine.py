@@ -8,12 +8,15 @@ is recorded hunk by hunk, each tied to the finding it answers.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+from signoff.core.checked import Checked, Otherwise
 from signoff.core.context import StepContext
 from signoff.core.effects import Reply
 from signoff.core.outcome import Outcome
-from signoff.core.requests import Choice, Response
+from signoff.core.requests import Answer, Choice, Request, Response
+from signoff.errors import AgentBadOutput
 from signoff.flows.flow import Flow
 from signoff.flows.model import StepKind, WorkflowStep
 from signoff.flows.state import NOTHING_REVIEWED, FlowState, after
@@ -92,41 +95,47 @@ class Refine:
         self, ctx: StepContext, state: FlowState, text: str, bill: str
     ) -> tuple[str, str, dict[str, Any]]:
         """Returns the revised text, what is wrong with it, and what a person said about that."""
-        problem, revised = "", text
-        for _ in range(1 + self.step.validation_retries):
-            revised = await self._ask(ctx, state, text, bill, problem)
-            problem = self._problem(text, revised)
-            if not problem:
-                return revised, "", {}
-        if self.step.on_invalid == "continue":
-            return revised, problem, {}
-        return await self._person_decides(ctx, state, (text, revised, bill), problem)
+        asks = self.step.on_invalid != "continue"
+        in_place = {} if self._in_words else {"files": {FILE: text}, "edit": True}
+        checked = await ctx.ask(
+            self._agent,
+            self._prompt(ctx, state, text, bill),
+            key="refine",
+            read=partial(self._read, ctx, text),
+            retries=self.step.validation_retries,
+            otherwise=Otherwise(self._invalid, key="invalid") if asks else None,
+            show_previous=not self._anew,
+            model=self.step.model,
+            timeout=self.step.timeout,
+            **in_place,
+        )
+        problem, revised = "; ".join(checked.problems), checked.value
+        if checked.answer is not None:
+            return await self._decided(ctx, state, (text, revised or text, bill), checked)
+        return revised or text, problem, {}
 
-    async def _ask(
-        self, ctx: StepContext, state: FlowState, text: str, bill: str, feedback: str
-    ) -> str:
+    def _prompt(self, ctx: StepContext, state: FlowState, text: str, bill: str) -> str:
         if self._in_words:
-            return await self._written(ctx, state, text, bill, feedback)
-        prompt = refinement_prompt(
+            return self._rewrite_prompt(ctx, state, text, bill, ctx.feedback or "")
+        return refinement_prompt(
             filename=FILE,
             bill_of_work=bill,
             goal=self.flow.goal.text,
             guidance=state.guidance,
-            feedback=feedback or ctx.feedback or "",
+            feedback=ctx.feedback or "",
         )
-        reply = await ctx.ask(
-            self._agent,
-            prompt,
-            key="refine",
-            model=self.step.model,
-            timeout=self.step.timeout,
-            files={FILE: text},
-            edit=True,
-        )
+
+    def _read(self, ctx: StepContext, before: str, reply: Reply) -> str:
+        """Returns the revised text; raises what is wrong with it."""
         elsewhere = [path for path in reply.files if path.startswith("..")]
         if elsewhere:
             ctx.progress(f"changed meanwhile, outside the copy: {', '.join(elsewhere)}")
-        return _edited(reply, text)
+        revised = _edited(reply, before)
+        problem = self._problem(before, revised)
+        if problem:
+            usable = self.step.on_invalid == "continue"
+            raise AgentBadOutput(problem, value=revised, usable=usable)
+        return revised
 
     @property
     def _in_words(self) -> bool:
@@ -138,11 +147,10 @@ class Refine:
         """Whether it does so without having seen the text there is."""
         return self._in_words and self.step.prompt == "brief"
 
-    async def _written(
+    def _rewrite_prompt(
         self, ctx: StepContext, state: FlowState, text: str, bill: str, feedback: str
     ) -> str:
-        feedback = feedback or ctx.feedback or ""
-        prompt = author_prompt(
+        return author_prompt(
             self.flow,
             self.step,
             sources=state.source(),
@@ -151,10 +159,6 @@ class Refine:
             guidance=[*state.guidance, *([feedback] if feedback else [])],
             iteration=ctx.iteration,
         )
-        reply = await ctx.ask(
-            self._agent, prompt, key="refine", model=self.step.model, timeout=self.step.timeout
-        )
-        return checked_artifact(reply.text)
 
     def _problem(self, before: str, after: str) -> str:
         if after.strip() == before.strip():
@@ -167,24 +171,33 @@ class Refine:
             f"changed the size by {changed:.0f} %, more than {most:g} %" if changed > most else ""
         )
 
-    async def _person_decides(
-        self, ctx: StepContext, state: FlowState, texts: tuple[str, str, str], problem: str
-    ) -> tuple[str, str, dict[str, Any]]:
-        before, revised, bill = texts
+    def _invalid(self, last: Checked[str]) -> Request:
         prompt = (
-            f"The refinement {problem}, and sending it back did not help. {BY_HAND} asks you for "
-            f"the text, {REGENERATE} has it written anew, {ACCEPT} takes it as it is."
+            f"The refinement {'; '.join(last.problems)}, and sending it back did not help. "
+            f"{BY_HAND} asks you for the text, {REGENERATE} has it written anew"
         )
-        request = Choice(
-            prompt, [BY_HAND, REGENERATE, ACCEPT], question_id="validation_failed",
-            shown={"revised": revised},
+        if last.value is None:
+            return Choice(f"{prompt}.", [BY_HAND, REGENERATE], question_id="validation_failed")
+        return Choice(
+            f"{prompt}, {ACCEPT} takes it as it is.", [BY_HAND, REGENERATE, ACCEPT],
+            question_id="validation_failed", shown={"revised": last.value},
         )  # fmt: skip
-        answer = await ctx.wait(request, key="invalid")
+
+    async def _decided(
+        self, ctx: StepContext, state: FlowState, texts: tuple[str, str, str], checked: Checked[str]
+    ) -> tuple[str, str, dict[str, Any]]:
+        """Returns what a human made of a revision that retries did not fix."""
+        (before, revised, bill), problem = texts, "; ".join(checked.problems)
+        answer = checked.answer or Answer(ACCEPT)
         update = told(ctx, "validation_failed", f"The refinement {problem}.", answer)
         if answer.value == ACCEPT:
             return revised, problem, update
         if answer.value == REGENERATE:
-            return await self._written(ctx, state, before, bill, problem), "", update
+            prompt = self._rewrite_prompt(ctx, state, before, bill, problem)
+            reply = await ctx.ask(
+                self._agent, prompt, key="refine", model=self.step.model, timeout=self.step.timeout
+            )
+            return checked_artifact(reply.text), "", update
         form = Response(f"Write the whole revised text. What is to be done:\n\n{bill}\n\n{before}")
         by_hand = await ctx.wait(form, key="by hand")
         return checked_artifact(str(by_hand.value)), "", update

@@ -1,0 +1,54 @@
+"""A request whose answer is checked: what to check, and what came of it.
+
+`ctx.ask(..., read=...)` and `ctx.map(..., otherwise=...)` build these values. The transition
+rules decide about each answer and the runtime performs the decision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from signoff.core.effects import Effect, Reply
+from signoff.core.requests import Answer, Request
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Checked(Generic[T]):
+    """What came of a checked request."""
+
+    value: T | None
+    """What `read` returned for the last answer, or the usable part of it that `read` kept."""
+    problems: tuple[str, ...] = ()
+    """What is still wrong with it; empty when it was accepted."""
+    sent_back: tuple[str, ...] = ()
+    """What was wrong with the answer before it."""
+    answer: Answer | None = None
+    """What a human decided about it, when one was asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Otherwise(Generic[T]):
+    """What a human is asked when retries did not help.
+
+    The option labeled `retry` sends the request back; any other choice ends it.
+    """
+
+    request: Callable[[Checked[T]], Request]
+    key: str = "otherwise"
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedCall(Generic[T]):
+    """One call of `ask` with `read`."""
+
+    effect: Effect
+    read: Callable[[Reply], T]
+    """Returns the value of an answer, or raises `AgentBadOutput` with every problem."""
+    retries: int
+    otherwise: Otherwise[T] | None
+    show_previous: bool = True
+    """Whether a retry shows the previous answer; very small models would copy it."""

@@ -1,0 +1,215 @@
+"""Requests whose answers are checked: sent back with every problem, then decided by a human."""
+
+from typing import Any
+
+import pytest
+
+from signoff.core.checked import Checked, Otherwise
+from signoff.core.context import Failure, StepContext
+from signoff.core.effects import Reply
+from signoff.core.outcome import Outcome, Status
+from signoff.core.requests import Choice, Question, Request
+from signoff.errors import AgentBadOutput, StepFailed, UsageError
+from tests.unit.runtime.engine_fixture import EngineFixture, one_step
+
+OK = Outcome.OK
+Work = tuple[Outcome, dict[str, Any]]
+ASK = Choice("Not a number. What now?", ["retry", "zero"])
+
+
+def number(reply: Reply) -> int:
+    if not reply.text.isdigit():
+        raise AgentBadOutput("", "not a number", f"it has {len(reply.text)} characters")
+    return int(reply.text)
+
+
+async def count(ctx: StepContext) -> Work:
+    checked = await ctx.ask("claude", "How many?", read=number, otherwise=ASK)
+    return OK, {"count": checked.value, "sent_back": list(checked.sent_back)}
+
+
+async def test_an_answer_that_can_be_read_is_returned_as_its_value(bench: EngineFixture) -> None:
+    """The good case must cost one call and no human."""
+    bench.agent.on("", "7")
+
+    result = await bench.start(one_step(count))
+
+    assert result.state == {"count": 7, "sent_back": []}
+    assert bench.agent.prompts == ["How many?"]
+
+
+async def test_a_bad_answer_is_sent_back_with_itself_and_all_its_problems(
+    bench: EngineFixture,
+) -> None:
+    """Told one problem at a time, an agent needs as many calls as it made mistakes."""
+    bench.agent.on("not a number", "7").on("", "seven or so")
+
+    result = await bench.start(one_step(count))
+
+    assert result.state == {"count": 7, "sent_back": ["not a number", "it has 11 characters"]}
+    first, second = bench.agent.prompts
+    assert second.startswith(first)
+    assert "seven or so" in second
+    assert "- not a number\n- it has 11 characters" in second
+
+
+@pytest.mark.parametrize(("choice", "count_"), [("zero", None), ("retry", 7)])
+async def test_a_human_decides_when_the_retry_did_not_help(
+    bench: EngineFixture, choice: str, count_: int | None
+) -> None:
+    """What nobody could read must not count, and must not be asked for forever."""
+    bench.agent.on("Count the cats.", "7").on("", "many")
+    workflow = one_step(count)
+    waiting = await bench.start(workflow)
+
+    bench.answer(choice, "Count the cats." if choice == "retry" else "")
+    result = await bench.resume(workflow)
+
+    assert waiting.status is Status.WAITING
+    assert result.status is Status.COMPLETED
+    assert result.state["count"] == count_
+    assert len(bench.agent.prompts) == (3 if choice == "retry" else 2)
+
+
+async def test_without_a_question_a_bad_answer_fails_the_attempt(bench: EngineFixture) -> None:
+    """The step's own retries and escalation take over, with the problem as feedback."""
+
+    async def work(ctx: StepContext) -> Work:
+        checked = await ctx.ask("claude", f"{ctx.feedback or 'How many?'}", read=number, retries=0)
+        return OK, {"count": checked.value}
+
+    bench.agent.on("How many?", "many").on("not a number; it has 4 characters", "7")
+
+    result = await bench.start(one_step(work))
+
+    assert result.state == {"count": 7}
+
+
+async def test_a_usable_answer_counts_when_retries_did_not_help(bench: EngineFixture) -> None:
+    """Minor problems are worth a retry and no human."""
+
+    def read(reply: Reply) -> str:
+        raise AgentBadOutput("a bit long", value=reply.text, usable=True)
+
+    async def work(ctx: StepContext) -> Work:
+        checked = await ctx.ask("claude", "Write.", read=read, otherwise=ASK)
+        return OK, {"text": checked.value, "problems": list(checked.problems)}
+
+    bench.agent.on("", "Once upon a time")
+
+    result = await bench.start(one_step(work))
+
+    assert result.state == {"text": "Once upon a time", "problems": ["a bit long"]}
+    assert len(bench.agent.prompts) == 2
+
+
+async def test_what_a_human_is_asked_can_depend_on_the_answer(bench: EngineFixture) -> None:
+    """A human decides about what was answered, so it has to be in the question."""
+
+    def unusable(last: Checked[int]) -> Request:
+        return Choice(f"Wrong: {'; '.join(last.problems)}", ["zero"], question_id="count")
+
+    async def work(ctx: StepContext) -> Work:
+        await ctx.ask("claude", "How many?", read=number, otherwise=Otherwise(unusable, "bad"))
+        return OK, {}
+
+    bench.agent.on("", "many")
+
+    result = await bench.start(one_step(work))
+
+    assert result.inbox[0].prompt == "Wrong: not a number; it has 4 characters"
+    assert result.inbox[0].effect == "bad#1"
+
+
+async def test_a_question_without_choices_is_refused(bench: EngineFixture) -> None:
+    """A free text says neither whether to retry nor how to continue."""
+
+    async def work(ctx: StepContext) -> Work:
+        await ctx.ask("claude", "How many?", read=number, otherwise=Question("What now?"))
+        return OK, {}
+
+    bench.agent.on("", "many")
+
+    result = await bench.start(one_step(work))
+
+    assert result.status is Status.FAILED
+    assert "otherwise= takes a Choice" in result.reason
+
+
+async def test_a_checked_request_that_is_not_awaited_is_reported(bench: EngineFixture) -> None:
+    """The step would otherwise be done without the answer it asked for."""
+
+    async def work(ctx: StepContext) -> Work:
+        ctx.ask("claude", "How many?", read=number)
+        return OK, {}
+
+    result = await bench.start(one_step(work))
+
+    assert result.status is Status.FAILED
+    assert "write `await`" in result.reason
+
+
+async def item(ctx: StepContext, name: str) -> str:
+    reply = await ctx.ask("claude", name)
+    if reply.text == "bad":
+        raise StepFailed(f"{name} is bad")
+    return reply.text
+
+
+async def fan(ctx: StepContext) -> Work:
+    ask = Choice("Some failed.", ["retry", "leave out"])
+    results = await ctx.map(["a", "b"], item, key="items", retries=1, otherwise=ask)
+    return OK, {"results": [None if isinstance(each, Failure) else each for each in results]}
+
+
+@pytest.mark.parametrize(("choice", "second"), [("retry", "B"), ("leave out", None)])
+async def test_a_human_decides_about_failed_items_and_the_others_are_kept(
+    bench: EngineFixture, choice: str, second: str | None
+) -> None:
+    """A thousand finished items must not be worked again for one that failed."""
+    answers = iter(["bad", "bad", "B"])
+    bench.agent.on("b", lambda _request: next(answers)).on("a", "A")
+    workflow = one_step(fan)
+    waiting = await bench.start(workflow)
+
+    bench.answer(choice)
+    result = await bench.resume(workflow)
+
+    assert [each.effect for each in waiting.inbox] == ["otherwise#1"]
+    assert result.state == {"results": ["A", second]}
+    assert bench.agent.prompts.count("a") == 1
+
+
+async def test_what_an_operator_must_fix_is_no_question_about_items(bench: EngineFixture) -> None:
+    """Working the items again helps nobody while, say, the database is out of reach."""
+
+    async def unreachable(_ctx: StepContext, _name: str) -> str:
+        raise UsageError("there is no database")
+
+    async def work(ctx: StepContext) -> Work:
+        await ctx.map(["a"], unreachable, otherwise=Choice("Failed.", ["retry", "leave out"]))
+        return OK, {}
+
+    result = await bench.start(one_step(work))
+
+    assert result.status is Status.FAILED
+    assert "there is no database" in result.reason
+
+
+async def test_a_replay_of_a_checked_request_asks_nobody_again(bench: EngineFixture) -> None:
+    """Every try was paid for."""
+
+    async def work(ctx: StepContext) -> Work:
+        checked = await ctx.ask("claude", "How many?", read=number)
+        await ctx.wait(Question("Good?"))
+        return OK, {"count": checked.value}
+
+    bench.agent.on("not a number", "7").on("", "many")
+    workflow = one_step(work)
+    await bench.start(workflow)
+
+    bench.answer("yes")
+    result = await bench.resume(workflow)
+
+    assert result.state == {"count": 7}
+    assert len(bench.agent.prompts) == 2
