@@ -33,6 +33,7 @@ from signoff.agents.structured import instruction
 from signoff.agents.transcript import Transcript
 from signoff.core.effects import AgentRequest, CommandResult
 from signoff.core.spend import Usage
+from signoff.documents.regular_files import read_regular
 from signoff.errors import (
     AgentAuth,
     AgentBadOutput,
@@ -43,6 +44,9 @@ from signoff.errors import (
     AgentTransient,
     ConfigError,
 )
+
+MOST_ANSWER_BYTES = 64_000_000
+"""Bytes of an answer file that are read."""
 
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 _KNOWN = frozenset({"model", "workspace", "prompt_file", "answer_file", "schema_file"})
@@ -243,7 +247,7 @@ def _found(where: str, text: str, job: Job) -> str:
 def _read(path: Path) -> str:
     try:
         # Read as text, an artifact's line ends would be changed.
-        return path.read_bytes().decode("utf-8").strip("\n")
+        return read_regular(path, MOST_ANSWER_BYTES).decode("utf-8").strip("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise AgentBadOutput(f"the answer was to be in the file {path.name}: {error}") from error
 

@@ -17,6 +17,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from signoff.documents.regular_files import read_regular
+
 SKIPPED = frozenset(
     ".git .hg .svn .signoff .venv node_modules __pycache__ .mypy_cache .pytest_cache .ruff_cache "
     ".tox .hypothesis".split()
@@ -216,7 +218,7 @@ def _content(path: Path) -> bytes | None:
         if path.is_symlink():
             # Where it points is its content; what stands there is somebody else's.
             return f"link to {path.readlink()}\n".encode()
-        return path.read_bytes() if path.is_file() else None
+        return read_regular(path, None)
     except OSError:
         return None
 

@@ -19,6 +19,7 @@ from signoff.app.loading import import_file, make_importable
 from signoff.app.notations import Told, load_notation
 from signoff.core.workflow import Workflow
 from signoff.documents.files import shown
+from signoff.documents.regular_files import read_regular
 from signoff.errors import InvalidWorkflow, Problem, SignoffError
 
 NAME = "WORKFLOW"
@@ -142,7 +143,7 @@ def _load(path: Path, look: Look, problems: list[Problem]) -> Workflow | None:
     try:
         if path.suffix != ".py":
             return load_notation(path, root=look.root, home=look.home, told=look.told)
-        if not assigns_workflow(path.read_text(encoding="utf-8")):
+        if not assigns_workflow(read_regular(path, None, follow=True).decode()):
             return None
         value = getattr(import_file(path), NAME)
     except InvalidWorkflow as error:

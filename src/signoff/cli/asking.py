@@ -24,6 +24,7 @@ from signoff.cli.terminal import forget_typed
 from signoff.cli.text import clean, wrapped
 from signoff.core.digest import SHORT
 from signoff.core.requests import default_words
+from signoff.documents.regular_files import read_regular
 from signoff.errors import InvalidAnswer, StaleApproval
 from signoff.runtime.store_port import InboxItem
 from signoff.store.rundir.place import HITL
@@ -221,7 +222,7 @@ def _pretty(value: Any) -> str:
 
 def _read(path: str) -> str:
     try:
-        return Path(path).expanduser().read_text(encoding="utf-8")
+        return read_regular(Path(path).expanduser(), None, follow=True).decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidAnswer(f"{path} cannot be read: {error}") from error
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from signoff.documents.regular_files import NotRegular, read_regular
 from signoff.errors import Problem
 
 MOST_BYTES = 1_000_000
@@ -15,13 +16,15 @@ def read_text(path: Path, problems: list[Problem], *, name: str = "") -> str | N
     """Returns the text of a file; what stands in the way goes to `problems`."""
     name = name or shown(path)
     try:
-        with path.open("rb") as file:
-            content = file.read(MOST_BYTES + 1)
+        content = read_regular(path, MOST_BYTES, follow=True)
     except FileNotFoundError:
         problems.append(Problem(name, "is not there"))
         return None
     except IsADirectoryError:
         problems.append(Problem(name, "is a folder, not a file"))
+        return None
+    except NotRegular as error:
+        problems.append(Problem(name, str(error.strerror)))
         return None
     except OSError as error:
         problems.append(Problem(name, f"cannot be read: {error.strerror or error}"))

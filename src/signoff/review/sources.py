@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
+from signoff.documents.regular_files import NotRegular, read_regular
 from signoff.review.constraint import SourceBlock
 
 MOST_BYTES = 1_000_000
@@ -239,12 +240,11 @@ def _hidden(path: Path) -> bool:
 
 def _text(file: Path) -> str:
     """Returns a file's text; raises `SourceError`."""
-    # Of a pipe or a device one would read for ever.
-    if not _is_file(file):
-        raise SourceError("there is no such file")
     try:
-        with file.open("rb") as opened:
-            content = opened.read(MOST_BYTES + 1)
+        # Followed already, and judged by where it leads: a link here was put there since.
+        content = read_regular(file, MOST_BYTES)
+    except (FileNotFoundError, IsADirectoryError, NotRegular) as error:
+        raise SourceError("there is no such file") from error
     except OSError as error:
         raise SourceError(f"cannot be read ({error.strerror})") from error
     if len(content) > MOST_BYTES:

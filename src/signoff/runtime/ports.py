@@ -133,8 +133,8 @@ class FilePort(Protocol):
         """Returns what a file of a run holds; None when there is none; raises `UnsafePath`."""
         ...
 
-    def folder(self, run: str, path: str) -> Path:
-        """Returns where a folder of a run goes, made or not; raises `UnsafePath`."""
+    def working_copies(self, run: str) -> Path:
+        """Returns the folder for a run's working copies, outside the run's own folder."""
         ...
 
 

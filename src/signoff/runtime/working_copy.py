@@ -1,7 +1,8 @@
 """Lets an agent work on a copy: texts go into a fresh folder, and come back out of it.
 
-Nothing else is touched, so a call that was lost is simply made again. The folder is the
-agent's to ruin: what it deleted is gone, what it turned into a link is not followed.
+Nothing else is touched, so a call that was lost is simply made again. The folder lies
+outside the run's own, and the agent may do anything to it: a file it deleted is missing,
+and one it replaced by a link or a pipe is refused.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import stat
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -17,19 +17,18 @@ from dataclasses import replace
 from pathlib import Path
 
 from signoff.core.effects import AgentRequest, Reply
+from signoff.documents.regular_files import (
+    create_private,
+    make_private_folder,
+    make_private_folders,
+    read_regular,
+)
 from signoff.errors import AgentBadOutput, UnsafePath, WriteFailed
-from signoff.runtime.paths import safe_path
+from signoff.runtime.paths import check_path, safe_path
 from signoff.runtime.ports import Agent, Call, FilePort
-
-WORK = "work"
-"""The folder of a run that holds its working copies while they are worked on."""
 
 LARGEST_BYTES = 64_000_000
 """A file that grew beyond this is a fault, not an edit."""
-
-_NOFOLLOW: int = getattr(os, "O_NOFOLLOW", 0)
-_NONBLOCK: int = getattr(os, "O_NONBLOCK", 0)
-_BINARY: int = getattr(os, "O_BINARY", 0)
 
 
 async def ask_on_copy(
@@ -52,7 +51,7 @@ async def ask_on_copy(
 def check_names(names: Iterable[str]) -> None:
     """Raises `UnsafePath` for a name that would leave the folder of a working copy."""
     for name in names:
-        safe_path(Path(WORK), name)
+        check_path(name)
 
 
 def shown_to_person(files: Mapping[str, str], *, edit: bool) -> list[str]:
@@ -68,14 +67,15 @@ def _folder(call: Call, files: FilePort | None) -> Iterator[Path]:
             yield Path(made).resolve()
         return
     name = _name(call)
-    folder = files.folder(call.run, f"{WORK}/{name}-{call.attempt}")
+    folder = files.working_copies(call.run) / f"{name}-{call.attempt}"
     _clear(folder.parent, f"{name}-")
     try:
         _make(folder)
         yield folder.resolve()
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        _remove(folder)
         _remove_empty(folder.parent)
+        _remove_empty(folder.parent.parent)
 
 
 def _name(call: Call) -> str:
@@ -89,17 +89,22 @@ def _clear(parent: Path, prefix: str) -> None:
     if parent.is_dir():
         for old in parent.iterdir():
             if old.name.startswith(prefix):
-                shutil.rmtree(old, ignore_errors=True)
+                _remove(old)
+
+
+def _remove(folder: Path) -> None:
+    """Removes a working copy; one that became a link loses the link, not where it leads."""
+    if folder.is_symlink():
+        folder.unlink()
+    else:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _make(folder: Path) -> None:
     """Makes a folder that must be new, and those above it that are missing, for the owner alone."""
-    above = [each for each in folder.parents if not each.exists()]
     try:
-        for each in reversed(above):
-            # One by one: `parents=True` would let everybody look into those.
-            each.mkdir(mode=0o700, exist_ok=True)
-        folder.mkdir(mode=0o700)
+        make_private_folders(folder.parent)
+        make_private_folder(folder)
     except OSError as error:
         raise WriteFailed(f"cannot make {folder}: {error.strerror or error}") from error
 
@@ -115,8 +120,9 @@ def _lay_out(folder: Path, files: Mapping[str, str]) -> None:
     for name, text in files.items():
         place = safe_path(folder, name)
         try:
-            place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            place.write_bytes(text.encode("utf-8", "surrogatepass"))
+            make_private_folders(place.parent)
+            with os.fdopen(create_private(place), "wb") as file:
+                file.write(text.encode("utf-8", "surrogatepass"))
         except OSError as error:
             raise WriteFailed(f"cannot write {place}: {error.strerror or error}") from error
 
@@ -135,13 +141,20 @@ def _collect(folder: Path, names: Iterable[str]) -> Iterator[tuple[str, str]]:
 
 
 def _read(folder: Path, name: str) -> bytes | None:
-    """Returns what a plain file holds; None for anything else: a link, a pipe, a folder."""
+    """Returns the content of a file; None for one that was deleted or became a folder.
+
+    Raises `AgentBadOutput` for anything that is not a regular file in the very folder that was
+    created: through a link, any file of the machine would end up in the artifact.
+    """
     try:
-        handle = os.open(safe_path(folder, name), os.O_RDONLY | _NOFOLLOW | _NONBLOCK | _BINARY)
-    except (OSError, UnsafePath):
+        # It had no link in it when it was created, so it has been replaced, or a folder above it.
+        if folder.resolve() != folder:
+            raise AgentBadOutput("the agent replaced the folder of its working copy")
+        return read_regular(safe_path(folder, name), LARGEST_BYTES)
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
         return None
-    if not stat.S_ISREG(os.fstat(handle).st_mode):
-        os.close(handle)
-        return None
-    with os.fdopen(handle, "rb") as file:
-        return file.read(LARGEST_BYTES + 1)
+    except UnsafePath as error:
+        raise AgentBadOutput(f"the agent replaced {name} or its folder by a link") from error
+    except OSError as error:
+        told = error.strerror or error
+        raise AgentBadOutput(f"the agent left {name} unreadable: {told}") from error

@@ -1,6 +1,9 @@
 """Tests of agents working on a fresh copy of some texts."""
 
+import os
+import shutil
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -69,8 +72,8 @@ async def test_an_agent_edits_a_copy_and_the_new_text_comes_back(tmp_path: Path)
     assert seen == ["old\n"]
 
 
-async def test_a_copy_lies_inside_the_run_and_is_gone_afterwards(tmp_path: Path) -> None:
-    """Copies of a large artifact must not pile up, nor lie about elsewhere."""
+async def test_a_copy_lies_outside_the_run_and_is_gone_afterwards(tmp_path: Path) -> None:
+    """From inside the run's folder an agent could write an answer with a short relative path."""
     bench = EngineFixture(files=RunFiles(tmp_path))
     bench.agent.on("Mend", edits(lambda place: place.write_text("new")))
 
@@ -78,8 +81,8 @@ async def test_a_copy_lies_inside_the_run_and_is_gone_afterwards(tmp_path: Path)
     await bench.close()
 
     (request,) = bench.agent.requests
-    assert (request.workspace or "").startswith(f"{tmp_path}/run/work/work-ask-1-")
-    assert not (tmp_path / "run" / "work").exists()
+    assert (request.workspace or "").startswith(f"{tmp_path}/.work/run/work-ask-1-")
+    assert not (tmp_path / ".work").exists()
 
 
 async def test_every_folder_on_the_way_to_a_copy_is_the_owners_alone(tmp_path: Path) -> None:
@@ -120,20 +123,51 @@ async def test_a_deleted_file_is_simply_not_there(bench: EngineFixture) -> None:
     assert result.state["contents"] == {}
 
 
-async def test_a_link_is_not_followed(bench: EngineFixture, tmp_path: Path) -> None:
-    """Or an agent could bring any file of the machine into the artifact."""
-    secret = tmp_path / "secret"
+def link_to(target: Path, place: Path) -> None:
+    place.unlink()
+    place.symlink_to(target)
+
+
+def make_pipe(place: Path) -> None:
+    place.unlink()
+    os.mkfifo(place)
+
+
+def replace_folder(target: Path, place: Path) -> None:
+    """Turns the folder of the working copy itself into a link."""
+    shutil.rmtree(place.parent)
+    place.parent.symlink_to(target)
+
+
+@pytest.mark.parametrize("change", [link_to, replace_folder])
+async def test_a_working_copy_replaced_by_a_link_is_refused(
+    tmp_path: Path, change: Callable[[Path, Path], None]
+) -> None:
+    """Read through, it would bring any file of the machine into the artifact."""
+    secret = tmp_path / "elsewhere" / NAME
+    secret.parent.mkdir()
     secret.write_text("secret")
+    target = secret if change is link_to else secret.parent
+    bench = EngineFixture(files=RunFiles(tmp_path / "runs"))
+    bench.agent.on("Mend", edits(partial(change, target)))
 
-    def change(place: Path) -> None:
-        place.unlink()
-        place.symlink_to(secret)
+    result = await bench.start(editing())
+    await bench.close()
 
-    bench.agent.on("Mend", edits(change))
+    assert result.status is Status.WAITING
+    assert any(told in result.inbox[0].prompt for told in ("by a link", "the folder of its"))
+    assert secret.read_text() == "secret"
+    assert not (tmp_path / "runs" / ".work").exists()
+
+
+async def test_a_working_copy_replaced_by_a_pipe_is_refused(bench: EngineFixture) -> None:
+    """Opened as a file, it would stop the run for good."""
+    bench.agent.on("Mend", edits(make_pipe))
 
     result = await bench.start(editing())
 
-    assert result.state["contents"] == {}
+    assert result.status is Status.WAITING
+    assert "is a pipe" in result.inbox[0].prompt
 
 
 async def test_a_folder_in_the_files_place_is_no_text_that_came_back(bench: EngineFixture) -> None:
@@ -150,9 +184,7 @@ async def test_a_folder_in_the_files_place_is_no_text_that_came_back(bench: Engi
     assert (result.status, result.state["contents"]) == (Status.COMPLETED, {})
 
 
-async def test_a_folder_turned_into_a_link_is_not_followed(
-    bench: EngineFixture, tmp_path: Path
-) -> None:
+async def test_a_folder_turned_into_a_link_is_refused(bench: EngineFixture, tmp_path: Path) -> None:
     """The same by way of the folder a file stands in."""
     (tmp_path / NAME).write_text("secret")
 
@@ -167,7 +199,8 @@ async def test_a_folder_turned_into_a_link_is_not_followed(
 
     result = await bench.start(editing(name=f"docs/{NAME}"))
 
-    assert result.state["contents"] == {}
+    assert result.status is Status.WAITING
+    assert "by a link" in result.inbox[0].prompt
 
 
 async def test_what_is_no_text_is_a_bad_answer_that_was_paid_for(bench: EngineFixture) -> None:
@@ -250,7 +283,7 @@ async def test_after_a_crash_the_call_is_made_again_on_a_fresh_copy(tmp_path: Pa
     assert result.state["contents"] == {NAME: "new"}
     assert [text for text, _ in seen] == ["old\n", "old\n"]
     assert [len(beside) for _, beside in seen] == [1, 1]
-    assert not (tmp_path / "run" / "work").exists()
+    assert not (tmp_path / ".work").exists()
 
 
 async def test_a_replayed_call_gives_the_recorded_text(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from signoff.cli.options import (
     open_here,
     progress_options,
 )
+from signoff.documents.regular_files import read_regular
 
 _EPILOG = """\b
 Examples:
@@ -81,6 +82,7 @@ def _read(words: tuple[str, ...], file: Path | None) -> tuple[str | None, str]:
 
 def _text_of(file: Path) -> str:
     try:
-        return file.read_bytes().decode("utf-8")  # read as text, line ends would be changed
+        # Read as text, line ends would be changed.
+        return read_regular(file, None, follow=True).decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise click.UsageError(f"{file} cannot be read as text: {error}") from error

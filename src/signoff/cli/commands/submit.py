@@ -11,6 +11,7 @@ import click
 
 from signoff.cli import exits
 from signoff.cli.options import debug_option, json_option, open_here, output, run_argument
+from signoff.documents.regular_files import read_regular
 
 _EPILOG = """\b
 Examples:
@@ -96,7 +97,7 @@ def _said(result: str | None, file: Path | None, failure: str | None) -> str:
         raise click.UsageError("give one of --result, --file and --failure")
     if file is not None:
         try:
-            return file.read_text(encoding="utf-8")
+            return read_regular(file, None, follow=True).decode("utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise click.UsageError(f"{file} cannot be read as text: {error}") from error
     if result == "-":

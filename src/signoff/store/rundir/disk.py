@@ -11,12 +11,16 @@ import errno
 import itertools
 import os
 import secrets
-import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from signoff.documents.regular_files import (
+    create_private,
+    make_private_folders,
+    read_regular,
+)
 from signoff.errors import WriteFailed
 
 SCRATCH = ".tmp"
@@ -31,7 +35,6 @@ LARGEST_READ = 16 * 1024 * 1024
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _NOFOLLOW: int = getattr(os, "O_NOFOLLOW", 0)
 _BINARY: int = getattr(os, "O_BINARY", 0)
-_NONBLOCK: int = getattr(os, "O_NONBLOCK", 0)
 
 
 class Disk:
@@ -87,7 +90,7 @@ class Disk:
 
     def _fresh(self, data: bytes, lasting: bool) -> Path:
         path = self._scratch_name()
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY, 0o600)
+        handle = create_private(path)
         try:
             _write_all(handle, data)
             if lasting:
@@ -104,7 +107,7 @@ class Disk:
             try:
                 fresh.replace(path)
             except FileNotFoundError:
-                _make_folders(path.parent)
+                make_private_folders(path.parent)
                 fresh.replace(path)
         except BaseException:
             fresh.unlink(missing_ok=True)
@@ -112,7 +115,7 @@ class Disk:
 
     def _scratch_name(self) -> Path:
         if not self._scratch.is_dir():
-            _make_folders(self._scratch)
+            make_private_folders(self._scratch)
         if not self._swept:
             _sweep(self._scratch)
             self._swept = True
@@ -122,16 +125,10 @@ class Disk:
 def read_plain(path: Path, *, largest: int | None = LARGEST_READ) -> bytes | None:
     """Returns what a regular file holds; None for anything else, a link or a pipe included."""
     try:
-        handle = os.open(path, os.O_RDONLY | _NOFOLLOW | _NONBLOCK | _BINARY)
+        data = read_regular(path, largest)
     except OSError:
         return None
-    try:
-        data = _read(handle, largest)
-    except OSError:
-        return None
-    finally:
-        os.close(handle)
-    return data if largest is None or data is None or len(data) <= largest else None
+    return data if largest is None or len(data) <= largest else None
 
 
 @contextmanager
@@ -146,13 +143,6 @@ def explained(path: Path) -> Iterator[None]:
         raise WriteFailed(
             f"cannot write {path}: {reason}; check that its folder is writable"
         ) from error
-
-
-def _read(handle: int, largest: int | None) -> bytes | None:
-    if not stat.S_ISREG(os.fstat(handle).st_mode):
-        return None
-    with os.fdopen(handle, "rb", closefd=False) as file:
-        return file.read() if largest is None else file.read(largest + 1)
 
 
 def _extend(path: Path, offset: int, data: bytes, *, lasting: bool) -> bool:
@@ -177,12 +167,6 @@ def _write_all(handle: int, data: bytes) -> None:
     rest = memoryview(data)
     while rest:
         rest = rest[os.write(handle, rest) :]
-
-
-def _make_folders(folder: Path) -> None:
-    missing = list(itertools.takewhile(lambda f: not f.is_dir(), (folder, *folder.parents)))
-    for path in reversed(missing):
-        path.mkdir(mode=0o700, exist_ok=True)
 
 
 def _sweep(scratch: Path) -> None:

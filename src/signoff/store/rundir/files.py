@@ -6,7 +6,7 @@ from pathlib import Path
 
 from signoff.runtime.paths import safe_path
 from signoff.store.rundir.disk import Disk, read_plain
-from signoff.store.rundir.place import ENGINES_OWN, folder_of
+from signoff.store.rundir.place import ENGINES_OWN, WORK, folder_of
 
 
 class RunFiles:
@@ -24,9 +24,9 @@ class RunFiles:
         """Returns what a file holds, None for no plain one or a huge one; raises `UnsafePath`."""
         return read_plain(file_of(folder_of(self._root, run), path))
 
-    def folder(self, run: str, path: str) -> Path:
-        """Returns where a folder of a run goes, made or not; raises `UnsafePath`."""
-        return file_of(folder_of(self._root, run), path)
+    def working_copies(self, run: str) -> Path:
+        """Returns the folder for a run's working copies, outside the run's own folder."""
+        return folder_of(self._root / WORK, run)
 
 
 def file_of(folder: Path, path: str) -> Path:

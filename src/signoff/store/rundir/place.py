@@ -10,6 +10,9 @@ from signoff.runtime.paths import safe_path
 LATEST = "latest"
 """Beside the runs: leads to the newest one."""
 
+WORK = ".work"
+"""Beside the runs: the working copies of agents, which must not reach the files of a run."""
+
 STATE = "state.json"
 THREAD = "thread.jsonl"
 LOG = "live.log"

@@ -1,0 +1,89 @@
+"""Reads files that someone else named or wrote, and creates files for their owner alone.
+
+A name may lead to a pipe, a device or a socket, and reading one of those could block
+forever or act on hardware. So a file is opened without blocking, and nothing is read
+before the open handle has been shown to be a regular file.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+FILE_MODE = 0o600
+FOLDER_MODE = 0o700
+
+_NOFOLLOW: int = getattr(os, "O_NOFOLLOW", 0)
+_NONBLOCK: int = getattr(os, "O_NONBLOCK", 0)
+_NOCTTY: int = getattr(os, "O_NOCTTY", 0)
+_BINARY: int = getattr(os, "O_BINARY", 0)
+
+_KINDS: tuple[tuple[Callable[[int], bool], str], ...] = (
+    (stat.S_ISLNK, "link"),
+    (stat.S_ISFIFO, "pipe"),
+    (stat.S_ISSOCK, "socket"),
+    (stat.S_ISCHR, "device"),
+    (stat.S_ISBLK, "device"),
+)
+
+
+class NotRegular(OSError):  # noqa: N818  # named like the standard IsADirectoryError's message
+    """The path leads to something that is not a regular file."""
+
+
+def read_regular(path: Path, largest: int | None, *, follow: bool = False) -> bytes:
+    """Returns the content of a regular file, at most one byte more than `largest`.
+
+    Raises `NotRegular` for a pipe, a device, a socket and, unless `follow`, a link;
+    `OSError` for a folder or a file that cannot be read.
+    """
+    nofollow = 0 if follow else _NOFOLLOW
+    try:
+        handle = os.open(path, os.O_RDONLY | _NONBLOCK | _NOCTTY | _BINARY | nofollow)
+    except OSError as error:
+        # A socket cannot be opened at all, and O_NOFOLLOW reports a link as a loop.
+        if error.errno in (errno.ENXIO, errno.ELOOP, errno.EOPNOTSUPP):
+            _check_regular(path, path.stat(follow_symlinks=follow).st_mode)
+        raise
+    with os.fdopen(handle, "rb") as file:
+        _check_regular(path, os.fstat(handle).st_mode)
+        return file.read() if largest is None else file.read(largest + 1)
+
+
+def make_private_folders(folder: Path) -> None:
+    """Creates a folder, and those above it that are missing, for the owner alone."""
+    for each in (*reversed(folder.parents), folder):
+        if not each.is_dir():
+            make_private_folder(each, exist_ok=True)
+
+
+def make_private_folder(folder: Path, *, exist_ok: bool = False) -> None:
+    """Creates one folder for the owner alone."""
+    try:
+        folder.mkdir(mode=FOLDER_MODE)
+    except FileExistsError:
+        if not (exist_ok and folder.is_dir()):
+            raise
+        return
+    # The umask may have taken away the owner's own rights as well.
+    folder.chmod(FOLDER_MODE)
+
+
+def create_private(path: str | os.PathLike[str], flags: int = os.O_WRONLY | os.O_EXCL) -> int:
+    """Returns a handle of a file that is created, when it is missing, for the owner alone."""
+    handle = os.open(path, flags | os.O_CREAT | _BINARY, FILE_MODE)
+    if os.fstat(handle).st_size == 0 and hasattr(os, "fchmod"):
+        os.fchmod(handle, FILE_MODE)
+    return handle
+
+
+def _check_regular(path: Path, mode: int) -> None:
+    if stat.S_ISREG(mode):
+        return
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, "is a folder, not a file", str(path))
+    kind = next((name for is_kind, name in _KINDS if is_kind(mode)), "special file")
+    raise NotRegular(errno.EINVAL, f"is a {kind}, not a regular file", str(path))

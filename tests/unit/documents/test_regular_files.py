@@ -1,0 +1,86 @@
+"""Tests of reading files that others named, and of creating files for their owner alone."""
+
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from signoff.documents.files import read_text
+from signoff.documents.regular_files import (
+    NotRegular,
+    create_private,
+    make_private_folders,
+    read_regular,
+)
+from signoff.errors import Problem
+
+
+@pytest.fixture(params=["pipe", "socket", "device"])
+def special(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Path, str]]:
+    """Gives something in the file system that is no file."""
+    path = tmp_path / "s"
+    with socket.socket(socket.AF_UNIX) as server:
+        match request.param:
+            case "pipe":
+                os.mkfifo(path)
+            case "socket":
+                server.bind(str(path))
+            case _:
+                path = Path("/dev/zero")
+        yield path, request.param
+
+
+@pytest.fixture(params=[0o000, 0o077, 0o277])
+def umask(request: pytest.FixtureRequest) -> Iterator[int]:
+    before = os.umask(request.param)
+    yield request.param
+    os.umask(before)
+
+
+@pytest.mark.parametrize("follow", [True, False])
+def test_what_is_no_file_is_refused_by_name(special: tuple[Path, str], follow: bool) -> None:
+    """Reading a pipe would block for ever, and reading a device may never end."""
+    path, kind = special
+
+    with pytest.raises(NotRegular, match=f"is a {kind}"):
+        read_regular(path, 10, follow=follow)
+
+
+def test_a_definition_that_is_a_pipe_is_a_problem_and_not_a_hang(tmp_path: Path) -> None:
+    """`signoff validate` of a folder must come back whatever lies in it."""
+    os.mkfifo(tmp_path / "flow.yaml")
+    problems: list[Problem] = []
+
+    assert read_text(tmp_path / "flow.yaml", problems, name="flow.yaml") is None
+    assert problems == [Problem("flow.yaml", "is a pipe, not a regular file")]
+
+
+def test_a_link_is_read_only_where_links_may_be_followed(tmp_path: Path) -> None:
+    """People link their own files; an agent's link could lead anywhere."""
+    (tmp_path / "file").write_text("text")
+    (tmp_path / "link").symlink_to("file")
+
+    assert read_regular(tmp_path / "link", None, follow=True) == b"text"
+    with pytest.raises(NotRegular, match="is a link"):
+        read_regular(tmp_path / "link", None)
+
+
+def test_no_more_is_read_than_shows_that_a_file_is_too_large(tmp_path: Path) -> None:
+    """A file of gigabytes must not be taken into memory to be refused."""
+    (tmp_path / "file").write_text("x" * 100)
+
+    assert len(read_regular(tmp_path / "file", 10)) == 11
+
+
+@pytest.mark.usefixtures("umask")
+def test_files_and_folders_are_the_owners_alone_whatever_the_umask(tmp_path: Path) -> None:
+    """Prompts and replies are in them, and a server may run with any umask."""
+    folder = tmp_path / "a" / "b"
+
+    make_private_folders(folder)
+    os.close(create_private(folder / "file"))
+
+    assert [oct(p.stat().st_mode & 0o777) for p in (folder.parent, folder)] == ["0o700"] * 2
+    assert oct((folder / "file").stat().st_mode & 0o777) == "0o600"
