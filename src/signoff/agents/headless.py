@@ -28,7 +28,6 @@ from signoff._extras import install_command
 from signoff.agents import workspace as ws
 from signoff.agents.answer import MOST_CHARACTERS, ModelAnswer, judge, whole_characters
 from signoff.agents.base import Health
-from signoff.agents.environment import Secrets, surroundings
 from signoff.agents.error_patterns import MISUSED, complaint
 from signoff.agents.program import Job, find, run, tell, version_in
 from signoff.agents.reading import OutputReader, ProgramReply
@@ -43,6 +42,7 @@ from signoff.errors import (
     AgentTransient,
     ConfigError,
 )
+from signoff.runtime.environment import Secrets, program_environment
 from signoff.runtime.faults import costing
 from signoff.runtime.ports import Call
 
@@ -217,7 +217,7 @@ class HeadlessAgent(ABC):
                     "with key_env: in the settings"
                 )
             chosen = {self.keys[0]: key}
-        return surroundings(names, {**fixed, **chosen, **self._env})
+        return program_environment(names, {**fixed, **chosen, **self._env})
 
     async def _attempt(
         self, job: Job, request: AgentRequest, call: Call, secrets: Secrets

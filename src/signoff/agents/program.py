@@ -48,7 +48,6 @@ async def run(job: Job, call: Call, out: Sink, err: Sink) -> CommandResult:
                 cwd=job.cwd,
                 stdin=job.stdin,
                 env={**job.environment, MARK: mark},
-                inherit=False,
                 started=lambda process: call.started({**process, "mark": mark}),
                 out=out,
                 err=err,
@@ -102,7 +101,7 @@ def inside(package: str, *places: str) -> Callable[[], Path | None]:
 async def tell(argv: Sequence[str], environment: Mapping[str, str]) -> tuple[int, str]:
     """Returns the exit code and the words of a program asked something short, such as a version."""
     try:
-        ran = await run_process(argv, env=environment, inherit=False, seconds=LOOK_SECONDS)
+        ran = await run_process(argv, env=environment, seconds=LOOK_SECONDS)
     except CommandFailed as error:
         return -1, str(error)
     return ran.code, (ran.stdout.strip() or ran.stderr.strip())

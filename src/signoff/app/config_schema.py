@@ -73,6 +73,7 @@ class ConfigFile(Section):
     workflows: list[str] = Field(
         default_factory=list, description="a list of folders or module paths"
     )
+    pass_env: list[str] = Field(default_factory=list, description="a list of variables' names")
     database: str = Field("", min_length=1, description="the path of a file")
     data: DataSection = Field(
         default_factory=DataSection, description="your own database: url, migrations, backups, keep"

@@ -75,6 +75,7 @@ class Project:
             agent_limits=agent_limits(self.settings.agents),
             limits=self.settings.limits,
             roles=self.settings.roles,
+            pass_env=self.settings.pass_env,
         )
         try:
             async with engine:

@@ -25,6 +25,7 @@ BUILT_IN: Mapping[str, Any] = {
     "limits.calls": None,
     "limits.seconds": None,
     "workflows": [],
+    "pass_env": [],
     "database": "signoff.db",
     "log_level": "warning",
 }
@@ -103,6 +104,8 @@ class Settings:
     roles: Mapping[str, str] = field(default_factory=dict)
     workflows: Sequence[str] = ()
     """Folders and modules where workflows are looked for by name."""
+    pass_env: Sequence[str] = ()
+    """Variables that commands and scripts get from the environment besides the ordinary ones."""
     database: str = "signoff.db"
     """A file, seen from the project home."""
     data: DataSettings = field(default_factory=DataSettings)
@@ -162,6 +165,7 @@ def merge(layers: Iterable[Layer]) -> Settings:
         agents=_agents(_section(plain, "agents")),
         roles=_section(plain, "roles"),
         workflows=tuple(plain.get("workflows") or ()),
+        pass_env=tuple(plain.get("pass_env") or ()),
         database=plain.get("database") or BUILT_IN["database"],
         data=DataSettings(**_section(plain, "data")),
         log_level=plain.get("log_level") or BUILT_IN["log_level"],

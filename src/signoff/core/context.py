@@ -217,13 +217,25 @@ class StepContext:
         cwd: str | None = None,
         stdin: str | None = None,
         env: Mapping[str, str] | None = None,
+        pass_env: Sequence[str] = (),
         timeout: float | None = None,
         on_crash: OnCrash | str = OnCrash.ASK,
     ) -> Awaitable[CommandResult]:
-        """Runs a program in a process group of its own and returns what it printed."""
+        """Runs a program in a process group of its own and returns what it printed.
+
+        It sees the ordinary variables of this process's environment, those that `pass_env`
+        names, and `env`.
+        """
         if isinstance(argv, str) or not argv:
             raise UsageError("command() takes a list: the program, then its arguments")
-        settings = {"cwd": cwd, "stdin": stdin, "env": dict(env) if env else None}
+        if isinstance(pass_env, str):
+            raise UsageError("command() takes pass_env as a list of names")
+        settings = {
+            "cwd": cwd,
+            "stdin": stdin,
+            "env": dict(env) if env else None,
+            "pass_env": list(pass_env) or None,
+        }
         payload: dict[str, Any] = {
             "argv": [str(a) for a in argv],
             **{name: value for name, value in settings.items() if value is not None},

@@ -67,6 +67,7 @@ class Engine:
         limits: Limits | None = None,
         roles: Mapping[str, str] | None = None,
         backoff: Backoff | None = None,
+        pass_env: Sequence[str] = (),
     ) -> None:
         self._store = store
         self._clock = clock or SystemClock()
@@ -77,7 +78,7 @@ class Engine:
         self._services = EngineServices(
             store=store,
             clock=self._clock,
-            performers=Performers(agents, roles or {}, files),
+            performers=Performers(agents, roles or {}, files, pass_env),
             gates=gates,
             observers=tuple(observers),
             backoff=backoff or Backoff(),

@@ -7,7 +7,7 @@ and replays, so the same performers can serve a worker somewhere else.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
@@ -25,6 +25,7 @@ from signoff.errors import (
     UnknownName,
     UsageError,
 )
+from signoff.runtime.environment import command_environment
 from signoff.runtime.faults import costing
 from signoff.runtime.folders import seen_from
 from signoff.runtime.handler_errors import in_words
@@ -41,12 +42,18 @@ class Performers:
     """The ways of performing effects in this process."""
 
     def __init__(
-        self, agents: Mapping[str, Agent], roles: Mapping[str, str], files: FilePort | None
+        self,
+        agents: Mapping[str, Agent],
+        roles: Mapping[str, str],
+        files: FilePort | None,
+        pass_env: Sequence[str] = (),
     ) -> None:
         self._agents = agents
         self._roles = roles
         """Which agent stands for a role."""
         self._files = files
+        self._pass_env = tuple(pass_env)
+        """Variables that every command gets besides the ordinary ones."""
         self._by_kind: dict[EffectKind, Performer] = {
             EffectKind.ASK: self._ask,
             EffectKind.COMMAND: self._command,
@@ -152,7 +159,10 @@ class Performers:
             payload["argv"],
             cwd=seen_from(call.folder, payload.get("cwd")),
             stdin=payload.get("stdin"),
-            env={**payload.get("env", {}), MARK: call_mark(call)},
+            env=command_environment(
+                [*self._pass_env, *payload.get("pass_env", ())],
+                {**payload.get("env", {}), MARK: call_mark(call)},
+            ),
             seconds=effect.timeout,
             started=call.started,
             emit=call.emit,

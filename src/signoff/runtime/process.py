@@ -17,6 +17,7 @@ from typing import Any
 
 from signoff.core.effects import CommandResult
 from signoff.errors import CommandFailed
+from signoff.runtime.environment import command_environment
 from signoff.runtime.orphans import end_strays
 from signoff.runtime.owner import birth_of
 
@@ -46,7 +47,6 @@ async def run_process(
     cwd: str | None = None,
     stdin: str | None = None,
     env: Mapping[str, str] | None = None,
-    inherit: bool = True,
     seconds: float | None = None,
     started: Callable[[dict[str, Any]], None] = lambda _process: None,
     emit: Callable[[str], None] = lambda _text: None,
@@ -55,10 +55,11 @@ async def run_process(
 ) -> CommandResult:
     """Runs a program to its end and returns what it printed; its group never outlives this call.
 
-    With `inherit=False` it sees the variables in `env` and no others. `out` and `err` take
-    what it prints as it comes, in place of `emit`; one that raises ends the program.
+    It sees the variables in `env` and no others; without `env`, the ordinary ones. `out` and
+    `err` take what it prints as it comes, in place of `emit`; one that raises ends the program.
     """
-    process = await _started(asyncio.ensure_future(_start(argv, cwd, env, inherit)))
+    variables = command_environment((), {}) if env is None else env
+    process = await _started(asyncio.ensure_future(_start(argv, cwd, variables)))
     kept = _Kept(out or _decoded(emit)), _Kept(err or _decoded(emit))
     try:
         started({"pid": process.pid, "born": birth_of(process.pid) or ""})
@@ -98,9 +99,8 @@ async def _end_unwanted(starting: asyncio.Future[asyncio.subprocess.Process]) ->
 
 
 async def _start(
-    argv: Sequence[str], cwd: str | None, env: Mapping[str, str] | None, inherit: bool
+    argv: Sequence[str], cwd: str | None, env: Mapping[str, str]
 ) -> asyncio.subprocess.Process:
-    given = {**(os.environ if inherit else {}), **(env or {})}
     try:
         return await asyncio.create_subprocess_exec(
             *argv,
@@ -108,7 +108,7 @@ async def _start(
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
             cwd=cwd,
-            env=given,
+            env=env,
             start_new_session=True,
         )
     except FileNotFoundError:

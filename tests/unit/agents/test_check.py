@@ -37,6 +37,26 @@ def prints(text: str, code: int = 0) -> list[str]:
     return program(f"import sys; sys.stdin.read(); print({text!r}); sys.exit({code})")
 
 
+async def test_a_check_sees_only_ordinary_variables_and_those_it_is_meant_to(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A linter from the internet has no business with the keys in a user's shell."""
+    for name in ("OPENAI_API_KEY", "MINE", "OTHER"):
+        monkeypatch.setenv(name, "value")
+    names = "sorted(set(os.environ) & {'PATH', 'OPENAI_API_KEY', 'MINE', 'OTHER', 'FIXED'})"
+    show = program(f"import os; print('x.md:1:', *{names})")
+
+    found = await check(argv=show, findings="lines", pass_env=["MINE"], env={"FIXED": "1"})
+
+    assert found["issues"][0]["finding"] == "FIXED MINE PATH"
+
+
+async def test_names_to_pass_on_are_a_list() -> None:
+    """Read letter by letter, a bare name would pass nothing and nobody would know why."""
+    with pytest.raises(ConfigError, match="pass_env"):
+        CheckAgent(argv=["true"], pass_env="MINE")
+
+
 async def test_a_program_that_succeeds_passes_the_artifact() -> None:
     """Code computes: most rules need no model at all."""
     found = await check(argv=program("import sys; sys.exit('Teh' not in sys.stdin.read())"))

@@ -1,3 +1,4 @@
+import sys
 from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
@@ -186,3 +187,23 @@ async def test_an_agents_own_bug_is_told_in_its_name(does: Callable[[], Any], to
 
     assert result.status is Status.FAILED
     assert result.reason.startswith(told)
+
+
+async def test_a_command_sees_only_ordinary_variables_and_those_it_is_meant_to(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whatever a workflow runs, the keys in a user's shell are not for it."""
+    for name in ("OPENAI_API_KEY", "NAMED", "CONFIGURED", "OTHER"):
+        monkeypatch.setenv(name, "value")
+    names = "{'PATH', 'OPENAI_API_KEY', 'NAMED', 'CONFIGURED', 'OTHER', 'FIXED'}"
+    argv = [sys.executable, "-c", f"import os; print(*sorted(set(os.environ) & {names}))"]
+    bench = EngineFixture(pass_env=["CONFIGURED"])
+
+    async def show(ctx: StepContext) -> Work:
+        done = await ctx.command(argv, pass_env=["NAMED"], env={"FIXED": "1"})
+        return OK, {"seen": done.stdout.split()}
+
+    result = await bench.start(one_step(show))
+    await bench.close()
+
+    assert result.state == {"seen": ["CONFIGURED", "FIXED", "NAMED", "PATH"]}

@@ -1,6 +1,6 @@
 import pytest
 
-from signoff.agents.environment import Secrets, surroundings
+from signoff.runtime.environment import Secrets, program_environment
 
 
 def test_only_what_is_named_or_ordinary_is_given_along(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -8,7 +8,7 @@ def test_only_what_is_named_or_ordinary_is_given_along(monkeypatch: pytest.Monke
     for name in ("GITHUB_TOKEN", "LC_TIME", "MINE", "PATH"):
         monkeypatch.setenv(name, "value")
 
-    given = surroundings(["MINE"], {"FIXED": "1"})
+    given = program_environment(["MINE"], {"FIXED": "1"})
 
     assert given.keys() >= {"LC_TIME", "MINE", "PATH", "FIXED"}
     assert "GITHUB_TOKEN" not in given

@@ -1,7 +1,7 @@
-"""The surroundings a program gets: what it needs to run, its own settings, and nothing else.
+"""What a program sees of this process's environment, and the secrets in it that are never stored.
 
-A user's shell holds keys to many things; an agent sees those of its own vendor only.
-Whatever looks like a secret in there is taken out of everything the program says.
+A shell holds keys to many things, so programs get an allow-list of variables. Values that look
+like secrets are taken out of everything that programs and agents say.
 """
 
 from __future__ import annotations
@@ -22,21 +22,34 @@ ORDINARY = frozenset(
 )
 """Every program gets these: where things are, which language, how the network is reached."""
 
+TOOLS = frozenset(
+    """
+    PYTHONPATH VIRTUAL_ENV CONDA_PREFIX NODE_PATH JAVA_HOME GOPATH GOROOT CARGO_HOME RUSTUP_HOME
+    SIGNOFF_HOME SIGNOFF_CONFIG
+    """.split()
+)
+"""Commands and checks get these too: where compilers, interpreters and this project are."""
+
 _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
 _LOGIN_IN_ADDRESS = re.compile(r"//([^/@\s]+)@")
 _SHORTEST_SECRET = 8
 """Shorter values are words like `true`; hiding them would garble honest text."""
 
 
-def surroundings(names: Iterable[str], fixed: Mapping[str, str]) -> dict[str, str]:
-    """Returns the variables a program is given: the ordinary ones, those named, those fixed."""
+def program_environment(names: Iterable[str], fixed: Mapping[str, str]) -> dict[str, str]:
+    """Returns the variables a program gets: the ordinary ones, those in `names`, and `fixed`."""
     wanted = ORDINARY | frozenset(names)
-    kept = {
+    allowed = {
         name: value
         for name, value in os.environ.items()
         if name in wanted or name.startswith("LC_")
     }
-    return {**kept, **fixed}
+    return {**allowed, **fixed}
+
+
+def command_environment(names: Iterable[str], fixed: Mapping[str, str]) -> dict[str, str]:
+    """Returns the variables of a command or a check, which may need the user's tools as well."""
+    return program_environment(TOOLS.union(names), fixed)
 
 
 @dataclass(frozen=True)
