@@ -7,74 +7,28 @@ by an entry point of the same group in its own pyproject.toml.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import logging
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
 from importlib import import_module
-from typing import Any, Protocol
+from typing import Any
 
-from signoff.core.workflow import Workflow
 from signoff.errors import ConfigError
+from signoff.notation import Notation, Option
 from signoff.runtime.ports import Agent
-
-Notation = Callable[..., Workflow]
-"""Reads a file and returns the workflow it describes.
-
-Called as `notation(path, root=, home=, options=, agents=)`: the project's folder, its
-`.signoff/` if it has one, what the command line said, and the agents of the settings by
-name. What it used of the options, it keeps under `given` in the workflow's source.
-"""
-
-
-class Story(Protocol):
-    """What a notation tells of a run; called for with the run's state."""
-
-    @property
-    def summary(self) -> str:
-        """A few lines for the end of a run, or nothing."""
-        ...
-
-    @property
-    def details(self) -> str:
-        """More lines, for whoever asks about the run."""
-        ...
-
-    @property
-    def facts(self) -> Mapping[str, Any]:
-        """The same for programs: further fields of `show --json`."""
-        ...
-
-
-class Foresight(Protocol):
-    """What a notation tells of a run that is not started; called for with its workflow."""
-
-    @property
-    def columns(self) -> Sequence[str]:
-        """Headings of a table."""
-        ...
-
-    @property
-    def rows(self) -> Sequence[Sequence[object]]:
-        """Its rows."""
-        ...
-
-    @property
-    def notes(self) -> Sequence[str]:
-        """What the table does not say."""
-        ...
-
-    @property
-    def facts(self) -> Mapping[str, Any]:
-        """The same for programs: further fields of `run --dry-run --json`."""
-        ...
-
 
 AgentKind = Callable[..., Agent]
 """Makes an agent from the options under its name in the settings."""
 
 NOTATIONS: Mapping[str, str] = {
-    ".yaml": "signoff.app.yaml_notations:read_notation",
-    ".yml": "signoff.app.yaml_notations:read_notation",
+    "flows": "signoff.flows.notation:NOTATION",
+    "contracts": "signoff.contracts.notation:NOTATION",
 }
-"""Files that can be run, by suffix (`.yaml`)."""
+"""The ways to write workflows, each one `Notation`, by name."""
+
+DEFAULT_NOTATION = "flows"
+"""Reads the YAML files that no notation recognizes."""
 
 AGENT_KINDS: Mapping[str, str] = {
     "anthropic": "signoff.agents.anthropic:AnthropicModel",
@@ -93,48 +47,49 @@ AGENT_KINDS: Mapping[str, str] = {
 }
 """Agents that can be named under `agents:` in the settings, by kind."""
 
-LAYOUTS: Mapping[str, str] = {"flows": "signoff.flows.layout:FlowLayout"}
-"""How run directories are laid out, by notation; others are laid out plainly."""
-
-STORIES: Mapping[str, str] = {"flows": "signoff.flows.report:tell"}
-"""Who tells of a run what only its notation knows, by notation."""
-
-PLANS: Mapping[str, str] = {
-    "contracts": "signoff.contracts.plan:plan",
-    "flows": "signoff.flows.plan:plan",
-}
-"""Who tells what a run would do that only its notation knows, by notation."""
-
-_GROUPS = {
-    "notations": NOTATIONS,
-    "agents": AGENT_KINDS,
-    "layouts": LAYOUTS,
-    "stories": STORIES,
-    "plans": PLANS,
-}
-
-
-def notations() -> Mapping[str, str]:
-    """Returns every notation there is, by suffix."""
-    return _table("notations")
-
 
 def agent_kinds() -> Mapping[str, str]:
     """Returns every kind of agent there is, by name."""
-    return _table("agents")
+    return {**_entry_points("agents"), **AGENT_KINDS}
 
 
-def of_notation(group: str, notation: str) -> Any | None:
-    """Returns what a notation brings of its own (`layouts`, ...); None when it brings nothing."""
-    # Built-in ones are found without a search through every installed package.
-    place = _GROUPS[group].get(notation)
-    if place is None and notation not in ("", "python"):
-        place = _table(group).get(notation)
-    return load(place) if place is not None else None
+def notation(name: str) -> Notation | None:
+    """Returns a notation by name; built-in ones are found without a search."""
+    place = NOTATIONS.get(name)
+    if place is None and name not in ("", "python"):
+        place = _entry_points("notations").get(name)
+    return _notation(name, place) if place is not None else None
+
+
+def notations() -> Iterator[Notation]:
+    """Yields every notation, built-in ones first; a broken one hides no other."""
+    for name, place in {**NOTATIONS, **_entry_points("notations"), **NOTATIONS}.items():
+        try:
+            yield _notation(name, place)
+        except ConfigError as error:
+            logging.getLogger("signoff").warning("notation %r is not available: %s", name, error)
+
+
+def options_of(command: str) -> list[Option]:
+    """Returns the options that notations add to a command."""
+    owners: dict[str, Notation] = {}
+    found = []
+    for each in notations():
+        for option in each.options:
+            if command not in option.commands:
+                continue
+            owner = owners.setdefault(option.flag, each)
+            if owner is not each:
+                raise ConfigError(
+                    f"the notations {owner.name!r} and {each.name!r} both define the option "
+                    f"{option.flag}; uninstall one of them"
+                )
+            found.append(option)
+    return found
 
 
 def load(place: str) -> Any:
-    """Returns what stands at `package.module:attribute`."""
+    """Returns what `package.module:attribute` names."""
     module_name, _, attribute = place.partition(":")
     try:
         return getattr(import_module(module_name), attribute)
@@ -142,9 +97,21 @@ def load(place: str) -> Any:
         raise ConfigError(f"cannot load {place!r}: {error}") from error
 
 
-def _table(group: str) -> Mapping[str, str]:
-    # Looking through every installed package takes a while, so only who asks pays for it.
+def _notation(name: str, place: str) -> Notation:
+    value = load(place)
+    if not isinstance(value, Notation) or value.name != name:
+        raise ConfigError(f"{place!r} is not a Notation with the name {name!r}")
+    return value
+
+
+def _entry_points(group: str) -> Mapping[str, str]:
+    return _installed(group, tuple(sys.path))
+
+
+@lru_cache(maxsize=8)
+def _installed(group: str, _path: tuple[str, ...]) -> Mapping[str, str]:
+    # Looking through every installed package takes a while, so it is done when somebody
+    # needs it, and once for each import path.
     from importlib.metadata import entry_points
 
-    others = {point.name: point.value for point in entry_points(group=f"signoff.{group}")}
-    return {**others, **_GROUPS[group]}
+    return {point.name: point.value for point in entry_points(group=f"signoff.{group}")}

@@ -24,7 +24,7 @@ FORBIDDEN_ARROWS = [
 IMPURE_MODULES = ["asyncio", "os", "pydantic", "random", "sqlite3", "time"]
 
 PACKAGES = (
-    "cli web mcp testing api app plugins flows skills profiles contracts pair "
+    "cli web mcp testing pair api app plugins flows skills profiles contracts notation "
     "review agents store runtime core documents errors _extras _version _lazy"
 ).split()
 

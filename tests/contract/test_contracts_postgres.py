@@ -7,9 +7,11 @@ import pytest
 
 from signoff.cli import main
 from signoff.contracts import StepContext, define_workflow
+from signoff.contracts.compile_file import compile_file
 from signoff.contracts.connections import Connections
-from signoff.contracts.notation import read_notation
 from signoff.core.outcome import Status
+from signoff.documents.source_file import SourceFile
+from signoff.notation import CompileContext
 from signoff.runtime.engine import Engine
 from signoff.store.memory import MemoryStore
 from signoff.testing import ScriptedAgent
@@ -59,7 +61,7 @@ async def test_a_contract_file_names_a_server_and_copies_go_into_the_home(
         f"type: books\ndatabase: {library.address}\n"
         "steps: [{name: add, prompt: Add a book., postconditions: [result.ok]}]\n"
     )
-    workflow = read_notation(file, root=tmp_path, home=tmp_path / ".signoff")
+    workflow = compile_file(SourceFile(file), CompileContext(tmp_path, tmp_path / ".signoff"))
     statement = '["INSERT INTO books (id, title) VALUES ($1, $2)", [9, "Persuasion"]]'
     claude = ScriptedAgent([f'{{"ok": true, "statements": [{statement}]}}'])
 

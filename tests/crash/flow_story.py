@@ -7,8 +7,10 @@ from pathlib import Path
 
 from signoff.core.effects import AgentRequest, Reply
 from signoff.core.outcome import Status
+from signoff.documents.source_file import SourceFile
 from signoff.errors import UnknownName
-from signoff.flows.notation import read_notation
+from signoff.flows.compile_file import compile_file
+from signoff.notation import CompileContext
 from signoff.runtime.engine import Engine
 from signoff.runtime.store_port import Store
 from signoff.store.rundir import RunFiles
@@ -30,9 +32,8 @@ APPROVAL = '=== ADJUDICATION ===\n{"status": "APPROVED", "decisions": []}\n=== B
 async def tell(store: Store, log: EffectLog) -> None:
     """Starts the run or takes it up, answers what is asked, and stops when it is approved."""
     root = log.path.parent
-    workflow = read_notation(
-        FLOW, root=_project(root), options={"goal": "goal.yaml", "found": _AGENTS}
-    )
+    context = CompileContext(_project(root), options={"goal": "goal.yaml"}, found=_AGENTS)
+    workflow = compile_file(SourceFile(FLOW), context)
     agents = {name: log.watch(ScriptedAgent().on("", _answer)) for name in _AGENTS}
     async with Engine(store, agents=agents, files=RunFiles(root / "runs")) as engine:
         try:

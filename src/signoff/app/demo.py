@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
     from signoff.app.project import Project
-    from signoff.app.show import RunReport
+    from signoff.app.show import RunDetails
     from signoff.app.start import StartPlan
     from signoff.runtime.ports import Observer
     from signoff.runtime.result import RunResult
@@ -64,7 +64,7 @@ def begin_run(
     home = prepare(folder)
     # A home of somebody else must not take the demo in.
     own = {name: value for name, value in environment.items() if name != VARIABLE}
-    planned = plan(home.root, own, FLOW, {}, command_line=command_line, said={"goal": GOAL})
+    planned = plan(home.root, own, FLOW, {}, command_line=command_line, options={"goal": GOAL})
     project = open_project(home.root, own, command_line=command_line)
     return DemoRun(project, planned, _free_name(project))
 
@@ -109,9 +109,9 @@ def what_is_missing(environment: Mapping[str, str]) -> tuple[bool, bool]:
     return find_spec("xllamacpp") is None, states[DEFAULT] is not State.READY
 
 
-def versions(report: RunReport) -> list[Version]:
+def versions(report: RunDetails) -> list[Version]:
     """Returns every text that was reviewed, in order, with what was found in it."""
-    facts = report.story.facts if report.story else {}
+    facts = report.notation_report.facts if report.notation_report else {}
     found = facts.get("findings", ())
     read: list[Version] = []
     for counted in facts.get("rounds", ()):

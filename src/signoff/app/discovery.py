@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.machinery import PathFinder
 from pathlib import Path
 
 from signoff import plugins
 from signoff.app.home import Home
 from signoff.app.loading import import_file, make_importable
-from signoff.app.notations import Told, load_notation
+from signoff.app.notations import compile_path
 from signoff.core.workflow import Workflow
 from signoff.documents.files import shown
 from signoff.documents.regular_files import read_regular
 from signoff.errors import InvalidWorkflow, Problem, SignoffError
+from signoff.notation import CompileContext
 
 NAME = "WORKFLOW"
 _PASSED_OVER = frozenset({"__pycache__", "node_modules", "site-packages"})
@@ -32,15 +33,6 @@ class Found:
 
     workflow: Workflow
     path: Path
-
-
-@dataclass(frozen=True)
-class Look:
-    """What notations are told while somebody looks around."""
-
-    root: Path
-    home: Path | None
-    told: Told
 
 
 @dataclass(frozen=True)
@@ -61,10 +53,12 @@ class Discovery:
 
 
 def discover(
-    home: Home | None, root: Path, places: Sequence[str], told: Told | None = None
+    home: Home | None, root: Path, places: Sequence[str], context: CompileContext | None = None
 ) -> Discovery:
     """Looks through the home's flows and the configured folders and modules."""
-    look = Look(root, home.path if home is not None else None, (told or Told()).check_only())
+    context = context or CompileContext(root, home.path if home is not None else None)
+    # Options are meant for the one workflow that is run, not for all that are looked at.
+    look = replace(context, options={}, check_only=True)
     make_importable([root])
     problems: list[Problem] = []
     files = list(_flow_files(home)) if home is not None else []
@@ -95,10 +89,10 @@ def assigns_workflow(text: str) -> bool:
 
 def _flow_files(home: Home) -> Iterator[Path]:
     yield from _python_files(home.flows)
-    suffixes = set(plugins.notations()) if home.flows.is_dir() else set()
-    for path in sorted(home.flows.rglob("*")):
-        if path.suffix in suffixes:
-            yield path
+    if not home.flows.is_dir():
+        return
+    suffixes = {suffix for each in plugins.notations() for suffix in each.suffixes}
+    yield from (path for path in sorted(home.flows.rglob("*")) if path.suffix in suffixes)
 
 
 def _place_files(place: str, root: Path, problems: list[Problem]) -> Iterable[Path]:
@@ -139,10 +133,10 @@ def _locate(module: str) -> Path | None:
     return file if file.is_file() else None
 
 
-def _load(path: Path, look: Look, problems: list[Problem]) -> Workflow | None:
+def _load(path: Path, look: CompileContext, problems: list[Problem]) -> Workflow | None:
     try:
         if path.suffix != ".py":
-            return load_notation(path, root=look.root, home=look.home, told=look.told)
+            return compile_path(path, look)
         if not assigns_workflow(read_regular(path, None, follow=True).decode()):
             return None
         value = getattr(import_file(path), NAME)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from signoff.app.home import find_home
-from signoff.app.notations import as_said, tell
+from signoff.app.home import expected_home
+from signoff.app.notations import compile_context
 from signoff.app.settings import load_settings
 from signoff.app.targets import resolve
 from signoff.core import graph
@@ -23,13 +24,17 @@ class Form(StrEnum):
 
 
 def find_workflow(
-    target: str, cwd: Path, environment: Mapping[str, str], goal: str | None = None
+    target: str,
+    cwd: Path,
+    environment: Mapping[str, str],
+    options: Mapping[str, Any] | None = None,
 ) -> Workflow:
     """Returns the workflow to draw; neither a project nor a goal is needed."""
-    home = find_home(cwd, environment)
+    home = expected_home(cwd, environment)
     settings = load_settings(home, environment)
-    told = tell(settings, as_said({"goal": goal}, cwd, home)).check_only()
-    return resolve(target, cwd=cwd, home=home, places=settings.workflows, told=told).workflow
+    context = replace(compile_context(home, settings, options, cwd=cwd), check_only=True)
+    found = resolve(target, cwd=cwd, home=home, places=settings.workflows, context=context)
+    return found.workflow
 
 
 def draw(workflow: Workflow, form: Form = Form.TEXT) -> str:

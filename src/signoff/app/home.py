@@ -119,6 +119,11 @@ def find_home(start: Path, environment: Mapping[str, str]) -> Home | None:
     return None
 
 
+def expected_home(start: Path, environment: Mapping[str, str]) -> Home:
+    """Returns the home of the project around `start`, or the one a run would make there."""
+    return find_home(start, environment) or Home(start / FOLDER)
+
+
 def need_home(start: Path, environment: Mapping[str, str]) -> Home:
     """Returns the home of the project around `start`, or says how to make one."""
     home = find_home(start, environment)

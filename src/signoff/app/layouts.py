@@ -17,16 +17,16 @@ class Layouts(Mapping[str, Layout]):
     def __getitem__(self, notation: str) -> Layout:
         """Returns a notation's layout; raises `KeyError` where it has none of its own."""
         if notation not in self._made:
-            layout = plugins.of_notation("layouts", notation)
-            if layout is None:
+            found = plugins.notation(notation)
+            if found is None or not found.layout:
                 raise KeyError(notation)
-            self._made[notation] = layout()
+            self._made[notation] = plugins.load(found.layout)()
         return self._made[notation]
 
     def __iter__(self) -> Iterator[str]:
-        """Yields the notations that bring one with signoff."""
-        return iter(plugins.LAYOUTS)
+        """Yields the notations whose layouts are in use."""
+        return iter(self._made)
 
     def __len__(self) -> int:
         """Counts them."""
-        return len(plugins.LAYOUTS)
+        return len(self._made)

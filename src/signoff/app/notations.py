@@ -1,8 +1,8 @@
-"""Reads files that are no Python, by the notation for their suffix.
+"""Compiles workflows that are not Python, each by its notation.
 
-A notation is told what the person said on the command line and who can be asked here. It
-keeps what it used of that under `given` in the workflow's source, so that a run's
-workflow can be built again, the same, wherever and whenever it goes on.
+A compiler gets the options of the command line, the notation's settings and the agents
+there are. What it may depend on is stored with a run under `given`, so a resume compiles
+the same workflow wherever and whenever it happens.
 """
 
 from __future__ import annotations
@@ -10,13 +10,15 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from signoff import plugins
 from signoff.core.workflow import Workflow
-from signoff.errors import InvalidWorkflow, Problem, UsageError
+from signoff.documents.source_file import SourceFile
+from signoff.errors import InvalidWorkflow, Problem, UnknownName, UsageError
+from signoff.notation import YAML_SUFFIXES, CompileContext, Notation, OptionKind
 
 if TYPE_CHECKING:
     from signoff.app.home import Home
@@ -25,82 +27,147 @@ if TYPE_CHECKING:
 DEFAULT_AGENTS = ("claude", "codex", "gemini")
 """Agents that people expect to be asked when they name nobody, the first one first."""
 
-_SPOKEN = {"goal": "--goal", "allow_scripts": "--allow-scripts"}
-"""What only a person says, and the option they say it with."""
+KEY = "notation"
+"""The top-level key with which a YAML file names its notation."""
 
 
-@dataclass(frozen=True)
-class Told:
-    """What a notation is told besides the file."""
+def compile_context(
+    home: Home,
+    settings: Settings,
+    options: Mapping[str, Any] | None = None,
+    *,
+    cwd: Path | None = None,
+    agents: Iterable[str] = (),
+) -> CompileContext:
+    """Returns what compilers get in a project; `options` come from the command line.
 
-    options: Mapping[str, Any] = field(default_factory=dict)
-    """What the command line said, and what holds where nobody said anything."""
-    agents: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """The agents and roles of the settings: their kind, and their options."""
-
-    def check_only(self) -> Told:
-        """Returns the same for somebody who only looks: what a run needs may be missing."""
-        return Told({"goal": None, **self.options, "check_only": True}, self.agents)
-
-
-def tell(
-    settings: Settings, said: Mapping[str, Any] | None = None, also: Iterable[str] = ()
-) -> Told:
-    """Returns what notations are told in a project; `said` comes from the command line.
-
-    `also` are agents that a program gave beside those of the settings.
+    `agents` are those that a program provides besides the ones of the settings.
     """
     from signoff.app.agents import known_agents
 
-    agents = _plain_agents(settings)
-    found = [name for name in DEFAULT_AGENTS if name in agents or _is_here(name)]
+    configured = _plain_agents(settings)
+    found = [name for name in DEFAULT_AGENTS if name in configured or _is_here(name)]
     first = DEFAULT_AGENTS[0]
-    options = {
-        "default_agent": first if first in found else "auto",
-        "found": found,
-        "known": sorted({*known_agents(settings.agents), *settings.roles, *also}),
-    }
-    return Told({**options, **(said or {})}, agents)
+    return CompileContext(
+        root=home.root,
+        home=home.path,
+        options=portable_options(options or {}, cwd or home.root, home.root),
+        agents=configured,
+        default_agent=first if first in found else "auto",
+        found=found,
+        known=sorted({*known_agents(settings.agents), *settings.roles, *agents}),
+    )
 
 
-def told_before(description: str, now: Told) -> Told:
-    """Returns what a run's notation was told when the run was started, and nothing newer."""
+def stored_context(description: str, now: CompileContext) -> CompileContext:
+    """Returns the context a run was compiled in, read from its stored description."""
     source = json.loads(description).get("source")
-    before = source.get("given") if isinstance(source, dict) else None
-    return Told(before, now.agents) if isinstance(before, dict) else now
+    given = source.get("given") if isinstance(source, dict) else None
+    if not isinstance(given, dict):
+        return now
+    options = dict(given)
+    return replace(
+        now,
+        default_agent=options.pop("default_agent", ""),
+        found=options.pop("found", ()),
+        options=options,
+        # The agents of today say nothing about a run that is under way.
+        known=None,
+    )
 
 
-def as_said(said: Mapping[str, Any], cwd: Path, home: Home | None) -> dict[str, Any]:
-    """Returns what the command line said, its paths as they are found again from anywhere."""
-    goal = said.get("goal")
-    if not goal:
-        return dict(said)
-    whole = (cwd / Path(goal).expanduser()).resolve()
-    root = (home.root if home is not None else cwd).resolve()
-    inside = whole.is_relative_to(root)
-    return {**said, "goal": whole.relative_to(root).as_posix() if inside else str(whole)}
+def portable_options(options: Mapping[str, Any], cwd: Path, root: Path) -> dict[str, Any]:
+    """Returns the options that were given, with paths that are found again from the root."""
+    files = {
+        option.name
+        for option in (plugins.options_of("run") if options else ())
+        if option.kind is OptionKind.FILE
+    }
+    return {
+        name: _portable(value, cwd, root) if name in files else value
+        for name, value in options.items()
+        if value
+    }
 
 
-def load_notation(path: Path, *, root: Path, home: Path | None, told: Told) -> Workflow:
-    """Reads a file by the notation for its suffix."""
-    table = plugins.notations()
-    place = table.get(path.suffix)
-    if place is None:
-        known = ", ".join([".py", *sorted(table)])
-        what = f"no notation in this version reads {path.suffix or 'such'} files"
-        raise InvalidWorkflow(path.name, [Problem(str(path), what, f"it reads: {known}")])
-    notation: plugins.Notation = plugins.load(place)
-    return notation(path, root=root, home=home, options=told.options, agents=told.agents)
+def compile_path(path: Path, context: CompileContext) -> Workflow:
+    """Compiles a file by the notation it is written in."""
+    file = SourceFile(path)
+    notation = notation_of(file)
+    compiler = plugins.load(notation.compile)
+    return _compiled(compiler, file, file.name, notation, context)
 
 
-def refuse_spoken(target: str, told: Told) -> None:
-    """Raises `UsageError` when options were given that only notations understand."""
-    spoken = [option for name, option in _SPOKEN.items() if told.options.get(name)]
-    if spoken:
-        raise UsageError(
-            f"{' and '.join(spoken)}: {target} is a workflow in Python, and takes its "
-            "inputs with -i NAME=VALUE; these options are for flow files (.yaml)"
-        )
+def compile_named(scheme: str, name: str, context: CompileContext) -> Workflow | None:
+    """Returns the workflow that a notation has under a name; None when no one has the scheme."""
+    notation = next((each for each in plugins.notations() if each.scheme == scheme), None)
+    if notation is None:
+        return None
+    return _compiled(plugins.load(notation.resolve), name, f"{scheme}:{name}", notation, context)
+
+
+def notation_of(file: SourceFile) -> Notation:
+    """Returns the notation of a file: the one it names, or the one that recognizes it."""
+    readers = [each for each in plugins.notations() if each.compile]
+    able = [each for each in readers if file.path.suffix in each.suffixes]
+    if not able:
+        suffixes = sorted({suffix for each in readers for suffix in each.suffixes})
+        what = f"no notation reads {file.path.suffix or 'such'} files"
+        remedy = f"use one of: {', '.join(['.py', *suffixes])}"
+        raise InvalidWorkflow(file.path.name, [Problem(str(file.path), what, remedy)])
+    if file.path.suffix not in YAML_SUFFIXES:
+        return able[0]
+    return _recognized(file, able)
+
+
+def refuse_options(target: str, options: Mapping[str, Any], notation: Notation | None) -> None:
+    """Raises `UsageError` for options that the target's notation does not have."""
+    own = {option.name for option in notation.options} if notation is not None else set()
+    foreign = [name for name, value in options.items() if value and name not in own]
+    if not foreign:
+        return
+    owners = [
+        (option.flag, each.label)
+        for each in plugins.notations()
+        for option in each.options
+        if option.name in foreign
+    ]
+    flags = " and ".join(flag for flag, _ in owners) or ", ".join(foreign)
+    labels = " or a ".join(dict.fromkeys(label for _, label in owners))
+    kind = notation.label if notation is not None else "workflow in Python"
+    raise UsageError(
+        f"{flags} cannot be used with {target}: it is a {kind}, and the option is for a {labels}"
+    )
+
+
+def _recognized(file: SourceFile, able: list[Notation]) -> Notation:
+    content = file.content if isinstance(file.content, dict) else {}
+    by_name = {each.name: each for each in able}
+    if KEY in content:
+        if content[KEY] not in by_name:
+            raise UnknownName(f"notation in {file.name}", str(content[KEY]), by_name)
+        return by_name[content[KEY]]
+    claims = [each for each in able if each.recognize(content)]
+    if len(claims) > 1:
+        names = " and ".join(repr(each.name) for each in claims)
+        remedy = f"name one of them at the top of the file, as in `{KEY}: {claims[0].name}`"
+        raise InvalidWorkflow(file.name, [Problem(file.name, f"is recognized by {names}", remedy)])
+    return claims[0] if claims else by_name[plugins.DEFAULT_NOTATION]
+
+
+def _compiled(
+    compiler: Any, source: Any, target: str, notation: Notation, context: CompileContext
+) -> Workflow:
+    refuse_options(target, context.options, notation)
+    workflow: Workflow = compiler(source, context)
+    if "given" in workflow.source:
+        return workflow
+    return workflow.with_source(given=context.stored)
+
+
+def _portable(value: str, cwd: Path, root: Path) -> str:
+    path, folder = (cwd / Path(value).expanduser()).resolve(), root.resolve()
+    return path.relative_to(folder).as_posix() if path.is_relative_to(folder) else str(path)
 
 
 def _is_here(name: str) -> bool:

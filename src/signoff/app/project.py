@@ -6,6 +6,7 @@ a memory store.
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -13,9 +14,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from signoff import plugins
 from signoff.app.home import Home, find_home, init_home, need_home
 from signoff.app.settings import Settings, load_settings
 from signoff.errors import ConfigError, InvalidWorkflow, Problem, UsageError
+from signoff.notation import Notation
 from signoff.runtime.clock import SystemClock
 from signoff.runtime.ports import Agent, Clock, Observer
 from signoff.runtime.store_port import RunRow, Store
@@ -24,9 +27,6 @@ if TYPE_CHECKING:
     from signoff.app.targets import Target
     from signoff.runtime.engine import Engine
     from signoff.store.rundir import RunDirectory
-
-KEPT = ("goal.yaml", "constraints")
-"""Files of a definition that a run directory shows, as they can be used again."""
 
 
 @dataclass
@@ -97,26 +97,41 @@ class Project:
         try:
             return self._resolved(row.target, self.home.root, row)
         except InvalidWorkflow as error:
-            raise _with_what_is_kept(error, self.folder(row.name)) from error
+            raise self._with_stored_files(error, row) from error
         except UsageError as error:
             raise UsageError(
                 f"{error}; if the workflow has moved: signoff resume {row.name} --target TARGET"
             ) from error
 
     def _resolved(self, target: str, cwd: Path, row: RunRow | None) -> Target:
-        from signoff.app.notations import tell, told_before
+        from signoff.app.notations import compile_context, stored_context
         from signoff.app.targets import resolve
 
-        told = tell(self.settings, also=self.agents)
+        context = compile_context(self.home, self.settings, agents=self.agents)
         if row is not None:
-            told = told_before(self.store.description(row.id), told)
+            context = stored_context(self.store.description(row.id), context)
         return resolve(
             target,
             cwd=cwd,
             home=self.home,
             places=self.settings.workflows,
-            told=told,
+            context=context,
         )
+
+    def notation_of(self, row: RunRow) -> Notation | None:
+        """Returns the notation of a run's workflow; None for Python, and for a missing plug-in."""
+        return plugins.notation(json.loads(self.store.description(row.id)).get("notation", ""))
+
+    def _with_stored_files(self, error: InvalidWorkflow, row: RunRow) -> InvalidWorkflow:
+        """Returns a problem with where the run shows the files it was started with, if it does."""
+        notation, folder = self.notation_of(row), self.folder(row.name)
+        names = notation.definition_files if notation is not None else ()
+        stored = [name for name in names if (folder / name).exists()]
+        if not stored:
+            return error
+        what = f"holds {' and '.join(stored)} as the run was started with"
+        problems = [*error.problems, Problem(str(folder), what, "copy what is missing from there")]
+        return InvalidWorkflow(error.name, problems)
 
     def run(self, name: str | None = None) -> RunRow:
         """Returns a run by name, or the latest one."""
@@ -171,13 +186,3 @@ def open_store(home: Home, settings: Settings) -> Store:
     from signoff.store.sqlite import SqliteStore
 
     return SqliteStore(database_path(home, settings))
-
-
-def _with_what_is_kept(error: InvalidWorkflow, folder: Path) -> InvalidWorkflow:
-    """Returns a complaint with where a run shows the files it was started with, if it does."""
-    kept = [name for name in KEPT if (folder / name).exists()]
-    if not kept:
-        return error
-    what = f"holds {' and '.join(kept)} as the run was started with"
-    problems = [*error.problems, Problem(str(folder), what, "copy what is missing from there")]
-    return InvalidWorkflow(error.name, problems)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -17,13 +16,13 @@ from signoff.core.effects import EffectKind
 from signoff.core.outcome import Status
 from signoff.core.run_state import RunState
 from signoff.core.spend import LedgerEntry, Spend
-from signoff.plugins import Story
+from signoff.notation import RunReport
 from signoff.runtime.store_port import InboxItem, RunRow
 from signoff.runtime.timeline import Decision, StepVisit, Timeline
 
 
 @dataclass(frozen=True)
-class RunReport:
+class RunDetails:
     """A run as its journal and its inbox tell it."""
 
     row: RunRow
@@ -33,8 +32,8 @@ class RunReport:
     """The inbox as plain values, each with the commands that answer it."""
     ledger: tuple[LedgerEntry, ...]
     folder: Path
-    story: Story | None = None
-    """What only the run's notation knows to tell."""
+    notation_report: RunReport | None = None
+    """What the run's notation reports about it."""
     answered: tuple[dict[str, Any], ...] = ()
     """Requests that were answered and wait for the run to go on, as plain values."""
     state: Mapping[str, Any] = field(default_factory=dict)
@@ -64,18 +63,18 @@ class RunReport:
             "updated_at": row.updated_at,
             "due_at": row.due_at,
             "owner": row.owner,
-            **(self.story.facts if self.story else {}),
+            **(self.notation_report.facts if self.notation_report else {}),
         }
 
 
-def show(project: Project, name: str | None = None) -> RunReport:
+def show(project: Project, name: str | None = None) -> RunDetails:
     """Returns the report of a run, or of the latest one."""
     row = as_it_stands(project, project.run(name))
     inbox = project.store.items(row.name)
     state, timeline = folded(project, row), timeline_of(project, row)
     if row.status is not Status.RUNNING:
         timeline.close_bill()
-    return RunReport(
+    return RunDetails(
         row=row,
         timeline=timeline,
         inbox=tuple(inbox),
@@ -86,7 +85,7 @@ def show(project: Project, name: str | None = None) -> RunReport:
         ),
         ledger=tuple(sorted(_ledger(state, row).values())),
         folder=project.folder(row.name),
-        story=_story(project, row, state),
+        notation_report=_report(project, row, state),
         state=made_in(state),
     )
 
@@ -102,11 +101,12 @@ def _ledger(state: RunState, row: RunRow) -> dict[tuple[str, str, str], LedgerEn
     return ledger
 
 
-def _story(project: Project, row: RunRow, state: RunState) -> Story | None:
-    notation = json.loads(project.store.description(row.id)).get("notation", "")
-    tell = plugins.of_notation("stories", notation)
-    story: Story | None = tell(made_in(state)) if tell is not None else None
-    return story
+def _report(project: Project, row: RunRow, state: RunState) -> RunReport | None:
+    notation = project.notation_of(row)
+    if notation is None or not notation.report:
+        return None
+    report: RunReport = plugins.load(notation.report)(made_in(state))
+    return report
 
 
 def spend_to_json(spend: Spend) -> dict[str, Any]:

@@ -9,14 +9,15 @@ from typing import Any
 
 from signoff import plugins
 from signoff.app.agent_settings import unknown_kinds
-from signoff.app.home import find_home
-from signoff.app.notations import as_said, tell
+from signoff.app.home import expected_home
+from signoff.app.notations import compile_context
 from signoff.app.project import Project, database_path, open_project
 from signoff.app.settings import given_limits, load_settings
 from signoff.app.targets import Target, resolve
 from signoff.core import graph
 from signoff.core.spend import Limits
 from signoff.errors import NameTaken, UnknownName
+from signoff.notation import DryRunPlan
 from signoff.runtime.ports import Observer
 from signoff.runtime.result import RunResult
 
@@ -42,15 +43,17 @@ class StartPlan:
             "params": dict(self.params),
             "limits": self.limits.to_json(),
             **graph.data(self.target.workflow),
-            **(foreseen.facts if (foreseen := self.foresight()) else {}),
+            **(planned.facts if (planned := self.dry_run()) else {}),
         }
 
-    def foresight(self) -> plugins.Foresight | None:
-        """Returns what the workflow's notation tells of a run before it is started."""
+    def dry_run(self) -> DryRunPlan | None:
+        """Returns what the workflow's notation reports about a run before it is started."""
         workflow = self.target.workflow
-        tell = plugins.of_notation("plans", workflow.notation)
-        foreseen: plugins.Foresight | None = tell(workflow) if tell is not None else None
-        return foreseen
+        notation = plugins.notation(workflow.notation)
+        if notation is None or not notation.plan:
+            return None
+        planned: DryRunPlan = plugins.load(notation.plan)(workflow)
+        return planned
 
 
 async def start(
@@ -85,19 +88,19 @@ def plan(
     *,
     name: str | None = None,
     command_line: Mapping[str, Any] | None = None,
-    said: Mapping[str, Any] | None = None,
+    options: Mapping[str, Any] | None = None,
 ) -> StartPlan:
     """Checks everything that can be checked without starting; raises what starting would.
 
-    Nothing is written, not even a project home where there is none. `said` is what the
-    command line has for notations (`goal`, `allow_scripts`).
+    Nothing is written, not even a project home where there is none. `options` are those of
+    the target's notation, by name.
     """
-    home = find_home(cwd, environment)
+    home = expected_home(cwd, environment)
     settings = load_settings(home, environment, command_line)
-    told = tell(settings, as_said(said or {}, cwd, home))
-    found = resolve(target, cwd=cwd, home=home, places=settings.workflows, told=told)
+    context = compile_context(home, settings, options, cwd=cwd)
+    found = resolve(target, cwd=cwd, home=home, places=settings.workflows, context=context)
     values = found.workflow.bind(params)
-    if name is not None and home is not None and database_path(home, settings).exists():
+    if name is not None and database_path(home, settings).exists():
         with open_project(cwd, environment) as project:
             refuse_taken(project, name)
     ceilings = given_limits(settings)

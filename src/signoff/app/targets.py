@@ -1,7 +1,8 @@
 """Turns what a person names on the command line into a workflow.
 
 A target is `package.module:NAME`, a file (`flow.py`, `flow.py:NAME`, or a file some
-notation reads), or the name of a workflow that discovery finds.
+notation reads), `scheme:name` of a notation, or the name of a workflow that discovery
+finds.
 """
 
 from __future__ import annotations
@@ -16,12 +17,14 @@ from types import ModuleType
 from signoff.app.discovery import NAME, Discovery, Found, discover
 from signoff.app.home import Home
 from signoff.app.loading import import_file, import_named, make_importable
-from signoff.app.notations import Told, load_notation, refuse_spoken
+from signoff.app.notations import compile_named, compile_path, refuse_options
 from signoff.core.workflow import Workflow
 from signoff.errors import InvalidWorkflow, Problem, UnknownName, UsageError
+from signoff.notation import CompileContext
 
 _PYTHON_FILE = re.compile(r"(?P<path>.+\.py)(?::(?P<name>\w+))?")
 _MODULE = re.compile(r"(?P<module>[A-Za-z_][\w.]*):(?P<name>\w+)")
+_NAMED = re.compile(r"(?P<scheme>[a-z][a-z0-9_-]*):(?P<name>\S+)")
 _OTHER_FILE = re.compile(r".+\.(ya?ml|json|toml|md)")
 
 
@@ -41,40 +44,38 @@ def resolve(
     cwd: Path,
     home: Home | None = None,
     places: Sequence[str] = (),
-    told: Told | None = None,
+    context: CompileContext | None = None,
 ) -> Target:
-    """Returns the workflow a target names; a wrong name is answered with the right ones.
-
-    `told` is what a notation is told besides its file.
-    """
+    """Returns the workflow a target names; a wrong name is answered with the right ones."""
     root = home.root if home is not None else cwd
-    told = told or Told()
+    context = context or CompileContext(root, home.path if home is not None else None)
     make_importable([cwd, root])
     if match := _PYTHON_FILE.fullmatch(target):
         path = _existing(cwd / Path(match["path"]).expanduser())
         name = match["name"] or NAME
-        refuse_spoken(target, told)
+        refuse_options(target, context.options, None)
         workflow = _pick(import_file(path), name, path.name)
         return Target(workflow, _place_of(path, root, name))
     if _OTHER_FILE.fullmatch(target):
         path = _existing(cwd / Path(target).expanduser())
-        return _written(path, root, home, told)
+        return _written(path, context)
+    if match := _NAMED.fullmatch(target):
+        # A module without a package loses its name to a scheme; as a file it keeps its own.
+        named = compile_named(match["scheme"], match["name"], context)
+        if named is not None:
+            return Target(named, target)
     if match := _MODULE.fullmatch(target):
-        refuse_spoken(target, told)
+        refuse_options(target, context.options, None)
         return Target(_from_module(match["module"], match["name"]), target)
-    looked = discover(home, root, places, told)
+    looked = discover(home, root, places, context)
     if not looked.called(target) and _is_file(cwd / target):
         # Called as no workflow is, it is meant as a file: which ones can be read is said there.
-        return _written((cwd / target).resolve(), root, home, told)
-    return _discovered(target, looked, root, home, told)
+        return _written((cwd / target).resolve(), context)
+    return _discovered(target, looked, context)
 
 
-def _written(
-    path: Path, root: Path, home: Home | None, told: Told, problems: tuple[Problem, ...] = ()
-) -> Target:
-    folder = home.path if home is not None else None
-    workflow = load_notation(path, root=root, home=folder, told=told)
-    return Target(workflow, _place_of(path, root), problems)
+def _written(path: Path, context: CompileContext, problems: tuple[Problem, ...] = ()) -> Target:
+    return Target(compile_path(path, context), _place_of(path, context.root), problems)
 
 
 def _existing(path: Path) -> Path:
@@ -120,14 +121,14 @@ def _pick(module: ModuleType, name: str, place: str) -> Workflow:
     raise UnknownName(f"workflow in {place}", name, [f"{place}:{n}" for n in known])
 
 
-def _discovered(name: str, looked: Discovery, root: Path, home: Home | None, told: Told) -> Target:
+def _discovered(name: str, looked: Discovery, context: CompileContext) -> Target:
     match looked.called(name):
         case [Found(workflow=workflow, path=path)] if path.suffix == ".py":
-            refuse_spoken(name, told)
-            return Target(workflow, _place_of(path, root, NAME), looked.problems)
+            refuse_options(name, context.options, None)
+            return Target(workflow, _place_of(path, context.root, NAME), looked.problems)
         case [Found(path=path)]:
             # Read once more, as somebody who runs it: looking around is content with less.
-            return _written(path, root, home, told, looked.problems)
+            return _written(path, context, looked.problems)
         case [_, *_]:
             raise InvalidWorkflow(name, looked.problems)
     if looked.problems:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from signoff.app.agent_settings import unknown_kinds, unloadable, unplayed_roles
 from signoff.app.discovery import discover
-from signoff.app.home import Home, find_home
-from signoff.app.notations import Told, as_said, tell
+from signoff.app.home import Home, expected_home
+from signoff.app.notations import compile_context
 from signoff.app.settings import Settings, load_settings
 from signoff.app.targets import resolve
 from signoff.errors import ConfigError, InvalidWorkflow, Problem, UsageError
+from signoff.notation import CompileContext
 
 
 @dataclass(frozen=True)
@@ -33,33 +35,39 @@ class Checked:
 
 
 def validate(
-    targets: Sequence[str], cwd: Path, environment: Mapping[str, str], goal: str | None = None
+    targets: Sequence[str],
+    cwd: Path,
+    environment: Mapping[str, str],
+    options: Mapping[str, Any] | None = None,
 ) -> list[Checked]:
     """Checks the settings and the targets; without any, all workflows that have a name."""
-    home = find_home(cwd, environment)
+    home = expected_home(cwd, environment)
     try:
         settings = load_settings(home, environment)
     except ConfigError as error:
         problems = (Problem("settings", line) for line in str(error).splitlines())
         return [Checked("settings", None, tuple(problems))]
-    told = tell(settings, as_said({"goal": goal}, cwd, home)).check_only()
-    own = list(_settings(cwd, home, settings))
+    context = compile_context(home, settings, options, cwd=cwd)
+    context = replace(context, check_only=True)
+    own = list(_settings(home, settings))
     if not targets:
-        return [*own, *_all(cwd, home, settings, told)]
-    return [*own, *(_one(target, cwd, home, settings, told) for target in targets)]
+        return [*own, *_all(home, settings, context)]
+    return [*own, *(_one(target, cwd, home, settings, context) for target in targets)]
 
 
-def _settings(cwd: Path, home: Home | None, settings: Settings) -> Iterator[Checked]:
+def _settings(home: Home, settings: Settings) -> Iterator[Checked]:
     """Yields what is wrong with agents that were set up, as far as that is cheap to see."""
     problems = (*unknown_kinds(settings), *unplayed_roles(settings))
-    remarks = tuple(unloadable(settings, home.root if home is not None else cwd))
+    remarks = tuple(unloadable(settings, home.root))
     if problems or remarks:
         yield Checked("settings", None, problems, remarks)
 
 
-def _one(target: str, cwd: Path, home: Home | None, settings: Settings, told: Told) -> Checked:
+def _one(
+    target: str, cwd: Path, home: Home, settings: Settings, context: CompileContext
+) -> Checked:
     try:
-        found = resolve(target, cwd=cwd, home=home, places=settings.workflows, told=told)
+        found = resolve(target, cwd=cwd, home=home, places=settings.workflows, context=context)
     except InvalidWorkflow as error:
         return Checked(target, None, tuple(error.problems))
     except UsageError as error:
@@ -67,9 +75,8 @@ def _one(target: str, cwd: Path, home: Home | None, settings: Settings, told: To
     return Checked(target, found.workflow.name, remarks=found.workflow.remarks)
 
 
-def _all(cwd: Path, home: Home | None, settings: Settings, told: Told) -> list[Checked]:
-    root = home.root if home is not None else cwd
-    looked = discover(home, root, settings.workflows, told)
+def _all(home: Home, settings: Settings, context: CompileContext) -> list[Checked]:
+    looked = discover(home, home.root, settings.workflows, context)
     checked = [
         Checked(str(found.path), found.workflow.name, remarks=found.workflow.remarks)
         for found in looked.found

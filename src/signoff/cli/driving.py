@@ -10,7 +10,7 @@ from typing import Any
 from signoff.app.project import Project
 from signoff.app.resume import resume
 from signoff.app.run_files import catch_up
-from signoff.app.show import RunReport, show
+from signoff.app.show import RunDetails, show
 from signoff.cli import exits
 from signoff.cli.display_options import DisplayOptions
 from signoff.cli.interrupts import Interrupted, run_interruptibly
@@ -64,7 +64,7 @@ def events_file(path: Path | None) -> JsonlObserver | None:
         raise UsageError(f"--events: cannot write {path}: {error.strerror or error}") from error
 
 
-def finish(report: RunReport, out: Output) -> int:
+def finish(report: RunDetails, out: Output) -> int:
     """Says how a run came to rest and returns the code for it."""
     # Whether anybody still reads (`| head`) makes no difference to how the run ended.
     with suppress(BrokenPipeError):

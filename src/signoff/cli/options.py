@@ -14,6 +14,7 @@ import click
 from signoff.cli.display_options import DisplayOptions
 from signoff.cli.document import stdout_alone
 from signoff.cli.output import Output
+from signoff.notation import Option, OptionKind
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -79,12 +80,24 @@ def limit_option(command: F) -> F:
     )(command)  # fmt: skip
 
 
-def goal_option(command: F) -> F:
-    """Adds `--goal`."""
-    return click.option(
-        "--goal", metavar="FILE", type=click.Path(exists=True, dir_okay=False),
-        help="The goal of a flow: a goal.yaml, or a text file with just the goal.",
-    )(command)  # fmt: skip
+def notation_options(command_name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Adds the options that notations bring to a command; it gets those in use as `options`."""
+    from signoff import plugins
+
+    declared = plugins.options_of(command_name)
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(command)
+        def collected(**values: Any) -> Any:
+            options = {each.name: values.pop(_parameter(each)) for each in declared}
+            in_use = {name: value for name, value in options.items() if value}
+            return command(options=in_use, **values)
+
+        for each in reversed(declared):
+            collected = _click_option(each)(collected)
+        return collected
+
+    return decorate
 
 
 def run_argument(command: F) -> F:
@@ -182,6 +195,34 @@ def inputs(values: Sequence[str]) -> dict[str, Any]:
                 )
             read[name] = _json(name, value) if key.endswith(":") else value
     return read
+
+
+def _parameter(option: Option) -> str:
+    # Away from the names of the command's own parameters.
+    return f"notation_{option.name}"
+
+
+def _click_option(option: Option) -> Callable[[F], F]:
+    flag, name = option.flag, _parameter(option)
+    match option.kind:
+        case OptionKind.FLAG:
+            return click.option(flag, name, is_flag=True, help=option.help)
+        case OptionKind.FILE:
+            kind = click.Path(exists=True, dir_okay=False)
+            return click.option(flag, name, type=kind, metavar=option.metavar, help=option.help)
+        case OptionKind.JSON:
+            return click.option(
+                flag, name, metavar=option.metavar, help=option.help, callback=_json_value
+            )
+        case OptionKind.TEXT:
+            return click.option(flag, name, metavar=option.metavar, help=option.help)
+
+
+def _json_value(_context: click.Context, option: click.Parameter, text: str | None) -> Any:
+    try:
+        return json.loads(text) if text is not None else None
+    except (ValueError, RecursionError) as error:
+        raise click.BadParameter(f"is not JSON: {error}", param_hint=option.opts[0]) from error
 
 
 def _json(name: str, text: str) -> Any:

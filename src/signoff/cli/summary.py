@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from signoff.app.show import RunReport
+from signoff.app.show import RunDetails
 from signoff.cli.exits import exit_code
 from signoff.cli.headline import headline, where_more
 from signoff.cli.output import STYLES, Output
@@ -38,12 +38,12 @@ _CEILING = re.compile(r"ceiling of (?P<usd>\$)?[\d.e+-]+(?: (?P<name>call|token|
 """How a reason names the ceiling that was reached."""
 
 
-def report_to_json(report: RunReport) -> dict[str, Any]:
+def report_to_json(report: RunDetails) -> dict[str, Any]:
     """Returns a run as plain values, with the exit code its status stands for."""
     return {**report.to_json(), "exit_code": exit_code(report.row.status)}
 
 
-def summarise(report: RunReport, out: Output) -> None:
+def summarise(report: RunDetails, out: Output) -> None:
     """Prints how a run ended."""
     row, line = report.row, report.timeline
     mark = MARKS.get(row.status, "✗")
@@ -57,8 +57,8 @@ def summarise(report: RunReport, out: Output) -> None:
     out.prose(first, style=STYLES.get(row.status.value, ""), hang="  ")
     if not out.quiet:
         out.line(f"  {spend_words(line.spend)} · {duration(line.spend.seconds)} at work")
-        if report.story is not None:
-            _tell(report.story.summary, out)
+        if report.notation_report is not None:
+            _tell(report.notation_report.summary, out)
         for label, path in _places(report):
             out.line(f"  {label}: {near(path)}")
     for text in what_next(report):
@@ -74,14 +74,14 @@ def _tell(story: str, out: Output) -> None:
         out.line(f"  {line}")
 
 
-def tell_details(report: RunReport, out: Output) -> None:
+def tell_details(report: RunDetails, out: Output) -> None:
     """Prints what a run's notation knows to tell beyond the summary."""
-    if report.story is not None and report.story.details:
+    if report.notation_report is not None and report.notation_report.details:
         out.line()
-        _tell(report.story.details, out)
+        _tell(report.notation_report.details, out)
 
 
-def what_next(report: RunReport) -> Iterator[str]:
+def what_next(report: RunDetails) -> Iterator[str]:
     """Yields what a person can do now, as exact commands."""
     row = report.row
     match row.status:
@@ -107,13 +107,13 @@ _FILES = (".yaml", ".yml")
 _EXPLAINED = frozenset(Status) - {Status.WAITING}
 
 
-def _more_rounds(report: RunReport) -> str:
+def _more_rounds(report: RunDetails) -> str:
     """Says where rounds are counted; in Python, it may be any edge that closes a loop."""
-    in_file = report.row.target.endswith(_FILES) and report.story is not None
+    in_file = report.row.target.endswith(_FILES) and report.notation_report is not None
     return f"raise max_iterations in {report.row.target}" if in_file else "allow more rounds"
 
 
-def _more(report: RunReport) -> str:
+def _more(report: RunDetails) -> str:
     """Says how to raise the ceiling that was reached: the run's own, or the one of its step."""
     row = report.row
     found = _CEILING.search(row.reason)
@@ -123,7 +123,7 @@ def _more(report: RunReport) -> str:
     return f"give it more: signoff resume {row.name} --limit {name}=NUMBER"
 
 
-def _waiting(report: RunReport) -> Iterator[str]:
+def _waiting(report: RunDetails) -> Iterator[str]:
     for request in report.answered[:SHOWN_REQUESTS]:
         yield f"#{request['number']} {request['kind']}: {answer_words(request['answer'])}"
     if report.answered:
@@ -137,7 +137,7 @@ def _waiting(report: RunReport) -> Iterator[str]:
         yield f"and {len(report.requests) - SHOWN_REQUESTS} more: signoff inbox {report.row.name}"
 
 
-def _places(report: RunReport) -> Iterator[tuple[str, Path]]:
+def _places(report: RunDetails) -> Iterator[tuple[str, Path]]:
     final = report.folder / "final"
     if final.is_dir() and report.row.status is Status.COMPLETED:
         yield "result", final

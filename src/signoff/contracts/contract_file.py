@@ -198,6 +198,9 @@ class ContractFile(Section):
     """A workflow whose steps prove that they were done."""
 
     version: Literal[1] = Field(1, title="The form of the file", description="1")
+    notation: Literal["contracts"] = Field(
+        "contracts", title="The notation of the file", description="contracts"
+    )
     type: Text = Field(
         title="A short name for this kind of workflow", description="such as w1_editing"
     )

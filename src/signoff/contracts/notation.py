@@ -1,236 +1,25 @@
-"""Reads a contract file into a workflow; every mistake is told at once, with its line."""
+"""Contract workflows, as a notation."""
 
 from __future__ import annotations
 
-import difflib
-import re
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
-from pydantic import ValidationError
+from signoff.notation import Notation
 
-from signoff.contracts.compile import compile_definition, described
-from signoff.contracts.contract_file import VERSION, ContractFile
-from signoff.contracts.db.address import read_address
-from signoff.contracts.definition import problems_of, resolved
-from signoff.contracts.model import Database, WorkflowDefinition, WorkflowStep
-from signoff.contracts.reading import At, read_definition, spelled
-from signoff.core.workflow import Workflow
-from signoff.documents.files import read_text, shown
-from signoff.documents.mistakes import Mistake, mistakes_of
-from signoff.documents.pruning import without
-from signoff.documents.yaml_text import Document, newer_version, read_mapping
-from signoff.errors import InvalidWorkflow, Problem, UsageError
-
-Place = tuple[str | int, ...]
-
-GIVEN = ("default_agent",)
-"""What of the command line and of this machine a run depends on."""
-
-_SPOKEN = {"goal": "--goal", "allow_scripts": "--allow-scripts"}
-_AS_WRITTEN = "schema"
-"""Below this key stands somebody else's notation, whose names are left alone."""
-
-_STEP = re.compile(r"step '([^']+)'")
-_CAMEL = re.compile(r"(?<=[a-z0-9])([A-Z])")
+KEYS = frozenset({"steps", "type", "initial_step", "initialStep"})
+"""Any of these at the top of a file makes it a contract."""
 
 
-def read_notation(
-    path: Path,
-    *,
-    root: Path,
-    home: Path | None = None,
-    options: Mapping[str, Any] | None = None,
-    agents: Mapping[str, Mapping[str, Any]] | None = None,  # noqa: ARG001  # part of the call
-) -> Workflow:
-    """Returns the workflow a contract file describes; raises `InvalidWorkflow` with every problem.
-
-    The database's path is seen from `root`, the project's folder, and programs run there.
-    """
-    said = options or {}
-    _refuse_spoken(path, said)
-    read = read_contract(path, known=said.get("known"))
-    definition = resolved(read.asking(said.get("default_agent")))
-    used = {key: said[key] for key in GIVEN if said.get(key)}
-    database = definition.database
-    # Described as written, so that a project that was moved finds its runs unchanged.
-    placed = replace(
-        definition,
-        database=database and _located(database, root, home),
-        folder=str(root),
-    )
-    source = {"contract": described(definition), "given": used}
-    try:
-        return compile_definition(placed, source=source)
-    except InvalidWorkflow as error:
-        raise InvalidWorkflow(shown(path), [read.placed(each) for each in error.problems]) from None
+def recognize(content: Mapping[str, Any]) -> bool:
+    """Tells whether a file has keys that only contracts have."""
+    return not KEYS.isdisjoint(content)
 
 
-@dataclass(frozen=True)
-class ReadContract:
-    """What a contract file says, and where it says it."""
-
-    definition: WorkflowDefinition
-    document: Document
-
-    def asking(self, default_agent: str | None) -> WorkflowDefinition:
-        """Returns the definition with steps that name no agent given to the default one."""
-        if default_agent is None:
-            return self.definition
-        raw = self.document.content["steps"]
-        steps = tuple(
-            step if "agent" in said or not step.prompt else replace(step, agent=default_agent)
-            for step, said in zip(self.definition.steps, raw, strict=True)
-        )
-        return replace(self.definition, steps=steps)
-
-    def placed(self, problem: Problem) -> Problem:
-        """Returns a problem of a step, or of several that run together, with its line."""
-        named = _STEP.match(problem.where)
-        first = named[1].partition("+")[0] if named else ""
-        names = [step.name for step in self.definition.steps]
-        place: Place = ("steps", names.index(first)) if first in names else ("steps",)
-        where = self.document.at(place)
-        return Problem(where, f"{problem.where}: {problem.what}", problem.remedy)
-
-
-def read_contract(path: Path, *, known: Collection[str] | None = None) -> ReadContract:
-    """Reads a contract file; raises `InvalidWorkflow` with every problem.
-
-    `known` are the agents and roles there are; without them every name is taken for one.
-    """
-    problems: list[Problem] = []
-    document = _document(path, problems)
-    definition = _checked(document, problems, known) if document is not None else None
-    if document is None or definition is None or problems:
-        raise InvalidWorkflow(shown(path), sorted(dict.fromkeys(problems), key=_line))
-    return ReadContract(definition, document)
-
-
-def _document(path: Path, problems: list[Problem]) -> Document | None:
-    text = read_text(path, problems)
-    if text is None:
-        return None
-    document = read_mapping(text, shown(path), problems, "settings of a contract workflow")
-    newer = newer_version(document, VERSION) if document is not None else None
-    if newer is not None:
-        # Its other keys may be right in that version, so nothing else is said about it.
-        problems.append(newer)
-        return None
-    return document
-
-
-def _checked(
-    document: Document, problems: list[Problem], known: Collection[str] | None
-) -> WorkflowDefinition | None:
-    """Returns what can be made of a file; with problems, only good for finding more of them."""
-    raw = _our_names(document.content)
-    at = _At(document)
-    found = _mistakes(raw)
-    problems.extend(mistake.problem(at) for mistake in found)
-    if any(_shapes_the_workflow(mistake.path) for mistake in found):
-        # Where steps themselves are in doubt, nothing can be said about how they fit.
-        return None
-    rest = without(raw, [mistake.path for mistake in found])
-    definition = read_definition(rest, [] if found else problems, at)
-    if definition is not None:
-        problems.extend(problems_of(definition, at))
-        problems.extend(_strangers(definition, at, known))
-    return definition
-
-
-def _mistakes(raw: dict[str, Any]) -> list[Mistake]:
-    try:
-        ContractFile.model_validate(raw, strict=True)
-    except ValidationError as error:
-        return mistakes_of(error, ContractFile)
-    return []
-
-
-def _shapes_the_workflow(path: Place) -> bool:
-    return path[:1] in (("type",), ("steps",)) and (len(path) < 3 or path[2] == "name")
-
-
-def _strangers(
-    definition: WorkflowDefinition, at: At, known: Collection[str] | None
-) -> Iterator[Problem]:
-    """Yields agents that are named and nobody knows, before anybody else was paid."""
-    if known is None:
-        return
-    named: list[tuple[Place, str]] = [
-        (("roles", role), agent) for role, agent in definition.roles.items()
-    ]
-    named += [
-        (("steps", index, "agent"), step.agent)
-        for index, step in enumerate(definition.steps)
-        if step.prompt and step.agent not in (WorkflowStep.agent, *definition.roles)
-    ]
-    for place, agent in named:
-        if agent not in known:
-            close = difflib.get_close_matches(agent, known, n=1)
-            meant = f"did you mean {close[0]!r}? " if close else ""
-            what = f"{spelled(place)} is {agent!r}, and no agent or role is called so"
-            yield Problem(at(place), what, f"{meant}there is: {', '.join(sorted(known))}")
-
-
-def _our_names(node: Any) -> Any:
-    """Returns a document with its keys as written here: `initialStep` is `initial_step`."""
-    if isinstance(node, list):
-        return [_our_names(each) for each in node]
-    if not isinstance(node, dict):
-        return node
-    return {
-        _our_name(key): value if key == _AS_WRITTEN else _our_names(value)
-        for key, value in node.items()
-    }
-
-
-def _our_name(key: str) -> str:
-    return _CAMEL.sub(r"_\1", key).lower() if _CAMEL.search(key) else key
-
-
-@dataclass(frozen=True)
-class _At:
-    """Says on which line something stands, by our names of its keys."""
-
-    document: Document
-
-    def __call__(self, path: Place) -> str:
-        written: list[str | int] = []
-        node = self.document.content
-        for part in path:
-            key = part
-            if isinstance(node, dict):
-                key = next((each for each in node if _our_name(each) == part), part)
-                node = node.get(key)
-            elif isinstance(node, list) and isinstance(part, int) and part < len(node):
-                node = node[part]
-            written.append(key)
-        return self.document.at(tuple(written))
-
-
-def _refuse_spoken(path: Path, said: Mapping[str, Any]) -> None:
-    spoken = [option for name, option in _SPOKEN.items() if said.get(name)]
-    if spoken:
-        raise UsageError(
-            f"{' and '.join(spoken)}: {path.name} is a contract workflow, and takes its inputs "
-            "with -i NAME=VALUE; these options are for review flows"
-        )
-
-
-def _located(database: Database, root: Path, home: Path | None) -> Database:
-    """Returns the database with its paths as they are found from anywhere."""
-    address = read_address(database.url)
-    backups = str(root / database.backups) if database.backups else None
-    if address.path is not None:
-        return replace(database, url=str(root / address.path.expanduser()), backups=backups)
-    # A server has no folder of its own for copies.
-    kept = backups or str((home or root) / "backups")
-    return replace(database, backups=kept)
-
-
-def _line(problem: Problem) -> int:
-    number = problem.where.rpartition(":")[2]
-    return int(number) if number.isdigit() else 0
+NOTATION = Notation(
+    name="contracts",
+    label="contract workflow",
+    compile="signoff.contracts.compile_file:compile_file",
+    recognize=recognize,
+    plan="signoff.contracts.plan:plan",
+)

@@ -48,6 +48,9 @@ _VALUES: Mapping[str, tuple[Kinds, str]] = {
 }
 """What a value must be, by its key; a key means the same wherever it stands."""
 
+_FILE_KEYS = {"version", "notation"}
+"""Keys that say how a file is read, and nothing about the workflow."""
+
 
 def read_definition(
     raw: Mapping[str, Any], problems: list[Problem], at: At | None = None
@@ -65,10 +68,10 @@ class _DefinitionReader:
         self._at = at
 
     def definition(self, raw: Mapping[str, Any]) -> WorkflowDefinition | None:
-        said = self._known(raw, WorkflowDefinition, (), {"version"})
+        said = self._known(raw, WorkflowDefinition, (), _FILE_KEYS)
         if said is None:
             return None
-        said.pop("version", None)
+        said = {key: value for key, value in said.items() if key not in _FILE_KEYS}
         steps = said.get("steps")
         if not isinstance(steps, list | tuple):
             self._wrong(("steps",), "there is no list of steps", "steps: [...]")

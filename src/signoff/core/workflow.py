@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any
@@ -143,6 +143,14 @@ class Workflow:
         if problems:
             raise InvalidParams(problems)
         return values
+
+    def with_source(self, **more: Any) -> Workflow:
+        """Returns the same workflow with more of its source stored with every run of it."""
+        put, copy = object.__setattr__, object.__new__(Workflow)
+        for each in fields(self):
+            put(copy, each.name, getattr(self, each.name))
+        put(copy, "source", MappingProxyType({**self.source, **more}))
+        return copy
 
     def run(
         self,

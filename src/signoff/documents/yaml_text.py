@@ -90,10 +90,16 @@ def read_yaml(text: str, name: str, problems: list[Problem]) -> Document | None:
 def read_mapping(text: str, name: str, problems: list[Problem], what: str) -> Document | None:
     """Returns a document of keys and values; `what` says what they would be. Empty is a problem."""
     document = read_yaml(text, name, problems)
-    if document is None or isinstance(document.content, dict):
+    return as_mapping(document, problems, what) if document is not None else None
+
+
+def as_mapping(document: Document, problems: list[Problem], what: str) -> Document | None:
+    """Returns a document that holds keys and values; None and a problem for any other."""
+    if isinstance(document.content, dict):
         return document
-    said = "is empty" if document.content is None else f"is not a list of `key: value` {what}"
-    problems.append(Problem(f"{name}:1", said))
+    empty = document.content is None
+    message = "is empty" if empty else f"is not a list of `key: value` {what}"
+    problems.append(Problem(f"{document.name}:1", message))
     return None
 
 

@@ -85,13 +85,14 @@ def load_flow(
     `root` is the project's folder, by default the one this runs in: paths are seen from
     there, and its `.signoff/constraints` are the flow's unless it names others.
     """
-    from signoff.flows.notation import read_notation
+    from signoff.documents.source_file import SourceFile
+    from signoff.flows.compile_file import compile_file
+    from signoff.notation import CompileContext
 
     folder = Path(root) if root is not None else Path.cwd()
     options = {"goal": str(goal) if goal else None, "allow_scripts": allow_scripts}
-    return read_notation(
-        folder / path, root=folder, home=folder / ".signoff", options=options, agents={}
-    )
+    context = CompileContext(folder, folder / ".signoff", options)
+    return compile_file(SourceFile(folder / path), context)
 
 
 def __dir__() -> list[str]:

@@ -109,6 +109,9 @@ class CommonFile(FileSection):
     """What every flow file may say."""
 
     version: Literal[1] = Field(1, title="The form of this file", description="1")
+    notation: Literal["flows"] = Field(
+        "flows", title="The notation of this file", description="flows"
+    )
     name: str = Field(
         "",
         pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$",

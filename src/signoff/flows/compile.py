@@ -23,8 +23,6 @@ from signoff.flows.steps.refine import Refine
 from signoff.flows.validation import MOST_ITERATIONS
 from signoff.review.constraint import source_to_json
 
-NOTATION = "flows"
-
 _HANDLERS: Mapping[StepKind, Callable[[Flow, WorkflowStep], Any]] = {
     StepKind.GENERATE: Generate,
     StepKind.CRITIQUE: Critics,
@@ -42,7 +40,7 @@ def compile_flow(flow: Flow, name: str, remarks: Sequence[str] = ()) -> Workflow
         description=config.description,
         limits=config.limits,
         max_iterations=config.max_iterations,
-        notation=NOTATION,
+        notation="flows",
         source=frozen_source(flow),
         remarks=tuple(remarks),
     )

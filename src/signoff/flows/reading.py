@@ -13,10 +13,11 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from signoff.documents.files import read_text, shown
+from signoff.documents.files import shown
 from signoff.documents.mistakes import Mistake, line_of, mistakes_in, mistakes_of, spelled
 from signoff.documents.pruning import without
-from signoff.documents.yaml_text import Document, newer_version, read_mapping
+from signoff.documents.source_file import SourceFile
+from signoff.documents.yaml_text import Document
 from signoff.errors import InvalidWorkflow, Problem
 from signoff.flows.common_file import VERSION
 from signoff.flows.constraint_places import constraints_of
@@ -63,7 +64,7 @@ class ReadFlow:
 
 
 def read_flow(
-    path: Path,
+    file: SourceFile,
     *,
     root: Path,
     home: Path | None = None,
@@ -77,19 +78,19 @@ def read_flow(
     """
     problems: list[Problem] = []
     remarks: list[Problem] = []
-    document = _document(path, problems)
+    document = _document(file, problems)
     config = _checked(document.content, document.at, problems) if document is not None else None
     stated = read_goal(goal, problems) if goal is not None else None
     constraints: list[Constraint] = []
     if document is not None and config is not None:
-        places = (root, path.parent)
+        places = (root, file.path.parent)
         constraints = constraints_of(config.constraints, places, home, document, problems, remarks)
         # Only now is it known who reads what; of a flow in doubt, nothing is said about that.
         found = flow_mistakes(config, constraints) if not problems else []
         found += unknown_agents(config, constraints, known)
         problems.extend(mistake.problem(document.at) for mistake in found)
     if document is None or config is None or problems:
-        raise InvalidWorkflow(shown(path), problems)
+        raise InvalidWorkflow(file.name, problems)
     remarks.extend(m.problem(document.at) for m in flow_remarks(config, constraints))
     return ReadFlow(
         config, stated or config.goal, tuple(constraints), tuple(str(each) for each in remarks)
@@ -99,7 +100,7 @@ def read_flow(
 def read_flow_file(path: Path) -> GenflowConfig:
     """Returns what a flow file says by itself; raises `InvalidWorkflow` with every problem."""
     problems: list[Problem] = []
-    document = _document(path, problems)
+    document = _document(SourceFile(path), problems)
     config = _checked(document.content, document.at, problems) if document is not None else None
     if config is None or problems:
         raise InvalidWorkflow(shown(path), problems)
@@ -113,7 +114,7 @@ def read_policy(path: Path, onto: GenflowConfig) -> GenflowConfig:
     severity. Raises `InvalidWorkflow` with every problem.
     """
     problems: list[Problem] = []
-    document = _document(path, problems)
+    document = _document(SourceFile(path), problems)
     config = _checked(document.content, document.at, problems) if document is not None else None
     if document is None or config is None or problems:
         raise InvalidWorkflow(shown(path), problems)
@@ -156,17 +157,8 @@ def step_from_dict(raw: Mapping[str, Any]) -> WorkflowStep:
     return with_ids(step_value(step) for step in said)[0]
 
 
-def _document(path: Path, problems: list[Problem]) -> Document | None:
-    text = read_text(path, problems)
-    if text is None:
-        return None
-    document = read_mapping(text, shown(path), problems, "settings of a flow")
-    newer = newer_version(document, VERSION) if document is not None else None
-    if newer is not None:
-        # Its other keys may be right in that version, so nothing else is said about it.
-        problems.append(newer)
-        return None
-    return document
+def _document(file: SourceFile, problems: list[Problem]) -> Document | None:
+    return file.mapping(problems, "settings of a flow", VERSION)
 
 
 def _checked(

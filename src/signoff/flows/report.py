@@ -24,7 +24,7 @@ MOST_WORDS = 100
 
 
 @dataclass(frozen=True)
-class FlowStory:
+class FlowReport:
     """What people and programs are told of a run beyond its steps and its cost."""
 
     summary: str = ""
@@ -34,7 +34,7 @@ class FlowStory:
     """For programs, by name."""
 
 
-def tell(state: Mapping[str, Any]) -> FlowStory:
+def report(state: Mapping[str, Any]) -> FlowReport:
     """Returns the story a run's state tells."""
     rounds = list(state.get("rounds") or ())
     ledger = Ledger.from_json(state.get("findings") or {})
@@ -53,7 +53,7 @@ def tell(state: Mapping[str, Any]) -> FlowStory:
     ending = [plot] if several else []
     if not FlowState(state).reviewed:
         ending.append(UNREVIEWED)
-    return FlowStory("\n".join(ending), "\n".join(parts), facts)
+    return FlowReport("\n".join(ending), "\n".join(parts), facts)
 
 
 def _listed(found: list[Finding]) -> list[str]:

@@ -1,66 +1,88 @@
-"""Tests of notations: what they are told, and that a run's workflow is built again the same."""
+"""Tests of notations: what compilers get, and that a run's workflow is compiled again the same."""
 
+import logging
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from signoff import plugins
 from signoff.app.graph import find_workflow
 from signoff.app.home import Home
-from signoff.app.notations import Told, as_said, tell
+from signoff.app.notations import compile_context, compile_path, notation_of, portable_options
 from signoff.app.project import Project
 from signoff.app.settings import AgentSettings, Settings
 from signoff.app.start import plan, start
 from signoff.app.targets import resolve
 from signoff.app.validate import validate
-from signoff.errors import InvalidWorkflow, UsageError
+from signoff.documents.source_file import SourceFile
+from signoff.errors import ConfigError, InvalidWorkflow, UnknownName, UsageError
+from signoff.notation import CompileContext
 
 TOY = """
 from signoff import Outcome, StepDef, Workflow
 from signoff.errors import InvalidWorkflow, Problem
+from signoff.notation import Notation, Option, OptionKind
 
 def work(ctx):
     return Outcome.OK, {}
 
-def read(path, *, root, home, options, agents):
-    goal = options.get("goal")
-    if goal is None and not options.get("check_only"):
-        raise InvalidWorkflow(path.name, [Problem(str(path), "has no goal")])
-    text = (root / goal).read_text() if goal else ""
-    source = {"goal": text, "given": dict(options)}
+def workflow(name, text):
     return Workflow(
-        path.stem,
+        name,
         StepDef("only", handler=work, next={Outcome.OK: None}),
         notation="toy",
-        source=source,
-        remarks=[f"{path.name} is a toy"],
+        source={"theme": text},
+        remarks=[f"{name} is a toy"],
     )
+
+def compile_file(file, context):
+    theme = context.options.get("theme")
+    if theme is None and not context.check_only:
+        raise InvalidWorkflow(file.path.name, [Problem(str(file.path), "has no theme")])
+    return workflow(file.path.stem, (context.root / theme).read_text() if theme else "")
+
+def resolve(name, context):
+    return workflow(name, context.options.get("color", ""))
+
+NOTATION = Notation(
+    name="toy",
+    label="toy",
+    compile="toy_notation:compile_file",
+    suffixes=(".toml", ".yaml"),
+    recognize=lambda content: "toys" in content,
+    scheme="toy",
+    resolve="toy_notation:resolve",
+    options=(
+        Option("theme", "--theme", "What it is about.", OptionKind.FILE),
+        Option("color", "--color", "Its color."),
+    ),
+)
 """
 
 
 @pytest.fixture(autouse=True)
-def toy(tmp_path: Path) -> Iterator[None]:
+def toy(tmp_path: Path) -> Iterator[Path]:
     """A package that brings a notation for `.toml` files, as installed packages do."""
-    path, modules = list(sys.path), set(sys.modules)
+    path = list(sys.path)
     place = tmp_path / "site"
     about = place / "toy_notation-1.dist-info"
     about.mkdir(parents=True)
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: toy-notation\nVersion: 1\n")
-    (about / "entry_points.txt").write_text("[signoff.notations]\n.toml = toy_notation:read\n")
+    (about / "entry_points.txt").write_text("[signoff.notations]\ntoy = toy_notation:NOTATION\n")
     (place / "toy_notation.py").write_text(TOY)
     sys.path.insert(0, str(place))
-    yield
+    yield place
     sys.path[:] = path
-    for name in set(sys.modules) - modules:
-        if not name.startswith("signoff."):
-            del sys.modules[name]
+    for name in ("toy_notation", "claude_agent_sdk"):
+        sys.modules.pop(name, None)
 
 
 @pytest.fixture
 def home(project: Project) -> Home:
     (project.home.root / "flow.toml").write_text("")
-    (project.home.root / "goal.md").write_text("Write a poem.")
+    (project.home.root / "theme.md").write_text("Write a poem.")
     return project.home
 
 
@@ -74,48 +96,66 @@ def executable(place: Path) -> None:
     place.chmod(0o755)
 
 
-def test_a_notation_is_told_what_the_command_line_said(home: Home) -> None:
+def test_a_compiler_gets_the_options_of_the_command_line(home: Home) -> None:
     """A goal that does not reach the flow would be a run about nothing."""
-    planned = plan(
-        home.root, isolated(home), "flow.toml", {}, said={"goal": "goal.md", "allow_scripts": True}
-    )
+    options = {"theme": "theme.md", "color": "red"}
+
+    planned = plan(home.root, isolated(home), "flow.toml", {}, options=options)
 
     source = planned.target.workflow.source
-    assert source["goal"] == "Write a poem."
-    assert source["given"]["allow_scripts"] is True
+    assert source["theme"] == "Write a poem."
+    assert source["given"]["color"] == "red"
     assert planned.target.place == "flow.toml"
 
 
-def test_a_goal_is_found_again_from_the_projects_root(home: Home) -> None:
+def test_a_file_option_is_found_again_from_the_projects_root(home: Home) -> None:
     """A run started in a sub-folder is resumed from somewhere else."""
     (home.root / "deep").mkdir()
 
-    said = as_said({"goal": "../goal.md"}, home.root / "deep", home)
+    options = portable_options({"theme": "../theme.md"}, home.root / "deep", home.root)
 
-    assert said == {"goal": "goal.md"}
+    assert options == {"theme": "theme.md"}
 
 
-def test_a_goal_outside_the_project_keeps_its_whole_path(home: Home) -> None:
+def test_a_file_outside_the_project_keeps_its_whole_path(home: Home) -> None:
     """There is no other way to find it again."""
-    said = as_said({"goal": "/elsewhere/goal.md"}, home.root, home)
+    options = portable_options({"goal": "/elsewhere/goal.md"}, home.root, home.root)
 
-    assert said == {"goal": str(Path("/elsewhere/goal.md").resolve())}
+    assert options == {"goal": str(Path("/elsewhere/goal.md").resolve())}
 
 
 @pytest.mark.parametrize("target", ["flow.py", "some.module:NAME"])
-def test_a_python_workflow_takes_no_goal(home: Home, target: str) -> None:
+def test_a_python_workflow_takes_no_options_of_notations(home: Home, target: str) -> None:
     """An option that is silently ignored is worse than none."""
     (home.root / "flow.py").write_text("raise AssertionError('never imported')")
+    context = CompileContext(home.root, options={"goal": "g", "allow_scripts": True})
 
-    with pytest.raises(UsageError, match=r"--goal and --allow-scripts: .* in Python"):
-        resolve(target, cwd=home.root, home=home, told=Told({"goal": "g", "allow_scripts": True}))
+    with pytest.raises(UsageError, match=r"--goal and --allow-scripts .* Python"):
+        resolve(target, cwd=home.root, home=home, context=context)
 
 
-async def test_a_runs_workflow_is_built_again_from_what_was_given(
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        ("type: x\nsteps: [{name: a, command: [x]}]\n", {"goal": "goal.yaml"}),
+        ("goal: x\nworkflow: [{step: generate}]\n", {"color": "red"}),
+    ],
+)
+def test_an_option_of_another_notation_is_refused(
+    home: Home, text: str, options: dict[str, str]
+) -> None:
+    """The user would believe that the run has a goal."""
+    (home.root / "file.yaml").write_text(text)
+
+    with pytest.raises(UsageError, match=r"--(goal|color) cannot be used with .*file\.yaml"):
+        plan(home.root, isolated(home), "file.yaml", {}, options=options)
+
+
+async def test_a_runs_workflow_is_compiled_again_with_its_own_options(
     project: Project, home: Home
 ) -> None:
     """Or a resume, days later, would be refused for a definition that has changed."""
-    planned = plan(home.root, isolated(home), "flow.toml", {}, said={"goal": "goal.md"})
+    planned = plan(home.root, isolated(home), "flow.toml", {}, options={"theme": "theme.md"})
     await start(project, planned.target, {}, name="one")
 
     again = project.find_again(project.run("one"))
@@ -123,15 +163,31 @@ async def test_a_runs_workflow_is_built_again_from_what_was_given(
     assert again.workflow.digest == planned.target.workflow.digest
 
 
-async def test_a_moved_flow_is_given_what_its_run_was(project: Project, home: Home) -> None:
+async def test_a_run_of_something_that_is_no_file_is_found_again(
+    project: Project, home: Home
+) -> None:
+    """A profile or a skill has a name and no file, and its runs are resumed all the same."""
+    planned = plan(home.root, isolated(home), "toy:bear", {}, options={"color": "red"})
+    await start(project, planned.target, {}, name="one")
+
+    again = project.find_again(project.run("one"))
+
+    assert project.run("one").target == "toy:bear"
+    assert again.workflow.source["theme"] == "red"
+    assert again.workflow.digest == planned.target.workflow.digest
+
+
+async def test_a_moved_file_is_compiled_with_the_options_of_its_run(
+    project: Project, home: Home
+) -> None:
     """`resume --target` names another place for the flow, not another goal."""
-    planned = plan(home.root, isolated(home), "flow.toml", {}, said={"goal": "goal.md"})
+    planned = plan(home.root, isolated(home), "flow.toml", {}, options={"theme": "theme.md"})
     await start(project, planned.target, {}, name="one")
     (home.root / "moved.toml").write_text("")
 
     again = project.find("moved.toml", project.run("one"))
 
-    assert again.workflow.source["goal"] == "Write a poem."
+    assert again.workflow.source["theme"] == "Write a poem."
 
 
 async def test_who_is_asked_by_default_is_settled_when_a_run_starts(
@@ -139,17 +195,17 @@ async def test_who_is_asked_by_default_is_settled_when_a_run_starts(
 ) -> None:
     """Installing another agent meanwhile must not change a run that is half done."""
     monkeypatch.setenv("PATH", str(home.root / "nothing"))
-    planned = plan(home.root, isolated(home), "flow.toml", {}, said={"goal": "goal.md"})
+    planned = plan(home.root, isolated(home), "flow.toml", {}, options={"theme": "theme.md"})
     await start(project, planned.target, {}, name="one")
     executable(home.root / "bin" / "claude")
     monkeypatch.setenv("PATH", str(home.root / "bin"))
 
     again = project.find_again(project.run("one"))
-    anew = tell(project.settings)
+    today = compile_context(home, project.settings)
 
     assert again.workflow.digest == planned.target.workflow.digest
     assert again.workflow.source["given"]["default_agent"] == "auto"
-    assert anew.options["default_agent"] == "claude"
+    assert today.default_agent == "claude"
 
 
 def test_claude_is_asked_by_default_where_it_is_and_whoever_there_is_elsewhere(
@@ -158,23 +214,23 @@ def test_claude_is_asked_by_default_where_it_is_and_whoever_there_is_elsewhere(
     """A flow that names nobody should work with what people have."""
     monkeypatch.setenv("PATH", str(tmp_path))
     executable(tmp_path / "codex")
+    home = Home(tmp_path / ".signoff")
 
-    bare = tell(Settings())
-    configured = tell(Settings(agents={"claude": AgentSettings("command")}))
+    bare = compile_context(home, Settings())
+    configured = compile_context(home, Settings(agents={"claude": AgentSettings("command")}))
 
-    assert (bare.options["default_agent"], bare.options["found"]) == ("auto", ["codex"])
-    assert configured.options["default_agent"] == "claude"
-    assert configured.options["found"] == ["claude", "codex"]
+    assert (bare.default_agent, bare.found) == ("auto", ["codex"])
+    assert (configured.default_agent, configured.found) == ("claude", ["claude", "codex"])
 
 
-def test_a_notation_is_told_who_can_be_asked(home: Home) -> None:
+def test_a_compiler_gets_the_agents_of_the_settings(home: Home) -> None:
     """Whether critics share a family, or can edit, depends on what stands behind a name."""
     settings = Settings(
         agents={"writer": AgentSettings("ollama", options={"model": "qwen3"})},
         roles={"critic": "writer", "judge": "codex"},
     )
 
-    agents = tell(settings).agents
+    agents = compile_context(home, settings).agents
 
     assert agents == {
         "writer": {"kind": "ollama", "model": "qwen3"},
@@ -195,13 +251,13 @@ def test_a_program_that_came_with_a_package_is_here(
     monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
     monkeypatch.syspath_prepend(tmp_path)
 
-    options = tell(Settings()).options
+    context = compile_context(Home(tmp_path / ".signoff"), Settings())
 
-    assert (options["default_agent"], options["found"]) == ("claude", ["claude"])
+    assert (context.default_agent, context.found) == ("claude", ["claude"])
 
 
-def test_a_flow_without_a_goal_can_be_checked_drawn_and_found_but_not_run(home: Home) -> None:
-    """Its author checks it long before there is something to make."""
+def test_what_only_a_run_needs_may_be_missing_for_checks_and_drawings(home: Home) -> None:
+    """Its author checks a flow long before there is something to make."""
     (home.flows / "named.toml").write_text("")
 
     (checked,) = validate(["flow.toml"], home.root, isolated(home))
@@ -211,30 +267,118 @@ def test_a_flow_without_a_goal_can_be_checked_drawn_and_found_but_not_run(home: 
     assert checked.valid
     assert (found.valid, found.workflow) == (True, "named")
     assert drawn.name == "named"
-    with pytest.raises(InvalidWorkflow, match="has no goal"):
+    with pytest.raises(InvalidWorkflow, match="has no theme"):
         plan(home.root, isolated(home), "named", {})
 
 
-def test_a_flow_found_by_name_is_given_the_goal(home: Home) -> None:
+def test_a_workflow_found_by_name_is_compiled_with_the_options(home: Home) -> None:
     """`signoff run review --goal goal.md` is what a team types every day."""
     (home.flows / "named.toml").write_text("")
 
-    planned = plan(home.root, isolated(home), "named", {}, said={"goal": "goal.md"})
+    planned = plan(home.root, isolated(home), "named", {}, options={"theme": "theme.md"})
 
-    assert planned.target.workflow.source["goal"] == "Write a poem."
+    assert planned.target.workflow.source["theme"] == "Write a poem."
     assert "check_only" not in planned.target.workflow.source["given"]
 
 
-def test_remarks_are_told_and_are_no_problems(home: Home) -> None:
+def test_remarks_are_shown_and_are_no_problems(home: Home) -> None:
     """A glob that matches nothing is worth a word, and no reason to refuse."""
     (checked,) = validate(["flow.toml"], home.root, isolated(home))
 
     assert checked.valid
-    assert checked.remarks == ("flow.toml is a toy",)
+    assert checked.remarks == ("flow is a toy",)
 
 
 def test_remarks_are_no_part_of_what_is_frozen(home: Home) -> None:
     """Better wording in a later version must not keep runs from going on."""
-    workflow = resolve("flow.toml", cwd=home.root, home=home, told=Told().check_only()).workflow
+    context = CompileContext(home.root, check_only=True)
+
+    workflow = resolve("flow.toml", cwd=home.root, home=home, context=context).workflow
 
     assert "is a toy" not in workflow.described
+
+
+@pytest.mark.parametrize(
+    ("text", "notation"),
+    [
+        ("type: x\nsteps: [{name: a, command: [x]}]\n", "contracts"),
+        ("type: x\nstpes: []\n", "contracts"),
+        ('{"type": "x", "steps": []}\n', "contracts"),
+        ("workflow: [{step: generate}]\n", "flows"),
+        ("goal: Write the steps of a dance.\nmax_iterations: 3\n", "flows"),
+        ("toys: [bear]\n", "toy"),
+        ("notation: toy\nworkflow: []\n", "toy"),
+        ("steps: [\n", "flows"),
+        ("- steps\n", "flows"),
+        ("", "flows"),
+    ],
+)
+def test_a_file_is_recognized_by_its_keys(tmp_path: Path, text: str, notation: str) -> None:
+    """Nobody should have to say twice what kind of file it is."""
+    file = tmp_path / "file.yaml"
+    file.write_text(text)
+
+    assert notation_of(SourceFile(file)).name == notation
+
+
+def test_a_file_that_two_notations_recognize_has_to_name_one(tmp_path: Path) -> None:
+    """Guessing would run, and pay for, something that the user did not write."""
+    file = tmp_path / "file.yaml"
+    file.write_text("workflow: []\nsteps: []\n")
+
+    with pytest.raises(InvalidWorkflow, match=r"'flows' and 'contracts'.*notation: flows"):
+        notation_of(SourceFile(file))
+
+
+def test_a_notation_that_is_not_there_is_answered_with_those_that_are(tmp_path: Path) -> None:
+    """A plug-in that is not installed looks like a typo, and the list shows which it is."""
+    file = tmp_path / "file.yaml"
+    file.write_text("notation: flow\nworkflow: []\n")
+
+    with pytest.raises(UnknownName, match="there is: flows, contracts, toy"):
+        notation_of(SourceFile(file))
+
+
+def test_a_file_that_is_not_there_is_one_problem(tmp_path: Path) -> None:
+    """No traceback, and no second problem about its content."""
+    with pytest.raises(InvalidWorkflow, match="is not there"):
+        compile_path(tmp_path / "none.yaml", CompileContext(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("text", "notation"),
+    [
+        ("notation: contracts\ntype: x\nsteps: [{name: a, command: [x]}]\n", "contracts"),
+        ("notation: flows\ngoal: x\nworkflow: [{step: generate}]\n", "flows"),
+        ("notation: flows\ngoal: x\n", "flows"),
+    ],
+)
+def test_a_file_may_name_its_notation(tmp_path: Path, text: str, notation: str) -> None:
+    """It is the remedy of a clash, so no compiler may stumble over the key."""
+    file = tmp_path / "file.yaml"
+    file.write_text(text)
+
+    assert compile_path(file, CompileContext(tmp_path)).notation == notation
+
+
+def test_a_broken_plug_in_hides_no_other(
+    toy: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One bad package must not keep every workflow of the user from running."""
+    (toy / "toy_notation.py").write_text("import nothing_of_that_name\n")
+    file = tmp_path / "flow.yaml"
+    file.write_text("goal: x\nworkflow: [{step: generate}]\n")
+
+    with caplog.at_level(logging.WARNING):
+        notation = notation_of(SourceFile(file))
+
+    assert notation.name == "flows"
+    assert "'toy' is not available" in caplog.text
+
+
+def test_two_notations_with_the_same_option_are_named(toy: Path) -> None:
+    """Which of them would get the value cannot be guessed."""
+    (toy / "toy_notation.py").write_text(TOY.replace("--theme", "--goal"))
+
+    with pytest.raises(ConfigError, match="'flows' and 'toy' both define the option --goal"):
+        plugins.options_of("run")

@@ -9,6 +9,7 @@ from ruamel.yaml import YAML
 import signoff.flows
 from signoff.app.home import Home
 from signoff.app.presets import PRESETS, begin
+from signoff.documents.source_file import SourceFile
 from signoff.errors import UnknownName, WriteFailed
 from signoff.flows.constraint_file import load_constraints
 from signoff.flows.reading import read_flow
@@ -140,7 +141,7 @@ def test_a_preset_reads_without_a_single_remark(home: Home) -> None:
     """The first thing a beginner does is validate; a warning would be about our own files."""
     (flow,) = home.flows.glob("*.yaml")
 
-    read = read_flow(flow, root=home.root, home=home.path, goal=home.root / "goal.yaml")
+    read = read_flow(SourceFile(flow), root=home.root, home=home.path, goal=home.root / "goal.yaml")
 
     assert read.remarks == ()
     assert read.goal is not None
@@ -162,7 +163,7 @@ def test_two_presets_live_side_by_side(tmp_path: Path) -> None:
     begin(tmp_path, {}, "docs")
     home = begin(tmp_path, {}, "code").home
 
-    read = read_flow(home.flows / "docs.yaml", root=tmp_path, home=home.path)
+    read = read_flow(SourceFile(home.flows / "docs.yaml"), root=tmp_path, home=home.path)
 
     assert read.remarks == ()
     assert len(read.constraints) == 4
@@ -171,7 +172,7 @@ def test_two_presets_live_side_by_side(tmp_path: Path) -> None:
 def test_a_critical_hole_in_code_goes_to_a_person(tmp_path: Path) -> None:
     """No judge may dismiss it before somebody has seen it."""
     home = begin(tmp_path, {}, "code").home
-    read = read_flow(home.flows / "code.yaml", root=tmp_path, home=home.path)
+    read = read_flow(SourceFile(home.flows / "code.yaml"), root=tmp_path, home=home.path)
 
     (security,) = (each for each in read.constraints if each.id == "security")
     decided = read.config.behavior(security, Severity.CRITICAL)

@@ -177,6 +177,6 @@ async def test_a_run_of_a_flow_tells_its_findings_round_by_round(project: Projec
 
     report = show(project, "one")
 
-    assert report.story is not None
-    assert "round" in report.story.summary
+    assert report.notation_report is not None
+    assert "round" in report.notation_report.summary
     assert json.loads(json.dumps(report.to_json()))["rounds"] == rounds

@@ -3,12 +3,12 @@ from pathlib import Path
 
 import pytest
 
-from signoff.app.show import RunReport
+from signoff.app.show import RunDetails
 from signoff.cli.output import Output
 from signoff.cli.summary import report_to_json, summarise, what_next
 from signoff.core.outcome import Status
 from signoff.core.spend import Limits
-from signoff.flows.report import FlowStory
+from signoff.flows.report import FlowReport
 from signoff.runtime.store_port import RunId, RunRow
 from signoff.runtime.timeline import Timeline
 
@@ -19,13 +19,13 @@ def report(
     reason: str = "",
     due_at: float | None = None,
     limits: Limits | None = None,
-) -> RunReport:
+) -> RunDetails:
     row = RunRow(
         RunId(1), "one", "review", "flow.py", "d", status, "draft", 1, reason, due_at, 0, 0, 1, 1,
         None, None,
     )  # fmt: skip
     line = Timeline(limits=limits or Limits())
-    return RunReport(row, line, (), (), (), Path("nowhere"))
+    return RunDetails(row, line, (), (), (), Path("nowhere"))
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_a_waiting_run_shows_what_is_asked_and_every_command_that_answers(
         "commands": ["signoff answer 7 a --resume", "signoff answer 7 b --resume"],
     }
     waiting = report(Status.WAITING)
-    waiting = RunReport(waiting.row, Timeline(), (), (request,), (), Path("nowhere"))
+    waiting = RunDetails(waiting.row, Timeline(), (), (request,), (), Path("nowhere"))
 
     summarise(waiting, Output())
 
@@ -156,17 +156,17 @@ def test_the_rule_that_ended_a_run_stands_beside_its_status(
 @pytest.mark.parametrize(
     ("target", "story", "hint"),
     [
-        ("slogan.yaml", FlowStory(), "raise max_iterations in slogan.yaml"),
+        ("slogan.yaml", FlowReport(), "raise max_iterations in slogan.yaml"),
         ("flow.py", None, "allow more rounds"),
         ("steps.yaml", None, "allow more rounds"),
     ],
 )
 def test_at_the_limit_the_file_that_sets_it_is_named(
-    target: str, story: FlowStory | None, hint: str
+    target: str, story: FlowReport | None, hint: str
 ) -> None:
     """Allowing more rounds is easy once one knows where they are counted."""
     ended = report(Status.LIMIT)
-    ended = replace(ended, row=ended.row._replace(target=target), story=story)
+    ended = replace(ended, row=ended.row._replace(target=target), notation_report=story)
 
     assert list(what_next(ended)) == [f"{hint}, then: signoff resume one --adopt"]
 

@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 
+from signoff.documents.source_file import SourceFile
 from signoff.errors import InvalidWorkflow
 from signoff.flows.reading import read_flow
 from signoff.review.constraint import Constraint
@@ -20,7 +21,7 @@ def project(tmp_path: Path) -> Path:
 def read(project: Path, constraints: str) -> tuple[Constraint, ...]:
     flow = project / "flows" / "flow.yaml"
     flow.write_text(f"workflow: [{{step: generate}}]\nconstraints: {constraints}\n")
-    return read_flow(flow, root=project, home=project / ".signoff").constraints
+    return read_flow(SourceFile(flow), root=project, home=project / ".signoff").constraints
 
 
 def ids(project: Path, constraints: str) -> list[str]:
@@ -79,7 +80,7 @@ def test_a_project_without_constraints_is_told_so(project: Path) -> None:
     flow = project / "flow.yaml"
     flow.write_text("workflow: [{step: generate}]\n")
 
-    read_it = read_flow(flow, root=project, home=project / "elsewhere")
+    read_it = read_flow(SourceFile(flow), root=project, home=project / "elsewhere")
 
     assert read_it.constraints == ()
     assert any("there are no constraints" in remark for remark in read_it.remarks)

@@ -3,6 +3,7 @@ from pathlib import Path
 import pytest
 
 from signoff.core.spend import Limits
+from signoff.documents.source_file import SourceFile
 from signoff.errors import InvalidWorkflow
 from signoff.flows.model import (
     AdjudicationConfig,
@@ -281,7 +282,7 @@ def test_unknown_agents_are_told_with_everything_else(tmp_path: Path) -> None:
     file.write_text("max_iterations: 0\nworkflow:\n  - {step: generate, agent: nobody}\n")
 
     with pytest.raises(InvalidWorkflow) as raised:
-        read_flow(file, root=tmp_path, known={"claude"})
+        read_flow(SourceFile(file), root=tmp_path, known={"claude"})
 
     assert [
         str(problem).split(" (")[0].partition(": ")[2] for problem in raised.value.problems
@@ -383,8 +384,8 @@ def test_a_flow_comes_with_its_goal_and_its_constraints(tmp_path: Path) -> None:
     (tmp_path / "rules" / "short.yaml").write_text("summary: Short.\n")
     (tmp_path / "goal.md").write_text("Coffee.")
 
-    own = read_flow(tmp_path / "flow.yaml", root=tmp_path)
-    given = read_flow(tmp_path / "flow.yaml", root=tmp_path, goal=tmp_path / "goal.md")
+    own = read_flow(SourceFile(tmp_path / "flow.yaml"), root=tmp_path)
+    given = read_flow(SourceFile(tmp_path / "flow.yaml"), root=tmp_path, goal=tmp_path / "goal.md")
 
     assert own.goal == Goal("Tea.")
     assert given.goal == Goal("Coffee.")
@@ -405,7 +406,7 @@ def test_mistakes_of_all_files_are_reported_together(tmp_path: Path, flow: str) 
     (tmp_path / "goal.yaml").write_text("gaol: x\n")
 
     with pytest.raises(InvalidWorkflow) as caught:
-        read_flow(tmp_path / "flow.yaml", root=tmp_path, goal=tmp_path / "goal.yaml")
+        read_flow(SourceFile(tmp_path / "flow.yaml"), root=tmp_path, goal=tmp_path / "goal.yaml")
 
     files = {Path(problem.where.split(":")[0]).name for problem in caught.value.problems}
     assert files == {"flow.yaml", "a.yaml", "b.yaml", "goal.yaml"}
@@ -429,8 +430,8 @@ constraints:
     file = tmp_path / "flow.yaml"
 
     file.write_text(flow.format(pattern="tone"))
-    assert read_flow(file, root=tmp_path).config.workflow[1].model == "opus"
+    assert read_flow(SourceFile(file), root=tmp_path).config.workflow[1].model == "opus"
 
     file.write_text(flow.format(pattern="safe"))
     with pytest.raises(InvalidWorkflow, match="but the routing names claude, codex"):
-        read_flow(file, root=tmp_path)
+        read_flow(SourceFile(file), root=tmp_path)

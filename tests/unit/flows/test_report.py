@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from signoff.flows.report import LONGEST_REMARK, MOST_FINDINGS, MOST_REMARKS, tell
+from signoff.flows.report import LONGEST_REMARK, MOST_FINDINGS, MOST_REMARKS, report
 from signoff.review.critique import Critique, CritiqueIssue, Overall
 from signoff.review.findings import Ledger, round_of
 from signoff.review.severity import Severity
@@ -30,7 +30,7 @@ def after(*rounds: int) -> dict[str, Any]:
 
 def test_several_rounds_are_told_as_a_plot() -> None:
     """Whether the loop gets anywhere is the first thing people want to see."""
-    told = tell(after(5, 3, 1))
+    told = report(after(5, 3, 1))
 
     assert "round" in told.summary
     assert len(told.summary.splitlines()) == 4
@@ -39,7 +39,7 @@ def test_several_rounds_are_told_as_a_plot() -> None:
 
 def test_a_single_round_needs_no_plot_at_its_end() -> None:
     """But whoever asks is shown it."""
-    told = tell(after(2))
+    told = report(after(2))
 
     assert told.summary == ""
     assert "round" in told.details
@@ -47,7 +47,7 @@ def test_a_single_round_needs_no_plot_at_its_end() -> None:
 
 def test_open_findings_are_listed_the_worst_first_and_bounded() -> None:
     """A hundred findings must not push the next command off the screen."""
-    told = tell(after(100))
+    told = report(after(100))
 
     lines = [line for line in told.details.splitlines() if line.startswith("  [")]
     assert len(lines) == MOST_FINDINGS
@@ -59,7 +59,7 @@ def test_open_findings_are_listed_the_worst_first_and_bounded() -> None:
 
 def test_programs_get_every_finding_and_every_round() -> None:
     """A dashboard draws its own plot."""
-    told = tell(after(3, 1))
+    told = report(after(3, 1))
 
     assert [each["iteration"] for each in told.facts["rounds"]] == [1, 2]
     assert len(told.facts["findings"]) == 3
@@ -68,7 +68,7 @@ def test_programs_get_every_finding_and_every_round() -> None:
 
 def test_a_run_that_has_reviewed_nothing_has_nothing_to_tell() -> None:
     """It is looked at while its first draft is being written, too."""
-    told = tell({})
+    told = report({})
 
     assert (told.summary, told.details, told.facts) == ("", "", {})
 
@@ -80,7 +80,7 @@ def test_remarks_are_listed_the_latest_ones_and_short() -> None:
         for n in range(1, MOST_REMARKS + 4)
     ]
 
-    told = tell({"remarks": remarks})
+    told = report({"remarks": remarks})
 
     first, left, *lines = told.details.splitlines()
     assert first == f"remarks: {MOST_REMARKS + 3}"

@@ -20,7 +20,7 @@ from signoff.cli.output import STYLES, Output
 
 if TYPE_CHECKING:
     from signoff.app.project import Project
-    from signoff.app.show import RunReport
+    from signoff.app.show import RunDetails
     from signoff.runtime.ports import Observer
     from signoff.runtime.result import RunResult
 
@@ -131,14 +131,14 @@ def _tell(project: Project, name: str, folder: Path, out: Output) -> None:
         out.line()
         out.line(f"  artifact  {place / 'final' / 'artifact.md'}")
         out.line(f"  history   {place}")
-    found = report.story.facts.get("findings") if report.story else None
+    found = report.notation_report.facts.get("findings") if report.notation_report else None
     if not approved:
         out.note(f"\nThese commands are for the demo's folder: cd {folder}")
     elif found:
         out.note(_NEXT.format(folder=folder, name=name, finding=found[0]["id"]))
 
 
-def _show_versions(report: RunReport, approved: bool, out: Output) -> None:
+def _show_versions(report: RunDetails, approved: bool, out: Output) -> None:
     from signoff.app.demo import versions
 
     read = versions(report)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import click
 
-from signoff.cli.options import complete_target, debug_option, goal_option, json_option, output
+from signoff.cli.options import complete_target, debug_option, json_option, notation_options, output
 
 _EPILOG = """\b
 Examples:
@@ -22,10 +23,10 @@ Examples:
     "--format", "form", type=click.Choice(["text", "mermaid"]), default="text", show_default=True,
     help="The output format: text, or a Mermaid diagram.",
 )  # fmt: skip
-@goal_option
+@notation_options("graph")
 @json_option
 @debug_option
-def command(target: str, form: str, goal: str | None, as_json: bool) -> None:
+def command(target: str, form: str, options: dict[str, Any], as_json: bool) -> None:
     """Draw the steps of TARGET and where each outcome leads.
 
     Loops are marked with their bounds.
@@ -33,7 +34,7 @@ def command(target: str, form: str, goal: str | None, as_json: bool) -> None:
     from signoff.app.graph import Form, draw, find_workflow, graph_to_json
 
     out = output(as_json)
-    workflow = find_workflow(target, Path.cwd(), os.environ, goal)
+    workflow = find_workflow(target, Path.cwd(), os.environ, options)
     if as_json:
         out.json(graph_to_json(workflow))
     else:

@@ -12,9 +12,9 @@ from signoff.cli.display_options import DisplayOptions
 from signoff.cli.options import (
     complete_target,
     debug_option,
-    goal_option,
     inputs,
     limit_settings,
+    notation_options,
     open_here,
     output,
     progress_options,
@@ -49,16 +49,14 @@ that answers. `run` always starts a new run; `signoff resume` continues one.
 )
 @click.option("--pull", is_flag=True,
               help="Hand agent work to external workers (`signoff next`, `submit`).")  # fmt: skip
-@goal_option
-@click.option("--allow-scripts", is_flag=True, help="Allow scripts named in flow sources.")
+@notation_options("run")
 @progress_options
 @debug_option
 def command(
     target: str,
     given: tuple[str, ...],
     name: str | None,
-    goal: str | None,
-    allow_scripts: bool,
+    options: dict[str, Any],
     pull: bool,
     dry_run: bool,
     limits: dict[str, str],
@@ -82,7 +80,7 @@ def command(
         params,
         name=name,
         command_line=limit_settings(limits),
-        said={"goal": goal, "allow_scripts": allow_scripts},
+        options=options,
     )
     for problem in planned.target.problems:
         out.warn(str(problem))
@@ -144,10 +142,10 @@ def _show_plan(planned: StartPlan) -> None:
     out = output()
     out.line(draw(planned.target.workflow).rstrip("\n"))
     out.line()
-    foreseen = planned.foresight()
-    if foreseen is not None:
-        out.table(foreseen.columns, foreseen.rows)
-        for note in foreseen.notes:
+    dry_run = planned.dry_run()
+    if dry_run is not None:
+        out.table(dry_run.columns, dry_run.rows)
+        for note in dry_run.notes:
             out.prose(note, hang="  ")
         out.line()
     for name, value in planned.params.items():

@@ -9,7 +9,7 @@ import click
 from signoff.cli.options import debug_option, json_option, open_here, output, run_argument
 
 if TYPE_CHECKING:
-    from signoff.app.show import RunReport
+    from signoff.app.show import RunDetails
     from signoff.cli.output import Output
     from signoff.runtime.timeline import Timeline
 
@@ -53,7 +53,7 @@ def command(run: str | None, with_state: bool, as_json: bool) -> None:
             _show_state(report, out)
 
 
-def _describe(report: RunReport, out: Output) -> None:
+def _describe(report: RunDetails, out: Output) -> None:
     from signoff.cli.text import moment
     from signoff.runtime.amounts import duration, money
 
@@ -118,7 +118,7 @@ def _tell_decisions(line: Timeline, out: Output) -> None:
         out.prose(f"  {moment(each.at)}  {each.step}: {words}", hang="    ")
 
 
-def _show_state(report: RunReport, out: Output) -> None:
+def _show_state(report: RunDetails, out: Output) -> None:
     import json
 
     out.line()

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import click
 
 from signoff.cli import exits
-from signoff.cli.options import complete_target, debug_option, goal_option, json_option, output
+from signoff.cli.options import complete_target, debug_option, json_option, notation_options, output
 
 _EPILOG = """\b
 Examples:
@@ -20,10 +21,10 @@ Examples:
 
 @click.command(epilog=_EPILOG)
 @click.argument("targets", nargs=-1, metavar="[TARGET]...", shell_complete=complete_target)
-@goal_option
+@notation_options("validate")
 @json_option
 @debug_option
-def command(targets: tuple[str, ...], goal: str | None, as_json: bool) -> int:
+def command(targets: tuple[str, ...], options: dict[str, Any], as_json: bool) -> int:
     """Check settings and workflows without running them.
 
     Every problem is reported with its location and how to fix it. Exits with 2 if there
@@ -32,7 +33,7 @@ def command(targets: tuple[str, ...], goal: str | None, as_json: bool) -> int:
     from signoff.app.validate import validate
 
     out = output(as_json)
-    checked = validate(targets, Path.cwd(), os.environ, goal)
+    checked = validate(targets, Path.cwd(), os.environ, options)
     valid = all(each.valid for each in checked)
     if as_json:
         problems = [

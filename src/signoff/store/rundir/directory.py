@@ -71,7 +71,7 @@ class RunDirectory:
         """`layouts` names files as a notation's users know them, by notation."""
         self._root = root
         self._store = store
-        self._layouts = layouts or {}
+        self._layouts = layouts if layouts is not None else {}
         self._disk = disk or Disk(root)
         self._followers: dict[str, _Follower] = {}
 

@@ -7,7 +7,7 @@ import pytest
 
 from signoff.core.outcome import Status
 from signoff.flows.model import Independence
-from signoff.flows.report import tell
+from signoff.flows.report import report
 from signoff.flows.state import UNREVIEWED
 from signoff.flows.steps.remarks import LONGEST, shortened
 from signoff.runtime.result import RunResult
@@ -72,7 +72,7 @@ async def test_a_quote_that_stands_nowhere_marks_its_finding(tmp_path: Path) -> 
     )
     (finding,) = result.state["findings"]["entries"]
     assert finding["unverified"] is True
-    told = tell(result.state)
+    told = report(result.state)
     assert " clear (unverified): too long" in told.details
     assert "1 review: clear by claude: not found" in told.details
     assert told.facts["remarks"] == list(result.state["remarks"])
@@ -102,7 +102,7 @@ async def test_an_approval_without_any_review_says_so_everywhere(tmp_path: Path)
 
     assert result.status is Status.COMPLETED
     assert texts(result) == [UNREVIEWED]
-    assert tell(result.state).summary == UNREVIEWED
+    assert report(result.state).summary == UNREVIEWED
     assert UNREVIEWED in (tmp_path / "run/final/status.md").read_text()
 
 
@@ -113,7 +113,7 @@ async def test_an_approval_after_a_review_leaves_no_page_about_it(tmp_path: Path
     result = await play(flow(ROUND), {"claude": claude}, tmp_path)
 
     assert texts(result) == []
-    assert tell(result.state).summary == ""
+    assert report(result.state).summary == ""
     assert not (tmp_path / "run/final/status.md").exists()
 
 

@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 
-from signoff.contracts.notation import read_notation
+from signoff.contracts.compile_file import compile_file
 from signoff.core.outcome import Status
 from signoff.core.workflow import Workflow
-from signoff.errors import InvalidWorkflow, UsageError
+from signoff.documents.source_file import SourceFile
+from signoff.errors import InvalidWorkflow
+from signoff.notation import CompileContext
 from signoff.runtime.engine import Engine
 from signoff.store.memory import MemoryStore
 from signoff.testing import ScriptedAgent
@@ -26,10 +28,10 @@ def alone(ctx):
 """
 
 
-def read(folder: Path, text: str, **options: Any) -> Workflow:
+def read(folder: Path, text: str, **context: Any) -> Workflow:
     path = folder / "contract.yaml"
     path.write_text(dedent(text), "utf-8")
-    return read_notation(path, root=folder, home=folder / ".signoff", options=options)
+    return compile_file(SourceFile(path), CompileContext(folder, folder / ".signoff", **context))
 
 
 def problems(folder: Path, text: str) -> list[str]:
@@ -188,7 +190,7 @@ def test_steps_that_name_no_agent_ask_the_default_one_and_the_run_remembers(
 
     steps = workflow.source["contract"]["steps"]
     assert [step["asks"][1] for step in steps] == ["auto", "codex"]
-    assert workflow.source["given"] == {"default_agent": "auto"}
+    assert workflow.source["given"]["default_agent"] == "auto"
 
 
 def test_agents_that_nobody_knows_are_told_before_a_run(tmp_path: Path) -> None:
@@ -258,16 +260,9 @@ async def test_the_database_and_programs_are_found_from_the_projects_folder(
     assert len(list((tmp_path / "backups").glob("*.db"))) == 1
 
 
-@pytest.mark.parametrize("option", [{"goal": "goal.yaml"}, {"allow_scripts": True}])
-def test_options_for_review_flows_are_refused(tmp_path: Path, option: dict[str, Any]) -> None:
-    """An option that does nothing would be believed."""
-    with pytest.raises(UsageError, match="-i NAME=VALUE"):
-        read(tmp_path, "type: x\nsteps: [{name: a, command: [x]}]\n", **option)
-
-
 def test_the_example_is_read(tmp_path: Path) -> None:
     """It is what people begin with."""
-    workflow = read_notation(EXAMPLE, root=tmp_path)
+    workflow = compile_file(SourceFile(EXAMPLE), CompileContext(tmp_path))
 
     assert list(workflow.steps) == ["collect", "write", "compare", "sign-off", "publish"]
     assert workflow.roles == {"writer": "claude"}

@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 
-from signoff.flows.notation import read_notation
+from signoff.documents.source_file import SourceFile
+from signoff.flows.compile_file import compile_file
+from signoff.notation import CompileContext
 
 FLOW = """
 goal: Write about the sea.
@@ -34,7 +36,7 @@ def test_only_who_may_edit_files_is_given_one(
     file = tmp_path / "flow.yaml"
     file.write_text(FLOW)
 
-    workflow = read_notation(file, root=tmp_path, agents={"own": settings})
+    workflow = compile_file(SourceFile(file), CompileContext(tmp_path, agents={"own": settings}))
 
     handler: Any = workflow.steps["refine"].handler
     assert handler.flow.edits("own") is edits
@@ -62,6 +64,8 @@ def test_a_program_that_is_not_there_is_told_before_anything_is_paid_for(
         "  - {step: adjudicate, agent: policy}\n"
     )
 
-    workflow = read_notation(file, root=tmp_path, options={"found": ["claude"]}, agents=agents)
+    workflow = compile_file(
+        SourceFile(file), CompileContext(tmp_path, found=["claude"], agents=agents)
+    )
 
     assert list(workflow.remarks) == remarks

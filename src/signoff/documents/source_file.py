@@ -1,0 +1,52 @@
+"""A file that a user wrote, read and parsed once however many readers look at it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from signoff.documents.files import read_text, shown
+from signoff.documents.yaml_text import Document, as_mapping, newer_version, read_yaml
+from signoff.errors import Problem
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """A YAML file; its content is read when it is first needed."""
+
+    path: Path
+
+    @property
+    def name(self) -> str:
+        """The path as problems report it."""
+        return shown(self.path)
+
+    @property
+    def content(self) -> Any:
+        """What the file holds, as plain values; None when it cannot be read."""
+        document, _ = self._parsed
+        return document.content if document is not None else None
+
+    def mapping(self, problems: list[Problem], what: str, version: int) -> Document | None:
+        """Returns the keys and values of the file; None and a problem when there are none.
+
+        `what` names them in the message, and `version` is the newest form the caller reads.
+        """
+        document, found = self._parsed
+        problems.extend(found)
+        document = as_mapping(document, problems, what) if document is not None else None
+        newer = newer_version(document, version) if document is not None else None
+        if newer is not None:
+            # Its other keys may be right in that version, so nothing else is reported.
+            problems.append(newer)
+            return None
+        return document
+
+    @cached_property
+    def _parsed(self) -> tuple[Document | None, tuple[Problem, ...]]:
+        problems: list[Problem] = []
+        text = read_text(self.path, problems)
+        document = read_yaml(text, self.name, problems) if text is not None else None
+        return document, tuple(problems)

@@ -1,0 +1,85 @@
+"""Compiles a flow file: the flow, its goal and its constraints, checked together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from signoff.core.workflow import Workflow
+from signoff.documents.source_file import SourceFile
+from signoff.errors import InvalidWorkflow, Problem
+from signoff.flows.compile import compile_flow
+from signoff.flows.flow import BUILT_IN_AGENTS, Flow
+from signoff.flows.independence import dependence, relatives
+from signoff.flows.model import Goal, StepKind, WorkflowStep
+from signoff.flows.reading import ReadFlow, read_flow
+from signoff.flows.reviewers import absent_agents, missing_agents, reviewers_of
+from signoff.flows.selection import resolve_constraints_for_step
+from signoff.flows.source_remarks import source_remarks
+from signoff.notation import CompileContext
+
+
+def compile_file(file: SourceFile, context: CompileContext) -> Workflow:
+    """Returns the workflow a flow file describes; raises `InvalidWorkflow` with every problem."""
+    root = context.root
+    goal = root / context.options["goal"] if context.options.get("goal") else None
+    read = read_flow(file, root=root, home=context.home, goal=goal, known=context.known)
+    flow = _flow(read, context)
+    name = read.config.name or file.path.stem
+    problems = list(_problems(read, flow, file.path.name, check_only=context.check_only))
+    if problems:
+        raise InvalidWorkflow(name, problems)
+    return compile_flow(flow, name, [*read.remarks, *_remarks(flow)])
+
+
+def _flow(read: ReadFlow, context: CompileContext) -> Flow:
+    agents = context.agents
+    models = {name: str(each["model"]) for name, each in agents.items() if each.get("model")}
+    return Flow(
+        config=read.config,
+        goal=read.goal or Goal(""),
+        constraints=read.constraints,
+        root=context.root,
+        home=context.home,
+        default_agent=context.default_agent or BUILT_IN_AGENTS[0],
+        found=tuple(context.found or BUILT_IN_AGENTS),
+        kinds={name: str(each.get("kind") or name) for name, each in agents.items()},
+        models=models,
+        without_hands=frozenset(
+            name
+            for name, each in agents.items()
+            if each.get("kind") == "command" and not each.get("edits")
+        ),
+        allow_scripts=bool(context.options.get("allow_scripts")) or read.config.allow_scripts,
+        given=context.stored,
+    )
+
+
+def _problems(read: ReadFlow, flow: Flow, name: str, *, check_only: bool) -> Iterator[Problem]:
+    if read.goal is None and not check_only:
+        yield Problem(name, "there is no goal", "give --goal FILE, or write goal: in the flow")
+    rule = flow.config.independence
+    if rule.rule == "different_family" and rule.otherwise == "refuse":
+        found = relatives(flow)
+        if found.same:
+            remedy = "let another agent review or write, or set independence.otherwise: report"
+            yield Problem(name, f"critics are not independent: {found}", remedy)
+
+
+def _remarks(flow: Flow) -> Iterator[str]:
+    yield from source_remarks(flow)
+    if flow.default_agent == "auto" and any(_by_default(flow, s) for s in flow.config.workflow):
+        yield "claude is not on PATH: steps that name no agent are worked by `auto`"
+    for agent, steps in absent_agents(flow).items():
+        yield f"{agent} is not on PATH; it works: {', '.join(steps)}"
+    yield from dependence(flow)
+    for step in flow.of_kind(StepKind.CRITIQUE):
+        for agent, constraints in missing_agents(flow, step).items():
+            yield f"{agent} is not installed and reviews nothing of: {', '.join(constraints)}"
+
+
+def _by_default(flow: Flow, step: WorkflowStep) -> bool:
+    """Tells whether a step is worked, or some constraint read, by whoever is the default."""
+    if step.step is not StepKind.CRITIQUE:
+        return step.agent is None
+    chosen = resolve_constraints_for_step(step, flow.constraints)
+    return any(flow.default_agent in reviewers_of(flow, step, each) for each in chosen)

@@ -1,0 +1,194 @@
+"""What a notation is: one object with everything signoff knows about a way to write workflows.
+
+A notation is a compiler. It turns a file, or a name behind a scheme (`profile:jpa-mt`),
+into a `Workflow`, and it may bring options, settings, commands, presets and views of its
+own. Parts that cost time to import are named as `package.module:attribute` and loaded
+when they are used, so the object itself is cheap to build.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Protocol
+
+YAML_SUFFIXES = (".yaml", ".yml")
+
+
+class OptionKind(StrEnum):
+    """What an option of a command takes."""
+
+    TEXT = "text"
+    FLAG = "flag"
+    FILE = "file"
+    """An existing file; stored so that it is found again from the project's folder."""
+    JSON = "json"
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option that a notation adds to general commands."""
+
+    name: str
+    """The key in `CompileContext.options`, and in what a worker hands in."""
+    flag: str
+    """How users write it, such as `--goal`."""
+    help: str
+    kind: OptionKind = OptionKind.TEXT
+    metavar: str | None = None
+    commands: tuple[str, ...] = ("run", "graph", "validate")
+    """The commands that take it."""
+
+    @property
+    def word(self) -> str:
+        """The flag without its dashes."""
+        return self.flag.lstrip("-")
+
+
+@dataclass(frozen=True)
+class SettingsSection:
+    """A section of the settings files that belongs to a notation."""
+
+    name: str
+    model: str
+    """The pydantic model of the section."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Environment variables, and the key of the section each one sets."""
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A set of files that `init` can write into a project."""
+
+    name: str
+    help: str
+    files: str
+    """`package:folder`. What is under `home/` goes into `.signoff/`, the rest beside it."""
+    target: str
+    """What to run once the files are there, seen from the home."""
+    options: Mapping[str, str] = field(default_factory=dict)
+    """The options to run it with, by name."""
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command that a notation adds to the program."""
+
+    place: str
+    """The click command, as `package.module:attribute`."""
+    help: str
+    section: str = "More"
+    """The heading of `signoff --help` under which it is listed."""
+
+
+class RunReport(Protocol):
+    """What a notation reports about a run, made from the run's state."""
+
+    @property
+    def summary(self) -> str:
+        """A few lines for the end of a run, or nothing."""
+        ...
+
+    @property
+    def details(self) -> str:
+        """More lines, for `show`."""
+        ...
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """The same for programs: more fields of `show --json`."""
+        ...
+
+
+class DryRunPlan(Protocol):
+    """What a notation reports about a run that is not started, made from its workflow."""
+
+    @property
+    def columns(self) -> Sequence[str]:
+        """Headings of a table."""
+        ...
+
+    @property
+    def rows(self) -> Sequence[Sequence[object]]:
+        """The rows of the table."""
+        ...
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """What the table leaves out."""
+        ...
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """The same for programs: more fields of `run --dry-run --json`."""
+        ...
+
+
+@dataclass(frozen=True)
+class CompileContext:
+    """What a compiler gets besides the file or the name."""
+
+    root: Path
+    """The project's folder, from which paths are seen."""
+    home: Path | None = None
+    """The project's `.signoff/`; the first run may be about to create it."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """The notation's own options, by name; those that were not given are missing."""
+    settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """The sections of the settings that notations brought, by name."""
+    agents: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """The agents and roles of the settings: their kind, and their options."""
+    default_agent: str = ""
+    """The agent of steps that name none; empty leaves it to the notation."""
+    found: Sequence[str] = ()
+    """Which of the usual agents are installed here."""
+    known: Collection[str] | None = None
+    """Every agent and role that can be named; None accepts any name."""
+    check_only: bool = False
+    """Whether nothing will be run: what only a run needs may be missing."""
+
+    @property
+    def stored(self) -> dict[str, Any]:
+        """What is stored with a run, under `given`, so that a resume compiles the same."""
+        machine = {"default_agent": self.default_agent, "found": list(self.found)}
+        return {key: value for key, value in {**self.options, **machine}.items() if value}
+
+
+def _recognizes_nothing(_content: Mapping[str, Any]) -> bool:
+    return False
+
+
+@dataclass(frozen=True)
+class Notation:
+    """A way to write workflows, with everything that belongs to it."""
+
+    name: str
+    """Stored with each run, so it never changes."""
+    label: str
+    """What its workflows are called in messages: `review flow`."""
+    compile: str = ""
+    """`(SourceFile, CompileContext) -> Workflow`; empty when it reads no files."""
+    suffixes: tuple[str, ...] = YAML_SUFFIXES
+    """The files it reads."""
+    recognize: Callable[[Mapping[str, Any]], bool] = _recognizes_nothing
+    """Tells from the top-level keys of a YAML file whether it is written in this notation."""
+    scheme: str = ""
+    """Targets `scheme:name` belong to this notation."""
+    resolve: str = ""
+    """`(name, CompileContext) -> Workflow`, for targets of its scheme."""
+    options: tuple[Option, ...] = ()
+    settings: SettingsSection | None = None
+    layout: str = ""
+    """A class of run directory layouts; empty for the plain one."""
+    report: str = ""
+    """`(state) -> RunReport`."""
+    plan: str = ""
+    """`(Workflow) -> DryRunPlan`."""
+    definition_files: tuple[str, ...] = ()
+    """Files of a run directory that show the definition as the run was started with."""
+    schemas: str = ""
+    """`package:folder` of JSON schemas for editors."""
+    presets: tuple[Preset, ...] = ()
+    commands: Mapping[str, Command] = field(default_factory=dict)
