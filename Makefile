@@ -54,7 +54,7 @@ demo: ## run the main job, end to end, on a small model, without keys
 test: lint types imports ## everything: lint, types, import contracts and the whole test suite
 	@$(MAKE) --no-print-directory --keep-going agents || \
 		echo "make test: NOT ALL REAL PROGRAMS ARE HERE; their tests are skipped, see the last lines" >&2
-	@$(BIN)/pytest -q -rs -n $(WORKERS) --dist worksteal
+	@$(BIN)/pytest -q -rsfE -n $(WORKERS) --dist worksteal
 
 check: lint types imports fast ## the quick round: lint, types, import contracts, fast tests
 
@@ -88,7 +88,7 @@ clean: ## remove the environment, caches and builds
 setup: $(STAMP) ## make the environment (the others do this by themselves)
 
 fast: setup
-	@$(BIN)/pytest -q -rs -m "not slow" $(wildcard $(FAST))
+	@$(BIN)/pytest -q -rsfE -m "not slow" $(wildcard $(FAST))
 	@echo "left out: tests marked slow, and tests/ beyond $(FAST); make test runs them"
 
 lint: setup

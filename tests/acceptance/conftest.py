@@ -3,19 +3,18 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.patience import PATIENCE_SECONDS, wait_until, written
+
 if TYPE_CHECKING:
     from tests.acceptance.desk import Desk
 
 PROGRAM = str(Path(sys.executable).with_name("signoff"))
-PATIENCE_SECONDS = 30.0
-"""How long anything may take on a busy machine before the test gives up."""
 
 
 class Site:
@@ -72,27 +71,18 @@ class Site:
     def wait_for(self, name: str) -> str:
         """Returns what a file holds, once it is there."""
         path = self.folder / name
-        until(lambda: path.exists() and path.read_text() != "")
+        wait_until(lambda: written(path), f"the writing of {name}")
         return path.read_text()
 
     def wait_for_file(self, name: str) -> None:
         """Returns once a file is there."""
-        until((self.folder / name).exists)
+        wait_until((self.folder / name).exists, f"the file {name}")
 
     def end_everything(self) -> None:
         for process in self._started:
             if process.poll() is None:
                 process.kill()
             process.communicate()
-
-
-def until(true: Callable[[], bool]) -> None:
-    """Waits for something to become true, not for long."""
-    end = time.monotonic() + PATIENCE_SECONDS
-    while not true():
-        if time.monotonic() > end:
-            raise AssertionError("it did not happen in time")
-        time.sleep(0.02)
 
 
 def is_alive(pid: int) -> bool:

@@ -16,6 +16,7 @@ import pytest
 
 from signoff.cli import main
 from tests.acceptance.conftest import Site
+from tests.patience import whole_lines
 
 AGENTS = ("claude", "codex", "gemini")
 PLAYER = Path(__file__).parents[1] / "stubs/headless/play.py"
@@ -94,8 +95,7 @@ class Desk(Site):
     @property
     def calls(self) -> list[dict[str, Any]]:
         """Every call the programs were given, in the order they began."""
-        log = self.folder / "calls.jsonl"
-        return [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+        return [json.loads(line) for line in whole_lines(self.folder / "calls.jsonl")]
 
     def asked(self, *keys: str) -> list[Any]:
         """Returns some facts of each call."""

@@ -3,8 +3,9 @@ import signal
 
 import pytest
 
-from tests.acceptance.conftest import Site, is_alive, until
+from tests.acceptance.conftest import Site, is_alive
 from tests.acceptance.workflows import HOLDS
+from tests.patience import wait_until
 
 
 @pytest.fixture
@@ -73,12 +74,12 @@ def test_a_second_ctrl_c_quits_at_once_and_leaves_no_orphan(holding: Site) -> No
     child = int(holding.wait_for("pid"))
 
     process.send_signal(signal.SIGINT)
-    until(lambda: "stopping" in read_some(process.stderr))
+    wait_until(lambda: "stopping" in read_some(process.stderr))
     process.send_signal(signal.SIGINT)
     process.wait()
 
     assert process.returncode == 130
-    until(lambda: not is_alive(child))
+    wait_until(lambda: not is_alive(child))
     holding.write("go", "")
     assert holding.signoff("resume", "one").returncode == 0
 

@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from tests.acceptance.conftest import is_alive, until
+from tests.acceptance.conftest import is_alive
 from tests.acceptance.desk import (
     DRAFT,
     FINAL,
@@ -17,6 +17,7 @@ from tests.acceptance.desk import (
     rules,
     writes,
 )
+from tests.patience import wait_until
 
 FOR_EVER: Rule = {"seconds": 600}
 TOKENS = 110
@@ -44,8 +45,8 @@ def test_a_killed_flow_goes_on_and_no_answer_is_asked_for_twice(desk: Desk, stop
     desk.play(*story(**{stopped: FOR_EVER}))
     process = desk.start("run", "flow.yaml", "--goal", "goal.yaml", "--name", "one")
     before = {"generate": 1, "critique": 7, "adjudicate": 9, "refine": 10}[stopped]
-    until(lambda: len(desk.calls) == before)
-    until(lambda: settled(desk, before))
+    wait_until(lambda: len(desk.calls) == before)
+    wait_until(lambda: settled(desk, before))
 
     process.kill()
     process.wait()

@@ -20,6 +20,7 @@ from tests.acceptance.book import WORKER, WORKFLOW
 from tests.acceptance.conftest import PROGRAM, Site
 from tests.acceptance.desk import Done
 from tests.acceptance.examples import take_example
+from tests.patience import PATIENCE_SECONDS
 
 NOT_ACCEPTED, WAITING = 16, 10
 EXAMPLE = Path(__file__).parents[2] / "examples/book_editing"
@@ -283,7 +284,7 @@ def test_two_workers_hand_in_at_the_same_moment(outside: Outside) -> None:
         for chapter, number in enumerate(numbers, start=1)
     ]  # fmt: skip
 
-    said = [json.loads(worker.communicate(timeout=30)[0]) for worker in workers]
+    said = [json.loads(worker.communicate(timeout=PATIENCE_SECONDS)[0]) for worker in workers]
 
     assert [each["accepted"] for each in said] == [True, True]
     assert outside.words == [900, 900, 0]
@@ -354,7 +355,9 @@ def test_the_editing_of_a_book_is_driven_from_outside_and_not_without_the_work(
     started = place.here("run", "workflow.py", "--pull", "--name", "one")
     program = [sys.executable, str(Path(editor.__file__)), "one"]
 
-    done = subprocess.run(program, cwd=place.folder, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        program, cwd=place.folder, capture_output=True, text=True, timeout=PATIENCE_SECONDS
+    )
     standing = place.here("next", "one", "--json").json
     (gate,) = standing["for_people"]
     forged = place.here("submit", "one", "--item", str(gate["number"]), "--result", "Approve")

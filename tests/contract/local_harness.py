@@ -16,6 +16,7 @@ from signoff.testing.agent_harness import (
     ReceivedRequest,
     Says,
 )
+from tests.patience import whole_lines
 
 RUNNER = Path(__file__).parents[1] / "stubs" / "runner"
 """Where the stand-in is; a process that has it on its path runs scripts for weights."""
@@ -53,9 +54,7 @@ class LocalHarness(Harness):
         return len([pid for pid in begun if birth_of(pid) is not None]) - len(done)
 
     def entries(self) -> list[dict[str, Any]]:
-        if not self._log.exists():
-            return []
-        return [json.loads(line) for line in self._log.read_text().splitlines()]
+        return [json.loads(line) for line in whole_lines(self._log)]
 
 
 def _way(behaviour: Behaviour) -> dict[str, Any]:

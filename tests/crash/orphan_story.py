@@ -31,7 +31,7 @@ pid = pathlib.Path(sys.argv[1]) / "pid"
 if not pid.exists():
     pid.with_name("draft").write_text(str(os.getpid()))
     pid.with_name("draft").rename(pid)
-    time.sleep(60)
+    time.sleep(600)
 former = pathlib.Path(f"/proc/{pid.read_text()}/stat")
 print("alive" if former.exists() and former.read_text().split()[2] not in "ZX" else "gone")
 """
@@ -53,7 +53,7 @@ class ProgramAgent:
     async def ask(self, request: AgentRequest, call: Call) -> Reply:
         """Gives what it printed."""
         heard = bytearray()
-        job = Job(_argv(Path(request.prompt)), request.prompt, dict(os.environ), seconds=60.0)
+        job = Job(_argv(Path(request.prompt)), request.prompt, dict(os.environ), seconds=600.0)
         await run(job, call, heard.extend, heard.extend)
         return Reply(heard.decode())
 

@@ -10,6 +10,7 @@ import pytest
 from signoff.contracts.db.client import SafeDatabaseClient
 from signoff.contracts.db.staging import Committed
 from tests.crash.database_child import KILLS, MARKER, work
+from tests.patience import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.slow
 
@@ -37,7 +38,9 @@ def test_a_step_killed_in_its_transaction_was_done_or_was_not_and_is_done_once(
 ) -> None:
     """Half of a step's work, or all of it twice, is what nobody could mend by hand."""
     program = [sys.executable, "-m", "tests.crash.database_child", str(path), moment]
-    ended = subprocess.run(program, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    ended = subprocess.run(
+        program, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_SECONDS
+    )
     assert ended.returncode == -signal.SIGKILL, ended.stderr
 
     with SafeDatabaseClient.open(path) as db:

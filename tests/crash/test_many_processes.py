@@ -13,6 +13,7 @@ from signoff.core.outcome import Status
 from signoff.store.sqlite import SqliteStore
 from signoff.testing import EffectLog
 from tests.crash import crowd_member
+from tests.patience import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.slow
 
@@ -29,7 +30,7 @@ def test_fifty_processes_that_write_to_one_database_lose_nothing(tmp_path: Path)
         subprocess.Popen([*program, str(n)], cwd=root, stderr=subprocess.PIPE, text=True)
         for n in range(CROWD)
     ]
-    said = [each.communicate(timeout=120)[1] for each in crowd]
+    said = [each.communicate(timeout=2 * PATIENCE_SECONDS)[1] for each in crowd]
 
     assert [each.returncode for each in crowd] == [0] * CROWD, "".join(said)
     with closing(SqliteStore(path)) as store:

@@ -4,7 +4,6 @@ import asyncio
 import signal
 import subprocess
 import sys
-import time
 from contextlib import closing
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from signoff.runtime.engine import Engine
 from signoff.runtime.owner import birth_of
 from signoff.store.sqlite import SqliteStore
 from tests.crash.orphan_story import AGENT, story
+from tests.patience import PATIENCE_SECONDS, wait_until
 
 pytestmark = pytest.mark.skipif(
     not Path("/proc/self/environ").exists(), reason="processes cannot be looked at here"
@@ -27,8 +27,9 @@ def test_what_it_started_is_gone_before_the_same_is_started_again(
 ) -> None:
     """Two agents at work on one thing cost twice, and write over each other."""
     argv = [sys.executable, "-m", "tests.crash.orphan_story", kind, str(tmp_path)]
-    killed = subprocess.run(argv, check=False, timeout=60)
-    orphan = _number_in(tmp_path / "pid")
+    killed = subprocess.run(argv, check=False, timeout=PATIENCE_SECONDS)
+    wait_until((tmp_path / "pid").exists, "the start of the program")
+    orphan = int((tmp_path / "pid").read_text())
     assert killed.returncode == -signal.SIGKILL
     assert birth_of(orphan) is not None
 
@@ -42,12 +43,3 @@ def test_what_it_started_is_gone_before_the_same_is_started_again(
 
     assert (status, alive) == (Status.COMPLETED, [])
     assert birth_of(orphan) is None
-
-
-def _number_in(path: Path) -> int:
-    """Returns what the program wrote, once it has."""
-    for _ in range(1000):
-        if path.exists():
-            return int(path.read_text())
-        time.sleep(0.01)
-    raise AssertionError("the program never began")

@@ -15,6 +15,7 @@ from signoff.app.project import open_project
 from signoff.cli import main
 from tests.acceptance.book import WORKFLOW
 from tests.crash import worker
+from tests.patience import PATIENCE_SECONDS
 
 MOST_WRITES = 60
 """More than a whole run takes; the test ends with the first worker that is not killed."""
@@ -46,7 +47,9 @@ def test_a_worker_killed_at_any_write_costs_no_work(
         shutil.copytree(started, folder)
         monkeypatch.chdir(folder)
         command = [sys.executable, worker.__file__, str(folder), str(at)]
-        killed = subprocess.run(command, env=os.environ | {"PYTHONPATH": "."}, timeout=60)
+        killed = subprocess.run(
+            command, env=os.environ | {"PYTHONPATH": "."}, timeout=PATIENCE_SECONDS
+        )
         if killed.returncode == 0:
             assert at > 10, "too few writes for this to say anything"
             return

@@ -25,6 +25,14 @@ SETTINGS = {
 }
 
 
+GUARD = """
+read -r _
+kill -QUIT "$1"
+while kill -0 "$1"; do sleep 0.1; done 2>/dev/null
+rm -rf "$2"
+"""
+
+
 class NotHereError(Exception):
     """There is no server that could be started, and why."""
 
@@ -70,12 +78,29 @@ def running_server() -> Iterator[PostgresServer]:
                 user=user,
                 cwd=folder,
             )
-        _wait(server, folder)
-        yield PostgresServer(folder)
+        with _ended_with_us(server, folder):
+            _wait(server, folder)
+            yield PostgresServer(folder)
     finally:
         if server is not None:
             _end(server)
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _ended_with_us(server: subprocess.Popen[bytes], folder: Path) -> Iterator[None]:
+    """Ends the server also where this process is killed and no code of ours can run."""
+    # The end of its input tells the guard that this process is gone, however it went.
+    guard = subprocess.Popen(
+        ["/bin/sh", "-c", GUARD, "guard", str(server.pid), str(folder)],
+        stdin=subprocess.PIPE,
+        start_new_session=True,
+    )
+    try:
+        yield
+    finally:
+        guard.kill()
+        guard.communicate()
 
 
 def _programs() -> Path:

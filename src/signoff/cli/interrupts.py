@@ -72,7 +72,7 @@ class _Guard:
             self._view.stopping()
             loop.call_soon_threadsafe(task.cancel)
 
-        restore = _install(stop)
+        restore = _install(loop, stop)
         self.stands = True
         try:
             return await task
@@ -96,15 +96,24 @@ def quit_at_once(view: View) -> None:
     os._exit(exits.INTERRUPTED)
 
 
-def _install(handler: Callable[[int, FrameType | None], None]) -> Callable[[], None]:
+def _install(
+    loop: asyncio.AbstractEventLoop, handler: Callable[[int, FrameType | None], None]
+) -> Callable[[], None]:
     before = {}
     for number in _SIGNALS:
+        old = signal.getsignal(number)
         # Only the main thread may do this; elsewhere the program around us decides.
-        with suppress(ValueError, OSError):
-            before[number] = signal.signal(number, handler)
+        with suppress(ValueError, OSError, RuntimeError):
+            # Python runs a handler when it next runs code of ours, and a loop that waits runs
+            # none. A signal that the loop knows of wakes it, also one that comes just before it
+            # begins to wait or that another thread receives.
+            loop.add_signal_handler(number, lambda: None)
+            signal.signal(number, handler)
+            before[number] = old
 
     def restore() -> None:
         for number, old in before.items():
+            loop.remove_signal_handler(number)
             signal.signal(number, old)
 
     return restore

@@ -84,7 +84,7 @@ class Engine:
             backoff=backoff or Backoff(),
             may_block=self._heartbeat.begin,
         )
-        self._writer = GroupWriter(store)
+        self._writer = GroupWriter(store, self._clock)
         self._runners: dict[str, Runner] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
 

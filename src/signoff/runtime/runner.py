@@ -8,7 +8,6 @@ suspension anywhere below ends the loop with the run at rest and everything reco
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Mapping
 from typing import Any, assert_never
 
@@ -105,11 +104,12 @@ class Runner:
 
     async def _loop(self) -> None:
         stage: Stage | None = self._state.stage
-        heard = time.monotonic()
+        clock = self._services.clock
+        heard = clock.monotonic()
         while stage is not None:
-            if time.monotonic() - heard > DEAF_SECONDS:
+            if clock.monotonic() - heard > DEAF_SECONDS:
                 await self._hear()
-                heard = time.monotonic()
+                heard = clock.monotonic()
             if stage is Stage.ENTER and not self._attempt.step.preconditions:
                 stage = Stage.WORK
             options = answers(self._position(stage)) if stage is Stage.ESCALATED else ()

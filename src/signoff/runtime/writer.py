@@ -8,12 +8,12 @@ takes over for a while, so the loop never waits long.
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Sequence
 from functools import partial
 
 from signoff.errors import EngineError, SignoffError, StoreBusy, WriteFailed
 from signoff.runtime.journal import RunJournal
+from signoff.runtime.ports import Clock
 from signoff.runtime.store_port import Commit, CommitResult, Store
 
 SLOW_SECONDS = 0.02
@@ -30,8 +30,9 @@ handler in the next turn, and the handler's next request can then share the comm
 class GroupWriter:
     """Commits the journals of all runs of a process together."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
+        self._clock = clock
         self._dirty: dict[RunJournal, None] = {}
         self._waiters: list[asyncio.Future[None]] = []
         self._scheduled = False
@@ -107,7 +108,7 @@ class GroupWriter:
                 self._threaded -= 1
                 self._start_thread(batch, commits)
                 return
-            began = time.perf_counter()
+            began = self._clock.monotonic()
             verdicts = self._store.commit(commits, wait=False)
         except StoreBusy:
             self._threaded = THREADED_COMMITS
@@ -119,7 +120,7 @@ class GroupWriter:
         except BaseException:
             self._settle(batch, _cut_off())
             raise
-        if time.perf_counter() - began > SLOW_SECONDS:
+        if self._clock.monotonic() - began > SLOW_SECONDS:
             self._threaded = THREADED_COMMITS
         self._settle(batch, verdicts)
 

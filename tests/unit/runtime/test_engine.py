@@ -1,7 +1,6 @@
 import asyncio
 import subprocess
 import sys
-import time
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -600,7 +599,7 @@ async def test_who_is_asked_to_stop_while_a_handler_blocks_begins_no_further_ste
         # As a signal or another process would ask, while the loop cannot listen.
         asked = bench.engine.interrupt if ask_to_stop == "interrupt" else run.cancel
         asyncio.get_running_loop().call_soon_threadsafe(asked)
-        time.sleep(1.2 * DEAF_SECONDS)
+        bench.clock.advance(1.2 * DEAF_SECONDS)
         return OK, {"blocked": True}
 
     def publish(_ctx: StepContext) -> Work:

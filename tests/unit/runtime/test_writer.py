@@ -9,10 +9,11 @@ import pytest
 from signoff.core.context import StepContext
 from signoff.core.outcome import Outcome, Status
 from signoff.errors import EngineError, StoreBusy, WriteFailed
-from signoff.runtime.store_port import Commit, CommitResult, Store
+from signoff.runtime.store_port import Commit, CommitResult
 from signoff.runtime.writer import LAZY_TURNS, SLOW_SECONDS, THREADED_COMMITS
 from signoff.store.memory import MemoryStore
-from signoff.testing import WrappedStore
+from signoff.testing import FrozenClock, WrappedStore
+from tests.patience import PATIENCE_SECONDS, until
 from tests.unit.runtime.engine_fixture import CountingStore, EngineFixture, chain, one_step
 
 OK = Outcome.OK
@@ -26,8 +27,9 @@ def plain(ctx: StepContext) -> Work:
 class ThreadWatch(WrappedStore):
     """Notes on which thread each commit is made."""
 
-    def __init__(self, inner: Store | None = None) -> None:
-        super().__init__(inner or MemoryStore())
+    def __init__(self) -> None:
+        super().__init__(MemoryStore())
+        self.clock = FrozenClock()
         self.on_loop: list[bool] = []
 
     def commit(self, commits: Sequence[Commit], *, wait: bool = True) -> list[CommitResult]:
@@ -38,13 +40,22 @@ class ThreadWatch(WrappedStore):
     def during(self) -> None:
         """Does nothing."""
 
+    def take_long(self) -> None:
+        """Makes a commit count as slow, without anybody waiting for it."""
+        self.clock.advance(SLOW_SECONDS * 1.5)
+
+
+def engine_on(store: ThreadWatch) -> EngineFixture:
+    """Returns an engine that goes by its store's clock, which says what was slow."""
+    return EngineFixture(store=store, clock=store.clock)
+
 
 class SlowOnce(ThreadWatch):
     """Takes long over its third commit."""
 
     def during(self) -> None:
         if len(self.on_loop) == 3:
-            time.sleep(SLOW_SECONDS * 1.5)
+            self.take_long()
 
 
 class BusyOnce(ThreadWatch):
@@ -114,7 +125,7 @@ async def test_calls_of_many_runs_go_out_after_one_commit() -> None:
 
 async def test_on_a_quick_disk_commits_are_made_without_a_thread() -> None:
     """A hand-over to a thread and back costs more than the commit."""
-    bench = EngineFixture(store=(store := ThreadWatch()))
+    bench = engine_on(store := ThreadWatch())
 
     await bench.start(chain(*[plain] * 5))
 
@@ -124,7 +135,7 @@ async def test_on_a_quick_disk_commits_are_made_without_a_thread() -> None:
 
 async def test_a_slow_disk_makes_a_thread_take_over_and_a_quick_one_gives_back() -> None:
     """While the disk is slow the loop must go on serving everybody else."""
-    bench = EngineFixture(store=(store := SlowOnce()))
+    bench = engine_on(store := SlowOnce())
 
     result = await bench.start(chain(*[plain] * (THREADED_COMMITS + 10)))
 
@@ -137,7 +148,7 @@ async def test_a_slow_disk_makes_a_thread_take_over_and_a_quick_one_gives_back()
 
 async def test_a_locked_database_is_waited_for_in_a_thread() -> None:
     """Another process writes for a second; this one's loop must not stand still."""
-    bench = EngineFixture(store=(store := BusyOnce()))
+    bench = engine_on(store := BusyOnce())
 
     result = await bench.start(chain(*[plain] * 5))
 
@@ -148,7 +159,7 @@ async def test_a_locked_database_is_waited_for_in_a_thread() -> None:
 
 async def test_while_a_thread_commits_the_loop_goes_on() -> None:
     """A run whose commit takes a second does not stop the others for a second."""
-    bench = EngineFixture(store=SlowWhileWatched())
+    bench = engine_on(SlowWhileWatched())
     store = bench.store
     assert isinstance(store, SlowWhileWatched)
     turns = 0
@@ -161,7 +172,7 @@ async def test_while_a_thread_commits_the_loop_goes_on() -> None:
             if store.in_thread.is_set() and turns > 100:
                 store.let_go.set()
 
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         result, _ = await asyncio.gather(bench.start(chain(*[plain] * 5)), tick())
 
     assert result.ok
@@ -179,19 +190,19 @@ class SlowWhileWatched(ThreadWatch):
 
     def during(self) -> None:
         if len(self.on_loop) == 1:
-            time.sleep(SLOW_SECONDS * 1.5)
+            self.take_long()
         if not self.on_loop[-1]:
             self.in_thread.set()
-            self.let_go.wait(5)
+            self.let_go.wait(PATIENCE_SECONDS)
 
 
 async def test_stopping_one_run_leaves_the_others_that_wait_for_the_same_commit_alone() -> None:
     """They share a transaction; a Ctrl-C meant for one must not hit them."""
-    bench = EngineFixture(store=(store := SlowWhileWatched()))
+    bench = engine_on(store := SlowWhileWatched())
     workflow = chain(*[plain] * 3)
     one = asyncio.create_task(bench.engine.start(workflow, name="one"))
     two = asyncio.create_task(bench.engine.start(workflow, name="two"))
-    await asyncio.to_thread(store.in_thread.wait, 5)
+    await asyncio.to_thread(store.in_thread.wait, PATIENCE_SECONDS)
 
     one.cancel()
     await asyncio.sleep(0.01)
@@ -214,7 +225,7 @@ class Broken(ThreadWatch):
 
     def during(self) -> None:
         if self._threaded and len(self.on_loop) == 2:
-            time.sleep(SLOW_SECONDS * 1.5)
+            self.take_long()
         if len(self.on_loop) == 3:
             raise self._error
 
@@ -222,9 +233,9 @@ class Broken(ThreadWatch):
 @pytest.mark.parametrize("threaded", [False, True])
 async def test_a_bug_in_a_store_stops_the_run_instead_of_hanging_it(threaded: bool) -> None:
     """A run that waits for a verdict that never comes waits for ever."""
-    bench = EngineFixture(store=Broken(KeyError("oops"), threaded=threaded))
+    bench = engine_on(Broken(KeyError("oops"), threaded=threaded))
 
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         with pytest.raises(EngineError, match="oops"):
             await bench.start(chain(*[plain] * 5))
         await bench.close()
@@ -235,7 +246,7 @@ async def test_a_disk_that_fails_is_reported_to_every_run_of_the_transaction(
     threaded: bool,
 ) -> None:
     """None of them may go on as if its work were safe."""
-    bench = EngineFixture(store=Broken(WriteFailed("disk full"), threaded=threaded))
+    bench = engine_on(Broken(WriteFailed("disk full"), threaded=threaded))
     workflow = chain(*[plain] * 5)
 
     ended = await asyncio.gather(
@@ -255,7 +266,7 @@ class Forgetful(ThreadWatch):
 
 async def test_a_store_that_does_not_answer_is_not_believed() -> None:
     """No verdict is no yes."""
-    bench = EngineFixture(store=Forgetful())
+    bench = engine_on(Forgetful())
 
     with pytest.raises(WriteFailed):
         await bench.start(one_step(plain))
@@ -264,9 +275,9 @@ async def test_a_store_that_does_not_answer_is_not_believed() -> None:
 
 async def test_closing_waits_for_a_commit_under_way() -> None:
     """A program that ends must not cut its last write off."""
-    bench = EngineFixture(store=(store := SlowWhileWatched()))
+    bench = engine_on(store := SlowWhileWatched())
     run = asyncio.create_task(bench.start(chain(plain, plain)))
-    await asyncio.to_thread(store.in_thread.wait, 5)
+    await asyncio.to_thread(store.in_thread.wait, PATIENCE_SECONDS)
 
     closing = asyncio.create_task(bench.close())
     await asyncio.sleep(0.01)
@@ -287,11 +298,10 @@ def test_a_program_that_ends_while_a_thread_commits_does_end() -> None:
         return OK, {}
 
     async def main() -> None:
-        bench = EngineFixture(store=store)
+        bench = engine_on(store)
         bench.agent.on("Write", "text")
         run = asyncio.create_task(bench.start(one_step(ask)))
-        # Its hundred commits take two seconds and more.
-        await asyncio.sleep(10 * SLOW_SECONDS)
+        await until(lambda: not all(store.on_loop))
         assert not run.done()
         raise ValueError("something else went wrong")
 
@@ -305,7 +315,9 @@ class SlowAlways(ThreadWatch):
     """Takes so long over every commit that a thread has to make them."""
 
     def during(self) -> None:
-        time.sleep(SLOW_SECONDS * 1.2)
+        self.take_long()
+        if not self.on_loop[-1]:
+            time.sleep(SLOW_SECONDS)
 
 
 class BusyAlways(ThreadWatch):
@@ -317,9 +329,8 @@ class BusyAlways(ThreadWatch):
         return super().commit(commits, wait=wait)
 
 
-@pytest.mark.timeout(60)
 @pytest.mark.parametrize("make_store", [ThreadWatch, BusyAlways])
-def test_a_program_can_end_in_any_turn_of_its_loop(make_store: Callable[[], Store]) -> None:
+def test_a_program_can_end_in_any_turn_of_its_loop(make_store: Callable[[], ThreadWatch]) -> None:
     """A task that is cancelled before it began says nothing, and must not be waited for."""
 
     async def one(ctx: StepContext, item: str) -> str:
@@ -331,7 +342,7 @@ def test_a_program_can_end_in_any_turn_of_its_loop(make_store: Callable[[], Stor
         return OK, {}
 
     async def main(turns: int) -> None:
-        bench = EngineFixture(store=make_store())
+        bench = engine_on(make_store())
         bench.agent.on("Write", "text")
         run = asyncio.create_task(bench.start(chain(work, plain, work)))
         for _ in range(turns):

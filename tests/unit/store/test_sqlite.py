@@ -14,6 +14,7 @@ import pytest
 from signoff.errors import StoreBusy, StoreDamaged, StoreError, WriteFailed
 from signoff.store.sqlite import SqliteStore
 from signoff.testing.store_suite.scribe import ANN, Scribe, begun
+from tests.patience import wait_until
 
 
 @pytest.fixture
@@ -349,16 +350,22 @@ def test_a_write_that_a_person_interrupts_locks_nobody_out(store: SqliteStore, p
     main = threading.get_ident()
     with closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as other:
         other.execute("BEGIN IMMEDIATE")
-        struck = threading.Timer(0.05, signal.pthread_kill, (main, signal.SIGINT))
-        let_go = threading.Timer(0.15, other.execute, ("ROLLBACK",))
-        for timer in (struck, let_go):
-            timer.start()
+        # A function of C, in which no signal is handled: the interrupt comes after it.
+        statements: list[str] = []
+        store._db.set_trace_callback(statements.append)
+
+        def strike_and_let_go() -> None:
+            wait_until(lambda: any(each.startswith("BEGIN") for each in statements))
+            signal.pthread_kill(main, signal.SIGINT)
+            other.execute("ROLLBACK")
+
+        striking = threading.Thread(target=strike_and_let_go)
+        striking.start()
 
         with pytest.raises(KeyboardInterrupt):
             store.beat(ANN, 1.0)
 
-        for timer in (struck, let_go):
-            timer.join()
+        striking.join()
     assert not store._db.in_transaction
     with closing(SqliteStore(path, patience=0.0)) as another:
         another.beat(ANN, 2.0)

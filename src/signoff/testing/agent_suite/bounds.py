@@ -11,8 +11,8 @@ from signoff.errors import AgentTimeout
 from signoff.testing.agent_harness import Hangs, Harness, Harnessed, ask
 
 TIMEOUT_SECONDS = 1.0
-SLACK_SECONDS = 9.0
-"""Programs are asked to end before they are killed, and test machines are slow."""
+PATIENCE_SECONDS = 60.0
+"""Only a call that hangs takes this long, on the slowest of test machines too."""
 
 
 @pytest.mark.asyncio
@@ -23,12 +23,11 @@ class ClockPromises(Harnessed):
     async def test_a_model_that_goes_silent_is_given_up(self, harness: Harness, after: str) -> None:
         """One lost connection would hold a run for ever."""
         await harness.act(Hangs(after))
-        began = asyncio.get_running_loop().time()
 
-        with pytest.raises(AgentTimeout):
-            await ask(harness.agent(timeout=TIMEOUT_SECONDS))
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            with pytest.raises(AgentTimeout):
+                await ask(harness.agent(timeout=TIMEOUT_SECONDS))
 
-        assert asyncio.get_running_loop().time() - began < TIMEOUT_SECONDS + SLACK_SECONDS
         assert await settled(harness) == 0
 
 
@@ -55,15 +54,15 @@ class CancelPromises(Harnessed):
 
 async def until_asked(harness: Harness) -> None:
     """Waits until the model is at work on a question."""
-    async with asyncio.timeout(SLACK_SECONDS):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while not (harness.asked() and await harness.under_way()):  # noqa: ASYNC110  # no event
             await asyncio.sleep(0.01)
 
 
 async def settled(harness: Harness) -> int:
     """Returns how much is left running once what is ending has ended."""
-    for _ in range(100):
-        if not await harness.under_way():
-            return 0
-        await asyncio.sleep(0.01)
+    with suppress(TimeoutError):
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while await harness.under_way():  # noqa: ASYNC110  # no event
+                await asyncio.sleep(0.01)
     return await harness.under_way()

@@ -1,0 +1,68 @@
+"""How tests wait: for a condition, with a bound that only a real hang reaches.
+
+A bound that a busy machine can reach makes a test fail for reasons that have nothing to do with
+the code it tests. `SkippingLoop` is for time-outs of the product itself: they are set long enough
+for any machine, and the test skips ahead once what should time out has begun to hang.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+PATIENCE_SECONDS = 150.0
+"""Longer than anything takes on a busy machine, shorter than the time a whole test may take."""
+
+STEP_SECONDS = 0.01
+
+
+def wait_until(holds: Callable[[], object], what: str = "it") -> None:
+    """Blocks until something holds."""
+    end = time.monotonic() + PATIENCE_SECONDS
+    while not holds():
+        assert time.monotonic() < end, f"{what} did not happen in time"
+        time.sleep(STEP_SECONDS)
+
+
+async def until(holds: Callable[[], object], what: str = "it") -> None:
+    """Returns when something holds, while the loop keeps running."""
+    end = time.monotonic() + PATIENCE_SECONDS
+    while not holds():
+        assert time.monotonic() < end, f"{what} did not happen in time"
+        await asyncio.sleep(STEP_SECONDS)
+
+
+def written(path: Path) -> str:
+    """Returns the text of a file that another process may be writing; empty until it is whole."""
+    try:
+        text = path.read_text()
+    except FileNotFoundError:
+        return ""
+    return text if text.endswith("\n") else ""
+
+
+def whole_lines(path: Path) -> list[str]:
+    """Returns the lines of a file that another process may be writing, but for one it is at."""
+    if not path.exists():
+        return []
+    whole, _, _ = path.read_text().rpartition("\n")
+    return whole.splitlines()
+
+
+class SkippingLoop:
+    """Lets the timers of the running loop come due when the test says so."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._real = self._loop.time
+        self._skipped = 0.0
+        # The loop asks itself for the time of its timers, so an attribute of this one is enough.
+        self._loop.time = self._time  # type: ignore[method-assign]  # this loop only
+
+    def skip(self, seconds: float) -> None:
+        """Makes every timer of the next seconds due; may be called from any thread."""
+        self._skipped += seconds
+        self._loop.call_soon_threadsafe(lambda: None)
+
+    def _time(self) -> float:
+        return self._real() + self._skipped
