@@ -32,6 +32,7 @@ SignoffError
 │   ├── AgentAuth               not logged in
 │   ├── AgentRefused            permission denied to the agent
 │   ├── AgentBadRequest         the request can never work as it is
+│   │   └── ModelMissing        the agent does not have the model (those it has are listed)
 │   ├── AgentBadOutput          the reply does not fit what was asked for
 │   ├── AgentTimeout            no reply in time
 │   └── AgentStopped            the run was stopped before there was a reply
@@ -51,6 +52,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from signoff.remedies import ChooseModel, Remedy
+
 SHOWN_NAMES = 12
 """Names that an error about an unknown one lists."""
 
@@ -58,8 +61,12 @@ SHOWN_NAMES = 12
 class SignoffError(Exception):
     """Something went wrong in signoff."""
 
-    def __init__(self, message: str = "") -> None:
+    remedies: tuple[Remedy, ...] = ()
+    """What fixes it, most likely first; each surface words them."""
+
+    def __init__(self, message: str = "", *, remedy: Remedy | tuple[Remedy, ...] = ()) -> None:
         super().__init__(message or (type(self).__doc__ or "").splitlines()[0])
+        self.remedies = remedy if isinstance(remedy, tuple) else (remedy,)
 
 
 class AuthorError(SignoffError):
@@ -73,6 +80,8 @@ class Problem:
     where: str
     what: str
     remedy: str = ""
+    step: str = ""
+    """The step it is about, where it is about one."""
 
     def __str__(self) -> str:
         """Reads as one line."""
@@ -208,14 +217,25 @@ class WriteFailed(StoreError):
 class AgentError(SignoffError):
     """An agent could not answer."""
 
+    agent: str = ""
+    """Which agent it was, once the engine has noted it."""
+    model: str = ""
+    """Which model it was asked for, if one was named."""
+
 
 class AgentTransient(AgentError):
     """The agent failed in a way that may pass."""
 
-    def __init__(self, message: str = "", *, after: float | None = None) -> None:
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        after: float | None = None,
+        remedy: Remedy | tuple[Remedy, ...] = (),
+    ) -> None:
         self.after = after
         """Seconds after which the other side wants to be asked again; None if it did not say."""
-        super().__init__(message)
+        super().__init__(message, remedy=remedy)
 
 
 class AgentQuota(AgentError):
@@ -236,6 +256,21 @@ class AgentRefused(AgentError):
 
 class AgentBadRequest(AgentError):
     """The agent cannot answer this request as it is."""
+
+
+class ModelMissing(AgentBadRequest):
+    """The agent does not have this model."""
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        model: str = "",
+        available: Iterable[str] = (),
+        remedy: Remedy | tuple[Remedy, ...] = (),
+    ) -> None:
+        self.model, self.available = model, tuple(available)
+        super().__init__(message, remedy=remedy or ChooseModel(self.available))
 
 
 class AgentBadOutput(AgentError):

@@ -17,7 +17,7 @@ PURE_STDLIB = frozenset(
     unicodedata
     """.split()
 )
-OWN = ("signoff.core", "signoff.errors")
+OWN = ("signoff.core", "signoff.errors", "signoff.remedies", "signoff.tagged_json")
 COMPUTES_ONLY = {"codec.py": {"orjson"}, "digest.py": {"orjson"}}
 
 CLOCK_READS = frozenset(

@@ -13,10 +13,12 @@ from hypothesis import strategies as st
 
 from signoff.core import events as ev
 from signoff.core.delta import Append, Delta, diff
+from signoff.core.error_info import ErrorInfo
 from signoff.core.fold import evolve
 from signoff.core.outcome import End, Outcome, Status
 from signoff.core.run_state import RunState, Stage
 from signoff.core.step import Condition, Edge, Gate, GateOption, StepDef
+from signoff.core.stop_reason import StepDecided
 from signoff.core.transitions import (
     STOP,
     Chosen,
@@ -135,7 +137,7 @@ class Drive:
             try:
                 decision = decide(self._position(stage), fact)
             except UnmappedOutcome as error:
-                decision = Finish(Status.FAILED, str(error))
+                decision = Finish(Status.FAILED, StepDecided(str(error)))
             stage = self._act(decision, stage)
             yield decision
 
@@ -189,7 +191,7 @@ class Drive:
     def _work(self) -> Fact:
         kind = self.choose(20)
         if kind == 0:
-            return Raised("boom")
+            return Raised(ErrorInfo("ValueError", "boom"))
         if kind == 1:
             return FellShort("too short")
         # Mostly what the step is prepared for; now and then anything at all.
@@ -238,7 +240,7 @@ class Drive:
             case Limit():
                 if self.outcome is not None:
                     self.record(ev.StepWorked(self.outcome, self.delta))
-                self.record(ev.RunStopped(Status.LIMIT, decision.reason))
+                self.record(ev.RunStopped.because(Status.LIMIT, decision.reason))
             case _:
                 assert_never(decision)
         return None
@@ -253,4 +255,4 @@ class Drive:
         if finish.way is not None:
             left = (self.outcome or Outcome.FAIL, finish.way.key, None, self.delta)
             self.record(ev.StepFinished(*left, self.state.iteration, finish.way.counted))
-        self.record(ev.RunStopped(finish.status, finish.reason))
+        self.record(ev.RunStopped.because(finish.status, finish.reason))

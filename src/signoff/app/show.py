@@ -16,7 +16,15 @@ from signoff.core.effects import EffectKind
 from signoff.core.outcome import Status
 from signoff.core.run_state import RunState
 from signoff.core.spend import LedgerEntry, Spend
+from signoff.core.stop_reason import (
+    ProcessStopped,
+    StopReason,
+    error_of,
+    reason_to_json,
+    remedies,
+)
 from signoff.notation import RunReport
+from signoff.remedies import REMEDIES, Remedy
 from signoff.runtime.store_port import InboxItem, RunRow
 from signoff.runtime.timeline import Decision, StepVisit, Timeline
 
@@ -39,14 +47,30 @@ class RunDetails:
     state: Mapping[str, Any] = field(default_factory=dict)
     """What the run's steps have made so far; kept out of `to_json`, for it may be long."""
 
+    @property
+    def stop_reason(self) -> StopReason | None:
+        """Why the run stopped; a process that is gone has not recorded any reason itself."""
+        if self.row.status is Status.INTERRUPTED and self.timeline.status is Status.RUNNING:
+            return ProcessStopped(self.row.reason)
+        return self.timeline.stop_reason
+
+    @property
+    def remedies(self) -> tuple[Remedy, ...]:
+        """What brings the run on from here; empty when it has ended for good."""
+        return remedies(self.row.name, self.row.status, self.stop_reason, self.row.due_at)
+
     def to_json(self) -> dict[str, Any]:
         """Returns the report as plain values."""
-        row, line = self.row, self.timeline
+        row, line, stop = self.row, self.timeline, self.stop_reason
+        error = error_of(row.status, stop)
         return {
             "run": row.name,
             "workflow": row.workflow,
             "status": row.status.value,
             "reason": row.reason,
+            "stop_reason": reason_to_json(stop) if stop is not None else None,
+            "error": error.to_json() if error is not None else None,
+            "remedies": [REMEDIES.to_json(each) for each in self.remedies],
             "step": row.step,
             "iteration": row.iteration,
             "params": line.params,

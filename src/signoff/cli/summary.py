@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,8 +12,9 @@ from signoff.cli.headline import headline, where_more
 from signoff.cli.output import STYLES, Output
 from signoff.cli.text import moment, near, one_line
 from signoff.core.outcome import Status
+from signoff.core.stop_reason import BudgetReached
 from signoff.runtime.amounts import duration, spend_words
-from signoff.runtime.narration import answer_words, reason_beyond
+from signoff.runtime.narration import answer_words, stop_words
 
 SHOWN_REQUESTS = 5
 
@@ -34,9 +34,6 @@ MARKS = {
 }
 """Anything else is an end nobody wished for."""
 
-_CEILING = re.compile(r"ceiling of (?P<usd>\$)?[\d.e+-]+(?: (?P<name>call|token|second)s?)?")
-"""How a reason names the ceiling that was reached."""
-
 
 def report_to_json(report: RunDetails) -> dict[str, Any]:
     """Returns a run as plain values, with the exit code its status stands for."""
@@ -48,12 +45,9 @@ def summarise(report: RunDetails, out: Output) -> None:
     row, line = report.row, report.timeline
     mark = MARKS.get(row.status, "✗")
     words = WORDS.get(row.status, row.status.value)
-    why = one_line(reason_beyond(row.status, row.reason)) if row.status in _EXPLAINED else ""
-    if why.startswith("("):
-        # Which rule ended it belongs to the status: `not converging (plateau)`.
-        rule, _, why = why.partition(": ")
-        words = f"{words} {rule}"
-    first = f"{mark} {words}  {row.name}{why and f': {why}'}"
+    reason = report.stop_reason if row.status in _EXPLAINED else None
+    how, why = stop_words(words, reason)
+    first = f"{mark} {how}  {row.name}{why and f': {one_line(why)}'}"
     out.prose(first, style=STYLES.get(row.status.value, ""), hang="  ")
     if not out.quiet:
         out.line(f"  {spend_words(line.spend)} · {duration(line.spend.seconds)} at work")
@@ -116,9 +110,9 @@ def _more_rounds(report: RunDetails) -> str:
 def _more(report: RunDetails) -> str:
     """Says how to raise the ceiling that was reached: the run's own, or the one of its step."""
     row = report.row
-    found = _CEILING.search(row.reason)
-    name = f"{found['name']}s" if found and found["name"] else "usd"
-    if row.reason.startswith("the step's") or name not in report.timeline.limits.to_json():
+    reason = report.stop_reason
+    name = reason.limit if isinstance(reason, BudgetReached) else "NAME"
+    if isinstance(reason, BudgetReached) and reason.scope == "step":
         return f"raise the step's {name}, then: signoff resume {row.name} --adopt"
     return f"give it more: signoff resume {row.name} --limit {name}=NUMBER"
 

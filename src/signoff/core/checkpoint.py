@@ -10,6 +10,7 @@ from signoff.core.frozen import CHECKPOINT_DEPTH, freeze
 from signoff.core.outcome import Outcome, Status
 from signoff.core.run_state import EffectRecord, Pending, RunState, Stage
 from signoff.core.spend import LedgerEntry, Limits, Spend
+from signoff.core.stop_reason import reason_from_json, reason_to_json
 from signoff.errors import StoreDamaged
 
 
@@ -25,6 +26,7 @@ def state_to_json(state: RunState) -> dict[str, Any]:
         for scope, known in state.effects.items()
     }
     data["pending"] = _slots(state.pending) if state.pending else None
+    data["stop_reason"] = reason_to_json(state.stop_reason) if state.stop_reason else None
     return data
 
 
@@ -56,6 +58,8 @@ def _state(values: dict[str, Any]) -> RunState:
         pending = dict(values["pending"])
         outcome = pending.pop("outcome")
         values["pending"] = Pending(Outcome(outcome) if outcome else None, **pending)
+    # Earlier versions kept only the text.
+    values["stop_reason"] = reason_from_json(values.get("stop_reason"), values["reason"])
     return RunState(**values)
 
 

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 from signoff.core.delta import Delta
 from signoff.core.effects import EffectId, EffectKind
 from signoff.core.outcome import Outcome, Status
+from signoff.core.stop_reason import StopReason, reason_to_json
 from signoff.errors import StoreDamaged, StoreTooNew
 
 ROUNDS = "max_iterations"
@@ -56,7 +57,19 @@ class RunStopped(Event):
     tag: ClassVar[str] = "run_stopped"
     status: Status
     reason: str = ""
+    """The text of why, for people; nothing reads it back."""
     due_at: float | None = None
+    stop_reason: dict[str, Any] | None = None
+    """Why, as data; None in journals that kept only the text."""
+
+    @classmethod
+    def because(
+        cls, status: Status, reason: StopReason | None, due_at: float | None = None
+    ) -> RunStopped:
+        """Returns the event for a stop with this reason."""
+        if reason is None:
+            return cls(status, "", due_at)
+        return cls(status, str(reason), due_at, reason_to_json(reason))
 
 
 @dataclass(slots=True)

@@ -18,6 +18,7 @@ from signoff.core.frozen import STORED_DEPTH, freeze
 from signoff.core.outcome import Status
 from signoff.core.run_state import EffectRecord, Pending, RunState, Stage
 from signoff.core.spend import LedgerEntry, Limits, Spend, Usage
+from signoff.core.stop_reason import reason_from_json
 
 
 def fold(events: Iterable[ev.Event], state: RunState | None = None) -> RunState:
@@ -52,6 +53,7 @@ def _run_resumed(state: RunState, event: ev.RunResumed) -> None:
     every = state.status is Status.FAILED
     state.status = Status.RUNNING
     state.reason = ""
+    state.stop_reason = None
     state.due_at = None
     state.active_since = event.at
     for scope in state.effects:
@@ -67,6 +69,7 @@ def _run_stopped(state: RunState, event: ev.RunStopped) -> None:
     state.active_since = None
     state.status = event.status
     state.reason = event.reason
+    state.stop_reason = reason_from_json(event.stop_reason, event.reason)
     state.due_at = event.due_at
 
 

@@ -11,6 +11,7 @@ from signoff.core.effects import EffectKind, scope_of
 from signoff.core.frozen import FrozenDict
 from signoff.core.outcome import Outcome, Status
 from signoff.core.spend import LedgerEntry, Limits, Spend
+from signoff.core.stop_reason import StopReason
 
 
 class Stage(StrEnum):
@@ -67,6 +68,9 @@ class RunState:
     """Which agent answers in place of another, since somebody switched them."""
     status: Status = Status.RUNNING
     reason: str = ""
+    """The text of why it stopped."""
+    stop_reason: StopReason | None = None
+    """Why it stopped, as a value."""
     due_at: float | None = None
     step: str | None = None
     """The step the run stands in; the last one when it has ended."""

@@ -183,23 +183,15 @@ def _is_amount(value: Any) -> bool:
 
 
 def reached(limits: Limits, spend: Spend, *, more_calls: int = 0) -> str | None:
-    """Names the first ceiling that leaves no room for `more_calls`, or None."""
+    """Names the first limit that leaves no room for `more_calls`, or None."""
     if limits.calls is not None and spend.calls + more_calls > limits.calls:
-        return counted(limits.calls, "call")
-    spent_all = more_calls > 0
-    if limits.tokens is not None and _full(spend.known_tokens, limits.tokens, spent_all):
-        return counted(limits.tokens, "token")
-    if limits.usd is not None and _full(spend.known_usd, limits.usd, spent_all):
-        return f"${limits.usd:g}"
-    if limits.seconds is not None and _full(spend.seconds, limits.seconds, spent_all):
-        return counted(limits.seconds, "second")
+        return "calls"
+    spent = {"tokens": spend.known_tokens, "usd": spend.known_usd, "seconds": spend.seconds}
+    for name, amount in spent.items():
+        limit = getattr(limits, name)
+        if limit is not None and _full(amount, limit, more_calls > 0):
+            return name
     return None
-
-
-def counted(number: float, noun: str) -> str:
-    """Returns `1 call`, `2.5 seconds`."""
-    said = f"{number:g}" if isinstance(number, float) else str(number)
-    return f"{said} {noun}" if number == 1 else f"{said} {noun}s"
 
 
 def _full(spent: float, ceiling: float, want_more: bool) -> bool:

@@ -29,9 +29,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from signoff.core.edges import ERROR, ResolvedEdge, gate_name
+from signoff.core.error_info import ErrorInfo
 from signoff.core.events import ROUNDS
 from signoff.core.outcome import End, Outcome, Status
 from signoff.core.run_state import Stage
+from signoff.core.stop_reason import (
+    EdgeLimit,
+    IterationLimit,
+    PreconditionFailed,
+    Rejected,
+    StepDecided,
+    StepError,
+    StopReason,
+)
 from signoff.errors import EngineError, UnmappedOutcome
 
 if TYPE_CHECKING:
@@ -90,7 +100,12 @@ class FellShort:
 class Raised:
     """The handler raised; trying the same again would not help."""
 
-    problem: str
+    error: ErrorInfo
+
+    @property
+    def problem(self) -> str:
+        """What to tell people."""
+        return self.error.message
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +114,7 @@ class Chosen:
 
     label: str
     text: str = ""
+    by: str = ""
 
 
 Fact = ConditionsMet | ConditionsBroken | Returned | FellShort | Raised | Chosen
@@ -145,7 +161,7 @@ class Finish:
     """The run ends; by an edge, or where it stands when it cannot go on."""
 
     status: Status
-    reason: str = ""
+    reason: StopReason | None = None
     way: ResolvedEdge | None = None
 
 
@@ -154,7 +170,7 @@ class Limit:
     """A bound is reached and the run ends there, by name."""
 
     way: ResolvedEdge
-    reason: str
+    reason: IterationLimit | EdgeLimit
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,8 +212,12 @@ def _checked(position: Position, fact: ConditionsMet) -> Decision:
     return _past_the_gate(position, fact)
 
 
-def _stop(_position: Position, fact: ConditionsBroken | Raised) -> Decision:
-    return Finish(Status.FAILED, fact.problem)
+def _not_ready(position: Position, fact: ConditionsBroken) -> Decision:
+    return Finish(Status.FAILED, PreconditionFailed(position.step, fact.problem))
+
+
+def _stop(position: Position, fact: Raised) -> Decision:
+    return Finish(Status.FAILED, StepError(position.step, fact.error))
 
 
 def _recover(position: Position, fact: Raised) -> Decision:
@@ -237,7 +257,7 @@ def _through_the_gate(position: Position, fact: Chosen) -> Decision:
     way = position.workflow.edges.named(position.step, gate_name(fact.label))
     if way is None:
         raise EngineError(f"the gate of step {position.step!r} has no option {fact.label!r}")
-    return leave(position, way, feedback=fact.text or None)
+    return leave(position, way, feedback=fact.text or None, by=fact.by)
 
 
 def _person_decides(position: Position, fact: Chosen) -> Decision:
@@ -249,7 +269,7 @@ def _person_decides(position: Position, fact: Chosen) -> Decision:
         return Proceed(Stage.GATE)
     if fact.label == GO_ON:
         return Lift(position.way)
-    return Finish(Status.REJECTED, fact.text or "stopped by a person")
+    return Finish(Status.REJECTED, Rejected(fact.by, fact.text))
 
 
 def answers(position: Position) -> tuple[str, ...]:
@@ -263,7 +283,7 @@ _HELD = ConditionsMet()
 
 TABLE: Mapping[tuple[Stage, type[Fact]], Rule] = {
     (Stage.ENTER, ConditionsMet): _to(Stage.WORK),
-    (Stage.ENTER, ConditionsBroken): _stop,
+    (Stage.ENTER, ConditionsBroken): _not_ready,
     (Stage.WORK, Returned): _worked,
     (Stage.WORK, FellShort): _try_again,
     (Stage.WORK, Raised): _recover,
@@ -276,22 +296,28 @@ TABLE: Mapping[tuple[Stage, type[Fact]], Rule] = {
 }
 
 
-def leave(position: Position, way: ResolvedEdge, *, feedback: str | None = None) -> Decision:
+def leave(
+    position: Position, way: ResolvedEdge, *, feedback: str | None = None, by: str = ""
+) -> Decision:
     """Takes an edge, unless its bound or the round limit is reached."""
     count = position.counters.get(way.key, 0)
     if way.bound is not None and count >= way.bound:
-        reason = f"step {way.step!r} may take {way.name!r} at most {way.bound} times"
-        return _at_limit(way, way.key, reason)
+        return _at_limit(way, way.key, EdgeLimit(way.step, way.name, way.bound))
     iteration = position.iteration + way.edge.starts_iteration
     rounds = _rounds(position)
     if way.edge.starts_iteration and rounds is not None and iteration > rounds:
-        return _at_limit(
-            way, ROUNDS, f"{rounds} iteration{'' if rounds == 1 else 's'} without approval"
-        )
+        return _at_limit(way, ROUNDS, IterationLimit(rounds))
     if way.to is None or isinstance(way.to, End):
         status = Status.COMPLETED if way.to is None else way.to.status
-        return Finish(status, feedback or "", way)
+        return Finish(status, _own_reason(status, feedback, by), way)
     return Move(way, way.to, iteration, _resets(position, way), feedback)
+
+
+def _own_reason(status: Status, text: str | None, by: str) -> StopReason | None:
+    """Returns what whoever chose at a gate gives as the reason for the end they chose."""
+    if by and status is Status.REJECTED:
+        return Rejected(by, text or "")
+    return StepDecided(text) if text else None
 
 
 def _rounds(position: Position) -> int | None:
@@ -300,9 +326,9 @@ def _rounds(position: Position) -> int | None:
     return None if rounds is None else rounds * (1 + position.counters.get(ROUNDS, 0))
 
 
-def _at_limit(way: ResolvedEdge, key: str, reason: str) -> Decision:
+def _at_limit(way: ResolvedEdge, key: str, reason: IterationLimit | EdgeLimit) -> Decision:
     if way.edge.on_limit == "ask":
-        return Wait(reason, (GO_ON, STOP), key)
+        return Wait(str(reason), (GO_ON, STOP), key)
     return Limit(way, reason)
 
 

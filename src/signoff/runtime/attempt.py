@@ -20,8 +20,15 @@ from signoff.core.frozen import freeze
 from signoff.core.outcome import Outcome
 from signoff.core.requests import Choice, Option
 from signoff.core.run_state import Stage
-from signoff.core.spend import counted
+from signoff.core.spend import Limits, Spend
 from signoff.core.step import StepDef
+from signoff.core.stop_reason import (
+    BudgetReached,
+    NotConverging,
+    StepDecided,
+    StopReason,
+    limit_words,
+)
 from signoff.core.transitions import (
     Chosen,
     ConditionsBroken,
@@ -31,10 +38,11 @@ from signoff.core.transitions import (
     Raised,
     Returned,
 )
-from signoff.errors import BadHandlerResult, SignoffError
+from signoff.errors import BadHandlerResult
+from signoff.remedies import Scope
 from signoff.runtime.attempt_effects import AttemptEffects
 from signoff.runtime.fanout import FELL_SHORT
-from signoff.runtime.handler_errors import in_words
+from signoff.runtime.handler_errors import error_info
 from signoff.runtime.handlers import BoundHandler, check, passes_through, work
 from signoff.runtime.journal import RunJournal
 from signoff.runtime.people import People
@@ -66,8 +74,8 @@ class Attempt:
         """What the handler returned, once it has."""
         self.delta: Delta = {}
         """What it changed."""
-        self.reason = ""
-        """Its own words for an end, if the run ends here."""
+        self.reason: StopReason | None = None
+        """Its own reason for an end, if the run ends here."""
         self._update: dict[str, Any] = {}
         """As the handler returned it, for conditions; the delta lacks what was there before."""
         self._bound_handler = bound_handler
@@ -116,14 +124,14 @@ class Attempt:
                 update, self.reason = _without_reason(self.step.id, update)
             self.delta = diff(self._state.state, update)
         except FELL_SHORT as error:
-            return FellShort(await self._after_failure(str(error)))
+            return await self._after_failure(FellShort(str(error)))
         except OutOfTime as error:
             await self.visit.abort()
-            return FellShort(await self._after_failure(str(error)), late=True)
+            return await self._after_failure(FellShort(str(error), late=True))
         except BaseException as error:  # whatever a handler raises becomes a fact
             if passes_through(error):
                 raise
-            return Raised(await self._after_failure(_said(self.step.id, error)))
+            return await self._after_failure(Raised(error_info(error, self.step.id)))
         self.outcome, self._update = outcome, update
         await self.visit.drain()
         await self._journal.step_durable()
@@ -170,7 +178,7 @@ class Attempt:
         # The mark keeps requests of the engine's own apart from any key a handler can use.
         identity = EffectId(f"!{about}#{self._state.attempt}")
         answer = self._people.ask(identity, request)
-        return Chosen(answer.value, answer.text)
+        return Chosen(answer.value, answer.text, answer.by)
 
     def _context(self) -> StepContext:
         state = self._state
@@ -195,7 +203,7 @@ class Attempt:
         step, ceiling = self.step, self._ceiling()
         if ceiling is None and step.timeout is None:
             return await work(False)
-        room, named = ceiling or (None, "")
+        room, reason = ceiling or (None, None)
         whole, own = asyncio.timeout(room), asyncio.timeout(step.timeout)
         try:
             async with whole, own:
@@ -206,26 +214,32 @@ class Attempt:
         except TimeoutError:
             if whole.expired():
                 await self.visit.abort()
-                raise CeilingReached(f"the ceiling of {named} is reached") from None
+                raise CeilingReached(reason) from None
             if own.expired():
-                most = counted(step.timeout or 0, "second")
+                most = limit_words("seconds", step.timeout or 0)
                 raise OutOfTime(f"step {step.id!r} took longer than {most}") from None
             raise
 
-    def _ceiling(self) -> tuple[float, str] | None:
-        """Returns the seconds left under the nearest ceiling on time, and its name."""
+    def _ceiling(self) -> tuple[float, BudgetReached] | None:
+        """Returns the seconds left under the nearest limit on time, and why the run stops there."""
         state = self._state
         if state.limits.seconds is None and self.step.limits.seconds is None:
             return None
-        scopes = ((state.limits, state.spend), (self.step.limits, state.visit_spend))
+        scopes: tuple[tuple[Scope, Limits, Spend], ...] = (
+            ("run", state.limits, state.spend),
+            ("step", self.step.limits, state.visit_spend),
+        )
         rooms = [
-            (max(0.0, limits.seconds - spend.seconds), counted(limits.seconds, "second"))
-            for limits, spend in scopes
+            (
+                max(0.0, limits.seconds - spend.seconds),
+                BudgetReached(scope, "seconds", limits.seconds, self.step.id),
+            )
+            for scope, limits, spend in scopes
             if limits.seconds is not None
         ]
-        return min(rooms, default=None)
+        return min(rooms, key=lambda room: room[0], default=None)
 
-    async def _after_failure(self, problem: str) -> str:
+    async def _after_failure(self, fact: Fact) -> Fact:
         """Waits for what a failed handler left under way, for it is paid for.
 
         A journal that broke is the real reason, whatever the handler made of it.
@@ -233,7 +247,7 @@ class Attempt:
         await self.drain()
         if self._journal.error is not None:
             raise self._journal.error
-        return problem
+        return fact
 
     async def drain(self) -> None:
         """Lets nothing more go outside, and gives what is under way the step's time once more."""
@@ -251,17 +265,13 @@ class Attempt:
         return found
 
 
-def _without_reason(step: str, update: dict[str, Any]) -> tuple[dict[str, Any], str]:
+def _without_reason(step: str, update: dict[str, Any]) -> tuple[dict[str, Any], StopReason | None]:
     reason = update[REASON]
-    if not isinstance(reason, str):
+    if isinstance(reason, str):
+        reason = StepDecided(reason) if reason else None
+    elif not isinstance(reason, NotConverging):
         raise BadHandlerResult(
             f"the handler of step {step!r} gave a {REASON} that is "
             f"{type(reason).__name__}, not a text"
         )
     return {key: value for key, value in update.items() if key != REASON}, reason
-
-
-def _said(step: str, error: BaseException) -> str:
-    if isinstance(error, SignoffError):
-        return str(error)
-    return f"the handler of step {step!r} raised {in_words(error)}"

@@ -21,6 +21,7 @@ from signoff.core.frozen import thaw
 from signoff.core.requests import Response
 from signoff.core.run_state import EffectRecord
 from signoff.core.spend import Limits
+from signoff.core.stop_reason import Sleeping
 from signoff.errors import (
     BadHandlerResult,
     DuplicateKey,
@@ -138,7 +139,7 @@ class AttemptEffects:
         if record is not None:
             return float(record.reply)
         if self._closed:
-            raise Suspension("this attempt is over")
+            raise Suspension
         moment = self._services.clock.now()
         self._journal.record(ev.EffectFinished(identity, reply=moment))
         return moment
@@ -156,7 +157,7 @@ class AttemptEffects:
                 ev.EffectStarted(identity, EffectKind.PARK, shown, {"until": until})
             )
         if self._services.clock.now() < until:
-            suspension = ParkedUntil("parked by its step", until)
+            suspension = ParkedUntil(Sleeping(until), until)
             self._note(ctx, suspension)
             raise suspension
         self._journal.record(ev.EffectFinished(identity))
@@ -281,7 +282,7 @@ class AttemptEffects:
         if effect.kind is EffectKind.WAIT:
             return self.people.answer(identity, effect.payload, shown)
         if self._closed:
-            raise Suspension("the run is about to rest")
+            raise Suspension
         if effect.kind is EffectKind.ASK:
             effect = self._as_switched(effect)
         self._services.performers.check(effect)

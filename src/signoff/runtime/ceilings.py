@@ -12,26 +12,28 @@ import asyncio
 
 from signoff.core.spend import Limits, Spend, Usage, reached
 from signoff.core.step import Dispatch
+from signoff.core.stop_reason import BudgetReached
 from signoff.core.workflow import Workflow
 from signoff.errors import NotAllowed
+from signoff.remedies import PassOption, Scope
 from signoff.runtime.performers import Performers
 from signoff.runtime.suspension import CeilingReached
 
-_MORE = {"run": "--limit calls=NUMBER", "step": "`calls` beside it in the step's limits"}
-"""How whoever set a ceiling sets one on calls too."""
+_LIMIT_CALLS = PassOption("limit", "calls=NUMBER")
 
 
 async def check_price(
-    performers: Performers, limits: Limits, agent: str, model: str = "", whose: str = "run"
+    performers: Performers, limits: Limits, agent: str, model: str = "", scope: Scope = "run"
 ) -> None:
     """Refuses a ceiling on money that a call could overrun without anybody noticing."""
     if limits.usd is None or limits.calls is not None or limits.tokens is not None:
         return
     if not await performers.knows_price(agent, model or None):
         raise NotAllowed(
-            f"nobody knows what a call of {agent!r} costs, so the limit of ${limits.usd:g} cannot "
-            f"be kept; limit the calls or tokens too ({_MORE[whose]}), or give the agent a "
-            "`price:` in the settings"
+            f"the price of a call of {agent!r} is unknown, so the {scope}'s limit of "
+            f"${limits.usd:g} cannot be enforced; limit calls or tokens of the {scope} too, "
+            "or give the agent a `price:` in the settings",
+            remedy=_LIMIT_CALLS if scope == "run" else (),
         )
 
 
@@ -58,15 +60,16 @@ class Ceilings:
         """What no answer of an agent has reported so far."""
         self._changed = asyncio.Event()
 
-    async def fit(self, agent: str, scopes: list[tuple[str, Limits, Spend]]) -> None:
+    async def fit(self, agent: str, step: str, scopes: list[tuple[Scope, Limits, Spend]]) -> None:
         """Returns when a call of an agent fits under all ceilings; raises when none ever will."""
-        scopes = [scope for scope in scopes if scope[1]]
+        scopes = [each for each in scopes if each[1]]
         while scopes:
-            for whose, limits, spend in scopes:
+            for scope, limits, spend in scopes:
                 full = reached(limits, spend, more_calls=1)
                 if full:
-                    raise CeilingReached(f"the {whose}'s ceiling of {full} is reached")
-                self._check_measured(agent, whose, limits)
+                    amount = getattr(limits, full)
+                    raise CeilingReached(BudgetReached(scope, full, amount, step, agent))
+                self._check_measured(agent, scope, limits)
             if self._under_way == 0 or all(self._fits(lim, sp) for _, lim, sp in scopes):
                 break
             self._changed.clear()
@@ -97,14 +100,15 @@ class Ceilings:
         self._under_way -= 1
         self._changed.set()
 
-    def _check_measured(self, agent: str, whose: str, limits: Limits) -> None:
+    def _check_measured(self, agent: str, scope: Scope, limits: Limits) -> None:
         """Refuses to go on where an agent reports nothing that is limited."""
         limited = [name for name in ("usd", "tokens") if getattr(limits, name) is not None]
         silent = self._silent.get(agent, set())
         if limits.calls is None and limited and silent.issuperset(limited):
             raise NotAllowed(
                 f"answers of {agent!r} do not report their {' or '.join(limited)}, so the "
-                f"{whose}'s ceiling cannot be kept; limit the calls too ({_MORE[whose]})"
+                f"{scope}'s limit cannot be enforced; limit calls of the {scope} too",
+                remedy=_LIMIT_CALLS if scope == "run" else (),
             )
 
     def _fits(self, limits: Limits, spend: Spend) -> bool:

@@ -18,9 +18,11 @@ from typing import Any, NamedTuple
 from signoff.core import events as ev
 from signoff.core.context import StepContext
 from signoff.core.effects import Effect, EffectId, EffectKind, Reply
-from signoff.core.spend import Limits, Usage
+from signoff.core.spend import Limits, Spend, Usage
+from signoff.core.stop_reason import QuotaExhausted
 from signoff.errors import (
     AgentBadOutput,
+    AgentError,
     AgentQuota,
     AgentStopped,
     AgentTransient,
@@ -28,9 +30,11 @@ from signoff.errors import (
     SignoffError,
     StoreError,
 )
+from signoff.remedies import Scope
 from signoff.runtime.agent_limits import AgentGate
 from signoff.runtime.ceilings import Ceilings, check_price
 from signoff.runtime.faults import EFFECT_ERRORS, FREE, costing, fault_to_json, usage_of
+from signoff.runtime.handler_errors import error_info
 from signoff.runtime.journal import RunJournal
 from signoff.runtime.performers import reply_of
 from signoff.runtime.ports import Call, Progress, Retrying, idempotency_key
@@ -133,14 +137,15 @@ class EffectRunner:
         state = self._journal.state
         if call.effect.kind is EffectKind.ASK:
             asked = call.effect.payload
-            for whose, limits in (("run", state.limits), ("step", call.limits)):
+            scopes: list[tuple[Scope, Limits, Spend]] = [
+                ("run", state.limits, state.spend),
+                ("step", call.limits, state.visit_spend),
+            ]
+            for scope, limits, _ in scopes:
                 await check_price(
-                    self._services.performers, limits, asked["agent"], asked.get("model", ""), whose
+                    self._services.performers, limits, asked["agent"], asked.get("model", ""), scope
                 )
-            await self._ceilings.fit(
-                asked["agent"],
-                [("run", state.limits, state.spend), ("step", call.limits, state.visit_spend)],
-            )
+            await self._ceilings.fit(asked["agent"], call.ctx.step_id, scopes)
         started = self._start(call, attempt)
         self._reserve(call)
         return started
@@ -237,6 +242,10 @@ class EffectRunner:
 
     def failed(self, call: EffectCall, attempt: int, error: SignoffError) -> BaseException:
         """Records a failure and returns what the handler is to see of it."""
+        if isinstance(error, AgentError):
+            asked = call.effect.payload
+            error.agent = error.agent or asked.get("agent", "")
+            error.model = error.model or asked.get("model") or ""
         usage = usage_of(error)
         cost = usage.to_json() if usage is not None else None
         end = ev.EffectFinished(call.id, error=fault_to_json(error), usage=cost)
@@ -246,7 +255,7 @@ class EffectRunner:
             return error
         pause = self._services.clock.now() + QUOTA_PAUSE_SECONDS
         until = error.until.timestamp() if error.until else pause
-        return ParkedUntil(f"out of quota: {error}", until)
+        return ParkedUntil(QuotaExhausted(error_info(error), until), until)
 
     def learn(self, effect: Effect, usage: Usage | None) -> None:
         """Lets the ceilings know what one ended call cost."""

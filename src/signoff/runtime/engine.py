@@ -27,6 +27,7 @@ from signoff.core.outcome import FINAL, Status
 from signoff.core.requests import default_answer
 from signoff.core.run_state import RunState
 from signoff.core.spend import Limits
+from signoff.core.stop_reason import AnswersUnused, Cancelled, ProcessStopped
 from signoff.core.workflow import Workflow
 from signoff.errors import DefinitionChanged, InvalidAnswer, RunBusy
 from signoff.runtime.agent_limits import AgentGate, AgentLimits
@@ -203,16 +204,16 @@ class Engine:
                 return journal.state.status
             await _end_processes(journal.state)
             journal.withdraw_items()
-            journal.record(ev.RunStopped(Status.CANCELLED, why))
+            journal.record(ev.RunStopped.because(Status.CANCELLED, Cancelled(why)))
             journal.release()
             await journal.durable()
             return Status.CANCELLED
         return row.status
 
-    def interrupt(self, why: str = "interrupted") -> None:
+    def interrupt(self, why: str = "") -> None:
         """Stops every run of this process where it is; each can be resumed."""
         for runner in list(self._runners.values()):
-            runner.stop(Status.INTERRUPTED, why)
+            runner.stop(Status.INTERRUPTED, ProcessStopped(why))
 
     def _check_switch(self, switch: Mapping[str, str]) -> None:
         for to in switch.values():
@@ -248,12 +249,8 @@ class Engine:
             journal.record(ev.RunResumed())
 
     async def _stuck(self, journal: RunJournal, numbers: Set[int]) -> None:
-        listed = ", ".join(f"#{number}" for number in sorted(numbers))
-        why = (
-            f"step {journal.state.step!r} waits again and did not use what was answered "
-            f"({listed}); mend what keeps it from there, and resume"
-        )
-        journal.record(ev.RunStopped(Status.FAILED, why))
+        why = AnswersUnused(journal.state.step or "", tuple(sorted(numbers)))
+        journal.record(ev.RunStopped.because(Status.FAILED, why))
         journal.release()
         await journal.durable()
 
@@ -319,6 +316,7 @@ class Engine:
             step=state.step,
             iteration=state.iteration,
             reason=state.reason,
+            stop_reason=state.stop_reason,
             inbox=tuple(waiting),
             spend=state.spend,
             due_at=state.due_at,
@@ -329,7 +327,7 @@ class Engine:
     def _cancel_asked(self, run: str, why: str) -> None:
         runner = self._runners.get(run)
         if runner is not None:
-            runner.stop(Status.CANCELLED, why)
+            runner.stop(Status.CANCELLED, Cancelled(why))
 
     async def _ask_to_cancel(self, row: RunRow, why: str, until: float) -> None:
         """Asks whoever drives a run to stop it, and gives them a moment."""

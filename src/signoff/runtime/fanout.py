@@ -18,6 +18,7 @@ from signoff.core.effects import EffectId, EffectKind
 from signoff.core.fold import item_scope
 from signoff.core.frozen import freeze, thaw
 from signoff.core.request_rules import GiveUp, RequestPosition, decide_request
+from signoff.core.stop_reason import AnswerPending
 from signoff.core.transitions import FellShort, Raised
 from signoff.errors import (
     AgentBadOutput,
@@ -116,7 +117,7 @@ class FanOut:
         if str(index) in self._failed:
             return Failure(self._failed[str(index)], index)
         if scope in self._blocked:
-            return WaitingForPerson("waiting for a person", self._blocked[scope])
+            return WaitingForPerson(AnswerPending(), self._blocked[scope])
         try:
             if self._slots is None:
                 return await self._attempts(index, scope, item)

@@ -7,12 +7,15 @@ from typing import Any
 
 from signoff import errors
 from signoff.core.spend import Usage
-from signoff.errors import AgentError, AgentQuota, CommandFailed, SignoffError
+from signoff.errors import AgentError, AgentQuota, CommandFailed, ModelMissing, SignoffError
+from signoff.remedies import REMEDIES
 
 FREE = Usage(tokens_in=0, tokens_out=0, usd=0.0)
 
 _COST_NOTHING = (errors.AgentQuota, errors.AgentAuth, errors.AgentBadRequest)
 """Refused before any work was done."""
+
+_WHO = ("agent", "model")
 
 EFFECT_ERRORS = (AgentError, CommandFailed)
 """What a performer may raise; anything else is a bug and stops the run."""
@@ -23,15 +26,31 @@ def fault_to_json(error: SignoffError) -> dict[str, Any]:
     data: dict[str, Any] = {"type": type(error).__name__, "message": str(error)}
     if isinstance(error, AgentQuota) and error.until is not None:
         data["until"] = error.until.timestamp()
+    if isinstance(error, AgentError):
+        data |= {name: value for name in _WHO if (value := getattr(error, name))}
+    if isinstance(error, ModelMissing):
+        data["available"] = list(error.available)
+    if error.remedies:
+        data["remedies"] = [REMEDIES.to_json(each) for each in error.remedies]
     return data
 
 
 def fault_from_json(data: dict[str, Any]) -> SignoffError:
     """Returns the error to raise when a recorded failure is replayed."""
+    error = _raised_again(data)
+    if isinstance(error, AgentError):
+        error.agent, error.model = (str(data.get(name, "")) for name in _WHO)
+    error.remedies = tuple(REMEDIES.from_json(each) for each in data.get("remedies", ()))
+    return error
+
+
+def _raised_again(data: dict[str, Any]) -> SignoffError:
     kind = getattr(errors, str(data.get("type")), None)
     message = str(data.get("message", ""))
     if kind is AgentQuota and data.get("until") is not None:
         return AgentQuota(message, until=datetime.fromtimestamp(data["until"], UTC))
+    if kind is ModelMissing:
+        return ModelMissing(message, available=data.get("available", ()))
     if isinstance(kind, type) and issubclass(kind, EFFECT_ERRORS):
         return kind(message)
     return AgentError(message)

@@ -7,7 +7,22 @@ import traceback
 from functools import cache
 from pathlib import Path
 
+from signoff.core.error_info import ErrorInfo
+from signoff.errors import AgentError, SignoffError
+
 _ENGINE = Path(__file__).parents[1]
+
+
+def error_info(error: BaseException, step: str = "") -> ErrorInfo:
+    """Returns an error as data; one of an author's own code names the line that raised."""
+    kind = type(error).__name__
+    if not isinstance(error, SignoffError):
+        message = f"the handler of step {step!r} raised {in_words(error)}"
+        return ErrorInfo(kind, message, location=place_raised(error).strip(" ()"))
+    agent, model = "", ""
+    if isinstance(error, AgentError):
+        agent, model = error.agent, error.model
+    return ErrorInfo(kind, str(error), agent, model, remedies=error.remedies)
 
 
 def in_words(error: BaseException) -> str:

@@ -10,6 +10,7 @@ from signoff.core import events as ev
 from signoff.core.effects import EffectKind, scope_of
 from signoff.core.outcome import Status
 from signoff.core.spend import Usage
+from signoff.core.stop_reason import AnswerPending, NotConverging, StopReason
 from signoff.errors import AgentStopped
 from signoff.runtime.amounts import count, duration, money
 from signoff.runtime.timeline import Running, StepVisit, Timeline, error_of, label_of, readable
@@ -68,16 +69,16 @@ _WORK_ANEW = (
 )
 """After these, a failure that was told before is news again."""
 
-_AS_EVER = "for a person"
-"""What a run that waits says unless there is more to say."""
 
-
-def reason_beyond(status: Status, reason: str) -> str:
-    """Returns what a reason says besides the status it stands beside."""
-    said = status.value.replace("_", " ")
-    rest = reason[len(said) :]
-    repeats = reason[: len(said)].casefold() == said and not rest[:1].isalnum()
-    return rest.lstrip(" :,;") if repeats else reason
+def stop_words(status: str, reason: StopReason | None) -> tuple[str, str]:
+    """Returns how a run stopped, from its status in words, and why."""
+    match reason:
+        case None | AnswerPending():
+            return status, ""
+        case NotConverging(rule=rule, evidence=evidence):
+            return f"{status} ({rule})", evidence
+        case _:
+            return status, str(reason)
 
 
 def answer_words(answer: Mapping[str, Any]) -> str:
@@ -131,17 +132,10 @@ def _run_resumed(scene: _Scene, _event: ev.RunResumed) -> Told:
     yield f"resumed{where}", Weight.NEWS
 
 
-def _run_stopped(_scene: _Scene, event: ev.RunStopped) -> Told:
+def _run_stopped(scene: _Scene, event: ev.RunStopped) -> Told:
     fine = event.status in (Status.COMPLETED, Status.WAITING, Status.PARKED)
-    reason = reason_beyond(event.status, event.reason)
-    if reason == _AS_EVER:
-        reason = ""
-    # Which rule ended it belongs to the status: `not converging (plateau): ...`.
-    joint = " " if reason.startswith("(") else ": "
-    yield (
-        f"{event.status.value.replace('_', ' ')}{reason and f'{joint}{reason}'}",
-        Weight.NEWS if fine else Weight.TROUBLE,
-    )
+    how, why = stop_words(event.status.value.replace("_", " "), scene.line.stop_reason)
+    yield f"{how}{why and f': {why}'}", Weight.NEWS if fine else Weight.TROUBLE
 
 
 def _limits_changed(_scene: _Scene, event: ev.LimitsChanged) -> Told:

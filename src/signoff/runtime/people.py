@@ -15,6 +15,7 @@ from signoff.core import events as ev
 from signoff.core.digest import digest
 from signoff.core.effects import EffectId, EffectKind
 from signoff.core.requests import Answer, Request
+from signoff.core.stop_reason import AnswerPending, ApprovalStale
 from signoff.errors import UnsafePath
 from signoff.runtime.approved_files import ApprovedFiles
 from signoff.runtime.journal import RunJournal
@@ -62,14 +63,14 @@ class People:
             deadline = self._open(identity, form, shown)
         elif item.state == "answered":
             stale = self._stale(item, form)
-            if not stale:
+            if stale is None:
                 return self._use(item)
             self._journal.use_item(item.id)
-            deadline = self._open(identity, form, shown, stale)
+            deadline = self._open(identity, form, shown, str(stale))
             raise WaitingForPerson(stale, deadline)
         else:
             deadline = item.deadline
-        raise WaitingForPerson("waiting for a person", deadline)
+        raise WaitingForPerson(AnswerPending(), deadline)
 
     def answered(self, identity: EffectId) -> bool:
         """Tells whether a person has answered a request that is still to be used."""
@@ -111,21 +112,17 @@ class People:
                 found[scope] = min(times, default=None)
         return found
 
-    def _stale(self, item: InboxItem, form: dict[str, object]) -> str:
-        """Says why an approval no longer counts; empty when it does, or is none."""
+    def _stale(self, item: InboxItem, form: dict[str, object]) -> ApprovalStale | None:
+        """Returns why an approval no longer counts; None when it does, or is none."""
         if self._files is None or json.loads(item.answer or "{}").get("value") is not True:
-            return ""
+            return None
         try:
             if self._files.hold(item.run, form):
-                return ""
+                return None
         except UnsafePath:
             # Somebody put a link where the file was.
             pass
-        return (
-            f"{form['path']} was changed or removed after {item.answered_by} approved it "
-            f"(#{item.id}), so that approval is stale; put the file back and approve again, "
-            "or reject."
-        )
+        return ApprovalStale(str(form["path"]), item.answered_by or "", item.id)
 
     def _open(
         self, identity: EffectId, form: dict[str, object], shown: str, before: str = ""

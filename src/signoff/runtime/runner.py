@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, assert_never
 
 from signoff.core import events as ev
@@ -18,6 +19,7 @@ from signoff.core.effects import EffectKind
 from signoff.core.outcome import FINAL, Outcome, Status
 from signoff.core.run_state import Stage
 from signoff.core.step import StepDef
+from signoff.core.stop_reason import ProcessStopped, StepError, StopReason
 from signoff.core.transitions import (
     Chosen,
     Decision,
@@ -40,6 +42,7 @@ from signoff.runtime.approved_files import ApprovedFiles
 from signoff.runtime.attempt import Attempt
 from signoff.runtime.attempt_effects import AttemptEffects
 from signoff.runtime.effect_runner import EffectRunner
+from signoff.runtime.handler_errors import error_info
 from signoff.runtime.handlers import BoundHandler, bound_handler
 from signoff.runtime.journal import RunJournal
 from signoff.runtime.people import People
@@ -71,7 +74,7 @@ class Runner:
         self._people = People(journal, services.clock, inbox, approved)
         self._bound_handlers: dict[str, BoundHandler] = {}
         self._attempt = self._new_attempt()
-        self._stop_as: tuple[Status, str] | None = None
+        self._stop_as: tuple[Status, StopReason] | None = None
         self._task: asyncio.Task[Any] | None = None
 
     async def drive(self) -> None:
@@ -87,7 +90,7 @@ class Runner:
                 raise
             await self._journal.durable()
 
-    def stop(self, status: Status, why: str) -> None:
+    def stop(self, status: Status, why: StopReason) -> None:
         """Makes the run stop here: effects under way are ended, the rest is kept."""
         if self._stop_as is not None:
             return
@@ -121,7 +124,9 @@ class Runner:
             try:
                 decision = decide(self._position(stage), fact)
             except UnmappedOutcome as error:
-                decision = Finish(Status.FAILED, str(error))
+                decision = Finish(
+                    Status.FAILED, StepError(self._attempt.step.id, error_info(error))
+                )
             stage = self._act(decision, fact)
 
     async def _hear(self) -> None:
@@ -221,7 +226,7 @@ class Runner:
     def _escalate(self, wait: Wait) -> Stage:
         attempt = self._attempt
         # Where a loop may not go on, the step that wanted to knows best what is left to do.
-        problem = (wait.way and attempt.reason) or wait.problem
+        problem = str((wait.way and attempt.reason) or wait.problem)
         # The attempt is over; what it asked of people is asked again, should there be another.
         self._withdraw()
         self._journal.record(ev.Escalated(problem, wait.way, attempt.outcome, attempt.delta))
@@ -260,7 +265,8 @@ class Runner:
         # A handler that raised has produced nothing; a resume has to work it again.
         if self._attempt.outcome is not None:
             self._hold_back()
-        self._come_to_rest(Status.LIMIT, self._attempt.reason or limit.reason)
+        detail = str(self._attempt.reason or "")
+        self._come_to_rest(Status.LIMIT, replace(limit.reason, detail=detail))
 
     def _result(self, way: str, fact: Fact) -> tuple[Delta, Outcome]:
         step = self._attempt.step.id
@@ -286,11 +292,13 @@ class Runner:
 
     # Coming to rest
 
-    def _come_to_rest(self, status: Status, reason: str, due_at: float | None = None) -> None:
+    def _come_to_rest(
+        self, status: Status, reason: StopReason | None, due_at: float | None = None
+    ) -> None:
         self._attempt.visit.end()
         if status in FINAL:
             self._withdraw()
-        self._journal.record(ev.RunStopped(status, reason, due_at))
+        self._journal.record(ev.RunStopped.because(status, reason, due_at))
         self._journal.release()
 
     async def _rest(self, suspension: Suspension) -> None:
@@ -301,7 +309,7 @@ class Runner:
 
     async def _stopped(self) -> None:
         """Stops on request, or because the program around us is being stopped."""
-        status, why = self._stop_as or (Status.INTERRUPTED, "interrupted")
+        status, why = self._stop_as or (Status.INTERRUPTED, ProcessStopped())
         self._effect_runner.close()
         await self._attempt.visit.abort()
         if self._journal.error is None:

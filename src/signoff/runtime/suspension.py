@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from signoff.core.outcome import Status
+from signoff.core.stop_reason import StopReason
 
 
 class Suspension(BaseException):
@@ -16,8 +17,8 @@ class Suspension(BaseException):
 
     status = Status.WAITING
 
-    def __init__(self, reason: str = "", due_at: float | None = None) -> None:
-        super().__init__(reason)
+    def __init__(self, reason: StopReason | None = None, due_at: float | None = None) -> None:
+        super().__init__(str(reason or ""))
         self.reason = reason
         self.due_at = due_at
 

@@ -17,6 +17,7 @@ from signoff.core.edges import ERROR
 from signoff.core.effects import EffectKind
 from signoff.core.outcome import Outcome, Status
 from signoff.core.spend import Limits, Spend, Usage
+from signoff.core.stop_reason import StopReason, reason_from_json
 
 _ITEM = re.compile(r"(?P<fan>[^/]+)\[(?P<index>\d+)\](?:~\d+)?(?:/|$)")
 """The outermost fan-out item in an effect's id or an item's scope."""
@@ -106,6 +107,7 @@ class Timeline:
     workflow: str = ""
     status: Status = Status.RUNNING
     reason: str = ""
+    stop_reason: StopReason | None = None
     due_at: float | None = None
     params: dict[str, Any] = field(default_factory=dict)
     limits: Limits = field(default_factory=Limits)
@@ -214,6 +216,7 @@ def _run_resumed(line: Timeline, event: ev.RunResumed) -> None:
     line._nothing_runs()
     line._since = event.at
     line.status, line.reason, line.due_at = Status.RUNNING, "", None
+    line.stop_reason = None
 
 
 def _run_stopped(line: Timeline, event: ev.RunStopped) -> None:
@@ -221,6 +224,7 @@ def _run_stopped(line: Timeline, event: ev.RunStopped) -> None:
     line._since = None
     line._nothing_runs()
     line.status, line.reason, line.due_at = event.status, event.reason, event.due_at
+    line.stop_reason = reason_from_json(event.stop_reason, event.reason)
 
 
 def _limits_changed(line: Timeline, event: ev.LimitsChanged) -> None:

@@ -7,7 +7,14 @@ from signoff.app.show import RunDetails
 from signoff.cli.output import Output
 from signoff.cli.summary import report_to_json, summarise, what_next
 from signoff.core.outcome import Status
-from signoff.core.spend import Limits
+from signoff.core.stop_reason import (
+    BudgetReached,
+    NotConverging,
+    ProcessStopped,
+    StepDecided,
+    StopReason,
+    Unclassified,
+)
 from signoff.flows.report import FlowReport
 from signoff.runtime.store_port import RunId, RunRow
 from signoff.runtime.timeline import Timeline
@@ -16,15 +23,14 @@ from signoff.runtime.timeline import Timeline
 def report(
     status: Status,
     *,
-    reason: str = "",
+    reason: StopReason | None = None,
     due_at: float | None = None,
-    limits: Limits | None = None,
 ) -> RunDetails:
     row = RunRow(
-        RunId(1), "one", "review", "flow.py", "d", status, "draft", 1, reason, due_at, 0, 0, 1, 1,
-        None, None,
+        RunId(1), "one", "review", "flow.py", "d", status, "draft", 1, str(reason or ""), due_at,
+        0, 0, 1, 1, None, None,
     )  # fmt: skip
-    line = Timeline(limits=limits or Limits())
+    line = Timeline(status=status, stop_reason=reason)
     return RunDetails(row, line, (), (), (), Path("nowhere"))
 
 
@@ -47,28 +53,17 @@ def test_a_run_that_can_go_on_says_how(status: Status, command: str) -> None:
 @pytest.mark.parametrize(
     ("reason", "command"),
     [
-        ("the run's ceiling of $1.5 is reached", "signoff resume one --limit usd=NUMBER"),
-        ("the run's ceiling of 3 calls is reached", "signoff resume one --limit calls=NUMBER"),
-        ("the run's ceiling of 1 call is reached", "signoff resume one --limit calls=NUMBER"),
-        ("the run's ceiling of 20 tokens is reached", "signoff resume one --limit tokens=NUMBER"),
-        ("the ceiling of 1.5 seconds is reached", "signoff resume one --limit seconds=NUMBER"),
-        ("the step's ceiling of 3 calls is reached", "signoff resume one --adopt"),
+        (BudgetReached("run", "usd", 1.5), "signoff resume one --limit usd=NUMBER"),
+        (BudgetReached("run", "seconds", 1.5), "signoff resume one --limit seconds=NUMBER"),
+        (BudgetReached("step", "calls", 3, "draft"), "signoff resume one --adopt"),
+        (Unclassified("the run's ceiling of $1"), "signoff resume one --limit NAME=NUMBER"),
     ],
 )
-def test_the_ceiling_that_was_reached_is_the_one_to_raise(reason: str, command: str) -> None:
-    """Raising another one changes nothing."""
-    limits = Limits(usd=1.5, calls=9, tokens=20, seconds=1.5)
-    (hint,) = what_next(report(Status.BUDGET, reason=reason, limits=limits))
+def test_the_limit_that_was_reached_is_the_one_to_raise(reason: StopReason, command: str) -> None:
+    """Raising another one changes nothing, and the one of a step is set in the workflow."""
+    (hint,) = what_next(report(Status.BUDGET, reason=reason))
 
     assert hint.endswith(command)
-
-
-def test_a_ceiling_the_run_does_not_have_is_its_steps() -> None:
-    """`--limit` does not reach a ceiling that stands in the workflow."""
-    reason = "the ceiling of 2 seconds is reached"
-    (hint,) = what_next(report(Status.BUDGET, reason=reason, limits=Limits(usd=1)))
-
-    assert hint == "raise the step's seconds, then: signoff resume one --adopt"
 
 
 @pytest.mark.parametrize("status", [Status.COMPLETED, Status.REJECTED, Status.CANCELLED])
@@ -81,7 +76,7 @@ def test_the_reason_of_a_bad_end_stands_in_the_first_line(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """It is the line people read."""
-    summarise(report(Status.FAILED, reason="no\nluck"), Output())
+    summarise(report(Status.FAILED, reason=StepDecided("no\nluck")), Output())
 
     assert capsys.readouterr().out.splitlines()[0] == "✗ failed  one: no luck"
 
@@ -89,12 +84,12 @@ def test_the_reason_of_a_bad_end_stands_in_the_first_line(
 @pytest.mark.parametrize(
     ("reason", "line"),
     [
-        ("interrupted", "● interrupted  one"),
-        ("its process is gone", "● interrupted  one: its process is gone"),
+        (ProcessStopped(), "● interrupted  one"),
+        (ProcessStopped("its process is gone"), "● interrupted  one: its process is gone"),
     ],
 )
 def test_an_interrupted_run_says_why_unless_that_is_the_same_word(
-    capsys: pytest.CaptureFixture[str], reason: str, line: str
+    capsys: pytest.CaptureFixture[str], reason: StopReason, line: str
 ) -> None:
     """A process that died is another matter than a person who pressed ctrl-c."""
     summarise(report(Status.INTERRUPTED, reason=reason), Output())
@@ -146,7 +141,7 @@ def test_the_rule_that_ended_a_run_stands_beside_its_status(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """`not converging: (plateau):` reads as if something had been cut out."""
-    ended = report(Status.NOT_CONVERGING, reason="not converging (plateau): no better")
+    ended = report(Status.NOT_CONVERGING, reason=NotConverging("plateau", "no better"))
 
     summarise(ended, Output())
 

@@ -96,45 +96,45 @@ def test_totals_are_stored_without_zeros() -> None:
 
 
 @pytest.mark.parametrize(
-    ("limits", "spend", "said"),
+    ("limits", "spend", "limit"),
     [
         (Limits(), Spend(calls=99, known_usd=99), None),
         (Limits(calls=2), Spend(calls=1), None),
-        (Limits(calls=2), Spend(calls=2), "2 calls"),
-        (Limits(calls=0), Spend(), "0 calls"),
+        (Limits(calls=2), Spend(calls=2), "calls"),
+        (Limits(calls=0), Spend(), "calls"),
         (Limits(tokens=10), Spend(known_tokens=9), None),
-        (Limits(tokens=10), Spend(known_tokens=10), "10 tokens"),
+        (Limits(tokens=10), Spend(known_tokens=10), "tokens"),
         (Limits(usd=0.5), Spend(known_usd=0.49), None),
-        (Limits(usd=0.5), Spend(known_usd=0.5), "$0.5"),
-        (Limits(usd=0), Spend(), "$0"),
+        (Limits(usd=0.5), Spend(known_usd=0.5), "usd"),
+        (Limits(usd=0), Spend(), "usd"),
         (Limits(seconds=60), Spend(seconds=59.9), None),
-        (Limits(seconds=60), Spend(seconds=60), "60 seconds"),
-        (Limits(calls=1, usd=1), Spend(calls=1, known_usd=1), "1 call"),
+        (Limits(seconds=60), Spend(seconds=60), "seconds"),
+        (Limits(calls=1, usd=1), Spend(calls=1, known_usd=1), "calls"),
     ],
 )
 def test_a_further_call_needs_room_under_every_ceiling(
-    limits: Limits, spend: Spend, said: str | None
+    limits: Limits, spend: Spend, limit: str | None
 ) -> None:
     """The call that would break a ceiling is never started."""
-    assert reached(limits, spend, more_calls=1) == said
+    assert reached(limits, spend, more_calls=1) == limit
 
 
 @pytest.mark.parametrize(
-    ("limits", "spend", "said"),
+    ("limits", "spend", "limit"),
     [
         (Limits(calls=2), Spend(calls=2), None),
-        (Limits(calls=2), Spend(calls=3), "2 calls"),
+        (Limits(calls=2), Spend(calls=3), "calls"),
         (Limits(tokens=10), Spend(known_tokens=10), None),
-        (Limits(tokens=10), Spend(known_tokens=11), "10 tokens"),
+        (Limits(tokens=10), Spend(known_tokens=11), "tokens"),
         (Limits(seconds=60), Spend(seconds=60), None),
-        (Limits(seconds=60), Spend(seconds=61), "60 seconds"),
+        (Limits(seconds=60), Spend(seconds=61), "seconds"),
     ],
 )
 def test_without_a_further_call_a_ceiling_may_be_used_up(
-    limits: Limits, spend: Spend, said: str | None
+    limits: Limits, spend: Spend, limit: str | None
 ) -> None:
     """A run that spent exactly what it may has not spent too much."""
-    assert reached(limits, spend) == said
+    assert reached(limits, spend) == limit
 
 
 @pytest.mark.parametrize("odd", [-1, 1e12, float("nan"), float("inf"), True, "10", [], 1 << 70])
@@ -151,16 +151,3 @@ def test_a_model_is_known_by_some_text() -> None:
     usage = Usage(model=["a"])  # type: ignore[arg-type]  # as an agent might report it
 
     assert usage.cleaned().model == "['a']"
-
-
-@pytest.mark.parametrize(
-    ("limits", "spend", "said"),
-    [
-        (Limits(calls=1), Spend(calls=1), "1 call"),
-        (Limits(tokens=2_000_000), Spend(known_tokens=2_000_000), "2000000 tokens"),
-        (Limits(seconds=2.5), Spend(seconds=3.0), "2.5 seconds"),
-    ],
-)
-def test_a_ceiling_is_named_as_one_would_say_it(limits: Limits, spend: Spend, said: str) -> None:
-    """It is the one line somebody gets to see."""
-    assert reached(limits, spend, more_calls=1) == said

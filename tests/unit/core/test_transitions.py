@@ -4,10 +4,19 @@ from typing import Any, get_args
 import pytest
 
 from signoff.core.edges import DEFAULT_BOUND, ResolvedEdge
+from signoff.core.error_info import ErrorInfo
 from signoff.core.events import ROUNDS
 from signoff.core.outcome import End, Outcome, Status
 from signoff.core.run_state import Stage
 from signoff.core.step import Condition, Edge, Gate, GateOption, StepDef
+from signoff.core.stop_reason import (
+    EdgeLimit,
+    IterationLimit,
+    PreconditionFailed,
+    Rejected,
+    StepDecided,
+    StepError,
+)
 from signoff.core.transitions import (
     TABLE,
     Chosen,
@@ -36,12 +45,14 @@ OK, FAIL, SKIP, ITERATE = Outcome.OK, Outcome.FAIL, Outcome.SKIP, Outcome.ITERAT
 CHECKED = [Condition("c", lambda ctx: True, "not so")]
 SHIP = Gate("Ship?", [GateOption("yes", None), GateOption("again", Edge("a", bound=2))])
 
+BOOM = ErrorInfo("ValueError", "boom")
+
 FACTS: dict[type[Fact], Fact] = {
     ConditionsMet: ConditionsMet(),
     ConditionsBroken: ConditionsBroken("not so"),
     Returned: Returned(OK),
     FellShort: FellShort("too short"),
-    Raised: Raised("boom"),
+    Raised: Raised(BOOM),
     Chosen: Chosen("yes"),
 }
 
@@ -107,7 +118,7 @@ class TestEntering:
     def test_preconditions_that_do_not_hold_stop_the_run(self) -> None:
         """Trying again would not make them true."""
         assert decide(at(PLAIN, Stage.ENTER), ConditionsBroken("no brief")) == Finish(
-            Status.FAILED, "no brief"
+            Status.FAILED, PreconditionFailed("a", "no brief")
         )
 
 
@@ -131,7 +142,7 @@ class TestWorking:
         gated = flow(StepDef("a", gate=SHIP, next={FAIL: End.FAILED}))
 
         assert decide(at(gated, Stage.WORK), Returned(FAIL)) == Finish(
-            Status.FAILED, "", way(gated, "a", "fail")
+            Status.FAILED, None, way(gated, "a", "fail")
         )
 
     def test_with_neither_the_step_is_left_by_its_outcome(self) -> None:
@@ -161,7 +172,9 @@ class TestWorking:
 
     def test_a_handler_that_raised_stops_the_run(self) -> None:
         """Its author has to mend it; the run can then be resumed."""
-        assert decide(at(PLAIN, Stage.WORK), Raised("boom")) == Finish(Status.FAILED, "boom")
+        assert decide(at(PLAIN, Stage.WORK), Raised(BOOM)) == Finish(
+            Status.FAILED, StepError("a", BOOM)
+        )
 
     def test_a_handler_that_raised_goes_where_on_error_says(self) -> None:
         """Cleaning up is part of the graph."""
@@ -169,7 +182,7 @@ class TestWorking:
             StepDef("a", next={OK: None}, on_error="b"), StepDef("b", next={OK: End.FAILED})
         )
 
-        assert decide(at(careful, Stage.WORK), Raised("boom")) == Move(
+        assert decide(at(careful, Stage.WORK), Raised(BOOM)) == Move(
             way(careful, "a", "error"), "b", 1
         )
 
@@ -178,7 +191,7 @@ class TestWorking:
         stubborn = flow(StepDef("a", next={OK: None}, on_error="a"))
         position = at(stubborn, Stage.WORK, counters={"a/error": DEFAULT_BOUND})
 
-        assert isinstance(decide(position, Raised("boom")), Limit)
+        assert isinstance(decide(position, Raised(BOOM)), Limit)
 
 
 class TestChecking:
@@ -219,7 +232,7 @@ class TestChecking:
         """What could not be checked has not been passed."""
         position = at(self.CHECKED, Stage.CHECK, outcome=OK)
 
-        assert decide(position, Raised("boom")) == Finish(Status.FAILED, "boom")
+        assert decide(position, Raised(BOOM)) == Finish(Status.FAILED, StepError("a", BOOM))
 
 
 class TestAtTheGate:
@@ -235,7 +248,7 @@ class TestAtTheGate:
             way(self.GATED, "a", "gate:again"), "a", 1, (), "shorter"
         )
         assert decide(position, Chosen("yes", "well done")) == Finish(
-            Status.COMPLETED, "well done", way(self.GATED, "a", "gate:yes")
+            Status.COMPLETED, StepDecided("well done"), way(self.GATED, "a", "gate:yes")
         )
 
     def test_a_choice_without_words_gives_no_feedback(self) -> None:
@@ -287,8 +300,9 @@ class TestEscalated:
 
     def test_stop_rejects_the_run(self) -> None:
         """Not completed, not failed: a person said no."""
-        assert decide(self.at(), Chosen("stop", "hopeless")) == Finish(Status.REJECTED, "hopeless")
-        assert decide(self.at(), Chosen("stop")) == Finish(Status.REJECTED, "stopped by a person")
+        assert decide(self.at(), Chosen("stop", "hopeless", "ann")) == Finish(
+            Status.REJECTED, Rejected("ann", "hopeless")
+        )
 
     @pytest.mark.parametrize("limit", ["a/iterate", ROUNDS])
     def test_continue_lifts_exactly_the_limit_that_was_reached(self, limit: str) -> None:
@@ -324,7 +338,7 @@ class TestLeaving:
 
         decision = decide(at(ending, Stage.WORK), Returned(OK))
 
-        assert decision == Finish(end.status, "", way(ending, "a", "ok"))
+        assert decision == Finish(end.status, None, way(ending, "a", "ok"))
 
     def loop(self, **edge: Any) -> Workflow:
         return flow(StepDef("a", next={ITERATE: Edge("a", **edge), OK: None}), max_iterations=3)
@@ -338,7 +352,7 @@ class TestLeaving:
             assert isinstance(decide(position, Returned(ITERATE)), Move)
         position = at(bounded, Stage.WORK, counters={"a/iterate": 2})
         assert decide(position, Returned(ITERATE)) == Limit(
-            way(bounded, "a", "iterate"), "step 'a' may take 'iterate' at most 2 times"
+            way(bounded, "a", "iterate"), EdgeLimit("a", "iterate", 2)
         )
 
     def test_a_loop_without_a_bound_ends_at_the_default_one(self) -> None:
@@ -379,13 +393,13 @@ class TestLeaving:
         rounds = self.loop(starts_iteration=True)
 
         assert decide(at(rounds, Stage.WORK, iteration=3), Returned(ITERATE)) == Limit(
-            way(rounds, "a", "iterate"), "3 iterations without approval"
+            way(rounds, "a", "iterate"), IterationLimit(3)
         )
 
     def test_the_last_round_can_still_be_finished(self) -> None:
         """The limit is on starting rounds, also where a changed definition lowered it."""
         assert decide(at(self.loop(), Stage.WORK, iteration=9), Returned(OK)) == Finish(
-            Status.COMPLETED, "", way(self.loop(), "a", "ok")
+            Status.COMPLETED, None, way(self.loop(), "a", "ok")
         )
 
     def test_more_rounds_can_be_asked_for_and_granted(self) -> None:

@@ -11,8 +11,10 @@ from signoff.core.effects import AgentRequest, Reply
 from signoff.core.outcome import Outcome, Status
 from signoff.core.spend import Limits, Spend, Usage
 from signoff.core.step import StepDef
+from signoff.core.stop_reason import BudgetReached
 from signoff.core.workflow import Workflow
 from signoff.errors import AgentBadOutput, AgentError, AgentTransient
+from signoff.remedies import PassOption
 from signoff.runtime.ceilings import Ceilings
 from signoff.runtime.faults import FREE, costing
 from signoff.runtime.suspension import CeilingReached
@@ -91,9 +93,11 @@ async def test_a_ceiling_that_no_answer_counts_against_stops_the_run_after_one(
     more = await bench.resume(chain(ask, ask, ask), limits=Limits(calls=9))
 
     assert (result.status, result.spend.calls) == (Status.FAILED, 1)
-    assert result.reason == (
-        f"answers of 'claude' do not report their {named}, so the run's ceiling cannot be kept; "
-        "limit the calls too (--limit calls=NUMBER)"
+    assert result.error is not None
+    assert f"do not report their {named}," in result.error.message
+    assert (result.error.kind, result.error.remedies) == (
+        "NotAllowed",
+        (PassOption("limit", "calls=NUMBER"),),
     )
     assert more.ok
 
@@ -150,7 +154,9 @@ async def test_of_a_steps_ceiling_on_money_the_step_is_told_to_limit_its_calls()
     await bench.close()
 
     assert result.status is Status.FAILED
-    assert "(`calls` beside it in the step's limits)" in result.reason
+    assert result.error is not None
+    assert "calls or tokens of the step" in result.error.message
+    assert result.error.remedies == ()
 
 
 async def test_a_price_that_does_not_divide_the_ceiling_is_overshot_by_one_call_at_most(
@@ -385,7 +391,7 @@ async def test_a_steps_ceiling_is_for_one_visit_of_it(bench: EngineFixture) -> N
     )
 
     assert result.status is Status.BUDGET
-    assert "the step's ceiling of 2 calls" in result.reason
+    assert result.stop_reason == BudgetReached("step", "calls", 2, "greedy", "claude")
     assert result.spend.calls == 3
 
 
@@ -452,8 +458,10 @@ while not pathlib.Path({str(flag)!r}).exists():
 
 async def test_a_call_that_never_fits_is_refused_before_it_is_made() -> None:
     """Zero dollars is a ceiling too: a dry run makes no call."""
-    with pytest.raises(CeilingReached, match=r"the run's ceiling of \$0"):
-        await Ceilings().fit("claude", [("run", Limits(usd=0.0), Spend())])
+    with pytest.raises(CeilingReached) as caught:
+        await Ceilings().fit("claude", "draft", [("run", Limits(usd=0.0), Spend())])
+
+    assert caught.value.reason == BudgetReached("run", "usd", 0.0, "draft", "claude")
 
 
 def _slowly(answer: Any) -> Any:

@@ -3,6 +3,13 @@ import pytest
 from signoff.core import events as ev
 from signoff.core.effects import EffectId, EffectKind
 from signoff.core.outcome import Outcome, Status
+from signoff.core.stop_reason import (
+    AnswerPending,
+    Cancelled,
+    NotConverging,
+    ProcessStopped,
+    StopReason,
+)
 from signoff.runtime.narration import SHOWN_WHY, Narrator, Weight, answer_words
 
 STARTED = ev.RunStarted("review", "d", "draft", {"topic": "secret plans"}, at=0)
@@ -194,22 +201,22 @@ def test_every_kind_of_event_has_been_thought_of() -> None:
 @pytest.mark.parametrize(
     ("status", "reason", "line"),
     [
-        (Status.INTERRUPTED, "interrupted", "interrupted"),
-        (Status.CANCELLED, "Cancelled by a person", "cancelled: by a person"),
-        (Status.LIMIT, "iteration limit: draft twice", "iteration limit: draft twice"),
-        (Status.FAILED, "failed", "failed"),
-        (Status.FAILED, "failedFlag is missing", "failed: failedFlag is missing"),
-        (Status.BUDGET, "no money left", "budget: no money left"),
+        (Status.INTERRUPTED, ProcessStopped(), "interrupted"),
+        (Status.WAITING, AnswerPending(), "waiting"),
+        (Status.CANCELLED, Cancelled("too slow"), "cancelled: too slow"),
         (
             Status.NOT_CONVERGING,
-            "not converging (plateau): no better",
+            NotConverging("plateau", "no better"),
             "not converging (plateau): no better",
         ),
+        (Status.FAILED, None, "failed"),
     ],
 )
-def test_the_end_of_a_run_says_nothing_twice(status: Status, reason: str, line: str) -> None:
+def test_the_end_of_a_run_says_nothing_twice(
+    status: Status, reason: StopReason | None, line: str
+) -> None:
     """`interrupted: interrupted` reads like a mistake of the program."""
-    (told_end,) = told(ev.RunStopped(status, reason, at=1))
+    (told_end,) = told(ev.RunStopped.because(status, reason))
 
     assert told_end == line
 

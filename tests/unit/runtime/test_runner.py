@@ -12,6 +12,7 @@ from signoff.core.outcome import End, Outcome, Status
 from signoff.core.requests import Question
 from signoff.core.spend import Limits
 from signoff.core.step import Condition, Edge, Gate, GateOption, StepDef
+from signoff.core.stop_reason import BudgetReached
 from signoff.core.workflow import Workflow
 from signoff.errors import AgentBadOutput, StepFailed, WriteFailed
 from tests.unit.runtime.engine_fixture import EngineFixture, chain, one_step, only
@@ -484,10 +485,8 @@ async def test_a_ceiling_on_time_holds_for_conditions(
 
     result = await bench.start(workflow)
 
-    assert (result.status, result.reason) == (
-        Status.BUDGET,
-        "the ceiling of 0.02 seconds is reached",
-    )
+    assert result.status is Status.BUDGET
+    assert result.stop_reason == BudgetReached("step", "seconds", 0.02, "work")
 
 
 async def test_a_ceiling_on_time_cuts_an_ordinary_function_off(bench: EngineFixture) -> None:

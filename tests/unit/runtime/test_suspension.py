@@ -1,6 +1,7 @@
 import pytest
 
 from signoff.core.outcome import Status
+from signoff.core.stop_reason import AnswerPending, BudgetReached, Sleeping
 from signoff.runtime.suspension import (
     CeilingReached,
     ParkedUntil,
@@ -18,12 +19,13 @@ def test_a_suspension_is_not_caught_by_accident() -> None:
 
 def test_of_several_reasons_to_rest_the_heaviest_is_told() -> None:
     """Nobody should answer questions of a run that has no money to go on."""
-    waiting, parked, spent = WaitingForPerson("people"), ParkedUntil("time"), CeilingReached("$1")
+    waiting, parked = WaitingForPerson(AnswerPending()), ParkedUntil(Sleeping(5.0))
+    spent = CeilingReached(BudgetReached("run", "usd", 1.0))
 
     assert heaviest([parked, waiting]).status is Status.WAITING
     assert heaviest([parked, spent, waiting]).status is Status.BUDGET
     assert heaviest([parked]).status is Status.PARKED
-    assert heaviest([parked, waiting]).reason == "people"
+    assert heaviest([parked, waiting]).reason == AnswerPending()
 
 
 @pytest.mark.parametrize(("times", "due"), [([None, None], None), ([5.0, None, 3.0], 3.0)])
@@ -31,13 +33,13 @@ def test_a_run_is_due_when_the_first_of_its_branches_is(
     times: list[float | None], due: float | None
 ) -> None:
     """Woken later, a deadline would be missed."""
-    assert heaviest([WaitingForPerson("x", time) for time in times]).due_at == due
+    assert heaviest([WaitingForPerson(due_at=time) for time in times]).due_at == due
 
 
 def test_suspensions_of_nested_task_groups_are_found() -> None:
     """Groups inside groups are how structured code looks."""
-    inner = BaseExceptionGroup("inner", [WaitingForPerson("people", 7.0)])
-    outer = BaseExceptionGroup("outer", [inner, ParkedUntil("time", 3.0)])
+    inner = BaseExceptionGroup("inner", [WaitingForPerson(due_at=7.0)])
+    outer = BaseExceptionGroup("outer", [inner, ParkedUntil(due_at=3.0)])
 
     found = cause_of(outer)
 

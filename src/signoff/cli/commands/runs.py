@@ -78,9 +78,8 @@ def command(status: tuple[str, ...], limit: int, as_json: bool) -> None:
 def _reason(row: RunRow, now: float) -> str:
     """Says why a run is where it is; of one that waits for a time, first how long it will."""
     from signoff.core.outcome import Status
-    from signoff.runtime.narration import reason_beyond
 
-    why = reason_beyond(row.status, row.reason)
+    why = row.reason
     if row.status is not Status.PARKED or row.due_at is None:
         return why
     return f"{ahead(row.due_at, now)}{why and f': {why}'}"

@@ -15,6 +15,7 @@ from signoff.core.context import StepContext
 from signoff.core.delta import Append
 from signoff.core.outcome import Outcome
 from signoff.core.requests import Choice, Question, Request
+from signoff.core.stop_reason import NotConverging
 from signoff.core.transitions import RETRY
 from signoff.flows.flow import Flow
 from signoff.flows.model import POLICY_JUDGE, StepKind, WorkflowStep
@@ -159,7 +160,8 @@ class AdjudicateHandler:
             why = f"not converging ({stop.rule}): {stop.evidence}"
             if await self._ends_here(ctx, why, state.ledger, update):
                 ended = await save_unapproved(ctx, self.flow, after(ctx.step_state, update), why)
-                return Outcome.FAIL, update | ended
+                reason = NotConverging(stop.rule, stop.evidence)
+                return Outcome.FAIL, update | ended | {"_reason": reason}
         if at_last_round(ctx, self.flow, self.step):
             update |= await save_unapproved(ctx, self.flow, after(ctx.step_state, update))
         return Outcome.ITERATE, update

@@ -1,0 +1,223 @@
+"""What fixes a problem, as values.
+
+Errors and stop reasons carry these instead of commands, so that each surface can offer
+them in its own form: a command to type, a button, a field of a JSON answer. An empty `run`
+means the run that the problem is about.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from signoff.tagged_json import TaggedUnion
+
+Scope = Literal["run", "step"]
+"""Whose limit it is: the run's, or the one that the workflow sets for a step."""
+
+
+@dataclass(frozen=True, slots=True)
+class RaiseLimit:
+    """Raise a limit on usd, tokens, calls or seconds, then resume."""
+
+    limit: str
+    scope: Scope = "run"
+    run: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RaiseIterations:
+    """Allow more iterations in the workflow, then resume with the changed definition."""
+
+    run: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Resume:
+    """Resume the run, perhaps with a changed definition, another agent or another target."""
+
+    run: str = ""
+    adopt: bool = False
+    agent: str = ""
+    """The agent to replace; empty to keep all."""
+    instead: str = ""
+    """Who answers in its stead; empty where the user chooses."""
+    target: bool = False
+    """Whether the user has to name the workflow's new target."""
+    external: bool = False
+    """Whether its work is handed out to an outside worker from here on."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResumeDue:
+    """Resume every run whose time has come."""
+
+    after: float | None = None
+    """When this run's time comes, in seconds since 1970."""
+
+
+@dataclass(frozen=True, slots=True)
+class StartRun:
+    """Start a run."""
+
+
+@dataclass(frozen=True, slots=True)
+class CancelRun:
+    """Cancel the run."""
+
+    run: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ShowRun:
+    """Look at the run."""
+
+    run: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WatchRun:
+    """Follow the run while another process drives it."""
+
+    run: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TakeWork:
+    """Ask for the run's next piece of external work."""
+
+    run: str = ""
+    item: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ShowInbox:
+    """Look at one pending request, or at all of a run, or at all there are."""
+
+    item: int | None = None
+    run: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerRequest:
+    """Answer a request with one of these values, or with any text if none are listed."""
+
+    item: int
+    options: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PassOption:
+    """Pass this option to the use case that was called."""
+
+    option: str
+    value: str = ""
+    """What kind of value it takes, such as FILE; empty for a switch."""
+
+
+@dataclass(frozen=True, slots=True)
+class InitProject:
+    """Create the project home."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckSetup:
+    """Check the setup, which tells what each agent needs."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShowSettings:
+    """Look at the settings and where each comes from."""
+
+
+@dataclass(frozen=True, slots=True)
+class EditSettings:
+    """Set a key in the project's settings file."""
+
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Install:
+    """Install one of signoff's extras."""
+
+    extra: str
+
+
+@dataclass(frozen=True, slots=True)
+class InstallProgram:
+    """Install a vendor's program."""
+
+    program: str
+    command: str = ""
+    """How its vendor says to install it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """Log in to an agent's program or service."""
+
+    program: str
+    command: str = ""
+    """The vendor's own command for it, or the environment variable that holds the key."""
+
+
+@dataclass(frozen=True, slots=True)
+class PullModel:
+    """Download a model."""
+
+    model: str
+    program: str = ""
+    """Whose model it is; empty for the built-in local models."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChooseModel:
+    """Use one of the models that are there."""
+
+    available: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ListBackups:
+    """List the backups of the user's database."""
+
+
+@dataclass(frozen=True, slots=True)
+class BackUp:
+    """Make a backup of the user's database."""
+
+
+@dataclass(frozen=True, slots=True)
+class MigrateDatabase:
+    """Write a numbered migration and apply it."""
+
+
+Remedy = (
+    RaiseLimit
+    | RaiseIterations
+    | Resume
+    | ResumeDue
+    | StartRun
+    | CancelRun
+    | ShowRun
+    | WatchRun
+    | TakeWork
+    | ShowInbox
+    | AnswerRequest
+    | PassOption
+    | InitProject
+    | CheckSetup
+    | ShowSettings
+    | EditSettings
+    | Install
+    | InstallProgram
+    | Login
+    | PullModel
+    | ChooseModel
+    | ListBackups
+    | BackUp
+    | MigrateDatabase
+)
+
+REMEDIES: TaggedUnion[Remedy] = TaggedUnion(*get_args(Remedy))
