@@ -29,7 +29,7 @@ from signoff.errors import (
     SignoffError,
     StepFailed,
 )
-from signoff.runtime.handler_errors import in_words, words_of
+from signoff.runtime.handler_errors import error_info, in_words, words_of
 from signoff.runtime.handlers import awaited, passes_through
 from signoff.runtime.journal import RunJournal
 from signoff.runtime.suspension import Suspension, WaitingForPerson, heaviest
@@ -148,7 +148,7 @@ class FanOut:
                 problem, fresh = _said(error), isinstance(error, FELL_SHORT)
                 self._journal.record(ev.ItemFailed(scope, problem, fresh))
                 position = RequestPosition(self._used(scope), self._fan.retries)
-                fact = FellShort(problem) if fresh else Raised(problem)
+                fact = FellShort(problem) if fresh else Raised(error_info(error, ctx.step_id))
                 if isinstance(decide_request(position, fact), GiveUp):
                     return Failure(problem, index)
 

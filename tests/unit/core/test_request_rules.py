@@ -2,6 +2,7 @@
 
 import pytest
 
+from signoff.core.error_info import ErrorInfo
 from signoff.core.request_rules import Accept, GiveUp, RequestPosition, decide_request
 from signoff.core.transitions import Chosen, FellShort, Raised, Retry, Wait
 from signoff.errors import EngineError
@@ -29,7 +30,9 @@ def test_a_request_that_fell_short_is_retried_then_accepted_asked_about_or_given
 
 def test_a_request_that_raised_is_never_retried() -> None:
     """The same code would raise the same again."""
-    assert decide_request(RequestPosition(1, 5), Raised("bug")) == GiveUp("bug")
+    assert decide_request(RequestPosition(1, 5), Raised(ErrorInfo("ValueError", "bug"))) == GiveUp(
+        "bug"
+    )
 
 
 def test_a_request_goes_where_a_human_says() -> None:
