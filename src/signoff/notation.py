@@ -14,6 +14,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Protocol
 
+from signoff.agents.base import KnownAgent, agents_without_settings
+
 YAML_SUFFIXES = (".yaml", ".yml")
 
 
@@ -138,8 +140,8 @@ class CompileContext:
     """The notation's own options, by name; those that were not given are missing."""
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """The sections of the settings that notations brought, by name."""
-    agents: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """The agents and roles of the settings: their kind, and their options."""
+    agents: Mapping[str, KnownAgent] = field(default_factory=agents_without_settings)
+    """The agents and roles that can be asked, with what each can do."""
     default_agent: str = ""
     """The agent of steps that name none; empty leaves it to the notation."""
     found: Sequence[str] = ()

@@ -14,6 +14,7 @@ from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
+from signoff.agents.kinds import BUILT_IN
 from signoff.errors import ConfigError
 from signoff.notation import Notation, Option
 from signoff.runtime.ports import Agent
@@ -30,21 +31,7 @@ NOTATIONS: Mapping[str, str] = {
 DEFAULT_NOTATION = "flows"
 """Reads the YAML files that no notation recognizes."""
 
-AGENT_KINDS: Mapping[str, str] = {
-    "anthropic": "signoff.agents.anthropic:AnthropicModel",
-    "auto": "signoff.agents.auto:AutoAgent",
-    "cassette": "signoff.testing.cassette:CassetteAgent",
-    "check": "signoff.agents.check:CheckAgent",
-    "claude": "signoff.agents.claude:ClaudeAgent",
-    "codex": "signoff.agents.codex:CodexAgent",
-    "command": "signoff.agents.command:CommandAgent",
-    "gemini": "signoff.agents.gemini:GeminiAgent",
-    "local": "signoff.agents.local:LocalModel",
-    "manual": "signoff.agents.manual:ManualAgent",
-    "ollama": "signoff.agents.ollama:OllamaModel",
-    "openai": "signoff.agents.openai:OpenAIModel",
-    "scripted": "signoff.testing.script:FileScript",
-}
+AGENT_KINDS: Mapping[str, str] = BUILT_IN
 """Agents that can be named under `agents:` in the settings, by kind."""
 
 

@@ -1,8 +1,8 @@
 import pytest
 
 from signoff import plugins
-from signoff.agents.base import EDITING_KINDS
 from signoff.errors import ConfigError
+from signoff.runtime.ports import Capabilities
 
 
 def test_what_is_named_is_loaded() -> None:
@@ -35,6 +35,7 @@ def test_tables_include_what_other_packages_add() -> None:
     assert plugins.AGENT_KINDS.items() <= plugins.agent_kinds().items()
 
 
-def test_kinds_that_edit_are_kinds_there_are() -> None:
-    """A misspelt one would be asked for words where it could have edited."""
-    assert plugins.AGENT_KINDS.keys() >= EDITING_KINDS
+def test_every_kind_of_agent_declares_what_it_can_do() -> None:
+    """One that declares nothing would be treated as a model that edits no files."""
+    for location in plugins.AGENT_KINDS.values():
+        assert isinstance(plugins.load(location).capabilities, Capabilities), location

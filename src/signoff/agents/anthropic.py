@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from signoff.agents.server import Server
 from signoff.agents.structured import instruction
 from signoff.core.spend import Usage
 from signoff.errors import AgentError, AgentTransient, ConfigError
-from signoff.runtime.ports import Call
+from signoff.runtime.ports import Call, Capabilities, ModelChoice
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
@@ -42,6 +43,14 @@ class AnthropicModel(HttpModel):
     """A model asked through messages."""
 
     kind = "anthropic"
+    capabilities = Capabilities(
+        json_schema=True,
+        system_prompt=True,
+        streaming=True,
+        model_family="anthropic",
+        own_models_only=True,
+        model_choice=ModelChoice.REQUIRED,
+    )
     heavy = ("anthropic", "anthropic.resources.messages", "anthropic.resources.models")
     who = "the Anthropic API"
     vendor_address = "https://api.anthropic.com"
@@ -62,6 +71,7 @@ class AnthropicModel(HttpModel):
         if not isinstance(max_tokens, int) or max_tokens < 1:
             raise ConfigError(f"max_tokens is {max_tokens!r}; it is a whole number from 1")
         self._structured = structured
+        self.capabilities = replace(self.capabilities, json_schema=structured != "prompt")
         self._max_tokens = max_tokens
 
     async def _answer(self, server: Server, question: ModelRequest, call: Call) -> ModelAnswer:

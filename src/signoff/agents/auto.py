@@ -12,21 +12,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from signoff.agents.base import Health, health_of, models_of
+from signoff.agents.kinds import WITHOUT_SETTINGS
 from signoff.core.effects import AgentRequest, Reply
 from signoff.errors import AgentAuth, AgentBadRequest, AgentError, ConfigError
-from signoff.runtime.ports import Agent, Call
+from signoff.runtime.ports import (
+    Agent,
+    Call,
+    Capabilities,
+    ModelChoice,
+    capabilities_for,
+    capabilities_of,
+)
 
 LOOK_SECONDS = 5.0
 """How long an agent may take to say how it is."""
-
-PREFERRED = ("claude", "codex", "gemini", "anthropic", "openai", "ollama", "local")
-"""Agents that need no settings, best first; a model of one's own choice comes before these."""
-
-PASSED_OVER = frozenset({"auto", "cassette", "check", "manual", "scripted"})
-"""Kinds nobody means by `the best available`."""
-
-_BY_MODEL = frozenset({"anthropic", "openai"})
-"""Kinds that answer nothing unless a model is named."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +34,6 @@ class Candidate:
 
     name: str
     agent: Agent
-    kind: str
     model: str | None = None
     """The one its settings name."""
     configured: bool = False
@@ -61,7 +59,7 @@ class Choice:
 class AutoAgent:
     """Asks whoever is ready."""
 
-    needs_agents = True
+    capabilities = Capabilities(is_model=False, needs_agents=True)
 
     def __init__(
         self, *, agents: Mapping[str, Candidate], among: Sequence[str] | None = None
@@ -116,11 +114,10 @@ class AutoAgent:
         """Lists the models of whom it would take."""
         return await models_of((await self.choose()).candidate.agent)
 
-    async def knows_price(self, model: str | None) -> bool:
-        """Tells it for whom it would take."""
+    async def capabilities_for(self, model: str | None) -> Capabilities:
+        """Returns what the agent it chooses can do."""
         choice = await self.choose()
-        known = getattr(choice.candidate.agent, "knows_price", None)
-        return known is None or bool(await known(model or choice.model))
+        return await capabilities_for(choice.candidate.agent, model or choice.model)
 
     def candidates(self) -> list[Candidate]:
         """Returns who may be taken, best first."""
@@ -129,10 +126,10 @@ class AutoAgent:
         return list(self._by_default())
 
     def _by_default(self) -> Iterator[Candidate]:
-        known = self._agents.values()
-        yield from (each for each in known if each.configured and each.kind not in PASSED_OVER)
-        built_in = {each.name: each for each in known if not each.configured}
-        yield from (built_in[name] for name in PREFERRED if name in built_in)
+        models = [each for each in self._agents.values() if capabilities_of(each.agent).is_model]
+        yield from (each for each in models if each.configured)
+        built_in = {each.name: each for each in models if not each.configured}
+        yield from (built_in[name] for name in WITHOUT_SETTINGS if name in built_in)
 
     async def _look(self, run: str) -> Choice:
         candidates = self.candidates()
@@ -178,11 +175,12 @@ async def look(agent: object) -> Health:
 
 async def _looked(candidate: Candidate) -> tuple[Health, str | None]:
     """Returns how an agent is, and a model when it needs one and only the machine can tell."""
-    if candidate.kind in _BY_MODEL and candidate.model is None:
+    choice = capabilities_of(candidate.agent).model_choice
+    if choice is ModelChoice.REQUIRED and candidate.model is None:
         wanted = f"agents.{candidate.name}.model"
         return Health(False, "no model is named", f"set {wanted} in the settings"), None
     health = await look(candidate.agent)
-    if not health.ready or candidate.kind != "ollama" or candidate.model is not None:
+    if not health.ready or choice is not ModelChoice.INSTALLED or candidate.model is not None:
         return health, None
     try:
         models = await models_of(candidate.agent)

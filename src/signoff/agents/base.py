@@ -1,17 +1,20 @@
 """What every kind of agent shares: its health, its settings, and how it is found.
 
 An agent is anything with `async ask(request, call) -> Reply` (see `runtime.ports`).
-A kind is a factory taking the agent's options by name. Beyond asking, a kind may tell
-its health and the models it offers.
+A kind is a factory taking the agent's options by name. It declares its `Capabilities`, and
+may report its health and the models it offers.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property, partial
+from importlib import import_module
 from typing import Protocol, runtime_checkable
 
-EDITING_KINDS = frozenset({"cassette", "claude", "codex", "command", "gemini", "scripted"})
-"""Kinds of agent that can change files; a `command` does where `edits: true` trusts it to."""
+from signoff.agents.kinds import WITHOUT_SETTINGS
+from signoff.runtime.ports import Capabilities, capabilities_of
 
 
 @dataclass(frozen=True)
@@ -43,20 +46,35 @@ class HasModels(Protocol):
         ...
 
 
-@runtime_checkable
-class AnsweredByPerson(Protocol):
-    """An agent whose answers come through the inbox; the run waits instead of calling it."""
+@dataclass(frozen=True)
+class KnownAgent:
+    """What is known of an agent before anything is asked of it: enough to compile a workflow."""
 
-    by_person: bool
+    kind: str
+    model: str | None = None
+    """The model its settings name."""
+    configured: bool = True
+    """Whether the settings name it; other agents are there by default and may be missing."""
+    declared: Callable[[], Capabilities] = Capabilities
+    """Finds its capabilities, which may load the agent's module."""
+
+    @cached_property
+    def capabilities(self) -> Capabilities:
+        """What it can do."""
+        return self.declared()
 
 
-@runtime_checkable
-class KnowsPrice(Protocol):
-    """An agent that can tell whether the cost of its calls will be known."""
+def agents_without_settings() -> dict[str, KnownAgent]:
+    """Returns the agents that are there in every project."""
+    return {
+        name: KnownAgent(name, configured=False, declared=partial(_declared, location))
+        for name, location in WITHOUT_SETTINGS.items()
+    }
 
-    async def knows_price(self, model: str | None) -> bool:
-        """Tells for a model, or for the one it uses by itself."""
-        ...
+
+def _declared(location: str) -> Capabilities:
+    module, _, name = location.partition(":")
+    return capabilities_of(getattr(import_module(module), name))
 
 
 async def health_of(agent: object) -> Health:

@@ -38,7 +38,7 @@ from signoff.errors import (
 from signoff.runtime.environment import command_environment
 from signoff.runtime.faults import FREE
 from signoff.runtime.folders import seen_from
-from signoff.runtime.ports import Call
+from signoff.runtime.ports import Call, Capabilities
 from signoff.runtime.process import run_process
 
 TIMEOUT_SECONDS = 120.0
@@ -51,6 +51,8 @@ _STDIN = frozenset({"-", "stdin", "<stdin>", "(stdin)", "/dev/stdin"})
 
 class CheckAgent:
     """Answers with a critique that a program or a function computes."""
+
+    capabilities = Capabilities(free=True, is_model=False, deterministic=True)
 
     def __init__(
         self,

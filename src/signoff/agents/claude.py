@@ -21,6 +21,7 @@ from signoff.agents.reading import ProgramReply
 from signoff.core.effects import AgentRequest
 from signoff.core.spend import Usage
 from signoff.errors import AgentBadOutput, AgentError, ConfigError
+from signoff.runtime.ports import Capabilities
 
 LONGEST_SCHEMA = 100_000
 """Systems refuse longer arguments; a longer schema goes into the prompt instead."""
@@ -39,6 +40,16 @@ class ClaudeAgent(HeadlessAgent):
     """Answers with the `claude` program."""
 
     name = "claude"
+    capabilities = Capabilities(
+        edits_files=True,
+        json_schema=True,
+        system_prompt=True,
+        streaming=True,
+        prompt_caching=True,
+        reports_price=True,
+        model_family="anthropic",
+        own_models_only=True,
+    )
     login = _LOGIN
     install = "npm install -g @anthropic-ai/claude-code"
     extra = "claude"

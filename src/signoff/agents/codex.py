@@ -21,6 +21,7 @@ from signoff.agents.structured import instruction
 from signoff.core.effects import AgentRequest
 from signoff.core.spend import Usage
 from signoff.errors import AgentError, AgentTransient
+from signoff.runtime.ports import Capabilities
 
 _LOGIN = "run `codex login`, or set OPENAI_API_KEY"
 _REJECTED = re.compile(r"(patch rejected: .+|reject command.+)")
@@ -31,6 +32,13 @@ class CodexAgent(HeadlessAgent):
     """Answers with the `codex` program."""
 
     name = "codex"
+    capabilities = Capabilities(
+        edits_files=True,
+        json_schema=True,
+        streaming=True,
+        prompt_caching=True,
+        model_family="openai",
+    )
     login = _LOGIN
     install = "npm install -g @openai/codex"
     extra = "codex"

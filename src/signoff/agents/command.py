@@ -18,6 +18,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -44,6 +45,7 @@ from signoff.errors import (
     AgentTransient,
     ConfigError,
 )
+from signoff.runtime.ports import Capabilities
 
 MOST_ANSWER_BYTES = 64_000_000
 """Bytes of an answer file that are read."""
@@ -64,6 +66,7 @@ _FAMILIES: Mapping[str, type[AgentError]] = {
 class CommandAgent(HeadlessAgent):
     """Answers with whatever program the settings describe."""
 
+    capabilities = Capabilities(streaming=True)
     login = "log in as the program wants it, or pass its key with pass_env:"
     install = "install it, or correct argv: in the settings"
     oldest = ()
@@ -99,6 +102,12 @@ class CommandAgent(HeadlessAgent):
         self._usage = dict(usage or {})
         self._edits = edits
         self._check()
+        self.capabilities = replace(
+            self.capabilities,
+            edits_files=edits,
+            json_schema=self._uses("schema_file"),
+            reports_price="usd" in self._usage or None,
+        )
 
     def arguments(self, request: AgentRequest, scratch: Path) -> list[str]:
         """Returns the arguments with what stands in braces filled in."""

@@ -15,7 +15,13 @@ from signoff.core.effects import AgentRequest, Reply
 from signoff.core.spend import Usage
 from signoff.errors import AgentAuth, AgentError, AgentQuota
 from signoff.runtime.faults import costing, usage_of
-from signoff.runtime.ports import Agent, Call
+from signoff.runtime.ports import (
+    Agent,
+    Call,
+    Capabilities,
+    capabilities_for,
+    capabilities_of,
+)
 
 N = TypeVar("N", int, float)
 
@@ -48,13 +54,16 @@ class WithFallback:
             raise costing(error, _sum(usage_of(reason), usage_of(error))) from error.__cause__
         return replace(reply, usage=_sum(usage_of(reason), reply.usage))
 
-    async def knows_price(self, model: str | None) -> bool:
-        """Tells whether the cost will be known whoever of the two answers."""
-        for agent in (self._agent, self._other):
-            known = getattr(agent, "knows_price", None)
-            if known is not None and not await known(model):
-                return False
-        return True
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the agent itself can do."""
+        return capabilities_of(self._agent)
+
+    async def capabilities_for(self, model: str | None) -> Capabilities:
+        """Returns the agent's own; the cost is known only when it is known for both."""
+        own = await capabilities_for(self._agent, model)
+        other = await capabilities_for(self._other, model)
+        return own if other.reports_price is not False else replace(own, reports_price=False)
 
     async def health(self) -> Health:
         """Looks at the agent itself: who stands in has a name of its own."""

@@ -20,6 +20,7 @@ from signoff.agents.structured import instruction
 from signoff.core.effects import AgentRequest
 from signoff.core.spend import Usage
 from signoff.errors import AgentBadOutput, AgentBadRequest, AgentError
+from signoff.runtime.ports import Capabilities
 
 DEFAULT_MODEL = "gemini-2.5-pro"
 """Always named: without a name the program makes a call of its own to choose one."""
@@ -43,6 +44,13 @@ class GeminiAgent(HeadlessAgent):
     """Answers with the `gemini` program."""
 
     name = "gemini"
+    capabilities = Capabilities(
+        edits_files=True,
+        streaming=True,
+        prompt_caching=True,
+        model_family="google",
+        own_models_only=True,
+    )
     login = _LOGIN
     install = "npm install -g @google/gemini-cli"
     oldest = (0, 50)

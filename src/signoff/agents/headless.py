@@ -44,7 +44,7 @@ from signoff.errors import (
 )
 from signoff.runtime.environment import Secrets, program_environment
 from signoff.runtime.faults import costing
-from signoff.runtime.ports import Call
+from signoff.runtime.ports import Call, Capabilities
 
 TIMEOUT_SECONDS = 1800.0
 """A coding agent may well work for a while; longer than this it hangs."""
@@ -57,6 +57,7 @@ class HeadlessAgent(ABC):
     """A program on this machine that answers prompts; subclasses know one program each."""
 
     name: str
+    capabilities: Capabilities
     login: ClassVar[str]
     """What to do when the program is not logged in."""
     install: ClassVar[str]

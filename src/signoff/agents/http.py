@@ -30,7 +30,7 @@ from signoff.errors import (
     AgentTransient,
     ConfigError,
 )
-from signoff.runtime.ports import Call
+from signoff.runtime.ports import Call, Capabilities
 
 LOOK_SECONDS = 5.0
 """How long a look at a server's health or its models may take."""
@@ -50,6 +50,7 @@ class ModelRequest:
 class HttpModel(ABC):
     """A model behind an address."""
 
+    capabilities: Capabilities
     kind: ClassVar[str]
     """Of agent; also the name of the extra and of the client's package."""
     heavy: ClassVar[tuple[str, ...]]

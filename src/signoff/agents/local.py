@@ -28,7 +28,7 @@ from signoff.core.effects import AgentRequest, Reply
 from signoff.core.spend import Usage
 from signoff.errors import AgentBadRequest, AgentError, AgentTimeout, AgentTransient, ConfigError
 from signoff.runtime.faults import costing
-from signoff.runtime.ports import Call
+from signoff.runtime.ports import Call, Capabilities
 
 EXTRA = "local"
 """What brings the program that runs models."""
@@ -56,6 +56,14 @@ _FREE = Usage(usd=0.0)
 
 class LocalModel:
     """A small model in a process beside this one, asked one thing at a time."""
+
+    capabilities = Capabilities(
+        json_schema=True,
+        system_prompt=True,
+        streaming=True,
+        free=True,
+        model_family="smollm",
+    )
 
     def __init__(
         self,

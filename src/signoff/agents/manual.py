@@ -9,13 +9,13 @@ from __future__ import annotations
 from signoff.agents.base import Health
 from signoff.core.effects import AgentRequest, Reply
 from signoff.errors import AgentBadRequest
-from signoff.runtime.ports import Call
+from signoff.runtime.ports import Call, Capabilities
 
 
 class ManualAgent:
     """Answers through the inbox."""
 
-    by_person = True
+    capabilities = Capabilities(free=True, is_model=False, answered_by_human=True)
 
     async def ask(self, request: AgentRequest, call: Call) -> Reply:  # noqa: ARG002  # never asked
         """Refuses: an engine asks a person through the inbox instead."""

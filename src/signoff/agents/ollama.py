@@ -23,7 +23,7 @@ from signoff.agents.structured import instruction
 from signoff.core.spend import Usage
 from signoff.errors import AgentBadRequest, AgentError, AgentTransient, ConfigError
 from signoff.runtime.faults import costing
-from signoff.runtime.ports import Call
+from signoff.runtime.ports import Call, Capabilities, ModelChoice
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -47,6 +47,13 @@ class OllamaModel(HttpModel):
     """A model asked through /api/chat."""
 
     kind = "ollama"
+    capabilities = Capabilities(
+        json_schema=True,
+        system_prompt=True,
+        streaming=True,
+        free=True,
+        model_choice=ModelChoice.INSTALLED,
+    )
     heavy = ("ollama",)
     who = "Ollama"
     vendor_address = f"http://127.0.0.1:{PORT}"

@@ -6,6 +6,7 @@ models, so `structured` says what to rely on; the answer is checked in any case.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -17,7 +18,7 @@ from signoff.agents.server import Server
 from signoff.agents.structured import instruction
 from signoff.core.spend import Usage
 from signoff.errors import AgentError, AgentTransient, ConfigError
-from signoff.runtime.ports import Call
+from signoff.runtime.ports import Call, Capabilities, ModelChoice
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -38,6 +39,14 @@ class OpenAIModel(HttpModel):
     """A model asked through chat completions."""
 
     kind = "openai"
+    capabilities = Capabilities(
+        json_schema=True,
+        system_prompt=True,
+        streaming=True,
+        prompt_caching=True,
+        model_family="openai",
+        model_choice=ModelChoice.REQUIRED,
+    )
     heavy = ("openai", "openai.resources.chat", "openai.resources.models")
     who = "the OpenAI API"
     vendor_address = "https://api.openai.com/v1"
@@ -56,6 +65,9 @@ class OpenAIModel(HttpModel):
             )
         self._structured = structured
         self._stream = stream
+        self.capabilities = replace(
+            self.capabilities, json_schema=structured == "schema", streaming=stream
+        )
         if self._base_url is not None:
             self.who = "the model server"
 

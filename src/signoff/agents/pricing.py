@@ -12,12 +12,18 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-from signoff.agents.base import Health, KnowsPrice, health_of, models_of
+from signoff.agents.base import Health, health_of, models_of
 from signoff.core.effects import AgentRequest, Reply
 from signoff.core.spend import Usage
 from signoff.errors import AgentError
 from signoff.runtime.faults import costing
-from signoff.runtime.ports import Agent, Call
+from signoff.runtime.ports import (
+    Agent,
+    Call,
+    Capabilities,
+    capabilities_for,
+    capabilities_of,
+)
 
 MILLION = 1_000_000
 
@@ -50,10 +56,6 @@ class PriceList:
     """Everything the data file says."""
 
     models: Mapping[str, Price]
-    free: frozenset[str]
-    """Kinds of agent whose calls nobody bills."""
-    tell: frozenset[str]
-    """Kinds of agent that say themselves what a call cost."""
 
     def of_model(self, model: str | None) -> Price | None:
         """Returns a model's price; an edition with a date costs what the model does."""
@@ -73,16 +75,17 @@ def price_list() -> PriceList:
     text = files("signoff.agents").joinpath("prices.yaml").read_text("utf-8")
     data: dict[str, Any] = YAML(typ="safe", pure=True).load(text)
     models = {name: Price(each["in"], each["out"]) for name, each in data["models"].items()}
-    return PriceList(models, frozenset(data["free"]), frozenset(data["tell"]))
+    return PriceList(models)
 
 
 @dataclass(frozen=True)
 class Tariff:
     """What is known about the price of one agent's calls."""
 
-    kind: str = ""
     model: str | None = None
     """The one it uses unless a request names another."""
+    free: bool = False
+    """Whether its calls are not billed."""
     own: Price | None = None
     """What its settings say; stronger than the list."""
     elsewhere: bool = False
@@ -92,11 +95,10 @@ class Tariff:
         """Returns the price of a call to a model; None when nobody knows it."""
         if self.own is not None:
             return self.own
-        known = price_list()
-        if self.kind in known.free:
-            # Models that a local server only passes on are billed by somebody else.
+        if self.free:
+            # Models that a local server only passes on are billed by their vendor.
             return None if (model or self.model or "").endswith("cloud") else FREE
-        return None if self.elsewhere else known.of_model(model or self.model)
+        return None if self.elsewhere else price_list().of_model(model or self.model)
 
 
 class Priced:
@@ -117,11 +119,18 @@ class Priced:
             raise
         return replace(reply, usage=self._with_price(reply.usage, request))
 
-    async def knows_price(self, model: str | None) -> bool:
-        """Tells whether a call's cost will be known; an agent that may tell itself is asked."""
-        if self._tariff.kind in price_list().tell or self._tariff.price(model) is not None:
-            return True
-        return isinstance(self._agent, KnowsPrice) and await self._agent.knows_price(model)
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the agent can do, with its default model's price."""
+        return self._with_tariff(capabilities_of(self._agent), None)
+
+    async def capabilities_for(self, model: str | None) -> Capabilities:
+        """Returns what the agent can do with a model; its cost is known by report or by price."""
+        return self._with_tariff(await capabilities_for(self._agent, model), model)
+
+    def _with_tariff(self, own: Capabilities, model: str | None) -> Capabilities:
+        known = bool(own.reports_price) or self._tariff.price(model) is not None
+        return replace(own, reports_price=known)
 
     async def health(self) -> Health:
         """Looks at the agent itself."""

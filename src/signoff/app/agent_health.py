@@ -11,7 +11,7 @@ from signoff.app.agents import build_agent, build_agents, known_agents
 from signoff.app.settings import AgentSettings
 from signoff.core.effects import AgentRequest, Reply
 from signoff.errors import ConfigError
-from signoff.runtime.ports import Agent, Call
+from signoff.runtime.ports import Agent, Call, capabilities_of
 
 
 def look_at_agents(settings: Mapping[str, AgentSettings]) -> dict[str, Health]:
@@ -22,29 +22,32 @@ def look_at_agents(settings: Mapping[str, AgentSettings]) -> dict[str, Health]:
 async def _look(settings: Mapping[str, AgentSettings]) -> dict[str, Health]:
     known = known_agents(settings)
     agents = build_agents(settings)
-    asked = [name for name, each in known.items() if each.kind != "auto"]
+    # Agents that pass requests on report the others' health, so these are asked first, and once.
+    asked = [name for name in known if not capabilities_of(agents[name]).needs_agents]
     healths = await asyncio.gather(*(look(agents[name]) for name in asked))
     found = dict(zip(asked, healths, strict=True))
-    told: dict[str, Agent] = {name: _Told(agents[name], found[name]) for name in asked}
-    for name, each in known.items():
-        if each.kind == "auto":
-            found[name] = await _whom(name, known, told)
+    others = {**agents, **{name: _Examined(agents[name], found[name]) for name in asked}}
+    for name in known.keys() - found.keys():
+        found[name] = await _passing_on(name, known, others)
     return {name: found[name] for name in known}
 
 
-async def _whom(name: str, known: Mapping[str, AgentSettings], told: Mapping[str, Agent]) -> Health:
+async def _passing_on(
+    name: str, known: Mapping[str, AgentSettings], others: Mapping[str, Agent]
+) -> Health:
     try:
-        return await look(build_agent(name, known, told))
+        return await look(build_agent(name, known, others))
     except ConfigError as error:
         return Health(False, str(error), "mend its settings")
 
 
-class _Told:
-    """An agent that has been asked how it is, and is not asked again."""
+class _Examined:
+    """An agent whose health is known, and is not looked at again."""
 
     def __init__(self, agent: Agent, health: Health) -> None:
         self._agent = agent
         self._health = health
+        self.capabilities = capabilities_of(agent)
 
     async def ask(self, request: AgentRequest, call: Call) -> Reply:
         return await self._agent.ask(request, call)

@@ -8,8 +8,9 @@ from pathlib import Path
 from signoff import plugins
 from signoff.app.agents import known_agents
 from signoff.app.loading import make_importable
-from signoff.app.settings import Settings
+from signoff.app.settings import AgentSettings, Settings
 from signoff.errors import Problem
+from signoff.runtime.ports import capabilities_of
 
 
 def unknown_kinds(settings: Settings) -> list[Problem]:
@@ -45,15 +46,25 @@ def unplayed_roles(settings: Settings) -> list[Problem]:
 def unloadable(settings: Settings, root: Path) -> Iterator[str]:
     """Yields which agents name code that cannot be imported, and why."""
     for name, agent in settings.agents.items():
-        key = "function" if agent.kind == "check" else "kind"
-        code = agent.options.get("function") if agent.kind == "check" else agent.kind
-        if not isinstance(code, str) or ":" not in code:
+        key, code = _code(agent)
+        if ":" not in code:
             continue
         make_importable([root])
         try:
             plugins.load(code)
         except Exception as error:  # noqa: BLE001  # the user's module may raise anything
             yield f"{_place(settings, name, key)}: agents.{name}: {error}"
+
+
+def _code(agent: AgentSettings) -> tuple[str, str]:
+    """Returns the setting that names the user's own code, and what it names."""
+    function = agent.options.get("function")
+    location = plugins.AGENT_KINDS.get(agent.kind)
+    if not isinstance(function, str) or location is None:
+        return "kind", agent.kind
+    # Only a check's function is Python code; another kind may use the word otherwise.
+    is_check = capabilities_of(plugins.load(location)).deterministic
+    return ("function", function) if is_check else ("kind", agent.kind)
 
 
 def _place(settings: Settings, agent: str, key: str = "kind") -> str:

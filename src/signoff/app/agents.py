@@ -7,17 +7,21 @@ from functools import partial
 from typing import Any
 
 from signoff import plugins
-from signoff.agents.auto import PREFERRED, Candidate
+from signoff.agents.auto import Candidate
 from signoff.agents.base import Health, health_of, models_of
+from signoff.agents.kinds import WITHOUT_SETTINGS
 from signoff.app.settings import AgentSettings
 from signoff.core.effects import AgentRequest, Reply
 from signoff.errors import AgentBadRequest, ConfigError
 from signoff.runtime.agent_limits import AgentLimits
-from signoff.runtime.ports import Agent, Call
+from signoff.runtime.ports import (
+    Agent,
+    Call,
+    Capabilities,
+    capabilities_for,
+    capabilities_of,
+)
 from signoff.runtime.services import Backoff
-
-ALWAYS_THERE = (*PREFERRED, "manual", "auto")
-"""Agents that can be asked by the name of their kind without any settings."""
 
 
 def build_agents(settings: Mapping[str, AgentSettings]) -> dict[str, Agent]:
@@ -31,11 +35,7 @@ def build_agents(settings: Mapping[str, AgentSettings]) -> dict[str, Agent]:
 
 def known_agents(settings: Mapping[str, AgentSettings]) -> dict[str, AgentSettings]:
     """Returns the settings of every agent: the configured ones first, then those always there."""
-    own = {
-        name: AgentSettings(name)
-        for name in ALWAYS_THERE
-        if name not in settings and name in plugins.AGENT_KINDS
-    }
+    own = {name: AgentSettings(name) for name in WITHOUT_SETTINGS if name not in settings}
     return {**settings, **own}
 
 
@@ -50,13 +50,13 @@ def build_agent(
     others = {} if made is None else made
     factory = _factory(name, settings.kind)
     options = dict(settings.options)
-    if getattr(factory, "needs_agents", False):
+    if capabilities_of(factory).needs_agents:
         options["agents"] = dict(_candidates(name, known, others))
     try:
         agent: Agent = factory(**options)
     except (TypeError, ConfigError) as error:
         raise ConfigError(f"agents.{name}: {error}") from error
-    if getattr(agent, "by_person", False):
+    if capabilities_of(agent).answered_by_human:
         return agent
     return _with_fallback(name, known, others, _priced(agent, settings))
 
@@ -83,21 +83,20 @@ class LazyAgent:
         self._agent: Agent | None = None
 
     @property
-    def by_person(self) -> bool:
-        """Whether its answers come through the inbox; one that cannot be made says so later."""
+    def capabilities(self) -> Capabilities:
+        """What the agent can do; for one that cannot be made, the call itself raises why."""
         try:
-            return bool(getattr(self._made(), "by_person", False))
+            return capabilities_of(self._made())
         except AgentBadRequest:
-            return False
+            return Capabilities()
+
+    async def capabilities_for(self, model: str | None) -> Capabilities:
+        """Returns what the agent can do with a model."""
+        return await capabilities_for(self._made(), model)
 
     async def ask(self, request: AgentRequest, call: Call) -> Reply:
         """Makes the agent, the first time, and asks it."""
         return await self._made().ask(request, call)
-
-    async def knows_price(self, model: str | None) -> bool:
-        """Tells whether a call's cost will be known; an agent that does not say is believed."""
-        known = getattr(self._made(), "knows_price", None)
-        return known is None or bool(await known(model))
 
     async def health(self) -> Health:
         """Makes the agent and asks how it is."""
@@ -139,20 +138,21 @@ def _candidates(
             model = settings.options.get("model")
             # Nothing was said about an agent that is there anyway.
             bare = settings == AgentSettings(other)
-            yield other, Candidate(other, agent, settings.kind, model, configured=not bare)
+            yield other, Candidate(other, agent, model, configured=not bare)
 
 
 def _priced(agent: Agent, settings: AgentSettings) -> Agent:
     from signoff.agents.pricing import Price, Priced, Tariff
 
     own = settings.price
-    if own is None and getattr(type(agent), "needs_agents", False):
+    declared = capabilities_of(agent)
+    if own is None and declared.needs_agents:
         # Whoever it passes the request on to puts a price on it.
         return agent
     options: Mapping[str, Any] = settings.options
     tariff = Tariff(
-        kind=settings.kind,
         model=options.get("model"),
+        free=declared.free,
         own=Price(own["in"], own["out"]) if own else None,
         elsewhere="base_url" in options,
     )
@@ -168,7 +168,7 @@ def _with_fallback(
     if other is None:
         return agent
     _check_chain(name, known)
-    if made and getattr(made[other], "by_person", False):
+    if made and capabilities_of(made[other]).answered_by_human:
         raise ConfigError(
             f"agents.{name}.fallback: a person cannot stand in unasked; when it comes to that: "
             f"signoff resume RUN --agent {name}={other}"

@@ -13,16 +13,17 @@ from pathlib import Path
 
 from signoff import plugins
 from signoff._extras import install_command
-from signoff.agents.auto import PASSED_OVER
 from signoff.agents.base import Health
 from signoff.app.agent_health import look_at_agents
 from signoff.app.agent_settings import unplayed_roles
+from signoff.app.agents import build_agents
 from signoff.app.config import unknown_variables
 from signoff.app.home import ELSEWHERE, Home, find_home
 from signoff.app.loading import make_importable
 from signoff.app.project import database_path, open_store
 from signoff.app.settings import AgentSettings, Settings, load_settings
 from signoff.errors import ConfigError, SignoffError, StoreBusy, StoreDamaged, StoreTooNew
+from signoff.runtime.ports import Capabilities, capabilities_of
 
 FREE_BYTES = 500_000_000
 """Free space below which a long run is at risk."""
@@ -50,8 +51,8 @@ class Check:
     """Whether the engine cannot run without it."""
     wanted: bool = True
     """Whether somebody's settings name it, or every project has it."""
-    agent: bool = False
-    """Whether it could do the work of a model."""
+    capabilities: Capabilities | None = None
+    """What an agent can do; None for anything else."""
     named: bool = False
     """Whether it is there only because somebody's settings name it."""
 
@@ -82,8 +83,8 @@ Look = Callable[[Mapping[str, AgentSettings]], Mapping[str, Health]]
 def examine(cwd: Path, environment: Mapping[str, str], look: Look | None = None) -> Examined:
     """Looks at everything a run needs; changes nothing."""
     checks = tuple(_checks(cwd, environment, look or look_at_agents))
-    ready = {check.name for check in checks if check.agent and check.ready}
-    return Examined(checks, advice=() if ready else _advice())
+    models = (c for c in checks if c.capabilities is not None and c.capabilities.is_model)
+    return Examined(checks, advice=() if any(c.ready for c in models) else _advice())
 
 
 def _advice() -> tuple[str, ...]:
@@ -216,6 +217,7 @@ def _integrity(path: Path) -> tuple[int, str]:
 def _agents(
     configured: Mapping[str, AgentSettings], found: Mapping[str, Health]
 ) -> Iterator[Check]:
+    built = build_agents(configured)
     for name, health in found.items():
         settings = configured.get(name, AgentSettings(name))
         told = health if health.ready else _told(name, settings, health)
@@ -226,7 +228,7 @@ def _agents(
             told.remedy,
             needed=False,
             wanted=name in configured,
-            agent=settings.kind not in PASSED_OVER,
+            capabilities=capabilities_of(built.get(name)),
             named=name in configured,
         )
 

@@ -9,23 +9,24 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from signoff import plugins
+from signoff.agents.base import KnownAgent
+from signoff.agents.kinds import AUTO, DEFAULT_AGENT, PROGRAMS
 from signoff.core.workflow import Workflow
 from signoff.documents.source_file import SourceFile
 from signoff.errors import InvalidWorkflow, Problem, UnknownName, UsageError
 from signoff.notation import YAML_SUFFIXES, CompileContext, Notation, OptionKind
+from signoff.runtime.ports import Agent, capabilities_of
 
 if TYPE_CHECKING:
     from signoff.app.home import Home
     from signoff.app.settings import Settings
-
-DEFAULT_AGENTS = ("claude", "codex", "gemini")
-"""Agents that people expect to be asked when they name nobody, the first one first."""
 
 KEY = "notation"
 """The top-level key with which a YAML file names its notation."""
@@ -37,25 +38,22 @@ def compile_context(
     options: Mapping[str, Any] | None = None,
     *,
     cwd: Path | None = None,
-    agents: Iterable[str] = (),
+    agents: Mapping[str, Agent] | None = None,
 ) -> CompileContext:
     """Returns what compilers get in a project; `options` come from the command line.
 
     `agents` are those that a program provides besides the ones of the settings.
     """
-    from signoff.app.agents import known_agents
-
-    configured = _plain_agents(settings)
-    found = [name for name in DEFAULT_AGENTS if name in configured or _is_here(name)]
-    first = DEFAULT_AGENTS[0]
+    known = _known(settings, agents or {})
+    found = [name for name in PROGRAMS if known[name].configured or _is_installed(name)]
     return CompileContext(
         root=home.root,
         home=home.path,
         options=portable_options(options or {}, cwd or home.root, home.root),
-        agents=configured,
-        default_agent=first if first in found else "auto",
+        agents=known,
+        default_agent=DEFAULT_AGENT if DEFAULT_AGENT in found else AUTO,
         found=found,
-        known=sorted({*known_agents(settings.agents), *settings.roles, *agents}),
+        known=sorted(known),
     )
 
 
@@ -170,15 +168,26 @@ def _portable(value: str, cwd: Path, root: Path) -> str:
     return path.relative_to(folder).as_posix() if path.is_relative_to(folder) else str(path)
 
 
-def _is_here(name: str) -> bool:
-    """Tells whether a program is on PATH, or came with a package beside us."""
-    if shutil.which(name):
-        return True
-    bundled = getattr(plugins.load(plugins.AGENT_KINDS[name]), "bundled", None)
-    return bundled is not None and bundled() is not None
+def _is_installed(name: str) -> bool:
+    """Tells whether an agent's program is on PATH, or came with a package beside us."""
+    return bool(shutil.which(name)) or plugins.load(PROGRAMS[name]).bundled() is not None
 
 
-def _plain_agents(settings: Settings) -> dict[str, dict[str, Any]]:
-    agents = {name: {"kind": each.kind, **each.options} for name, each in settings.agents.items()}
-    roles = {role: agents.get(by, {"kind": by}) for role, by in settings.roles.items()}
+def _known(settings: Settings, also: Mapping[str, Agent]) -> dict[str, KnownAgent]:
+    from signoff.app.agents import build_agents, known_agents
+
+    configured = known_agents(settings.agents)
+    agents: dict[str, KnownAgent] = {}
+    for name, agent in {**build_agents(settings.agents), **also}.items():
+        own = configured.get(name)
+        agents[name] = KnownAgent(
+            kind=own.kind if own else name,
+            model=own.options.get("model") if own else None,
+            configured=name in settings.agents,
+            declared=partial(capabilities_of, agent),
+        )
+    roles = {
+        role: replace(agents.get(by, KnownAgent(by)), configured=True)
+        for role, by in settings.roles.items()
+    }
     return {**roles, **agents}

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from signoff.agents.kinds import MANUAL
 from signoff.app.file_answers import take_file_answers
 from signoff.app.project import Project
 from signoff.app.run_files import Warn, catch_up
@@ -18,7 +19,7 @@ from signoff.runtime.ports import Observer
 from signoff.runtime.result import RunResult
 from signoff.runtime.store_port import RunRow
 
-FROM_OUTSIDE = {ANYBODY: "manual"}
+FROM_OUTSIDE = {ANYBODY: MANUAL}
 """Who stands in for whom in a run that is played from outside."""
 
 DUE = (Status.PARKED, Status.WAITING)

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from signoff.agents.kinds import DEFAULT_AGENT
 from signoff.core.spend import Limits
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ class WorkflowStep:
     """What is run; None for a step that only asks an agent, or only waits at its gate."""
     prompt: str = ""
     """What an agent is asked; `{{name}}` stands for a value of the checkpoint or a parameter."""
-    agent: str = "claude"
+    agent: str = DEFAULT_AGENT
     model: str | None = None
     schema: Mapping[str, Any] | None = None
     """JSON Schema of the agent's result."""

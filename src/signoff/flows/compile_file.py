@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from signoff.agents.kinds import DEFAULT_AGENT, PROGRAMS
 from signoff.core.workflow import Workflow
 from signoff.documents.source_file import SourceFile
 from signoff.errors import InvalidWorkflow, Problem
 from signoff.flows.compile import compile_flow
-from signoff.flows.flow import BUILT_IN_AGENTS, Flow
+from signoff.flows.flow import Flow
 from signoff.flows.independence import dependence, relatives
 from signoff.flows.model import Goal, StepKind, WorkflowStep
 from signoff.flows.reading import ReadFlow, read_flow
@@ -32,23 +33,15 @@ def compile_file(file: SourceFile, context: CompileContext) -> Workflow:
 
 
 def _flow(read: ReadFlow, context: CompileContext) -> Flow:
-    agents = context.agents
-    models = {name: str(each["model"]) for name, each in agents.items() if each.get("model")}
     return Flow(
         config=read.config,
         goal=read.goal or Goal(""),
         constraints=read.constraints,
         root=context.root,
         home=context.home,
-        default_agent=context.default_agent or BUILT_IN_AGENTS[0],
-        found=tuple(context.found or BUILT_IN_AGENTS),
-        kinds={name: str(each.get("kind") or name) for name, each in agents.items()},
-        models=models,
-        without_hands=frozenset(
-            name
-            for name, each in agents.items()
-            if each.get("kind") == "command" and not each.get("edits")
-        ),
+        default_agent=context.default_agent or DEFAULT_AGENT,
+        found=tuple(context.found or PROGRAMS),
+        agents=context.agents,
         allow_scripts=bool(context.options.get("allow_scripts")) or read.config.allow_scripts,
         given=context.stored,
     )
@@ -67,8 +60,9 @@ def _problems(read: ReadFlow, flow: Flow, name: str, *, check_only: bool) -> Ite
 
 def _remarks(flow: Flow) -> Iterator[str]:
     yield from source_remarks(flow)
-    if flow.default_agent == "auto" and any(_by_default(flow, s) for s in flow.config.workflow):
-        yield "claude is not on PATH: steps that name no agent are worked by `auto`"
+    other = flow.default_agent
+    if other != DEFAULT_AGENT and any(_by_default(flow, s) for s in flow.config.workflow):
+        yield f"{DEFAULT_AGENT} is not on PATH: steps that name no agent are worked by `{other}`"
     for agent, steps in absent_agents(flow).items():
         yield f"{agent} is not on PATH; it works: {', '.join(steps)}"
     yield from dependence(flow)

@@ -8,14 +8,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from signoff.agents.base import EDITING_KINDS
+from signoff.agents.base import KnownAgent
+from signoff.agents.kinds import DEFAULT_AGENT, PROGRAMS
 from signoff.flows.model import GenflowConfig, Goal, StepKind, WorkflowStep
 from signoff.review.behaviors import IssueBehavior
 from signoff.review.constraint import Constraint
 from signoff.review.severity import Severity
-
-BUILT_IN_AGENTS = ("claude", "codex", "gemini")
-"""Who reviews in a fixed loop that names nobody."""
+from signoff.runtime.ports import Capabilities
 
 
 @dataclass(frozen=True)
@@ -29,26 +28,25 @@ class Flow:
     """The project's folder: where scripts run, and what sources may be read from."""
     home: Path | None = None
     """The project's `.signoff/`."""
-    default_agent: str = "claude"
-    found: tuple[str, ...] = BUILT_IN_AGENTS
-    """Which of the built-in agents can be asked here."""
-    kinds: Mapping[str, str] = field(default_factory=dict)
-    """Kinds of the agents that the settings name."""
-    models: Mapping[str, str] = field(default_factory=dict)
-    """Models of the agents that the settings name."""
-    without_hands: frozenset[str] = frozenset()
-    """Agents of the settings that may not edit files, though others of their kind may."""
+    default_agent: str = DEFAULT_AGENT
+    found: tuple[str, ...] = tuple(PROGRAMS)
+    """Which vendors' programs are installed here."""
+    agents: Mapping[str, KnownAgent] = field(default_factory=dict)
+    """The agents and roles that can be asked."""
     allow_scripts: bool = False
     given: Mapping[str, Any] = field(default_factory=dict)
     """What the command line said, kept so that the same flow can be built again."""
 
-    def kind(self, agent: str) -> str:
-        """Returns what kind of agent a name stands for."""
-        return self.kinds.get(agent, agent)
+    def capabilities(self, agent: str) -> Capabilities:
+        """Returns what an agent can do; one that is not known can only answer."""
+        known = self.agents.get(agent)
+        return known.capabilities if known is not None else Capabilities()
 
-    def edits(self, agent: str) -> bool:
-        """Tells whether an agent can be given a working copy to change."""
-        return self.kind(agent) in EDITING_KINDS and agent not in self.without_hands
+    def is_missing(self, agent: str) -> bool:
+        """Tells whether an agent needs a vendor's program that is not installed."""
+        known = self.agents.get(agent)
+        configured = known is not None and known.configured
+        return agent in PROGRAMS and agent not in self.found and not configured
 
     def agent(self, step: WorkflowStep) -> str:
         """Returns who works a step; for a critique, who would without any routing."""

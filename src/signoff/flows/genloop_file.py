@@ -11,6 +11,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from signoff.agents.kinds import DEFAULT_AGENT, PROGRAMS
 from signoff.documents.sections import Section
 from signoff.flows.common_file import CommonFile
 from signoff.flows.model import (
@@ -27,7 +28,6 @@ from signoff.flows.step_file import with_ids
 from signoff.review.behaviors import ConstraintBehavior, IssueBehavior
 from signoff.review.severity import Severity
 
-DEFAULT_AGENTS = ("claude", "codex", "gemini")
 DEFAULT_TRIGGERS: tuple[Trigger, ...] = ("max_iterations", "thrashing", "conflicting_criticals")
 KEEP_ALL = ConstraintBehavior(dict.fromkeys(Severity, IssueBehavior.CONTINUE))
 """The loop has approval policies in place of behaviours: every issue reaches the judge."""
@@ -36,7 +36,7 @@ KEEP_ALL = ConstraintBehavior(dict.fromkeys(Severity, IssueBehavior.CONTINUE))
 class PhaseSection(Section):
     """Who works a phase."""
 
-    agent: AgentName = Field("claude", title="Who does it", description="an agent's name")
+    agent: AgentName = Field(DEFAULT_AGENT, title="Who does it", description="an agent's name")
     model: Word | None = Field(
         None, title="The model that agent uses", description="a model's name"
     )
@@ -171,5 +171,5 @@ class GenloopFile(CommonFile):
 
 def _routed(constraints: ConstraintConfig) -> ConstraintConfig:
     routing = constraints.routing
-    agents = routing.default_agents or DEFAULT_AGENTS
+    agents = routing.default_agents or tuple(PROGRAMS)
     return replace(constraints, routing=replace(routing, default_agents=agents))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from signoff.agents.base import KnownAgent
 from signoff.flows.flow import Flow
 from signoff.flows.model import StepKind, WorkflowStep
 from signoff.flows.reviewers import reviewers_of
 from signoff.flows.selection import resolve_constraints_for_step
-from signoff.review.families import Relatives, shared
+from signoff.review.families import ModelUse, Relatives, shared
 
 
 def relatives(flow: Flow) -> Relatives:
@@ -32,5 +33,6 @@ def dependence(flow: Flow) -> Iterator[str]:
         yield f"independence could not be kept: {found}"
 
 
-def _who(flow: Flow, agent: str, step: WorkflowStep) -> tuple[str, str | None]:
-    return flow.kind(agent), step.model or flow.models.get(agent)
+def _who(flow: Flow, agent: str, step: WorkflowStep) -> ModelUse:
+    known = flow.agents.get(agent) or KnownAgent(agent)
+    return ModelUse(known.kind, step.model or known.model, known.capabilities)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from signoff.flows.flow import BUILT_IN_AGENTS, Flow
+from signoff.flows.flow import Flow
 from signoff.flows.model import StepKind, WorkflowStep
 from signoff.flows.selection import resolve_constraints_for_step
 from signoff.review.constraint import Constraint
@@ -23,7 +23,7 @@ def routed(flow: Flow, step: WorkflowStep, constraint: Constraint) -> tuple[tupl
     agents, why = reviewers(
         step.agent, constraint, flow.config.constraints.routing, (flow.default_agent,)
     )
-    here = tuple(agent for agent in agents if _is_here(flow, agent))
+    here = tuple(agent for agent in agents if not flow.is_missing(agent))
     return here or agents, why
 
 
@@ -45,7 +45,7 @@ def absent_agents(flow: Flow) -> dict[str, list[str]]:
     absent: dict[str, list[str]] = {}
     for step in flow.config.workflow:
         for agent in _workers(flow, step):
-            if not _is_here(flow, agent):
+            if flow.is_missing(agent):
                 absent.setdefault(agent, []).append(step.id)
     return absent
 
@@ -55,7 +55,3 @@ def _workers(flow: Flow, step: WorkflowStep) -> set[str]:
         return {flow.agent(step)}
     chosen = resolve_constraints_for_step(step, flow.constraints)
     return {agent for each in chosen for agent in reviewers_of(flow, step, each)}
-
-
-def _is_here(flow: Flow, agent: str) -> bool:
-    return agent not in BUILT_IN_AGENTS or agent in flow.found or agent in flow.kinds

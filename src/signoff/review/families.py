@@ -4,28 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-PERSON = "person"
-RULES = "rules"
-_NO_MODEL = frozenset({PERSON, RULES})
-"""These have no blind spots of a model; two of a kind do not count as relatives."""
-
-_OF_KIND = {
-    "anthropic": "anthropic",
-    "claude": "anthropic",
-    "codex": "openai",
-    "openai": "openai",
-    "gemini": "google",
-    "local": "smollm",
-    "manual": PERSON,
-    "check": RULES,
-    "policy": RULES,
-}
-"""What an agent runs when nobody names a model."""
-
-_OWN_MODELS_ONLY = frozenset({"anthropic", "claude", "gemini"})
-"""Kinds that run nothing but their maker's models, whatever the name; others serve any."""
+from signoff.runtime.ports import Capabilities
 
 _OF_MODEL = {
     "anthropic": r"claude|opus|sonnet|haiku",
@@ -78,27 +59,36 @@ class Relatives:
         return "; ".join(told) or "no critic is of the author's family"
 
 
-def family(kind: str, model: str | None) -> str | None:
-    """Returns the family of the model an agent runs, `person`, `rules`, or None when unknown."""
-    of_kind = _OF_KIND.get(kind)
-    if of_kind in _NO_MODEL or kind in _OWN_MODELS_ONLY or not model:
-        return of_kind
-    return _of_model(model)
+@dataclass(frozen=True)
+class ModelUse:
+    """An agent and the model it is asked for."""
+
+    kind: str
+    model: str | None
+    capabilities: Capabilities = field(compare=False)
+
+    @property
+    def family(self) -> str | None:
+        """The model's family; None where it is not known."""
+        own = self.capabilities
+        if own.own_models_only or not self.model:
+            return own.model_family
+        return _of_model(self.model)
+
+    @property
+    def no_model(self) -> bool:
+        """Whether a human or a program answers: neither shares a model's blind spots."""
+        return self.capabilities.answered_by_human or self.capabilities.deterministic
 
 
-def shared(
-    author: tuple[str, str | None], critics: Mapping[str, tuple[str, str | None]]
-) -> Relatives:
-    """Returns which critics are of the author's family; both are (kind, model)."""
-    own = family(*author)
-    if own in _NO_MODEL:
-        return Relatives(own)
-    of = {name: family(*each) for name, each in critics.items()}
-    twins = {name for name, each in critics.items() if each == author}
-    same = tuple(n for n, each in of.items() if n in twins or (each and each == own))
-    unclear = (
-        n for n, each in of.items() if each is None or (own is None and each not in _NO_MODEL)
-    )
+def shared(author: ModelUse, critics: Mapping[str, ModelUse]) -> Relatives:
+    """Returns which critics are of the author's family."""
+    own = author.family
+    if author.no_model:
+        return Relatives(None)
+    models = {name: each for name, each in critics.items() if not each.no_model}
+    same = tuple(n for n, each in models.items() if each == author or (own and each.family == own))
+    unclear = (n for n, each in models.items() if each.family is None or own is None)
     return Relatives(own, same, tuple(n for n in unclear if n not in same))
 
 

@@ -289,9 +289,9 @@ class AttemptEffects:
         call = EffectCall(ctx, identity, effect, shown, self._limits)
         if effect.kind is EffectKind.ASK:
             asked = EffectId(f"{identity}{BY_PERSON}")
-            by_person = self._services.performers.by_person(effect.payload["agent"])
+            by_human = self._services.performers.answered_by_human(effect.payload["agent"])
             # What a person has answered counts, whoever stands in by now.
-            if by_person or self.people.answered(asked):
+            if by_human or self.people.answered(asked):
                 return self._by_person(call, record)
             self.people.dismiss(asked)
         if record is None:

@@ -28,7 +28,7 @@ async def check_price(
     """Refuses a ceiling on money that a call could overrun without anybody noticing."""
     if limits.usd is None or limits.calls is not None or limits.tokens is not None:
         return
-    if not await performers.knows_price(agent, model or None):
+    if not await performers.reports_price(agent, model or None):
         raise NotAllowed(
             f"the price of a call of {agent!r} is unknown, so the {scope}'s limit of "
             f"${limits.usd:g} cannot be enforced; limit calls or tokens of the {scope} too, "

@@ -30,7 +30,14 @@ from signoff.runtime.faults import costing
 from signoff.runtime.folders import seen_from
 from signoff.runtime.handler_errors import in_words
 from signoff.runtime.orphans import MARK, call_mark
-from signoff.runtime.ports import Agent, Call, FilePort, Slot
+from signoff.runtime.ports import (
+    Agent,
+    Call,
+    FilePort,
+    Slot,
+    capabilities_for,
+    capabilities_of,
+)
 from signoff.runtime.process import run_process
 from signoff.runtime.working_copy import ask_on_copy, check_names
 
@@ -90,18 +97,18 @@ class Performers:
         """Raises `UnknownName` when there is no such agent or role."""
         self._agent(name)
 
-    def by_person(self, name: str) -> bool:
-        """Tells whether an agent's answers come from a person, through the inbox."""
-        return bool(getattr(self._agent(name), "by_person", False))
+    def answered_by_human(self, name: str) -> bool:
+        """Tells whether an agent's answers come through the inbox."""
+        return capabilities_of(self._agent(name)).answered_by_human
 
-    async def knows_price(self, agent: str, model: str | None) -> bool:
+    async def reports_price(self, agent: str, model: str | None) -> bool:
         """Tells whether a call's cost will be known; an agent that does not say is believed."""
-        known = getattr(self._agents.get(self.played_by(agent)), "knows_price", None)
         try:
-            return known is None or bool(await known(model))
+            found = await capabilities_for(self._agents.get(self.played_by(agent)), model)
         except AgentError:
-            # It cannot be asked at all, which the call itself tells better.
+            # It cannot be asked at all, and the call itself fails with a better message.
             return True
+        return found.reports_price is not False
 
     def _agent(self, name: str) -> Agent:
         agent = self._agents.get(name)

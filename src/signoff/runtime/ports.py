@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from signoff.core.digest import text_digest
 from signoff.core.effects import AgentRequest, EffectId, Reply
@@ -75,11 +76,85 @@ def idempotency_key(run: str, step: str, visit: int, attempt: int, effect: str) 
 
 
 class Agent(Protocol):
-    """Who answers a prompt."""
+    """Answers prompts.
+
+    An agent may also have `capabilities: Capabilities`, on its class or on the instance;
+    without them it counts as a plain model that edits nothing.
+    """
 
     async def ask(self, request: AgentRequest, call: Call) -> Reply:
         """Answers, or raises one of the `AgentError` family."""
         ...
+
+
+class ModelChoice(StrEnum):
+    """Which model answers when neither the request nor the settings name one."""
+
+    DEFAULT = "default"
+    """The agent has a default of its own."""
+    REQUIRED = "required"
+    """None: a model has to be named."""
+    INSTALLED = "installed"
+    """The first one the agent lists."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capabilities:
+    """What an agent can do, declared by its kind.
+
+    This is the only way other code may tell agents apart: a new kind that declares them is
+    treated like the built-in ones without any list of names to extend.
+    """
+
+    edits_files: bool = False
+    """It can change files in a workspace."""
+    json_schema: bool = False
+    """The model is held to a JSON schema, not only asked in the prompt to follow it."""
+    system_prompt: bool = False
+    """A system prompt reaches the model as one, not as a part of the prompt."""
+    streaming: bool = False
+    """Output is shown while it is written."""
+    prompt_caching: bool = False
+    """The start of a prompt that was sent before costs less."""
+    reports_price: bool | None = None
+    """Replies carry their cost in dollars; None where the agent does not say."""
+    free: bool = False
+    """No call is billed."""
+    model_family: str | None = None
+    """The family of its default model: critics of the author's family share its blind spots."""
+    own_models_only: bool = False
+    """Every model it can run is of that family, whatever its name."""
+    model_choice: ModelChoice = ModelChoice.DEFAULT
+    is_model: bool = True
+    """A model answers; `auto` chooses only among these."""
+    answered_by_human: bool = False
+    """Answers come through the inbox; the run waits instead of calling it."""
+    deterministic: bool = False
+    """A program or function computes critiques from the bare artifact, and they are exact."""
+    needs_agents: bool = False
+    """It passes requests on, and its factory takes the other agents as `agents`."""
+
+
+@runtime_checkable
+class ModelDependent(Protocol):
+    """An agent that can do more with one model than with another."""
+
+    async def capabilities_for(self, model: str | None) -> Capabilities:
+        """Returns what it can do with a model; None stands for the one it uses by default."""
+        ...
+
+
+def capabilities_of(agent: object) -> Capabilities:
+    """Returns what an agent or a kind of agent declares; the defaults if it declares nothing."""
+    declared = getattr(agent, "capabilities", None)
+    return declared if isinstance(declared, Capabilities) else Capabilities()
+
+
+async def capabilities_for(agent: object, model: str | None) -> Capabilities:
+    """Returns what an agent declares for one model."""
+    if isinstance(agent, ModelDependent):
+        return await agent.capabilities_for(model)
+    return capabilities_of(agent)
 
 
 @dataclass(frozen=True, slots=True)

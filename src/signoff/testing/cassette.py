@@ -18,7 +18,7 @@ from signoff.core.effects import AgentRequest, Reply
 from signoff.core.spend import Usage
 from signoff.errors import AgentBadRequest, AgentError, ConfigError, SignoffError
 from signoff.runtime.faults import costing, fault_from_json, fault_to_json, usage_of
-from signoff.runtime.ports import Agent, Call
+from signoff.runtime.ports import Agent, Call, Capabilities
 from signoff.testing import edits
 from signoff.testing.script_rules import ScriptRule
 from signoff.testing.tape import Recording, Tape, asked, difference
@@ -34,7 +34,7 @@ class CassetteAgent:
     it, `auto` asks for what is not recorded yet.
     """
 
-    needs_agents = True
+    capabilities = Capabilities(edits_files=True, is_model=False, needs_agents=True)
 
     def __init__(
         self,

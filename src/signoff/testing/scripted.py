@@ -23,7 +23,7 @@ from signoff.agents.answer import judge
 from signoff.core.effects import AgentRequest, Reply
 from signoff.core.spend import Usage
 from signoff.errors import AgentBadRequest
-from signoff.runtime.ports import Call, Clock
+from signoff.runtime.ports import Call, Capabilities, Clock
 
 NOTHING = Usage(tokens_in=0, tokens_out=0, usd=0.0)
 """What an answer costs unless the test says otherwise."""
@@ -44,6 +44,8 @@ Match: TypeAlias = str | re.Pattern[str] | Callable[[AgentRequest], bool]
 
 class ScriptedAgent:
     """Answers from a list, in order, or by rules that look at the prompt."""
+
+    capabilities = Capabilities(edits_files=True, is_model=False)
 
     def __init__(
         self,

@@ -4,10 +4,12 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from signoff import plugins
 from signoff.agents.auto import AutoAgent, Candidate
 from signoff.agents.base import Health
 from signoff.core.effects import AgentRequest
 from signoff.errors import AgentAuth, ConfigError
+from signoff.runtime.ports import capabilities_of
 from signoff.testing import ScriptedAgent
 from signoff.testing.agent_harness import call_for
 
@@ -40,6 +42,13 @@ def auto(*candidates: Candidate, among: list[str] | None = None) -> AutoAgent:
     return AutoAgent(agents={each.name: each for each in candidates}, among=among)
 
 
+def candidate(
+    name: str, agent: Sick, kind: str, model: str | None = None, *, configured: bool = False
+) -> Candidate:
+    agent.capabilities = capabilities_of(plugins.load(plugins.AGENT_KINDS[kind]))
+    return Candidate(name, agent, model, configured=configured)
+
+
 async def asked(agent: AutoAgent, model: str | None = None) -> tuple[str | None, list[str]]:
     seen: list[str] = []
     reply = await agent.ask(AgentRequest("?", model=model), call_for(seen))
@@ -49,9 +58,9 @@ async def asked(agent: AutoAgent, model: str | None = None) -> tuple[str | None,
 async def test_the_first_that_is_ready_is_asked_and_said() -> None:
     """Somebody who wrote `auto` wants to know who it was, and why not another."""
     agent = auto(
-        Candidate("claude", absent(), "claude"),
-        Candidate("codex", ready(), "codex"),
-        Candidate("gemini", ready(), "gemini"),
+        candidate("claude", absent(), "claude"),
+        candidate("codex", ready(), "codex"),
+        candidate("gemini", ready(), "gemini"),
     )
 
     who, seen = await asked(agent)
@@ -65,7 +74,7 @@ async def test_the_first_that_is_ready_is_asked_and_said() -> None:
 async def test_everybody_is_looked_at_once_and_the_choice_is_said_once() -> None:
     """Critics ask side by side, and programs take a second or more to say how they are."""
     claude = ready()
-    agent = auto(Candidate("claude", claude, "claude"))
+    agent = auto(candidate("claude", claude, "claude"))
 
     said = await asyncio.gather(*(asked(agent) for _ in range(4)))
 
@@ -82,7 +91,7 @@ async def test_whoever_is_taken_is_asked_under_limits_of_its_own() -> None:
         held.append(name)
         yield
 
-    agent = auto(Candidate("claude", ready(), "claude"))
+    agent = auto(candidate("claude", ready(), "claude"))
     await agent.ask(AgentRequest("?"), call_for()._replace(slot=slot))
 
     assert held == ["claude"]
@@ -91,8 +100,8 @@ async def test_whoever_is_taken_is_asked_under_limits_of_its_own() -> None:
 async def test_what_the_settings_name_comes_before_what_happens_to_be_there() -> None:
     """Who configured a model on their desk does not mean the one in the cloud."""
     agent = auto(
-        Candidate("claude", ready(), "claude"),
-        Candidate("desk", ready(), "ollama", "llama3.2", configured=True),
+        candidate("claude", ready(), "claude"),
+        candidate("desk", ready(), "ollama", "llama3.2", configured=True),
     )
 
     assert (await asked(agent))[0] == "desk"
@@ -101,14 +110,14 @@ async def test_what_the_settings_name_comes_before_what_happens_to_be_there() ->
 async def test_people_checks_and_recordings_are_never_the_best_available() -> None:
     """A run that was to be answered by a machine would wait for a person instead."""
     kinds = ("manual", "check", "scripted", "cassette", "auto")
-    mine = [Candidate(kind, ready(), kind, configured=True) for kind in kinds]
+    mine = [candidate(kind, ready(), kind, configured=True) for kind in kinds]
 
-    assert (await asked(auto(*mine, Candidate("local", ready(), "local"))))[0] == "local"
+    assert (await asked(auto(*mine, candidate("local", ready(), "local"))))[0] == "local"
 
 
 async def test_the_agents_to_choose_from_can_be_named() -> None:
     """Company rules may allow only some."""
-    agents = [Candidate("claude", ready(), "claude"), Candidate("codex", ready(), "codex")]
+    agents = [candidate("claude", ready(), "claude"), candidate("codex", ready(), "codex")]
 
     assert (await asked(auto(*agents, among=["codex", "claude"])))[0] == "codex"
     with pytest.raises(ConfigError, match="no agent 'codx'"):
@@ -118,7 +127,7 @@ async def test_the_agents_to_choose_from_can_be_named() -> None:
 async def test_a_server_without_a_chosen_model_is_asked_for_one_it_has() -> None:
     """Ollama on the desk is all some people have, and it has no default model."""
     desk = ready("llama3.2", "qwen3")
-    agent = auto(Candidate("ollama", desk, "ollama"))
+    agent = auto(candidate("ollama", desk, "ollama"))
 
     _, seen = await asked(agent)
     await asked(agent, model="qwen3")
@@ -130,9 +139,9 @@ async def test_a_server_without_a_chosen_model_is_asked_for_one_it_has() -> None
 @pytest.mark.parametrize(
     ("candidate", "remedy"),
     [
-        (Candidate("claude", absent(), "claude"), "claude: install it"),
-        (Candidate("openai", ready(), "openai"), "agents.openai.model"),
-        (Candidate("ollama", ready(), "ollama"), "ollama pull"),
+        (candidate("claude", absent(), "claude"), "claude: install it"),
+        (candidate("openai", ready(), "openai"), "agents.openai.model"),
+        (candidate("ollama", ready(), "ollama"), "ollama pull"),
     ],
 )
 async def test_when_nobody_is_ready_the_remedy_is_told(candidate: Candidate, remedy: str) -> None:
@@ -149,7 +158,7 @@ async def test_when_nobody_is_ready_the_remedy_is_told(candidate: Candidate, rem
 async def test_when_several_are_not_ready_the_doctor_is_named() -> None:
     """Everybody's remedies on one line are read by nobody."""
     agent = auto(
-        *(Candidate(name, absent(), name) for name in ("claude", "codex")),
+        *(candidate(name, absent(), name) for name in ("claude", "codex")),
     )
 
     with pytest.raises(AgentAuth, match=r"claude, codex: .* signoff doctor -v"):

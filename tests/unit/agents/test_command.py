@@ -208,3 +208,26 @@ def test_braces_of_other_kinds_are_left_alone() -> None:
     agent = CommandAgent(argv=["tool", json.dumps({"a": {"b": 1}})])
 
     assert agent.arguments(AgentRequest("hi"), Path("unused")) == ['{"a": {"b": 1}}']
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, (False, False, None)),
+        ({"edits": True}, (True, False, None)),
+        ({"answer": "json:.text", "usage": {"usd": ".cost"}}, (False, False, True)),
+    ],
+    ids=["by default", "trusted to edit", "reports its cost"],
+)
+def test_what_it_can_do_is_decided_by_its_settings(
+    options: dict[str, Any], expected: tuple[bool, bool, bool | None]
+) -> None:
+    """One command may edit files, and another of the same kind may not."""
+    can = CommandAgent(argv=["tool"], **options).capabilities
+
+    assert (can.edits_files, can.json_schema, can.reports_price) == expected
+
+
+def test_a_program_that_is_given_the_schema_is_held_to_it() -> None:
+    """Only then does the model behind it get more than words about the form."""
+    assert CommandAgent(argv=["tool", "--schema={schema_file}"]).capabilities.json_schema

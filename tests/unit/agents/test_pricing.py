@@ -5,6 +5,7 @@ from signoff.core.effects import AgentRequest
 from signoff.core.spend import Usage
 from signoff.errors import AgentBadOutput
 from signoff.runtime.faults import usage_of
+from signoff.runtime.ports import Capabilities
 from signoff.testing import ScriptedAgent
 from signoff.testing.agent_harness import call_for
 
@@ -20,16 +21,16 @@ async def cost(tariff: Tariff, usage: Usage | None, model: str | None = None) ->
 @pytest.mark.parametrize(
     ("tariff", "model", "usd"),
     [
-        (Tariff("anthropic", "claude-sonnet-4-5"), None, SONNET),
-        (Tariff("anthropic"), "claude-sonnet-4-5-20250929", SONNET),
-        (Tariff("openai", "gpt-5"), "claude-sonnet-4-5", SONNET),
-        (Tariff("openai", "mystery"), None, None),
-        (Tariff("openai"), None, None),
-        (Tariff("openai", "claude-sonnet-4-5", elsewhere=True), None, None),
-        (Tariff("openai", "mystery", own=Price(1, 10)), None, 2.0),
-        (Tariff("openai", "claude-sonnet-4-5", own=Price(1, 10), elsewhere=True), None, 2.0),
-        (Tariff("ollama", "llama3.2"), None, 0.0),
-        (Tariff("ollama", "qwen3-coder:480b-cloud"), None, None),
+        (Tariff("claude-sonnet-4-5"), None, SONNET),
+        (Tariff(), "claude-sonnet-4-5-20250929", SONNET),
+        (Tariff("gpt-5"), "claude-sonnet-4-5", SONNET),
+        (Tariff("mystery"), None, None),
+        (Tariff(), None, None),
+        (Tariff("claude-sonnet-4-5", elsewhere=True), None, None),
+        (Tariff("mystery", own=Price(1, 10)), None, 2.0),
+        (Tariff("claude-sonnet-4-5", own=Price(1, 10), elsewhere=True), None, 2.0),
+        (Tariff("llama3.2", free=True), None, 0.0),
+        (Tariff("qwen3-coder:480b-cloud", free=True), None, None),
     ],
     ids=str,
 )
@@ -46,7 +47,7 @@ async def test_tokens_become_money_where_the_price_is_known(
 
 async def test_what_an_agent_says_about_its_own_cost_stands() -> None:
     """It knows about discounts that no list has."""
-    usage = await cost(Tariff("claude", "claude-sonnet-4-5"), Usage(10, 10, usd=0.5))
+    usage = await cost(Tariff("claude-sonnet-4-5"), Usage(10, 10, usd=0.5))
 
     assert usage is not None
     assert usage.usd == 0.5
@@ -54,15 +55,13 @@ async def test_what_an_agent_says_about_its_own_cost_stands() -> None:
 
 async def test_a_call_that_did_not_count_its_tokens_has_an_unknown_cost() -> None:
     """Half of a sum looks like a whole one."""
-    assert await cost(Tariff("anthropic", "claude-sonnet-4-5"), None) is None
-    assert await cost(Tariff("ollama", "llama3.2"), None) == Usage(usd=0.0)
+    assert await cost(Tariff("claude-sonnet-4-5"), None) is None
+    assert await cost(Tariff("llama3.2", free=True), None) == Usage(usd=0.0)
 
 
 async def test_a_failed_call_is_priced_like_any_other() -> None:
     """A model that never gets its form right would otherwise cost nothing on paper."""
-    agent = Priced(
-        ScriptedAgent(["no form"], usage=COUNTED), Tariff("anthropic", "claude-sonnet-4-5")
-    )
+    agent = Priced(ScriptedAgent(["no form"], usage=COUNTED), Tariff("claude-sonnet-4-5"))
 
     with pytest.raises(AgentBadOutput) as raised:
         await agent.ask(AgentRequest("?", schema={"type": "object"}), call_for())
@@ -73,35 +72,41 @@ async def test_a_failed_call_is_priced_like_any_other() -> None:
 
 
 @pytest.mark.parametrize(
-    ("tariff", "known"),
+    ("declared", "tariff", "known"),
     [
-        (Tariff("claude"), True),
-        (Tariff("codex"), False),
-        (Tariff("codex", "gpt-5-codex"), True),
-        (Tariff("ollama"), True),
-        (Tariff("mine"), False),
-        (Tariff("mine", own=FREE), True),
+        (Capabilities(reports_price=True), Tariff(), True),
+        (Capabilities(), Tariff(), False),
+        (Capabilities(), Tariff("gpt-5-codex"), True),
+        (Capabilities(), Tariff(free=True), True),
+        (Capabilities(), Tariff(own=FREE), True),
     ],
     ids=str,
 )
-async def test_an_agent_tells_whether_its_cost_will_be_known(tariff: Tariff, known: bool) -> None:
+async def test_an_agent_tells_whether_its_cost_will_be_known(
+    declared: Capabilities, tariff: Tariff, known: bool
+) -> None:
     """A limit in dollars is refused for an agent that could break it unseen."""
-    assert await Priced(ScriptedAgent(), tariff).knows_price(None) is known
+    agent = ScriptedAgent()
+    agent.capabilities = declared
+    priced = Priced(agent, tariff)
+
+    assert priced.capabilities.reports_price is known
+    assert (await priced.capabilities_for(None)).reports_price is known
 
 
 class SaysItsPrice(ScriptedAgent):
     """Reports with every reply what it cost."""
 
-    async def knows_price(self, model: str | None) -> bool:
-        return model != "unheard-of"
+    async def capabilities_for(self, model: str | None) -> Capabilities:
+        return Capabilities(reports_price=model != "unheard-of")
 
 
 async def test_an_agent_of_ones_own_can_say_that_it_tells_its_cost() -> None:
     """Its calls were refused under a ceiling of money, however well it kept account."""
-    agent = Priced(SaysItsPrice(), Tariff("mine"))
+    agent = Priced(SaysItsPrice(), Tariff())
 
-    assert await agent.knows_price(None)
-    assert not await agent.knows_price("unheard-of")
+    assert (await agent.capabilities_for(None)).reports_price
+    assert not (await agent.capabilities_for("unheard-of")).reports_price
 
 
 def test_the_price_list_is_whole() -> None:

@@ -14,7 +14,7 @@ from signoff.core.workflow import Workflow
 from signoff.errors import AgentBadRequest, AgentTransient, NotAllowed
 from signoff.runtime.agent_limits import AgentLimits
 from signoff.runtime.engine import Engine
-from signoff.runtime.ports import Call
+from signoff.runtime.ports import Call, Capabilities, capabilities_of
 from signoff.runtime.result import RunResult
 from signoff.store.memory import MemoryStore
 from signoff.testing import FrozenClock
@@ -63,7 +63,7 @@ async def test_an_agent_that_cannot_be_made_fails_when_it_is_asked(
 
 
 class Person:
-    by_person = True
+    capabilities = Capabilities(answered_by_human=True)
 
     async def ask(self, request: AgentRequest, call: Call) -> Reply:
         raise AssertionError("a person is asked through the inbox")
@@ -76,7 +76,7 @@ def test_an_agent_that_is_a_person_can_be_recognised() -> None:
         for kind in ("Person", "Echo", "Nobody")
     }
 
-    people = {kind for kind, agent in made.items() if getattr(agent, "by_person", False)}
+    people = {kind for kind, agent in made.items() if capabilities_of(agent).answered_by_human}
 
     assert people == {"Person"}
 
@@ -104,7 +104,7 @@ def test_the_usual_agents_are_there_without_any_settings() -> None:
     agents = build_agents({"claude": AgentSettings("claude", options={"model": "opus"})})
 
     assert {"claude", "codex", "gemini", "ollama", "openai", "anthropic", "auto"} <= set(agents)
-    assert agents["manual"].by_person  # type: ignore[attr-defined]  # how a person is recognised
+    assert capabilities_of(agents["manual"]).answered_by_human
 
 
 class Busy:

@@ -8,6 +8,7 @@ from signoff.agents.base import Health
 from signoff.app.doctor import Check, examine
 from signoff.app.home import init_home
 from signoff.app.settings import AgentSettings
+from signoff.runtime.ports import Capabilities
 from signoff.store.schema import LATEST
 from signoff.store.sqlite import SqliteStore
 
@@ -214,3 +215,18 @@ def test_what_the_settings_name_and_cannot_be_used_is_in_the_last_line(
     assert (found.can_run, found.amiss) == (True, ("mine", "roles"))
     assert checks["roles"].detail == f"{home.config}:4: roles.developer: no agent 'nobody'"
     assert "mine" in checks["roles"].remedy
+
+
+def test_what_each_agent_can_do_is_told(tmp_path: Path, environment: dict[str, str]) -> None:
+    """Whether an agent edits files or reports its price decides what it can be used for."""
+    home = init_home(tmp_path, {}).home
+    home.config.write_text("agents:\n  mine: {kind: command, argv: [tool], edits: true}\n")
+
+    checks = looked_at(tmp_path, environment)
+
+    assert checks["python"].capabilities is None
+    assert checks["mine"].capabilities == Capabilities(
+        edits_files=True, streaming=True, reports_price=False
+    )
+    assert checks["claude"].capabilities is not None
+    assert checks["claude"].capabilities.model_family == "anthropic"

@@ -232,11 +232,13 @@ def test_a_compiler_gets_the_agents_of_the_settings(home: Home) -> None:
 
     agents = compile_context(home, settings).agents
 
-    assert agents == {
-        "writer": {"kind": "ollama", "model": "qwen3"},
-        "critic": {"kind": "ollama", "model": "qwen3"},
-        "judge": {"kind": "codex"},
+    assert {name: (each.kind, each.model) for name, each in agents.items() if each.configured} == {
+        "writer": ("ollama", "qwen3"),
+        "critic": ("ollama", "qwen3"),
+        "judge": ("codex", None),
     }
+    assert agents["judge"].capabilities.edits_files
+    assert not agents["critic"].capabilities.edits_files
 
 
 def test_a_program_that_came_with_a_package_is_here(

@@ -5,16 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from signoff import plugins
+from signoff.agents.base import KnownAgent
+from signoff.agents.kinds import BUILT_IN
 from signoff.flows.compile import compile_flow
 from signoff.flows.flow import Flow
 from signoff.flows.model import GenflowConfig, Goal, StepKind, WorkflowStep
 from signoff.review.constraint import Constraint, Rule
 from signoff.review.severity import Severity
 from signoff.runtime.engine import Engine
-from signoff.runtime.ports import Agent
+from signoff.runtime.ports import Agent, capabilities_of
 from signoff.runtime.result import RunResult
 from signoff.runtime.store_port import Store
 from signoff.store.memory import MemoryStore
@@ -52,9 +56,18 @@ def flow(
         goal=GOAL,
         constraints=tuple(constraints),
         root=root or Path("/nowhere"),
-        kinds=kinds or {},
+        agents={**known({name: name for name in BUILT_IN}), **known(kinds or {})},
         allow_scripts=allow_scripts,
     )
+
+
+def known(kinds: Mapping[str, str]) -> dict[str, KnownAgent]:
+    """Returns agents that can do what built-in kinds declare, by name."""
+    declared = {kind: capabilities_of(plugins.load(BUILT_IN[kind])) for kind in kinds.values()}
+    return {
+        name: KnownAgent(kind, declared=partial(replace, declared[kind]))
+        for name, kind in kinds.items()
+    }
 
 
 def issue(finding: str, severity: str = "HIGH", evidence: str = "OMISSION", **more: Any) -> Any:

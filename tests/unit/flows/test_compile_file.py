@@ -5,9 +5,12 @@ from typing import Any
 
 import pytest
 
+from signoff.agents.base import KnownAgent
 from signoff.documents.source_file import SourceFile
 from signoff.flows.compile_file import compile_file
+from signoff.flows.steps.refine import in_words
 from signoff.notation import CompileContext
+from signoff.runtime.ports import Capabilities
 
 FLOW = """
 goal: Write about the sea.
@@ -20,33 +23,35 @@ workflow:
 """
 
 
-@pytest.mark.parametrize(
-    ("settings", "edits"),
-    [
-        ({"kind": "command", "argv": ["own"]}, False),
-        ({"kind": "command", "argv": ["own"], "edits": True}, True),
-        ({"kind": "claude"}, True),
-        ({"kind": "ollama"}, False),
-    ],
-)
-def test_only_who_may_edit_files_is_given_one(
-    settings: dict[str, Any], edits: bool, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("edits", [True, False])
+def test_only_an_agent_that_can_edit_files_is_given_one(edits: bool, tmp_path: Path) -> None:
     """A program that only answers failed in the refine step, with everything before it paid."""
     file = tmp_path / "flow.yaml"
     file.write_text(FLOW)
+    own = KnownAgent("of a plug-in", declared=lambda: Capabilities(edits_files=edits))
 
-    workflow = compile_file(SourceFile(file), CompileContext(tmp_path, agents={"own": settings}))
+    workflow = compile_file(SourceFile(file), CompileContext(tmp_path, agents={"own": own}))
 
     handler: Any = workflow.steps["refine"].handler
-    assert handler.flow.edits("own") is edits
+    assert in_words(handler.flow, handler.step) is not edits
+
+
+def test_without_any_project_the_usual_agents_can_do_what_they_declare(tmp_path: Path) -> None:
+    """A flow loaded from Python had claude write the whole text again instead of editing it."""
+    file = tmp_path / "flow.yaml"
+    file.write_text(FLOW.replace("agent: own", "agent: claude"))
+
+    workflow = compile_file(SourceFile(file), CompileContext(tmp_path))
+
+    handler: Any = workflow.steps["refine"].handler
+    assert not in_words(handler.flow, handler.step)
 
 
 @pytest.mark.parametrize(
     ("agents", "remarks"),
     [
         ({}, ["codex is not on PATH; it works: draft, review"]),
-        ({"codex": {"kind": "manual"}}, []),
+        ({"codex": KnownAgent("manual")}, []),
     ],
     ids=["nobody", "somebody by that name"],
 )

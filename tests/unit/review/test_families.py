@@ -1,6 +1,13 @@
 import pytest
 
-from signoff.review.families import PERSON, RULES, family, shared
+from signoff import plugins
+from signoff.agents.kinds import BUILT_IN
+from signoff.review.families import ModelUse, shared
+from signoff.runtime.ports import capabilities_of
+
+
+def use(kind: str, model: str | None = None) -> ModelUse:
+    return ModelUse(kind, model, capabilities_of(plugins.load(BUILT_IN[kind])))
 
 
 @pytest.mark.parametrize(
@@ -32,10 +39,6 @@ from signoff.review.families import PERSON, RULES, family, shared
         ("openai", "meta-llama/Some-New-Name", "meta"),
         ("local", None, "smollm"),
         ("local", "smollm2-135m", "smollm"),
-        ("manual", None, PERSON),
-        ("manual", "gpt-4", PERSON),
-        ("check", None, RULES),
-        ("policy", None, RULES),
         ("scripted", None, None),
         ("command", None, None),
     ],
@@ -44,19 +47,19 @@ def test_a_family_is_known_by_the_model_and_else_by_the_program(
     kind: str, model: str | None, expected: str | None
 ) -> None:
     """Independence that rests on the program's name alone would be fooled by its model."""
-    assert family(kind, model) == expected
+    assert use(kind, model).family == expected
 
 
 def test_critics_of_the_authors_family_are_named() -> None:
     """A flow that asks for independence is refused with these names."""
     report = shared(
-        ("claude", "opus"),
+        use("claude", "opus"),
         {
-            "twin": ("claude", "haiku"),
-            "routed": ("openai", "anthropic/claude-3.5"),
-            "codex": ("codex", None),
-            "spelling": ("check", None),
-            "ann": ("manual", None),
+            "twin": use("claude", "haiku"),
+            "routed": use("openai", "anthropic/claude-3.5"),
+            "codex": use("codex"),
+            "spelling": use("check"),
+            "ann": use("manual"),
         },
     )
 
@@ -68,7 +71,7 @@ def test_critics_of_the_authors_family_are_named() -> None:
 
 def test_a_family_nobody_can_tell_is_not_taken_for_another() -> None:
     """Unknown is not independent."""
-    report = shared(("claude", None), {"mystery": ("command", None), "gemini": ("gemini", None)})
+    report = shared(use("claude"), {"mystery": use("command"), "gemini": use("gemini")})
 
     assert report.unknown == ("mystery",)
     assert not report.independent
@@ -78,8 +81,8 @@ def test_a_family_nobody_can_tell_is_not_taken_for_another() -> None:
 def test_with_an_unknown_author_every_model_may_be_a_relative() -> None:
     """Only people and rules are surely none; the very same model surely is one."""
     report = shared(
-        ("ollama", "ours"),
-        {"same": ("ollama", "ours"), "codex": ("codex", None), "ann": ("manual", None)},
+        use("ollama", "ours"),
+        {"same": use("ollama", "ours"), "codex": use("codex"), "ann": use("manual")},
     )
 
     assert report.author is None
@@ -87,10 +90,10 @@ def test_with_an_unknown_author_every_model_may_be_a_relative() -> None:
     assert report.unknown == ("codex",)
 
 
-@pytest.mark.parametrize("author", [("manual", None), ("check", None)])
-def test_who_runs_no_model_has_no_relatives(author: tuple[str, None]) -> None:
+@pytest.mark.parametrize("author", [use("manual"), use("check")])
+def test_who_runs_no_model_has_no_relatives(author: ModelUse) -> None:
     """Two people are not of one family, and neither are a person's text and any critic."""
-    report = shared(author, {"ann": ("manual", None), "claude": ("claude", None)})
+    report = shared(author, {"ann": use("manual"), "claude": use("claude")})
 
     assert report.independent
     assert str(report) == "no critic is of the author's family"

@@ -17,6 +17,7 @@ from signoff.errors import AgentBadOutput, AgentError, AgentTransient
 from signoff.remedies import PassOption
 from signoff.runtime.ceilings import Ceilings
 from signoff.runtime.faults import FREE, costing
+from signoff.runtime.ports import Capabilities
 from signoff.runtime.suspension import CeilingReached
 from signoff.testing import ScriptedAgent
 from tests.unit.runtime.engine_fixture import DyingStore, EngineFixture, chain, one_step
@@ -145,8 +146,7 @@ async def test_of_a_steps_ceiling_on_money_the_step_is_told_to_limit_its_calls()
     """`--limit calls=9` is about the run, and changed nothing."""
 
     class Mute(ScriptedAgent):
-        async def knows_price(self, model: str | None) -> bool:
-            return False
+        capabilities = Capabilities(reports_price=False)
 
     bench = EngineFixture(agents={"claude": Mute(["text"])})
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from signoff.cli.options import debug_option, json_option, output
 
 if TYPE_CHECKING:
     from signoff.app.doctor import Examined
+    from signoff.runtime.ports import Capabilities
 
 _EPILOG = """\b
 Examples:
@@ -21,12 +23,26 @@ Examples:
   signoff doctor --json
 """
 
+_ABILITIES = {
+    "answered_by_human": "answered by a human",
+    "deterministic": "computes exact findings",
+    "needs_agents": "passes requests on",
+    "edits_files": "edits files",
+    "json_schema": "JSON schema",
+    "system_prompt": "system prompt",
+    "streaming": "streaming",
+    "prompt_caching": "prompt caching",
+    "reports_price": "known price",
+    "free": "free",
+}
+"""How each capability is worded."""
+
 _BESIDE = " " * 19
 """Where what is said of a check begins."""
 
 
 @click.command(epilog=_EPILOG)
-@click.option("-v", "--verbose", is_flag=True, help="Include agents that are not configured.")
+@click.option("-v", "--verbose", is_flag=True, help="Show every agent, and what each can do.")
 @json_option
 @debug_option
 def command(verbose: bool, as_json: bool) -> int:
@@ -48,6 +64,7 @@ def command(verbose: bool, as_json: bool) -> int:
                 "detail": c.detail,
                 "remedy": "" if c.ready else c.remedy,
                 "needed": c.needed,
+                **({"capabilities": asdict(c.capabilities)} if c.capabilities else {}),
             }
             for c in found.checks
         ]
@@ -62,6 +79,8 @@ def command(verbose: bool, as_json: bool) -> int:
         out.prose(f"{mark:<4}  {check.name:<12} {check.detail}", style, _BESIDE)
         if not check.ready and check.remedy:
             out.prose(f"{_BESIDE}to do: {check.remedy}", hang=_BESIDE)
+        if verbose and check.capabilities is not None:
+            out.prose(f"{_BESIDE}{abilities(check.capabilities)}", hang=_BESIDE)
     if left_out:
         others = f"not here: {', '.join(left_out)} (why: -v)"
         out.prose(f"{'--':<4}  {'other agents':<12} {others}", hang=_BESIDE)
@@ -73,6 +92,14 @@ def command(verbose: bool, as_json: bool) -> int:
         out.line()
     out.prose(verdict(found))
     return code
+
+
+def abilities(can: Capabilities) -> str:
+    """Returns what an agent can do, in a line."""
+    declared = asdict(can)
+    words = [word for name, word in _ABILITIES.items() if declared[name]]
+    family = [f"model family {can.model_family}"] if can.model_family else []
+    return f"capabilities: {', '.join([*words, *family]) or 'answers prompts'}"
 
 
 def verdict(found: Examined) -> str:

@@ -38,9 +38,6 @@ from signoff.review.prompts import critic_prompt
 PASS, FAIL, FINDINGS = "pass", "fail", "findings"
 """What a person can say about a reading that cannot be used as it is."""
 
-CHECK = "check"
-"""The kind of agent that computes: it never changes its mind, and quotes its own output."""
-
 
 @dataclass(frozen=True)
 class CriticHandler:
@@ -64,8 +61,8 @@ class CriticHandler:
             guidance=self.state.guidance,
         )
         agent = item["agent"]
-        # A check is given the bare artifact; what it says of itself is exact.
-        exact = self.flow.kind(agent) == CHECK
+        # A check gets the bare artifact, and its findings quote its own output.
+        exact = self.flow.capabilities(agent).deterministic
         options: dict[str, Any] = (
             {"artifact": self.state.artifact, "constraint": constraint.id} if exact else {}
         )

@@ -210,7 +210,7 @@ class Refine:
 
 def in_words(flow: Flow, step: WorkflowStep) -> bool:
     """Tells whether a refine step has the text written again instead of a file edited."""
-    return step.mode == "rewrite" or not flow.edits(flow.agent(step))
+    return step.mode == "rewrite" or not flow.capabilities(flow.agent(step)).edits_files
 
 
 def _edited(reply: Reply, before: str) -> str:
