@@ -61,6 +61,46 @@ def test_a_kind_of_another_package_is_used_by_name(site: Site) -> None:
     assert ("writer", "has a voice") in [(c["name"], c["detail"]) for c in doctor["checks"]]
 
 
+EDITING = """
+goal: Write about the sea.
+constraints: {inline: {loud: It is loud.}}
+max_iterations: 2
+workflow:
+  - {step: generate, agent: author}
+  - {step: critique, agent: critic}
+  - {step: adjudicate, agent: policy}
+  - {step: refine, agent: editor, mode: edit, loop_to: critique}
+"""
+
+QUIET = """
+{"overall": "FAIL", "summary": "too quiet", "issues":
+ [{"severity": "HIGH", "finding": "It whispers.", "evidence": "The sea is blue."}]}
+"""
+
+
+def test_an_agent_that_declares_it_edits_files_gets_a_file_to_edit(site: Site) -> None:
+    """It was only ever asked to write the whole text again, whatever it could do."""
+    site.write(
+        ".signoff/config.yaml",
+        "agents:\n"
+        "  author: {kind: scripted, file: author.yaml}\n"
+        "  critic: {kind: scripted, file: critic.yaml}\n"
+        "  editor: {kind: shout}\n",
+    )
+    site.write("flow.yaml", EDITING)
+    site.write("author.yaml", "rules: [{text: The sea is blue.}]\n")
+    passes = '{"overall": "PASS", "issues": [], "summary": "fine"}'
+    site.write("critic.yaml", f"rules: [{{times: 1, text: '{QUIET}'}}, {{text: '{passes}'}}]\n")
+
+    done = site.signoff("run", "flow.yaml", "--name", "one")
+    doctor = {check["name"]: check for check in site.json("doctor")["checks"]}
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    final = site.folder / ".signoff/runs/one/final/artifact.md"
+    assert final.read_text().strip() == "THE SEA IS BLUE."
+    assert doctor["editor"]["capabilities"]["edits_files"] is True
+
+
 def test_a_wrong_option_of_it_is_told_with_its_name(site: Site) -> None:
     """The mistake is in the settings, and that is where the message points."""
     site.write(".signoff/config.yaml", "agents:\n  writer: {kind: shout, marck: '?'}\n")

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+from pathlib import Path
+
 from signoff.agents.answer import ModelAnswer, judge
 from signoff.agents.base import Health
 from signoff.core.effects import AgentRequest, Reply
 from signoff.core.spend import Usage
-from signoff.errors import AgentBadRequest, AgentTransient, ConfigError
-from signoff.runtime.ports import Call
+from signoff.errors import AgentTransient, ConfigError
+from signoff.runtime.ports import Call, Capabilities
 
 
 class ShoutAgent:
     """Repeats the prompt, loudly."""
+
+    capabilities = Capabilities(edits_files=True, streaming=True, reports_price=True)
+    """What it can do. Because it edits files, refine steps with `mode: edit` give it one."""
 
     def __init__(self, *, mark: str = "!", busy: int = 0) -> None:
         """Takes the options under the agent's name in the settings.
@@ -26,11 +32,11 @@ class ShoutAgent:
 
     async def ask(self, request: AgentRequest, call: Call) -> Reply:
         """Answers, or raises one of the `AgentError` family, sorted by who must act."""
-        if request.edit:
-            raise AgentBadRequest("shout cannot edit files; ask another agent")
         if call.attempt <= self._busy:
             raise AgentTransient("still clearing its throat")
         call.emit("taking a deep breath\n")
+        if request.edit and request.workspace is not None:
+            await asyncio.to_thread(_edit, Path(request.workspace))
         text = request.prompt.upper() + self._mark
         usage = Usage(tokens_in=len(request.prompt), tokens_out=len(text), usd=0.0, model="shout-1")
         # Refuses an answer that is empty or does not fit the schema, with its cost kept.
@@ -43,3 +49,8 @@ class ShoutAgent:
     async def models(self) -> list[str]:
         """Lists what `model:` may name."""
         return ["shout-1"]
+
+
+def _edit(workspace: Path) -> None:
+    for file in workspace.rglob("*.md"):
+        file.write_text(file.read_text("utf-8").upper(), "utf-8")
