@@ -30,9 +30,9 @@ def events_of(
             yield seq, ev.from_json(data)
 
 
-def timeline_of(project: Project, row: RunRow) -> Timeline:
-    """Returns the story of a run so far."""
-    return Timeline().follow(event for _, event in events_of(project, row, whole=False))
+def timeline_of(project: Project, row: RunRow, *, whole: bool = False) -> Timeline:
+    """Returns what happened in a run so far; its state has long texts only when `whole`."""
+    return Timeline().follow(event for _, event in events_of(project, row, whole=whole))
 
 
 def made_in(state: RunState) -> Mapping[str, Any]:

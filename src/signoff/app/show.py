@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from signoff import plugins
-from signoff.app.history import folded, made_in, timeline_of
+from signoff.app.history import made_in, timeline_of
 from signoff.app.inbox import request_to_json
 from signoff.app.project import Project
 from signoff.app.runs import as_it_stands
-from signoff.core.effects import EffectKind
 from signoff.core.outcome import Status
 from signoff.core.run_state import RunState
 from signoff.core.spend import LedgerEntry, Spend
@@ -50,9 +49,9 @@ class RunDetails:
     @property
     def stop_reason(self) -> StopReason | None:
         """Why the run stopped; a process that is gone has not recorded any reason itself."""
-        if self.row.status is Status.INTERRUPTED and self.timeline.status is Status.RUNNING:
+        if self.row.status is Status.INTERRUPTED and self.timeline.state.status is Status.RUNNING:
             return ProcessStopped(self.row.reason)
-        return self.timeline.stop_reason
+        return self.timeline.state.stop_reason
 
     @property
     def remedies(self) -> tuple[Remedy, ...]:
@@ -73,11 +72,11 @@ class RunDetails:
             "remedies": [REMEDIES.to_json(each) for each in self.remedies],
             "step": row.step,
             "iteration": row.iteration,
-            "params": line.params,
+            "params": line.state.params,
             "inbox": list(self.requests),
             "decisions": [decision_to_json(each) for each in line.decisions],
             "spend": spend_to_json(line.spend),
-            "limits": line.limits.to_json(),
+            "limits": line.state.limits.to_json(),
             "steps": [visit_to_json(visit) for visit in line.visits],
             "ledger": [entry_to_json(entry) for entry in self.ledger],
             "target": row.target,
@@ -95,7 +94,8 @@ def show(project: Project, name: str | None = None) -> RunDetails:
     """Returns the report of a run, or of the latest one."""
     row = as_it_stands(project, project.run(name))
     inbox = project.store.items(row.name)
-    state, timeline = folded(project, row), timeline_of(project, row)
+    timeline = timeline_of(project, row, whole=True)
+    state = timeline.state
     if row.status is not Status.RUNNING:
         timeline.close_bill()
     return RunDetails(
@@ -107,22 +107,11 @@ def show(project: Project, name: str | None = None) -> RunDetails:
             request_to_json(project, item)
             for item in project.store.items(row.name, state=("answered",))
         ),
-        ledger=tuple(sorted(_ledger(state, row).values())),
+        ledger=tuple(sorted(state.ledger.values())),
         folder=project.folder(row.name),
         notation_report=_report(project, row, state),
         state=made_in(state),
     )
-
-
-def _ledger(state: RunState, row: RunRow) -> dict[tuple[str, str, str], LedgerEntry]:
-    """Returns who cost what; once nobody drives the run, calls in doubt are among it."""
-    ledger = dict(state.ledger)
-    known = [record for scope in state.effects.values() for record in scope.values()]
-    for record in known if row.status is not Status.RUNNING else ():
-        if record.kind is EffectKind.ASK and not record.done:
-            place = (state.step or "", record.agent, record.model)
-            ledger[place] = ledger.get(place, LedgerEntry(*place)).plus(None)
-    return ledger
 
 
 def _report(project: Project, row: RunRow, state: RunState) -> RunReport | None:

@@ -81,7 +81,7 @@ class LiveView:
         self._timeline = next(iter(self.timelines.values()), Timeline())
         self._narrator = Narrator(self._timeline)
         self._told = sum(visit.outcome is not None for visit in self._timeline.visits)
-        self._round = self._timeline.iteration
+        self._round = self._timeline.state.iteration
         self._retries: dict[str, _Pause] = {}
         self._words: dict[str, str] = {}
         self._pending: list[RenderableType] = []
@@ -166,7 +166,7 @@ class LiveView:
         """Returns what moves, as it is now."""
         with self._lock:
             # Until the run is taken up again, its time stands still.
-            now = self._clock.now() if self._run else self._timeline.updated_at
+            now = self._clock.now() if self._run else self._timeline.state.updated_at
             return Group(
                 *self._pending[-ROWS:],
                 self._heading(now),
@@ -207,7 +207,7 @@ class LiveView:
         if run == self._run:
             return []
         self._run = run
-        return [cut(Text(f"{run}  {self._timeline.workflow}", style="dim"))]
+        return [cut(Text(f"{run}  {self._timeline.state.workflow}", style="dim"))]
 
     def _newly_finished(self) -> list[RenderableType]:
         fresh = [v for v in self._timeline.visits[self._told :] if v.outcome is not None]
@@ -218,7 +218,7 @@ class LiveView:
         if fresh:
             # What a step said of itself is over with it.
             self._words.pop("", None)
-        return [*lines, *self._new_round(self._timeline.iteration)]
+        return [*lines, *self._new_round(self._timeline.state.iteration)]
 
     def _new_round(self, iteration: int) -> list[RenderableType]:
         if iteration == self._round:
@@ -291,7 +291,7 @@ class LiveView:
         line = self._timeline
         if self._stopping:
             return Text("  stopping; ctrl-c again quits at once", style="yellow")
-        parts = [f"iteration {line.iteration}", duration(line.seconds(now)), *spent(line)]
+        parts = [f"iteration {line.state.iteration}", duration(line.seconds(now)), *spent(line)]
         return cut(Text(f"  {' · '.join(parts)}", style="dim"))
 
 

@@ -122,7 +122,7 @@ def goal(to: str | End | None) -> str:
 
 def spent(line: Timeline) -> Iterator[str]:
     """Yields what was spent of what may be; `+` marks an amount some call did not report."""
-    spend, limits = line.spend, line.limits
+    spend, limits = line.spend, line.state.limits
     if not spend.calls:
         return
     yield count(spend.calls, "call") + (f" of {limits.calls}" if limits.calls is not None else "")

@@ -65,7 +65,7 @@ def _run_resumed(state: RunState, event: ev.RunResumed) -> None:
 
 
 def _run_stopped(state: RunState, event: ev.RunStopped) -> None:
-    _count_time(state, event.at)
+    count_time(state, event.at)
     state.active_since = None
     state.status = event.status
     state.reason = event.reason
@@ -125,7 +125,7 @@ def _limit_lifted(state: RunState, event: ev.LimitLifted) -> None:
 
 
 def _step_finished(state: RunState, event: ev.StepFinished) -> None:
-    _count_time(state, event.at)
+    count_time(state, event.at)
     state.state = apply(state.state, event.delta)
     state.outcome = event.outcome
     for key in event.resets:
@@ -159,7 +159,7 @@ def _effect_started(state: RunState, event: ev.EffectStarted) -> None:
     elif before is not None:
         record.agent, record.model = before.agent, before.model
     if event.attempt > 1 and not (before is not None and before.ended):
-        _charge(state, before or record, event.lost)
+        charge(state, before or record, event.lost)
 
 
 def _effect_running(state: RunState, event: ev.EffectRunning) -> None:
@@ -169,17 +169,17 @@ def _effect_running(state: RunState, event: ev.EffectRunning) -> None:
 
 
 def _effect_attempt_failed(state: RunState, event: ev.EffectAttemptFailed) -> None:
-    _count_time(state, event.at)
+    count_time(state, event.at)
     record = state.effect(event.id)
     if record is None:
         return
     record.ended, record.process = True, None
     if record.kind is EffectKind.ASK:
-        _charge(state, record, event.usage)
+        charge(state, record, event.usage)
 
 
 def _effect_finished(state: RunState, event: ev.EffectFinished) -> None:
-    _count_time(state, event.at)
+    count_time(state, event.at)
     record = state.effect(event.id)
     if record is None:
         # A value the engine noted without going outside, such as the time.
@@ -192,14 +192,14 @@ def _effect_finished(state: RunState, event: ev.EffectFinished) -> None:
     record.process = None
     if record.kind is EffectKind.ASK:
         by = event.reply.get("agent") if isinstance(event.reply, dict) else None
-        _charge(state, record, event.usage, by)
+        charge(state, record, event.usage, by)
 
 
-def _charge(
-    state: RunState, record: EffectRecord, told: dict[str, Any] | None, by: str | None = None
+def charge(
+    state: RunState, record: EffectRecord, reported: dict[str, Any] | None, by: str | None = None
 ) -> None:
-    """Puts one ended call on the bill, for whoever answered in the end."""
-    usage = Usage(**told) if told is not None else None
+    """Adds one ended call to the spend and the ledger, under the agent that answered."""
+    usage = Usage(**reported) if reported is not None else None
     state.spend.add(usage)
     state.visit_spend.add(usage)
     model = (usage.model if usage is not None else None) or record.model
@@ -255,7 +255,8 @@ def item_scope(scope: str, attempt: int) -> str:
     return scope if attempt == 1 else f"{scope}~{attempt}"
 
 
-def _count_time(state: RunState, at: float) -> None:
+def count_time(state: RunState, at: float) -> None:
+    """Adds the time at work up to `at`; counting the same moment twice adds nothing."""
     if state.active_since is None:
         return
     took = max(0.0, at - state.active_since)

@@ -13,7 +13,7 @@ from signoff.core.spend import Usage
 from signoff.core.stop_reason import AnswerPending, NotConverging, StopReason
 from signoff.errors import AgentStopped
 from signoff.runtime.amounts import count, duration, money
-from signoff.runtime.timeline import Running, StepVisit, Timeline, error_of, label_of, readable
+from signoff.runtime.timeline import Running, StepVisit, Timeline, error_of, readable
 
 SHOWN_VALUE = 60
 SHOWN_WHY = 500
@@ -50,7 +50,7 @@ class Narrator:
         """Returns what there is to say about an event, in order."""
         if isinstance(event, _WORK_ANEW):
             self._reasons.clear()
-        before, status = self.timeline.current, self.timeline.status
+        before, status = self.timeline.current, self.timeline.state.status
         ended = self.timeline.running.get(getattr(event, "id", ""))
         self.timeline.apply(event)
         how = _WORDS.get(event.tag)
@@ -134,7 +134,7 @@ def _run_resumed(scene: _Scene, _event: ev.RunResumed) -> Told:
 
 def _run_stopped(scene: _Scene, event: ev.RunStopped) -> Told:
     fine = event.status in (Status.COMPLETED, Status.WAITING, Status.PARKED)
-    how, why = stop_words(event.status.value.replace("_", " "), scene.line.stop_reason)
+    how, why = stop_words(event.status.value.replace("_", " "), scene.line.state.stop_reason)
     yield f"{how}{why and f': {why}'}", Weight.NEWS if fine else Weight.TROUBLE
 
 
@@ -187,7 +187,10 @@ def _effect_started(scene: _Scene, event: ev.EffectStarted) -> Told:
     again = f", attempt {event.attempt}" if event.attempt > 1 else ""
     match event.kind:
         case EffectKind.WAIT:
-            yield f"{scene.step}: waits for a person ({label_of(event)})", Weight.NEWS
+            yield (
+                f"{scene.step}: waits for a person ({scene.line.running[event.id].label})",
+                Weight.NEWS,
+            )
         case EffectKind.ASK | EffectKind.COMMAND:
             verb = "asks" if event.kind is EffectKind.ASK else "runs"
             who = scene.line.running[event.id].label

@@ -1,23 +1,25 @@
-"""The story of a run for people: which steps were visited, what is under way, what it cost.
+"""What happened in a run, as data for humans: visits, decisions, what is under way.
 
-Another fold of the same events than the runner's: this one forgets values and keeps
-durations. `show`, `logs` and the terminal view all read it.
+One fold serves the terminal view, the log, `show` and the run directory. It builds on
+the runner's own state (`core.fold`) and adds what a runner can forget: every visit with
+its duration, who works on what since when, and what humans decided.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from signoff.core import events as ev
 from signoff.core.edges import ERROR
 from signoff.core.effects import EffectKind
-from signoff.core.outcome import Outcome, Status
-from signoff.core.spend import Limits, Spend, Usage
-from signoff.core.stop_reason import StopReason, reason_from_json
+from signoff.core.fold import charge, count_time, evolve
+from signoff.core.outcome import Outcome
+from signoff.core.run_state import RunState
+from signoff.core.spend import Spend
 
 _ITEM = re.compile(r"(?P<fan>[^/]+)\[(?P<index>\d+)\](?:~\d+)?(?:/|$)")
 """The outermost fan-out item in an effect's id or an item's scope."""
@@ -25,6 +27,10 @@ _ORDINAL = re.compile(r"[#~]\d+(?=$|/|\[)")
 
 _WORK = "response"
 """The kind of a request for work in an agent's place."""
+
+_NEW_ATTEMPT = (ev.AttemptFailed, ev.AttemptOpened, ev.AttemptReplaced)
+_COUNTED = (ev.RunStopped, ev.StepFinished, ev.EffectFinished, ev.EffectAttemptFailed)
+"""Events up to which time at work is counted."""
 
 LABEL_WIDTH = 60
 """Characters of a command line that are worth showing."""
@@ -81,6 +87,8 @@ class Running:
     """The fan-out it belongs to, or empty."""
     item: int | None
     """Which item of it, counted from 0."""
+    payload: Mapping[str, Any]
+    """What was requested; only the first of several attempts repeats it in the journal."""
 
 
 @dataclass(slots=True)
@@ -102,49 +110,45 @@ class FanOutProgress:
 
 @dataclass(slots=True)
 class Timeline:
-    """Everything a person watching a run wants to know."""
+    """Everything someone who watches a run wants to know."""
 
-    workflow: str = ""
-    status: Status = Status.RUNNING
-    reason: str = ""
-    stop_reason: StopReason | None = None
-    due_at: float | None = None
-    params: dict[str, Any] = field(default_factory=dict)
-    limits: Limits = field(default_factory=Limits)
+    state: RunState = field(default_factory=RunState)
+    """The run as its runner knows it; feed events to the timeline only, never to this."""
     visits: list[StepVisit] = field(default_factory=list)
-    iteration: int = 1
     running: dict[str, Running] = field(default_factory=dict)
     """What is under way now, oldest first."""
+    unfinished: dict[str, Running] = field(default_factory=dict)
+    """What the current attempt has started and not finished, though its process may be gone."""
     fans: dict[str, FanOutProgress] = field(default_factory=dict)
     """Fan-outs of the current attempt."""
-    processes: dict[str, int] = field(default_factory=dict)
-    """The process group of what is under way, where it has one."""
     decisions: list[Decision] = field(default_factory=list)
-    """What people decided, oldest first; work they did in an agent's place is not among it."""
-    spend: Spend = field(default_factory=Spend)
-    started_at: float = 0.0
-    updated_at: float = 0.0
-    _counts: Counter[str] = field(default_factory=Counter)
-    _labels: dict[str, str] = field(default_factory=dict)
-    _unpaid: set[str] = field(default_factory=set)
-    """Calls that were begun and are not on the bill yet, whoever began them."""
-    _since: float | None = None
+    """What humans decided, oldest first; work they did in an agent's place is not included."""
 
     @property
     def current(self) -> StepVisit | None:
         """The visit under way, or the last one when the run has ended."""
         return self.visits[-1] if self.visits else None
 
+    @property
+    def spend(self) -> Spend:
+        """What the run has cost so far."""
+        return self.state.spend
+
+    @property
+    def processes(self) -> dict[str, int]:
+        """The process group of each effect under way that has one."""
+        records = {effect: self.state.effect(effect) for effect in self.running}
+        processes = {effect: r.process for effect, r in records.items() if r and r.process}
+        return {e: p["pid"] for e, p in processes.items() if isinstance(p.get("pid"), int)}
+
     def seconds(self, now: float | None = None) -> float:
         """Returns the time at work so far."""
-        under_way = now - self._since if now is not None and self._since is not None else 0.0
-        return self.spend.seconds + max(0.0, under_way)
+        return self.state.spend.seconds + self._since_counted(now)
 
     def visit_seconds(self, visit: StepVisit, now: float) -> float:
         """Returns the time at work of one visit so far."""
-        if visit.outcome is not None or visit is not self.current or self._since is None:
-            return visit.seconds
-        return visit.seconds + max(0.0, now - self._since)
+        under_way = visit.outcome is None and visit is self.current
+        return visit.seconds + (self._since_counted(now) if under_way else 0.0)
 
     def follow(self, events: Iterable[ev.Event]) -> Timeline:
         """Applies events in order."""
@@ -154,42 +158,43 @@ class Timeline:
 
     def apply(self, event: ev.Event) -> None:
         """Applies one event."""
+        state = self.state
+        if isinstance(event, ev.RunResumed):
+            # A process that died left no stop behind: its last sign of life is where its time ends.
+            count_time(state, state.updated_at)
+        elif isinstance(event, _COUNTED):
+            count_time(state, event.at)
+        if self.visits and self.visits[-1].outcome is None:
+            self.visits[-1].seconds = state.visit_spend.seconds
+        if isinstance(event, (*_NEW_ATTEMPT, ev.StepFinished)):
+            self._forget_attempt()
+        evolve(state, event)
         how = _HOW.get(event.tag)
         if how is not None:
             how(self, event)
-        self.updated_at = event.at
 
     def close_bill(self) -> None:
-        """Counts calls in doubt as made, at unknown cost; for a run that nobody drives."""
-        for _ in self._unpaid:
-            self.spend.add(None)
-        self._unpaid.clear()
+        """Counts calls in doubt as made, at unknown cost; for a run that no process drives."""
+        for scope in self.state.effects.values():
+            for record in scope.values():
+                if record.kind is EffectKind.ASK and not (record.done or record.ended):
+                    charge(self.state, record, None)
+                    record.ended = True
 
-    def _enter(self, step: str, at: float) -> None:
-        self._counts[step] += 1
-        self.visits.append(StepVisit(step, self._counts[step], self.iteration, at))
+    def _since_counted(self, now: float | None) -> float:
+        since = self.state.active_since
+        return 0.0 if now is None or since is None else max(0.0, now - since)
 
-    def _count_time(self, at: float) -> None:
-        if self._since is None:
-            return
-        took = max(0.0, at - self._since)
-        self._since = at
-        self.spend.seconds += took
-        if self.current is not None:
-            self.current.seconds += took
+    def _enter(self, at: float) -> None:
+        state = self.state
+        self.visits.append(StepVisit(state.step or "", state.visit, state.iteration, at))
 
     def _forget_attempt(self) -> None:
-        # What was in doubt is asked for by nobody any more, and may have been paid for.
+        # A call in doubt is never asked for again, and may have been paid for.
         self.close_bill()
         self.running.clear()
-        self.processes.clear()
+        self.unfinished.clear()
         self.fans.clear()
-        self._labels.clear()
-
-    def _nothing_runs(self) -> None:
-        """Forgets what died with its process; requests to people outlive it."""
-        self.running = {k: r for k, r in self.running.items() if r.kind is EffectKind.WAIT}
-        self.processes.clear()
 
     def _fan(self, scope: str) -> tuple[FanOutProgress | None, int | None]:
         match = _ITEM.match(scope)
@@ -203,53 +208,28 @@ class Timeline:
 
 
 def _run_started(line: Timeline, event: ev.RunStarted) -> None:
-    line.workflow = event.workflow
-    line.params = event.params
-    line.limits = Limits.from_json(event.limits)
-    line.started_at = line._since = event.at
-    line._enter(event.entry, event.at)
+    line._enter(event.at)
 
 
-def _run_resumed(line: Timeline, event: ev.RunResumed) -> None:
-    # A process that died left no stop behind: its last sign of life is where its time ends.
-    line._count_time(line.updated_at)
-    line._nothing_runs()
-    line._since = event.at
-    line.status, line.reason, line.due_at = Status.RUNNING, "", None
-    line.stop_reason = None
-
-
-def _run_stopped(line: Timeline, event: ev.RunStopped) -> None:
-    line._count_time(event.at)
-    line._since = None
-    line._nothing_runs()
-    line.status, line.reason, line.due_at = event.status, event.reason, event.due_at
-    line.stop_reason = reason_from_json(event.stop_reason, event.reason)
-
-
-def _limits_changed(line: Timeline, event: ev.LimitsChanged) -> None:
-    line.limits = Limits.from_json(event.limits)
+def _nothing_runs(line: Timeline, _event: ev.RunResumed | ev.RunStopped) -> None:
+    """Forgets what died with its process; requests to humans outlive it."""
+    line.running = {k: r for k, r in line.running.items() if r.kind is EffectKind.WAIT}
 
 
 def _new_attempt(line: Timeline, event: ev.Event) -> None:
-    line._forget_attempt()
     if line.current is not None:
         line.current.attempts += 1
-        match event:
-            case ev.AttemptFailed(problem=said) | ev.AttemptOpened(feedback=said):
-                line.current.feedback = said
+        if not isinstance(event, ev.AttemptReplaced):
+            line.current.feedback = line.state.feedback or ""
 
 
 def _step_finished(line: Timeline, event: ev.StepFinished) -> None:
-    line._count_time(event.at)
-    line._forget_attempt()
-    line.iteration = event.iteration
     if line.current is not None:
         line.current.outcome = event.outcome
         line.current.to = event.to
         line.current.error = error_of(event)
     if event.to is not None:
-        line._enter(event.to, event.at)
+        line._enter(event.at)
 
 
 def _effect_started(line: Timeline, event: ev.EffectStarted) -> None:
@@ -257,25 +237,22 @@ def _effect_started(line: Timeline, event: ev.EffectStarted) -> None:
         _fan_started(line, event)
         return
     fan, index = line._fan(event.id)
-    if event.payload is not None:
-        # A later attempt does not repeat what it asks for.
-        line._labels[event.id] = label_of(event)
-    line.running[event.id] = Running(
+    payload = event.payload if isinstance(event.payload, dict) else None
+    if payload is None:
+        before = line.unfinished.get(event.id)
+        payload = dict(before.payload) if before is not None else {}
+    line.running[event.id] = line.unfinished[event.id] = Running(
         event.id,
         event.kind,
-        line._labels.get(event.id) or label_of(event),
+        label_of(event.kind, payload),
         event.at,
         event.attempt,
         fan.name if fan else "",
         index,
+        payload,
     )
     if line.current is not None:
         line.current.effects[event.kind.value] += 1
-    if event.kind is EffectKind.ASK:
-        line.spend.calls += 1
-        if event.attempt > 1 and event.id in line._unpaid:
-            line.spend.add(Usage(**event.lost) if event.lost is not None else None)
-        line._unpaid.add(event.id)
 
 
 def _fan_started(line: Timeline, event: ev.EffectStarted) -> None:
@@ -286,28 +263,9 @@ def _fan_started(line: Timeline, event: ev.EffectStarted) -> None:
     fan.total = event.payload.get("items") if isinstance(event.payload, dict) else None
 
 
-def _effect_running(line: Timeline, event: ev.EffectRunning) -> None:
-    if isinstance(event.process.get("pid"), int):
-        line.processes[event.id] = event.process["pid"]
-
-
-def _effect_attempt_failed(line: Timeline, event: ev.EffectAttemptFailed) -> None:
-    line._count_time(event.at)
-    line.processes.pop(event.id, None)
-    _charge(line, event)
-
-
-def _charge(line: Timeline, event: ev.EffectAttemptFailed | ev.EffectFinished) -> None:
-    if event.id in line._unpaid:
-        line._unpaid.remove(event.id)
-        line.spend.add(Usage(**event.usage) if event.usage is not None else None)
-
-
 def _effect_finished(line: Timeline, event: ev.EffectFinished) -> None:
-    line._count_time(event.at)
-    line.processes.pop(event.id, None)
+    line.unfinished.pop(event.id, None)
     ended = line.running.pop(event.id, None)
-    _charge(line, event)
     if ended is not None and ended.kind is EffectKind.WAIT and ended.label != _WORK:
         line.decisions.append(_decision(line, ended, event))
 
@@ -338,16 +296,13 @@ def _item_failed(line: Timeline, event: ev.ItemFailed) -> None:
 
 _HOW: dict[str, Callable[[Timeline, Any], None]] = {
     ev.RunStarted.tag: _run_started,
-    ev.RunResumed.tag: _run_resumed,
-    ev.RunStopped.tag: _run_stopped,
-    ev.LimitsChanged.tag: _limits_changed,
+    ev.RunResumed.tag: _nothing_runs,
+    ev.RunStopped.tag: _nothing_runs,
     ev.AttemptFailed.tag: _new_attempt,
     ev.AttemptOpened.tag: _new_attempt,
     ev.AttemptReplaced.tag: _new_attempt,
     ev.StepFinished.tag: _step_finished,
     ev.EffectStarted.tag: _effect_started,
-    ev.EffectRunning.tag: _effect_running,
-    ev.EffectAttemptFailed.tag: _effect_attempt_failed,
     ev.EffectFinished.tag: _effect_finished,
     ev.ItemFinished.tag: _item_finished,
     ev.ItemFailed.tag: _item_failed,
@@ -367,10 +322,9 @@ def error_of(event: ev.StepFinished) -> str:
     return str(error.get("message", "")) if isinstance(error, dict) else ""
 
 
-def label_of(event: ev.EffectStarted) -> str:
+def label_of(kind: EffectKind, payload: Mapping[str, Any]) -> str:
     """Names who or what works on an effect."""
-    payload = event.payload if isinstance(event.payload, dict) else {}
-    match event.kind:
+    match kind:
         case EffectKind.ASK:
             model = payload.get("model")
             agent = str(payload.get("agent", "agent"))
@@ -383,4 +337,4 @@ def label_of(event: ev.EffectStarted) -> str:
         case EffectKind.WAIT:
             return str(payload.get("kind", "answer"))
         case _:
-            return event.kind.value
+            return kind.value

@@ -7,6 +7,7 @@ from signoff.app.show import RunDetails
 from signoff.cli.output import Output
 from signoff.cli.summary import report_to_json, summarise, what_next
 from signoff.core.outcome import Status
+from signoff.core.run_state import RunState
 from signoff.core.stop_reason import (
     BudgetReached,
     NotConverging,
@@ -30,7 +31,7 @@ def report(
         RunId(1), "one", "review", "flow.py", "d", status, "draft", 1, str(reason or ""), due_at,
         0, 0, 1, 1, None, None,
     )  # fmt: skip
-    line = Timeline(status=status, stop_reason=reason)
+    line = Timeline(RunState(status=status, stop_reason=reason))
     return RunDetails(row, line, (), (), (), Path("nowhere"))
 
 

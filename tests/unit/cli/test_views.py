@@ -76,6 +76,8 @@ def test_a_quiet_view_says_nothing_and_knows_the_story() -> None:
     """Ctrl-C still has to find what to end, and the summary what to tell."""
     view = QuietView()
 
-    view.notice(Recorded("one", [STARTED, ev.EffectRunning(EffectId("a#1"), {"pid": 7}, at=1)]))
+    call = ev.EffectStarted(EffectId("a#1"), EffectKind.ASK, "d", {"agent": "claude"}, at=1)
+    at_work = ev.EffectRunning(EffectId("a#1"), {"pid": 7}, at=1)
+    view.notice(Recorded("one", [STARTED, call, at_work]))
 
     assert view.timelines["one"].processes == {"a#1": 7}

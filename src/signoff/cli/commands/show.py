@@ -61,7 +61,7 @@ def _describe(report: RunDetails, out: Output) -> None:
     out.line()
     out.line(f"  workflow {row.workflow}  {row.target}")
     out.line(f"  started  {moment(row.created_at)}, iteration {row.iteration}")
-    limits = ", ".join(f"{name} {value:g}" for name, value in line.limits.to_json().items())
+    limits = ", ".join(f"{name} {value:g}" for name, value in line.state.limits.to_json().items())
     if limits:
         out.line(f"  limits   {limits}")
     out.line()
