@@ -1,8 +1,10 @@
 """The run directory: readable files that show what the journal says.
 
-The journal is the truth. A directory that lags is continued, one that is damaged or
-lost is rebuilt, and nothing in it is ever read back into a run, except answers.
-`state.json` is written last and says how much of the journal the rest shows.
+The journal is the truth. A process that looks at a run for the first time goes through
+all of its journal and writes what is missing or differs, so a directory that lags, is
+damaged or is lost is made right; while the run is at work, only what is new is written.
+Nothing in it is ever read back into a run, except answers. `state.json` is written last
+and says how much of the journal the rest shows.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ import hashlib
 import json
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
@@ -25,10 +27,9 @@ from signoff.store.rundir.answer_files import archive_file
 from signoff.store.rundir.answers import FileAnswer, FileAnswers, read_answers
 from signoff.store.rundir.disk import Disk, read_plain
 from signoff.store.rundir.documents import (
-    VERSION,
-    Seen,
+    Claim,
     as_bytes,
-    read_seen,
+    read_claim,
     resolution_document,
     state_document,
 )
@@ -53,7 +54,6 @@ ROWS_AT_ONCE = 200
 """Commits whose files are held in memory at once while a long run is rebuilt."""
 
 _log = logging.getLogger(__name__)
-_NOTHING = Seen(VERSION, "", 0.0, "", 0, 0, 0, ())
 _EVERY_STATE = ("open", "answered", "used", "withdrawn")
 
 
@@ -81,10 +81,20 @@ class RunDirectory:
 
     def catch_up(self, run: str) -> None:
         """Makes a run's directory show all of its journal; raises `WriteFailed`."""
-        try:
-            self._catch_up(run)
-        except _Lost:
-            self._catch_up(run, rebuild=True)
+        # Taken out, and put back only when everything went well: after a failure the
+        # follower is ahead of the files.
+        follower = self._followers.pop(run, None)
+        folder = self.path(run)
+        # The directory is looked at before the store, so it can only be behind, not ahead.
+        claim = read_claim(read_plain(folder / STATE, largest=None))
+        row = self._store.row(run)
+        if follower is None or claim is None or follower.definition != row.definition:
+            follower = self._follow(folder, row, claim)
+        if not self._show(folder, follower, row):
+            follower = self._follow(folder, row, claim)
+            self._show(folder, follower, row)
+        if follower.projector.state.status is Status.RUNNING:
+            self._followers[run] = follower
 
     def take_answers(self, run: str) -> FileAnswers:
         """Returns what people have answered by file; recording it is the caller's work.
@@ -102,96 +112,96 @@ class RunDirectory:
         """Puts a used answer file aside for good; None when somebody has changed it since."""
         return archive_file(self._disk, answer.file)
 
-    def _catch_up(self, run: str, *, rebuild: bool = False) -> None:
-        # Taken out, and put back only when everything went well: after a failure the
-        # follower is ahead of the files.
-        follower = self._followers.pop(run, None)
-        folder = self.path(run)
-        # The directory is looked at before the store, so it can only be behind, not ahead.
-        seen = None if rebuild else _look(folder, follower)
-        row = self._store.row(run)
-        seen = self._trusted(folder, row, seen)
-        if follower is None or not follower.fits(row, seen):
-            follower = self._follow(row)
-        rows = self._store.journal(row.id, follower.projector.head)
-        lines = self._show_files(folder, follower, rows, seen)
-        inbox = self._show_questions(folder, follower)
-        if not seen.head:
-            self._write_definition(folder, row, follower.projector.layout)
-            self._point_to_newest()
-        if (follower.projector.head, inbox) != (seen.head, seen.inbox):
-            self._extend_logs(folder, follower, lines)
-            self._show_end(folder, follower)
-            self._write_state(folder, follower, follower.claim(row, inbox))
-        if follower.projector.state.status is Status.RUNNING:
-            self._followers[run] = follower
-
-    def _trusted(self, folder: Path, row: RunRow, seen: Seen | None) -> Seen:
-        """Returns what the directory shows of this very run; nothing unless all of it fits."""
-        if seen is None or seen.run != row.name:
-            return _NOTHING
-        if seen.created_at != row.created_at:
-            self._put_aside(folder, seen)
-            return _NOTHING
-        if (seen.version, seen.definition) != (VERSION, row.definition) or seen.head > row.head:
-            return _NOTHING
-        logs = ((THREAD, seen.thread_bytes), (LOG, seen.log_bytes))
-        whole = all(_size(folder / name) >= size for name, size in logs)
-        return seen if whole else _NOTHING
-
-    def _put_aside(self, folder: Path, seen: Seen) -> None:
+    def _put_aside(self, folder: Path, created_at: float) -> None:
         """Keeps the directory of an earlier run that had the same name, under another one."""
-        stem = f"{folder.name}.old-{text_digest(str(seen.created_at))[:8]}"
+        stem = f"{folder.name}.old-{text_digest(str(created_at))[:8]}"
         names = (f"{stem}-{n}" if n else stem for n in count())
         free = next(name for name in names if not folder.with_name(name).exists())
         self._disk.move(folder, folder.with_name(free))
 
-    def _follow(self, row: RunRow) -> _Follower:
+    def _follow(self, folder: Path, row: RunRow, claim: Claim | None) -> _Follower:
+        """Starts at the beginning of the journal."""
+        shown = 0
+        if claim is not None and claim.run == row.name:
+            if claim.created_at != row.created_at:
+                self._put_aside(folder, claim.created_at)
+            elif claim.definition == row.definition and claim.head <= row.head:
+                shown = claim.head
         description = json.loads(self._store.description(row.id))
         layout = self._layouts.get(description.get("notation", ""), PlainLayout())
         phases = {step["id"]: step.get("phase", "") for step in description.get("steps", ())}
-        return _Follower(Projector(row.name, phases, layout), row.definition)
+        return _Follower(Projector(row.name, phases, layout), row.definition, shown)
+
+    def _show(self, folder: Path, follower: _Follower, row: RunRow) -> bool:
+        """Writes what the follower has not seen yet; False when a log has lost lines."""
+        projector = follower.projector
+        first = projector.head == 0
+        rows = self._store.journal(row.id, projector.head)
+        thread, log = self._show_files(folder, follower, rows)
+        inbox = self._show_questions(folder, follower)
+        if not follower.shown:
+            self._write_definition(folder, row, projector.layout)
+            self._point_to_newest()
+        if first:
+            self._put(folder / THREAD, thread)
+            self._put(folder / LOG, log, lasting=False)
+        elif not (
+            self._disk.extend(folder / THREAD, follower.thread_bytes, thread)
+            and self._disk.extend(folder / LOG, follower.log_bytes, log, lasting=False)
+        ):
+            return False
+        follower.thread_bytes += len(thread)
+        follower.log_bytes += len(log)
+        self._show_end(folder, projector)
+        follower.shown = projector.head
+        claim = Claim(row.name, row.created_at, follower.definition, projector.head)
+        document = state_document(projector.state, claim, inbox, projector.layout)
+        self._put(folder / STATE, as_bytes(document))
+        return True
 
     def _show_files(
-        self, folder: Path, follower: _Follower, rows: Sequence[JournalRow], seen: Seen
-    ) -> _Lines:
-        """Writes the files of new commits, mends those of known ones, and returns new log lines."""
-        fresh = _Lines()
+        self, folder: Path, follower: _Follower, rows: Sequence[JournalRow]
+    ) -> tuple[bytes, bytes]:
+        """Writes the files of commits and returns the lines they add to both logs."""
+        thread, log = list[bytes](), list[bytes]()
         for start in range(0, len(rows), ROWS_AT_ONCE):
             known, new = Page(), Page()
             for row in rows[start : start + ROWS_AT_ONCE]:
                 events = [ev.from_json(e) for e in decode(row.events, self._store.blob)]
-                page = known if row.seq <= seen.head else new
-                _merge(page, follower.projector.feed(row.seq, events))
-            follower.count(known)
-            fresh.take(new)
-            self._mend(folder, known)
+                page = follower.projector.feed(row.seq, events)
+                _merge(known if row.seq <= follower.shown else new, page)
+                thread += page.thread
+                log += page.log
+            self._repair(folder, known)
             self._write(folder, new, follower.projector.written)
-        if seen.head and (follower.thread_bytes, follower.log_bytes) != seen.sizes:
-            raise _Lost
-        return fresh
+        return b"".join(thread), b"".join(log)
 
-    def _mend(self, folder: Path, page: Page) -> None:
-        """Restores what a power cut emptied or somebody deleted; a look at the size is enough."""
+    def _repair(self, folder: Path, page: Page) -> None:
+        """Restores what a power cut emptied or someone deleted; a look at the size is enough."""
         for path, data in page.files.items():
-            place = file_of(folder, path)
-            if _size(place) != len(data):
-                self._disk.put(place, data, lasting=False)
+            file = file_of(folder, path)
+            if _size(file) != len(data):
+                self._disk.put(file, data, lasting=False)
         for path, text in page.writes.items():
-            place = file_of(folder, path)
-            if not place.exists():
-                self._disk.put(place, as_written(text))
+            file = file_of(folder, path)
+            if not file.exists():
+                self._disk.put(file, as_written(text))
+
+    def _put(self, file: Path, data: bytes, *, lasting: bool = True) -> None:
+        """Writes a file unless it holds just that, so files at rest stay as they are."""
+        if read_plain(file, largest=None) != data:
+            self._disk.put(file, data, lasting=lasting)
 
     def _write(self, folder: Path, page: Page, written: Mapping[str, set[str]]) -> None:
         for path, data in page.files.items():
             # Not forced to the disk: thousands of them would keep it from the journal, and
-            # one that is lost in a power cut is mended from there.
+            # one that is lost in a power cut is written again from there.
             self._disk.put(file_of(folder, path), data, lasting=False)
         for path, text in page.writes.items():
-            place = file_of(folder, path)
+            file = file_of(folder, path)
             data = as_written(text)
-            if _wants(place, data, written[path]):
-                self._disk.put(place, data)
+            if _wants(file, data, written[path]):
+                self._disk.put(file, data)
         for path, text in page.approved.items():
             # Edits are kept elsewhere, but a run never ends with another file than was approved.
             self._restore(file_of(folder, path), as_written(text))
@@ -205,40 +215,25 @@ class RunDirectory:
         """Shows what is asked at the moment and returns the numbers of the requests."""
         projector = follower.projector
         waits = projector.asks_people or projector.state.status is Status.WAITING
-        if not waits and follower.shown == {}:
+        if not waits and follower.questions == {}:
             return ()
         items = self._store.items(projector.run)
         files = question_files(items, projector.state.iteration, self._store.blob)
-        before = questions_shown(folder) if follower.shown is None else follower.shown
+        before = questions_shown(folder) if follower.questions is None else follower.questions
         for name in before.keys() - files.keys():
             self._disk.remove(folder / HITL / name)
         for name, data in files.items():
             if before.get(name) != data:
                 self._disk.put(folder / HITL / name, data)
-        follower.shown = files
+        follower.questions = files
         return tuple(item.id for item in items)
 
-    def _extend_logs(self, folder: Path, follower: _Follower, lines: _Lines) -> None:
-        thread, log = b"".join(lines.thread), b"".join(lines.log)
-        disk = self._disk
-        if not disk.extend(folder / THREAD, follower.thread_bytes, thread):
-            raise _Lost
-        if not disk.extend(folder / LOG, follower.log_bytes, log, lasting=False):
-            raise _Lost
-        follower.thread_bytes += len(thread)
-        follower.log_bytes += len(log)
-
-    def _show_end(self, folder: Path, follower: _Follower) -> None:
-        resolution = resolution_document(follower.projector.state, follower.projector.layout)
+    def _show_end(self, folder: Path, projector: Projector) -> None:
+        resolution = resolution_document(projector.state, projector.layout)
         if resolution is not None:
-            self._disk.put(folder / RESOLUTION, as_bytes(resolution))
+            self._put(folder / RESOLUTION, as_bytes(resolution))
         else:
             self._disk.remove(folder / RESOLUTION)
-
-    def _write_state(self, folder: Path, follower: _Follower, claim: Seen) -> None:
-        document = state_document(follower.projector.state, claim, follower.projector.layout)
-        self._disk.put(folder / STATE, as_bytes(document))
-        follower.seen, follower.signature = claim, _signature(folder)
 
     def _write_definition(self, folder: Path, row: RunRow, layout: Layout) -> None:
         description = json.loads(self._store.description(row.id))
@@ -253,75 +248,18 @@ class RunDirectory:
             self._disk.point(self._root / LATEST, newest[0].name)
 
 
-class _Lost(Exception):  # noqa: N818  # a signal between two methods, never seen outside
-    """A log does not hold what `state.json` says it does."""
-
-
-Signature = tuple[int, int, int]
-"""Tells one `state.json` from the next without reading it."""
-
-
-@dataclass
-class _Lines:
-    """Log lines not yet written."""
-
-    thread: list[bytes] = field(default_factory=list)
-    log: list[bytes] = field(default_factory=list)
-
-    def take(self, page: Page) -> None:
-        self.thread += page.thread
-        self.log += page.log
-
-
 @dataclass
 class _Follower:
-    """A run being followed, and what its directory is known to hold."""
+    """A run being followed by this process, and what its directory holds."""
 
     projector: Projector
     definition: str
+    shown: int
+    """How many commits the directory has shown, whichever process wrote it."""
     thread_bytes: int = 0
     log_bytes: int = 0
-    shown: dict[str, bytes] | None = None
-    """The questions in `hitl/`; None when nobody has looked."""
-    seen: Seen | None = None
-    signature: Signature | None = None
-
-    def fits(self, row: RunRow, seen: Seen) -> bool:
-        """Whether it can go on from where the directory is."""
-        return self.definition == row.definition and self.projector.head <= seen.head
-
-    def count(self, page: Page) -> None:
-        """Takes lines that are in the logs already."""
-        self.thread_bytes += sum(map(len, page.thread))
-        self.log_bytes += sum(map(len, page.log))
-
-    def claim(self, row: RunRow, inbox: tuple[int, ...]) -> Seen:
-        """Returns what the directory shows now that everything else is written."""
-        return Seen(
-            version=VERSION,
-            run=row.name,
-            created_at=row.created_at,
-            definition=self.definition,
-            head=self.projector.head,
-            thread_bytes=self.thread_bytes,
-            log_bytes=self.log_bytes,
-            inbox=inbox,
-        )
-
-
-def _look(folder: Path, follower: _Follower | None) -> Seen | None:
-    signature = _signature(folder)
-    if follower is not None and signature is not None and follower.signature == signature:
-        return follower.seen
-    return read_seen(read_plain(folder / STATE, largest=None))
-
-
-def _signature(folder: Path) -> Signature | None:
-    try:
-        found = (folder / STATE).lstat()
-    except OSError:
-        return None
-    return found.st_ino, found.st_mtime_ns, found.st_size
+    questions: dict[str, bytes] | None = None
+    """The questions in `hitl/`; None before this process has looked."""
 
 
 def _size(path: Path) -> int:
@@ -335,8 +273,6 @@ def _merge(page: Page, more: Page) -> None:
     page.files |= more.files
     page.writes |= more.writes
     page.approved |= more.approved
-    page.thread += more.thread
-    page.log += more.log
 
 
 def _wants(place: Path, data: bytes, ours: set[str]) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from signoff.core.delta import merged
@@ -20,49 +20,41 @@ RESTING = frozenset({Status.RUNNING, Status.WAITING, Status.PARKED, Status.INTER
 """A run that stands so has not ended."""
 
 
-class Seen(NamedTuple):
-    """What a run directory says it shows."""
+class Claim(NamedTuple):
+    """How much of which run's journal a directory says it shows."""
 
-    version: int
     run: str
     created_at: float
     """Tells the run from an earlier one of the same name."""
     definition: str
     head: int
-    thread_bytes: int
-    log_bytes: int
-    inbox: tuple[int, ...]
-    """The open requests it shows; they change without the journal."""
-
-    @property
-    def sizes(self) -> tuple[int, int]:
-        """How long both logs were."""
-        return self.thread_bytes, self.log_bytes
 
 
-def state_document(state: RunState, seen: Seen, layout: Layout) -> dict[str, Any]:
+def state_document(
+    state: RunState, claim: Claim, inbox: Sequence[int], layout: Layout
+) -> dict[str, Any]:
     """Returns `state.json`: the head every notation shares, its own fields, then the rest."""
     head = {
-        "run": seen.run,
+        "run": claim.run,
         "workflow": state.workflow,
         "status": state.status.value,
         "step": state.step,
         "iteration": state.iteration,
-        "awaiting_human": bool(seen.inbox),
-        "journal_head": seen.head,
+        "awaiting_human": bool(inbox),
+        "journal_head": claim.head,
     }
     made = merged(state.state, state.pending.delta) if state.pending else state.state
-    rest = _rest(state, seen)
+    rest = _rest(state, claim, inbox)
     own = layout.fields(made)
     return {**head, **{key: own[key] for key in own if key not in head and key not in rest}, **rest}
 
 
-def _rest(state: RunState, seen: Seen) -> dict[str, Any]:
+def _rest(state: RunState, claim: Claim, inbox: Sequence[int]) -> dict[str, Any]:
     return {
         "reason": state.reason,
         "due_at": _moment(state.due_at),
         "outcome": state.outcome.value if state.outcome else None,
-        "inbox": list(seen.inbox),
+        "inbox": list(inbox),
         "attempt": state.attempt,
         "visits": state.visits,
         "spend": _spend(state.spend),
@@ -71,37 +63,27 @@ def _rest(state: RunState, seen: Seen) -> dict[str, Any]:
         "updated_at": timestamp(state.updated_at),
         "params": state.params,
         "projection": {
-            "version": seen.version,
-            "created_at": seen.created_at,
-            "definition": seen.definition,
-            "thread_bytes": seen.thread_bytes,
-            "log_bytes": seen.log_bytes,
+            "version": VERSION,
+            "created_at": claim.created_at,
+            "definition": claim.definition,
         },
     }
 
 
-def read_seen(data: bytes | None) -> Seen | None:
+def read_claim(data: bytes | None) -> Claim | None:
     """Returns what a `state.json` claims; None when it is missing, damaged or forged."""
     if data is None:
         return None
     try:
         document = json.loads(data)
         about = document["projection"]
-        seen = Seen(
-            version=about["version"],
-            run=document["run"],
-            created_at=about["created_at"],
-            definition=about["definition"],
-            head=document["journal_head"],
-            thread_bytes=about["thread_bytes"],
-            log_bytes=about["log_bytes"],
-            inbox=tuple(document["inbox"]),
+        claim = Claim(
+            document["run"], about["created_at"], about["definition"], document["journal_head"]
         )
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
-    counts = (seen.version, seen.head, *seen.sizes)
-    plausible = type(seen.created_at) in (int, float) and all(type(n) is int for n in counts)
-    return seen if plausible and min(counts) >= 0 else None
+    plausible = type(claim.created_at) in (int, float) and type(claim.head) is int
+    return claim if plausible and claim.head >= 0 else None
 
 
 def resolution_document(state: RunState, layout: Layout) -> dict[str, Any] | None:

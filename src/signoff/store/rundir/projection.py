@@ -11,7 +11,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from signoff.core.events import RunStopped
@@ -114,12 +114,26 @@ class Projection:
             self._thread.start()
 
     def _work(self) -> None:
-        writer = _Writer(self._root, self._open_store, self._layouts, self._disk)
-        while (job := self._next_job()) is not None:
-            run, news = job
-            failure = writer.catch_up(run)
-            self._settle(run, news, failure)
-        writer.close()
+        with ExitStack() as held:
+            directory: RunDirectory | None = None
+            while (job := self._next_job()) is not None:
+                run, news = job
+                failure: SignoffError | None = None
+                try:
+                    directory = directory or self._open(held)
+                    directory.catch_up(run)
+                except SignoffError as error:
+                    failure = error
+                except Exception as error:  # noqa: BLE001  # nothing in here may end the thread: flush waits for it
+                    failure = SignoffError(f"{type(error).__name__}: {error}")
+                self._settle(run, news, failure)
+
+    def _open(self, held: ExitStack) -> RunDirectory:
+        """Opens the thread's own connection, which is let go with the thread."""
+        store = self._open_store()
+        held.enter_context(suppress(SignoffError))
+        held.callback(store.close)
+        return RunDirectory(self._root, store, layouts=self._layouts, disk=self._disk)
 
     def _next_job(self) -> tuple[str, int] | None:
         with self._changed:
@@ -145,45 +159,3 @@ class Projection:
             self._changed.notify_all()
         if failure is not None and str(failure) != str(known):
             _log.warning("the directory of run %s is behind: %s", run, failure)
-
-
-class _Writer:
-    """What the thread owns: a connection, opened when first needed, and the directories."""
-
-    def __init__(
-        self,
-        root: Path,
-        open_store: Callable[[], Store],
-        layouts: Mapping[str, Layout] | None,
-        disk: Disk | None,
-    ) -> None:
-        self._root = root
-        self._open_store = open_store
-        self._layouts = layouts
-        self._disk = disk
-        self._store: Store | None = None
-        self._directory: RunDirectory | None = None
-
-    def catch_up(self, run: str) -> SignoffError | None:
-        """Brings one directory up to date; returns why that was not possible."""
-        try:
-            self._opened().catch_up(run)
-        except SignoffError as error:
-            return error
-        except Exception as error:  # noqa: BLE001  # nothing in here may end the thread: flush waits for it
-            return SignoffError(f"{type(error).__name__}: {error}")
-        return None
-
-    def close(self) -> None:
-        """Lets go of the connection."""
-        if self._store is not None:
-            with suppress(SignoffError):
-                self._store.close()
-
-    def _opened(self) -> RunDirectory:
-        if self._directory is None:
-            self._store = self._open_store()
-            self._directory = RunDirectory(
-                self._root, self._store, layouts=self._layouts, disk=self._disk
-            )
-        return self._directory

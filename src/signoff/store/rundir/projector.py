@@ -14,11 +14,11 @@ from typing import Any
 from signoff.core import events as ev
 from signoff.core.delta import Delta
 from signoff.core.digest import text_digest
-from signoff.core.effects import EffectId, EffectKind, scope_of
-from signoff.core.fold import evolve
+from signoff.core.effects import EffectKind, scope_of
 from signoff.core.outcome import Outcome, Status
 from signoff.core.run_state import RunState
 from signoff.runtime.narration import Narrator
+from signoff.runtime.timeline import Running
 from signoff.store.rundir.layout import AgentCall, AskFiles, Item, Layout, Made, Names
 from signoff.store.rundir.lines import log_line, quote, thread_line
 
@@ -43,21 +43,10 @@ class Page:
     log: list[bytes] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class _Open:
-    """An effect that has started and whose end has not been seen."""
-
-    kind: EffectKind
-    payload: Mapping[str, Any]
-    at: float
-    files: AskFiles | None = None
-
-
 class Projector:
     """Follows one run through its journal."""
 
     def __init__(self, run: str, phases: Mapping[str, str], layout: Layout) -> None:
-        self.state = RunState()
         self.head = 0
         """How many commits were seen."""
         self.written: dict[str, set[str]] = {}
@@ -71,26 +60,31 @@ class Projector:
         self._phases = phases
         self._names = Names(layout)
         self._narrator = Narrator()
-        self._open: dict[EffectId, _Open] = {}
         self._place = ""
         self._shown: tuple[str, int, int] | None = None
         """The step, visit and attempt whose work was shown last."""
         self._page = Page()
 
     @property
+    def state(self) -> RunState:
+        """The run after the commits seen so far."""
+        return self._narrator.timeline.state
+
+    @property
     def asks_people(self) -> bool:
-        """Whether some effect of the current attempt waits for a person."""
-        return any(effect.kind is EffectKind.WAIT for effect in self._open.values())
+        """Whether some effect of the current attempt waits for a human."""
+        unfinished = self._narrator.timeline.unfinished
+        return any(effect.kind is EffectKind.WAIT for effect in unfinished.values())
 
     def feed(self, seq: int, events: Sequence[ev.Event]) -> Page:
         """Takes one commit and returns what it adds."""
         self._page = page = Page()
         for index, event in enumerate(events):
             self._place = f"{self.run}:{seq}:{index}"
+            # Files show what an event leads from as well as to, so the fold comes after.
             tell = _TELL.get(event.tag)
             if tell is not None:
                 tell(self, event)
-            evolve(self.state, event)
             page.log += [log_line(said.at, said.text) for said in self._narrator.tell(event)]
         self.head = seq
         return page
@@ -142,9 +136,6 @@ class Projector:
         if event.outcome is not None:
             self._show(event, event.outcome, event.delta)
 
-    def _forget_attempt(self, _event: ev.Event) -> None:
-        self._open.clear()
-
     def _step_finished(self, event: ev.StepFinished) -> None:
         state = self.state
         took = _worked(state, event.at)
@@ -160,47 +151,63 @@ class Projector:
                 "to": event.to,
             },
         )
-        self._open.clear()
 
     def _effect_started(self, event: ev.EffectStarted) -> None:
-        if event.kind not in _SHOWN:
-            return
-        effect = self._open[event.id] = _Open(event.kind, self._payload(event), event.at)
-        if event.kind is EffectKind.ASK:
-            effect.files = self._names.of(
-                self._asked(event.id, str(effect.payload.get("agent", "")))
-            )
-            self._page.files[effect.files.prompt] = _prompt(effect.payload)
-
-    def _payload(self, event: ev.EffectStarted) -> Mapping[str, Any]:
-        if isinstance(event.payload, dict):
-            return event.payload
-        # Only the first of several attempts says what is asked.
-        earlier = self._open.get(event.id)
-        return earlier.payload if earlier is not None else {}
+        # Later attempts at a call do not repeat what is asked, and its file is there already.
+        if event.kind is EffectKind.ASK and isinstance(event.payload, dict):
+            files = self._ask_files(event.id, event.payload)
+            self._page.files[files.prompt] = _prompt(event.payload)
 
     def _effect_finished(self, event: ev.EffectFinished) -> None:
-        effect = self._open.pop(event.id, None)
-        if effect is None:
+        effect = self._narrator.timeline.unfinished.get(event.id)
+        if effect is None or effect.kind not in _SHOWN:
             return
-        took = round(max(0.0, event.at - effect.at), 3)
+        took = round(max(0.0, event.at - effect.started_at), 3)
         reply = event.reply if isinstance(event.reply, dict) else {}
         entry: dict[str, Any] = {"kind": effect.kind.value, "effect": event.id, "seconds": took}
+        entry |= self._request(effect)
         if event.error is not None:
             problem = quote(event.error.get("message", ""))
-            entry |= {**_about(effect), "outcome": "error", "error": problem}
-            entry["error_type"] = event.error.get("type")
+            entry |= {"outcome": "error", "error": problem, "error_type": event.error.get("type")}
         else:
-            entry |= {**_about(effect), "outcome": "ok", **_result(effect, reply)}
+            entry |= {"outcome": "ok", **self._result(effect, reply)}
             self._keep(effect, event.reply)
         if event.usage:
             entry["usage"] = event.usage
         self._note(event, entry)
 
-    def _keep(self, effect: _Open, reply: Any) -> None:
-        if effect.files is not None:
+    def _request(self, effect: Running) -> dict[str, Any]:
+        payload = effect.payload
+        match effect.kind:
+            case EffectKind.ASK:
+                file = self._ask_files(effect.id, payload).prompt
+                return {"agent": payload.get("agent"), "role": "assistant", "prompt_file": file}
+            case EffectKind.COMMAND:
+                return {"command": payload.get("argv")}
+            case EffectKind.WRITE:
+                return {"path": payload.get("path")}
+            case _:
+                return {"role": "human", "question": quote(payload.get("prompt", ""))}
+
+    def _result(self, effect: Running, reply: Mapping[str, Any]) -> dict[str, Any]:
+        match effect.kind:
+            case EffectKind.ASK:
+                return {"reply_file": self._ask_files(effect.id, effect.payload).reply}
+            case EffectKind.COMMAND:
+                return {"code": reply.get("code")}
+            case EffectKind.WRITE:
+                return {"digest": reply.get("digest")}
+            case _:
+                value = reply.get("value")
+                answer = quote(value) if isinstance(value, str) else value
+                why = {"text": quote(reply["text"])} if reply.get("text") else {}
+                return {"answer": answer, **why, "by": reply.get("by")}
+
+    def _keep(self, effect: Running, reply: Any) -> None:
+        if effect.kind is EffectKind.ASK:
             text = reply.get("text", "") if isinstance(reply, dict) else reply
-            self._page.files[effect.files.reply] = _bytes(text)
+            files = self._ask_files(effect.id, effect.payload)
+            self._page.files[files.reply] = _bytes(text)
         if effect.kind is EffectKind.WAIT:
             self._approve(effect.payload, reply)
         if effect.kind is EffectKind.WRITE:
@@ -223,27 +230,26 @@ class Projector:
         if event.status is Status.COMPLETED:
             self._page.approved.update(self._approved)
 
-    def _asked(self, effect: EffectId, agent: str) -> AgentCall:
+    def _ask_files(self, effect: str, payload: Mapping[str, Any]) -> AskFiles:
+        """Returns where a call's prompt and reply go; the same call gets the same files."""
         state = self.state
         step = state.step or ""
         scope = scope_of(effect)
         key = effect[len(scope) + 1 :] if scope else effect
-        return AgentCall(
+        call = AgentCall(
             step=step,
             phase=self._phases.get(step) or step,
-            agent=agent,
+            agent=str(payload.get("agent", "")),
             iteration=state.iteration,
             visit=state.visit,
             attempt=state.attempt,
             scope=_FIRST.sub("", scope),
             key=_FIRST.sub("", key),
         )
+        return self._names.of(call)
 
 
 _TELL: dict[str, Callable[[Projector, Any], None]] = {
-    ev.AttemptFailed.tag: Projector._forget_attempt,
-    ev.AttemptOpened.tag: Projector._forget_attempt,
-    ev.AttemptReplaced.tag: Projector._forget_attempt,
     ev.ItemFinished.tag: Projector._item_finished,
     ev.StepWorked.tag: Projector._held_back,
     ev.Escalated.tag: Projector._held_back,
@@ -252,35 +258,6 @@ _TELL: dict[str, Callable[[Projector, Any], None]] = {
     ev.EffectFinished.tag: Projector._effect_finished,
     ev.RunStopped.tag: Projector._stopped,
 }
-
-
-def _about(effect: _Open) -> dict[str, Any]:
-    payload = effect.payload
-    match effect.kind:
-        case EffectKind.ASK:
-            files = {"prompt_file": effect.files.prompt} if effect.files else {}
-            return {"agent": payload.get("agent"), "role": "assistant", **files}
-        case EffectKind.COMMAND:
-            return {"command": payload.get("argv")}
-        case EffectKind.WRITE:
-            return {"path": payload.get("path")}
-        case _:
-            return {"role": "human", "question": quote(payload.get("prompt", ""))}
-
-
-def _result(effect: _Open, reply: Mapping[str, Any]) -> dict[str, Any]:
-    match effect.kind:
-        case EffectKind.ASK:
-            return {"reply_file": effect.files.reply} if effect.files else {}
-        case EffectKind.COMMAND:
-            return {"code": reply.get("code")}
-        case EffectKind.WRITE:
-            return {"digest": reply.get("digest")}
-        case _:
-            value = reply.get("value")
-            answer = quote(value) if isinstance(value, str) else value
-            said = {"text": quote(reply["text"])} if reply.get("text") else {}
-            return {"answer": answer, **said, "by": reply.get("by")}
 
 
 def _prompt(payload: Mapping[str, Any]) -> bytes:
