@@ -155,10 +155,9 @@ def test_an_answer_in_a_file_is_taken_by_the_next_resume(waiting: Site) -> None:
     """Some people live in their editor."""
     hitl = waiting.folder / ".signoff" / "runs" / "one" / "hitl"
     questions = json.loads((hitl / "questions.json").read_text())
-    question = questions["questions"][0]["questions"][0]["id"]
-    (hitl / "answers.json").write_text(
-        json.dumps({"answers": [{"question_id": question, "answer": "approve"}]})
-    )
+    form = questions["answer_format"]
+    form["answers"][0]["answer"] = "approve"
+    (hitl / "answers.json").write_text(json.dumps(form))
 
     done = waiting.signoff("resume", "one")
 

@@ -1,5 +1,6 @@
 import json
 import os
+import time
 from datetime import timedelta
 from pathlib import Path
 
@@ -112,3 +113,33 @@ async def test_an_answer_by_file_was_given_when_the_file_was_written(
     assert [item.answered_at for item in taken.answered] == ([began + written] if counts else [])
     assert bool(taken.warnings) is not counts
     assert all("the deadline of request #1 passed" in warning for warning in taken.warnings)
+
+
+async def test_an_answer_planted_before_its_request_is_set_aside_and_reported(
+    project: Project, clock: FrozenClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """An agent must not be able to approve what nobody has seen, whatever date its file bears."""
+    clock.jump(time.time() - clock.now())
+    form = {"answers": [{"question_id": "1", "answer": True, "digest": "000000"}]}
+    future = clock.now() + 3600
+
+    async def work(ctx: StepContext) -> tuple[Outcome, dict[str, object]]:
+        hitl(project).mkdir(parents=True)
+        for name, text in (("answers.json", json.dumps(form)), ("1-response.md", "approve")):
+            (hitl(project) / name).write_text(text)
+            os.utime(hitl(project) / name, (future, future))
+        clock.advance(60)
+        return Outcome.OK, {"said": (await ctx.wait(Approval("Ship?", "text"))).value}
+
+    flow = Workflow("asks", StepDef("only", handler=work, next={Outcome.OK: None}))
+    async with project.engine() as engine:
+        await engine.start(flow, name="one")
+
+    taken = take_file_answers(project, "one")
+
+    assert (taken.answered, taken.warnings) == ((), ())
+    assert project.store.item(1).state == "open"
+    names = sorted(path.name for path in hitl(project).iterdir())
+    assert [name.split("_")[0] for name in names] == ["1-response", "answers", "questions.json"]
+    assert all(".early." in name for name in names[:2])
+    assert caplog.text.count("was there before the request") == 2

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from signoff.runtime.store_port import InboxItem
 from signoff.store.rundir.disk import Disk, read_plain
 
 ANSWERS = "answers.json"
+CLOCK_STEP = 0.02
+"""Seconds by which a file system's clock may lag behind the system's: it moves in steps."""
+
 _RESPONSE = re.compile(r"([0-9]{1,15})-response\.md")
 
 
@@ -22,6 +27,8 @@ class AnswerFile:
     """Tells it from any other file, and from itself after a change."""
     changed_at: float
     """When it was written last, in seconds since 1970: by then, its answers were given."""
+    placed_at: float
+    """When it got here in its present form. Unlike `changed_at`, no program can set this one."""
 
     @property
     def number(self) -> int | None:
@@ -44,14 +51,40 @@ def read_answer_file(path: Path) -> tuple[AnswerFile, bytes] | None:
     """Returns a file and what it holds; None when it is not a plain, readable file."""
     data = read_plain(path)
     try:
-        changed = path.lstat().st_mtime_ns
+        found = path.lstat()
     except OSError:
         return None
     if data is None:
         return None
+    changed = found.st_mtime_ns
     # With the time of change: a person may well give the same answer again to a later question.
     token = hashlib.sha256(b"%d\n%s" % (changed, data)).hexdigest()[:16]
-    return AnswerFile(path, token, changed / 1e9), data
+    return AnswerFile(path, token, changed / 1e9, found.st_ctime), data
+
+
+def was_early(file: AnswerFile, opened_at: float) -> bool:
+    """Tells whether a file was there before a request, so that it cannot be its answer."""
+    return file.placed_at + CLOCK_STEP < opened_at
+
+
+def set_early_aside(disk: Disk, folder: Path, items: Sequence[InboxItem]) -> list[str]:
+    """Renames answer files that are older than every open request; returns a line about each.
+
+    An agent could put an answer there for a request that nobody has seen yet.
+    """
+    opened_at = min((item.opened_at for item in items if item.state == "open"), default=0.0)
+    lines = []
+    for path in find_answer_files(folder):
+        read = read_answer_file(path)
+        if read is None or not was_early(read[0], opened_at):
+            continue
+        new = path.with_name(f"{path.stem}_{read[0].token}.early{path.suffix}")
+        disk.move(path, new)
+        lines.append(
+            f"{folder.name}/{path.name} was there before the request it would answer, "
+            f"so it does not count; it is now {folder.name}/{new.name}"
+        )
+    return lines
 
 
 def archive_file(disk: Disk, file: AnswerFile) -> Path | None:

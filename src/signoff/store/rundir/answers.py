@@ -14,7 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from signoff.runtime.store_port import InboxItem
-from signoff.store.rundir.answer_files import AnswerFile, find_answer_files, read_answer_file
+from signoff.store.rundir.answer_files import (
+    AnswerFile,
+    find_answer_files,
+    read_answer_file,
+    was_early,
+)
 from signoff.store.rundir.questions import PLACEHOLDER, form_of
 
 _FORM = '{"answers": [{"question_id": "...", "answer": "..."}]}'
@@ -32,7 +37,7 @@ class FileAnswer:
     text: str
     """What was written beside a choice or an approval."""
     digest: str
-    """Of what the person was shown: the file's own word, else the open request's."""
+    """Of what the person was shown: from the file, which an approval needs, or the open request."""
     file: AnswerFile
 
     @property
@@ -160,12 +165,6 @@ class _AnswerReader:
         if len(named) > 1:
             numbers = ", ".join(str(item.id) for item in named)
             return f"{entry.name!r} stands for several requests; use a number: {numbers}"
-        if named[0].kind == "approval" and not entry.digest:
-            # By the time the file is read, the name may stand for something never seen.
-            return (
-                f"an approval must say what it approves: use the number {named[0].id} instead "
-                f"of {entry.name!r}, or add the digest"
-            )
         return ""
 
     def _not_open(self, name: str) -> str:
@@ -179,8 +178,21 @@ class _AnswerReader:
             self._warn(file.path, f"request {item.id} is answered in {first}, which counts")
             return
         value = _value(item.kind, entry.answer)
+        problem = _cannot_count(file, item, blind=value is True and not entry.digest)
+        if problem:
+            self._warn(file.path, problem)
+            return
         digest = entry.digest or item.digest
         self.found[item.id] = FileAnswer(item.id, value, entry.text, digest, file)
+
+
+def _cannot_count(file: AnswerFile, item: InboxItem, *, blind: bool) -> str:
+    """Returns why an entry is no answer to a request; `blind` approves without a digest."""
+    if was_early(file, item.opened_at):
+        return f"was written before request {item.id} was opened; answer it again"
+    if blind:
+        return f'to approve request {item.id}, copy its "digest" from questions.json as well'
+    return ""
 
 
 def _listed_in(document: Any) -> Iterator[_AnswerEntry]:
@@ -199,11 +211,17 @@ def _listed_in(document: Any) -> Iterator[_AnswerEntry]:
 
 
 def _response(item: InboxItem, text: str) -> _AnswerEntry:
-    """Reads a file beside a prompt: all of it, or a decision on its first line and a reason."""
+    """Reads a file beside a prompt: all of it, or a decision on its first line and a reason.
+
+    An approval is followed by the digest of what it approves: `approve 1a2b3c4d`.
+    """
     if item.kind not in ("approval", "choice"):
         return _AnswerEntry(str(item.id), text)
     decision, _, reason = text.strip().partition("\n")
-    return _AnswerEntry(str(item.id), decision.strip(), reason.strip())
+    digest = ""
+    if item.kind == "approval":
+        decision, _, digest = decision.strip().partition(" ")
+    return _AnswerEntry(str(item.id), decision.strip(), reason.strip(), digest.strip())
 
 
 def _value(kind: str, answer: Any) -> Any:

@@ -13,7 +13,7 @@ import hashlib
 import json
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from signoff.core.digest import text_digest
 from signoff.core.outcome import Status
 from signoff.runtime.paths import safe_path
 from signoff.runtime.store_port import JournalRow, RunRow, Store
-from signoff.store.rundir.answer_files import archive_file
+from signoff.store.rundir.answer_files import archive_file, set_early_aside
 from signoff.store.rundir.answers import FileAnswer, FileAnswers, read_answers
 from signoff.store.rundir.disk import Disk, read_plain
 from signoff.store.rundir.documents import (
@@ -103,10 +103,11 @@ class RunDirectory:
         it is archived now.
         """
         items = self._store.items(run, state=_EVERY_STATE)
+        early = set_early_aside(self._disk, self.path(run) / HITL, items)
         found = read_answers(self.path(run) / HITL, items, self._store.blob)
         for spent in found.spent:
             archive_file(self._disk, spent)
-        return found
+        return replace(found, warnings=(*early, *found.warnings))
 
     def archive(self, answer: FileAnswer) -> Path | None:
         """Puts a used answer file aside for good; None when somebody has changed it since."""
@@ -218,6 +219,8 @@ class RunDirectory:
         if not waits and follower.questions == {}:
             return ()
         items = self._store.items(projector.run)
+        for line in set_early_aside(self._disk, folder / HITL, items):
+            _log.warning("run %s: %s", projector.run, line)
         files = question_files(items, projector.state.iteration, self._store.blob)
         before = questions_shown(folder) if follower.questions is None else follower.questions
         for name in before.keys() - files.keys():

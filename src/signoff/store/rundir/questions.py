@@ -112,7 +112,9 @@ def _labels(form: Mapping[str, Any]) -> list[str]:
 
 
 def _example(question: Mapping[str, Any]) -> dict[str, Any]:
-    return {"question_id": question["id"], "answer": PLACEHOLDER}
+    example = {"question_id": question["id"], "answer": PLACEHOLDER}
+    # An approval by file counts only with the digest of what it approves.
+    return {**example, "digest": question["digest"]} if question["kind"] == "approval" else example
 
 
 def _prompt(item: InboxItem, form: Mapping[str, Any]) -> bytes:

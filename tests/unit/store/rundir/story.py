@@ -57,6 +57,11 @@ class Story:
         self._head = 0
         self._times = count(int(created_at))
 
+    def pass_time(self, seconds: int) -> None:
+        """Lets the next event happen that much later."""
+        self._times = count(next(self._times) + seconds)
+        self.state.updated_at += seconds
+
     def begin(self, **params: Any) -> "Story":
         return self.commit(ev.RunStarted("essay", "d" * 64, "draft", params))
 

@@ -1,5 +1,6 @@
 import json
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ class Desk:
     """A run that asks, and a person who answers by file."""
 
     def __init__(self, root: Path, *requests: Request) -> None:
-        self.story = Story().begin()
+        self.story = Story(created_at=time.time() - 1000).begin()
         self.items = [self.ask(request, n) for n, request in enumerate(requests)]
         self.directory = RunDirectory(root, self.story.store)
         self.directory.catch_up("demo")
@@ -137,7 +138,8 @@ def test_a_choice_may_carry_a_reason(tmp_path: Path) -> None:
 def test_an_approval_is_a_plain_yes_or_no(tmp_path: Path, said: Any, value: bool) -> None:
     """The inbox takes nothing else as an approval."""
     desk = Desk(tmp_path, Approval("Ok?", "text"))
-    desk.put("answers.json", answers(("1", said)))
+    entry = {"question_id": "1", "answer": said, "digest": "what I saw"}
+    desk.put("answers.json", {"answers": [entry]})
 
     assert desk.values() == {1: value}
 
@@ -151,29 +153,47 @@ def test_anything_else_is_not_taken_for_an_approval(tmp_path: Path, said: Any) -
     assert isinstance(desk.values()[1], str)
 
 
-def test_an_approval_by_name_must_say_what_it_approves(tmp_path: Path) -> None:
-    """By the time the file is read, the name may stand for a text nobody has seen."""
+@pytest.mark.parametrize("name", ["plan", "1"])
+def test_an_approval_by_file_must_carry_the_digest(tmp_path: Path, name: str) -> None:
+    """Without it, a file could approve a text that its writer has never seen."""
     desk = Desk(tmp_path, Approval("Ok?", "text", question_id="plan"))
-    desk.put("answers.json", answers(("plan", True)))
+    desk.put("answers.json", answers((name, True)))
     refused = desk.take()
     assert refused.answers == ()
-    assert "use the number 1" in refused.warnings[0]
+    assert 'copy its "digest"' in refused.warnings[0]
 
-    entry = {"question_id": "plan", "answer": True, "digest": "what I saw"}
+    entry = {"question_id": name, "answer": True, "digest": "what I saw"}
     desk.put("answers.json", {"answers": [entry]})
 
     (answer,) = desk.take().answers
     assert answer.digest == "what I saw"
 
 
-def test_a_number_names_exactly_what_was_shown(tmp_path: Path) -> None:
-    """A request never changes under its number, so its own digest stands for it."""
+def test_an_approval_in_a_response_file_carries_the_digest_after_the_decision(
+    tmp_path: Path,
+) -> None:
+    """The short form is held to the same rule as the long one."""
     desk = Desk(tmp_path, Approval("Ok?", "text"))
-    desk.put("answers.json", answers(("1", True)))
+    desk.put("1-response.md", "approve\n")
+    refused = desk.take()
 
+    desk.put("1-response.md", "approve 1a2b3c\nwell done\n")
     (answer,) = desk.take().answers
 
-    assert answer.digest == desk.items[0].digest
+    assert refused.answers == ()
+    assert (answer.value, answer.digest, answer.text) == (True, "1a2b3c", "well done")
+
+
+def test_the_request_file_shows_an_approval_with_its_digest_to_copy(tmp_path: Path) -> None:
+    """A person fills in the form that is shown; it has to be complete."""
+    desk = Desk(tmp_path, Approval("Ok?", "text"))
+    form = document(desk.hitl / "questions.json")["answer_format"]
+
+    form["answers"][0]["answer"] = "approve"
+    desk.put("answers.json", form)
+
+    (answer,) = desk.take().answers
+    assert (answer.value, answer.digest) == (True, desk.items[0].digest)
 
 
 def test_answers_that_are_no_text_become_text(tmp_path: Path) -> None:
@@ -325,3 +345,34 @@ def test_a_run_without_a_directory_has_no_answers(tmp_path: Path) -> None:
     story = Story().begin()
 
     assert RunDirectory(tmp_path, story.store).take_answers("demo") == FileAnswers()
+
+
+def test_an_answer_counts_only_for_requests_opened_before_it_was_written(tmp_path: Path) -> None:
+    """One file may answer a request that a person saw and guess at one that came later."""
+    desk = Desk(tmp_path, Question("Title?"))
+    desk.story.pass_time(2000)
+    desk.ask(Question("Tone?"), 1)
+    desk.put("answers.json", {"1": "Tea", "2": "calm"})
+
+    taken = desk.take()
+
+    assert [answer.value for answer in taken.answers] == ["Tea"]
+    assert taken.warnings == (
+        "hitl/answers.json: was written before request 2 was opened; answer it again",
+    )
+
+
+def test_a_file_older_than_every_request_is_set_aside_and_kept(tmp_path: Path) -> None:
+    """The process that opened the request may have died before it could look for such files."""
+    desk = Desk(tmp_path)
+    desk.hitl.mkdir(parents=True)
+    desk.put("answers.json", {"1": "planted"})
+    desk.story.pass_time(2000)
+    desk.ask(Question("Title?"), 0)
+
+    taken = desk.take()
+
+    assert taken.answers == ()
+    assert "was there before the request it would answer" in taken.warnings[0]
+    (kept,) = desk.hitl.glob("answers_*.early.json")
+    assert json.loads(kept.read_text()) == {"1": "planted"}
