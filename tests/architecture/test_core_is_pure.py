@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.architecture.tree import parsed
+
 CORE = Path(__file__).parents[2] / "src" / "signoff" / "core"
 
 # Modules that compute and do nothing else. `datetime` and `inspect` are here for their types;
@@ -82,4 +84,4 @@ def impure_code(path: Path) -> Iterator[str]:
 
 
 def parse(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
+    return parsed(path.read_text(encoding="utf-8"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from signoff.app.config_schema import check
-from signoff.app.settings import Layer
+from signoff.app.setting_layers import Layer
 from signoff.documents.yaml_text import newer_version, read_yaml
 from signoff.errors import Problem
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from signoff.app.settings import Layer, Rate, Value
+from signoff.app.setting_layers import Layer, Rate, Value
 from signoff.documents.mistakes import Path, mistakes_of
 from signoff.documents.sections import LimitsSection, Section
 from signoff.errors import Problem

@@ -12,9 +12,10 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from signoff.app.home import Home
+from signoff.app.setting_layers import Layer, Rate, Value
 from signoff.core.spend import Limits
 from signoff.documents.files import read_text
 from signoff.errors import ConfigError, Problem
@@ -44,24 +45,6 @@ ENVIRONMENT: Mapping[str, tuple[str, ...]] = {
 """Variables that are settings; `SIGNOFF_HOME` and `SIGNOFF_CONFIG` say where to look."""
 
 COMMAND_LINE = "command line"
-
-
-class Value(NamedTuple):
-    """One setting and who set it."""
-
-    value: Any
-    origin: str
-
-
-Layer = Mapping[str, Value]
-"""Settings of one origin, by dotted key."""
-
-
-class Rate(NamedTuple):
-    """So many calls in so many seconds."""
-
-    calls: int
-    seconds: float
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from signoff.notation import CompileContext
 
 
 @dataclass(frozen=True)
-class Checked:
+class ValidationResult:
     """What checking one target, or everything discovery finds, came to."""
 
     target: str
@@ -39,14 +39,14 @@ def validate(
     cwd: Path,
     environment: Mapping[str, str],
     options: Mapping[str, Any] | None = None,
-) -> list[Checked]:
+) -> list[ValidationResult]:
     """Checks the settings and the targets; without any, all workflows that have a name."""
     home = expected_home(cwd, environment)
     try:
         settings = load_settings(home, environment)
     except ConfigError as error:
         problems = (Problem("settings", line) for line in str(error).splitlines())
-        return [Checked("settings", None, tuple(problems))]
+        return [ValidationResult("settings", None, tuple(problems))]
     context = compile_context(home, settings, options, cwd=cwd)
     context = replace(context, check_only=True)
     own = list(_settings(home, settings))
@@ -55,32 +55,32 @@ def validate(
     return [*own, *(_one(target, cwd, home, settings, context) for target in targets)]
 
 
-def _settings(home: Home, settings: Settings) -> Iterator[Checked]:
+def _settings(home: Home, settings: Settings) -> Iterator[ValidationResult]:
     """Yields what is wrong with agents that were set up, as far as that is cheap to see."""
     problems = (*unknown_kinds(settings), *unplayed_roles(settings))
     remarks = tuple(unloadable(settings, home.root))
     if problems or remarks:
-        yield Checked("settings", None, problems, remarks)
+        yield ValidationResult("settings", None, problems, remarks)
 
 
 def _one(
     target: str, cwd: Path, home: Home, settings: Settings, context: CompileContext
-) -> Checked:
+) -> ValidationResult:
     try:
         found = resolve(target, cwd=cwd, home=home, places=settings.workflows, context=context)
     except InvalidWorkflow as error:
-        return Checked(target, None, tuple(error.problems))
+        return ValidationResult(target, None, tuple(error.problems))
     except UsageError as error:
-        return Checked(target, None, (Problem(target, str(error)),))
-    return Checked(target, found.workflow.name, remarks=found.workflow.remarks)
+        return ValidationResult(target, None, (Problem(target, str(error)),))
+    return ValidationResult(target, found.workflow.name, remarks=found.workflow.remarks)
 
 
-def _all(home: Home, settings: Settings, context: CompileContext) -> list[Checked]:
+def _all(home: Home, settings: Settings, context: CompileContext) -> list[ValidationResult]:
     looked = discover(home, home.root, settings.workflows, context)
     checked = [
-        Checked(str(found.path), found.workflow.name, remarks=found.workflow.remarks)
+        ValidationResult(str(found.path), found.workflow.name, remarks=found.workflow.remarks)
         for found in looked.found
     ]
     if looked.problems:
-        checked.append(Checked("discovery", None, looked.problems))
+        checked.append(ValidationResult("discovery", None, looked.problems))
     return checked

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from signoff.core.spend import Limits
 from signoff.review.behaviors import ConstraintBehavior, IssueBehavior, Resolved, resolve_behavior
@@ -70,12 +70,8 @@ class WorkflowStep:
     id: str = ""
     """The step's id in the graph: its name, or its kind, told apart by its position."""
 
-    @classmethod
-    def from_dict(cls, raw: Mapping[str, Any]) -> WorkflowStep:
-        """Reads one step as it stands in YAML; raises `InvalidWorkflow` with every problem."""
-        from signoff.flows.reading import step_from_dict
-
-        return step_from_dict(raw)
+    from_dict: ClassVar[Callable[[Mapping[str, Any]], WorkflowStep]]
+    """Reads one step as it is in YAML; `signoff.flows.reading`, which can read it, sets this."""
 
 
 @dataclass(frozen=True)
@@ -200,12 +196,8 @@ class GenflowConfig:
     agents_of_all: bool = False
     """GenLoop: every routed agent reads every constraint, built-in agents included."""
 
-    @classmethod
-    def from_dict(cls, raw: Mapping[str, Any]) -> GenflowConfig:
-        """Reads a flow as it stands in YAML; raises `InvalidWorkflow` with every problem."""
-        from signoff.flows.reading import config_from_dict
-
-        return config_from_dict(raw)
+    from_dict: ClassVar[Callable[[Mapping[str, Any]], GenflowConfig]]
+    """Reads a flow as it is in YAML; `signoff.flows.reading`, which can read it, sets this."""
 
     def behavior(self, constraint: Constraint, severity: Severity) -> Resolved:
         """Returns what an issue does, and which level decided it."""

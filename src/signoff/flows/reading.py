@@ -157,6 +157,11 @@ def step_from_dict(raw: Mapping[str, Any]) -> WorkflowStep:
     return with_ids(step_value(step) for step in said)[0]
 
 
+# The values cannot know who reads them: the reader knows the values.
+WorkflowStep.from_dict = staticmethod(step_from_dict)
+GenflowConfig.from_dict = staticmethod(config_from_dict)
+
+
 def _document(file: SourceFile, problems: list[Problem]) -> Document | None:
     return file.mapping(problems, "settings of a flow", VERSION)
 

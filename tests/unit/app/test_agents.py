@@ -4,7 +4,8 @@ import pytest
 
 from signoff import AgentRequest, Reply
 from signoff.app.agents import agent_limits, build_agents
-from signoff.app.settings import AgentSettings, Rate
+from signoff.app.setting_layers import Rate
+from signoff.app.settings import AgentSettings
 from signoff.core.context import StepContext
 from signoff.core.effects import EffectId
 from signoff.core.outcome import Outcome, Status

@@ -3,7 +3,8 @@ from pathlib import Path
 import pytest
 
 from signoff.app.home import CONFIG, Home, init_home
-from signoff.app.settings import Rate, Settings, load_settings, user_file
+from signoff.app.setting_layers import Rate
+from signoff.app.settings import Settings, load_settings, user_file
 from signoff.errors import ConfigError
 
 

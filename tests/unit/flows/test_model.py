@@ -2,12 +2,8 @@ from itertools import product
 
 import pytest
 
-from signoff.flows.model import (
-    GenflowConfig,
-    StepKind,
-    WorkflowStep,
-    get_behavior_for_severity,
-)
+from signoff.flows import GenflowConfig, WorkflowStep, get_behavior_for_severity
+from signoff.flows.model import StepKind
 from signoff.review.behaviors import BUILT_IN, ConstraintBehavior, IssueBehavior, Level
 from signoff.review.constraint import Constraint
 from signoff.review.severity import Severity

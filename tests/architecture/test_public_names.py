@@ -1,0 +1,14 @@
+import signoff
+
+NAMES = """
+AgentRequest AgentRole Answer Append Approval Arg BoundedInt Choice ChoiceSet CommandResult
+Condition Constant Dispatch Edge End Failure Gate GateOption Limits OnCrash Option Outcome Question
+Reply Response RunResult SignoffError Spend Status StepContext StepDef StepFailed StepOutput Usage
+Workflow __version__ answer resume resume_async run run_async
+""".split()
+
+
+def test_the_public_names_are_these() -> None:
+    """A name that goes away breaks somebody's import; one that comes is a promise to keep it."""
+    assert sorted(signoff.__all__) == NAMES
+    assert all(getattr(signoff, name) is not None for name in NAMES)

@@ -1,0 +1,65 @@
+from collections.abc import Iterable, Iterator
+from pathlib import PurePosixPath
+
+import pytest
+
+from tests.architecture.tree import PACKAGE, ROOT
+
+UNIT = ROOT / "tests" / "unit"
+
+EXPORTS = "exports"
+"""Tests of what a package exports are called after that: `__init__` says nothing."""
+
+
+def test_every_unit_test_is_found_at_the_path_of_its_module() -> None:
+    """Whoever changes a module has to find its tests without searching."""
+    tests = [path.relative_to(UNIT).as_posix() for path in UNIT.rglob("test_*.py")]
+    modules = [path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py")]
+
+    assert len(tests) > 100
+    assert list(strays(tests, modules)) == []
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        "runtime/test_process.py",
+        "runtime/test_process_streams.py",
+        "store/test_rundir.py",
+        "store/rundir/test_exports.py",
+        "test_extras.py",
+    ],
+)
+def test_a_test_may_be_named_after_a_module_a_part_of_it_or_a_package(test: str) -> None:
+    """A module with many tests has several files of them."""
+    modules = ["_extras.py", "runtime/process.py", "store/rundir/__init__.py"]
+
+    assert list(strays([test], modules)) == []
+
+
+@pytest.mark.parametrize(
+    "test", ["runtime/test_streams.py", "test_process.py", "runtime/test_processes.py"]
+)
+def test_a_test_of_no_module_is_found(test: str) -> None:
+    """A check that finds nothing would let tests be anywhere."""
+    assert list(strays([test], ["runtime/process.py"])) == [test]
+
+
+def strays(tests: Iterable[str], modules: Iterable[str]) -> Iterator[str]:
+    """Returns the unit tests whose name begins with no module or package of their folder."""
+    known = set(_names(modules))
+    for test in tests:
+        path = PurePosixPath(test)
+        words = path.stem.removeprefix("test_").split("_")
+        names = ("_".join(words[:end]) for end in range(1, len(words) + 1))
+        if not any((path.parent, name) in known for name in names):
+            yield test
+
+
+def _names(modules: Iterable[str]) -> Iterator[tuple[PurePosixPath, str]]:
+    for module in modules:
+        path = PurePosixPath(module)
+        yield path.parent, path.stem.strip("_")
+        if path.stem == "__init__":
+            yield path.parent.parent, path.parent.name
+            yield path.parent, EXPORTS
