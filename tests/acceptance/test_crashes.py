@@ -84,12 +84,15 @@ def test_a_second_ctrl_c_quits_at_once_and_leaves_no_orphan(holding: Site) -> No
     assert holding.signoff("resume", "one").returncode == 0
 
 
-def test_the_system_asking_to_stop_is_heard_like_a_person(holding: Site) -> None:
-    """A container that is shut down sends SIGTERM."""
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGQUIT, signal.SIGHUP])
+def test_the_system_asking_to_stop_is_heard_like_a_person(
+    holding: Site, number: signal.Signals
+) -> None:
+    """A container that is shut down sends SIGTERM, some of them SIGQUIT."""
     process = holding.start("run", "holds.py", "--name", "one")
     child = int(holding.wait_for("pid"))
 
-    process.terminate()
+    process.send_signal(number)
     process.communicate()
 
     assert process.returncode == 130

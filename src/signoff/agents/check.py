@@ -9,11 +9,9 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 from signoff.agents.answer import ModelAnswer, judge
@@ -38,8 +36,10 @@ from signoff.errors import (
 from signoff.runtime.environment import command_environment
 from signoff.runtime.faults import FREE
 from signoff.runtime.folders import seen_from
+from signoff.runtime.orphans import call_mark
 from signoff.runtime.ports import Call, Capabilities
 from signoff.runtime.process import run_process
+from signoff.runtime.scratch import scratch_folder
 
 TIMEOUT_SECONDS = 120.0
 FILE = "{file}"
@@ -128,6 +128,7 @@ class CheckAgent:
                     cwd=request.workspace or seen_from(call.folder),
                     stdin=stdin,
                     env=command_environment(self._pass, self._env),
+                    mark=call_mark(call),
                     started=call.started,
                 )
             except CommandFailed as error:
@@ -146,8 +147,8 @@ class CheckAgent:
         if not any(FILE in each for each in self._argv):
             yield self._argv, source.artifact, source
             return
-        with tempfile.TemporaryDirectory(prefix="signoff-") as folder:
-            file = Path(folder) / f"artifact{self._suffix}"
+        with scratch_folder() as folder:
+            file = folder / f"artifact{self._suffix}"
             file.write_text(source.artifact, encoding="utf-8", errors="replace")
             names = frozenset({str(file), file.name, str(file.resolve())})
             known = Source(source.constraint, source.severity, source.artifact, names)

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
@@ -45,6 +44,7 @@ from signoff.errors import (
 from signoff.runtime.environment import Secrets, program_environment
 from signoff.runtime.faults import costing
 from signoff.runtime.ports import Call, Capabilities
+from signoff.runtime.scratch import scratch_folder
 
 TIMEOUT_SECONDS = 1800.0
 """A coding agent may well work for a while; longer than this it hangs."""
@@ -141,7 +141,7 @@ class HeadlessAgent(ABC):
         for option in request.options:
             call.emit(f"{self.name} has no option {option!r}; it is left out\n")
         with ExitStack() as stack:
-            scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="signoff-")))
+            scratch = stack.enter_context(scratch_folder())
             job, secrets = self._job(request, scratch)
             if not request.edit:
                 return await self._attempt(job, request, call, secrets)

@@ -25,6 +25,7 @@ from typing import IO, Any
 
 from signoff.errors import AgentBadRequest, AgentError, AgentTransient
 from signoff.runtime.owner import birth_of
+from signoff.runtime.scratch import make_scratch_folder
 
 _PASSED_ON = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
 """All a model needs to know of its surroundings; keys are not among it."""
@@ -135,7 +136,7 @@ class Child:
         self._errors: IO[bytes] = tempfile.TemporaryFile("a+b")  # noqa: SIM115  # closed by `close`
         self._heard = 0
         """How much of its errors belongs to questions that were answered."""
-        self._place = tempfile.mkdtemp(prefix="signoff-")
+        self._place = str(make_scratch_folder())
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", "signoff.agents.local_child"],
             stdin=subprocess.PIPE,

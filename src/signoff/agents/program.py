@@ -17,7 +17,7 @@ from pathlib import Path
 
 from signoff.core.effects import CommandResult
 from signoff.errors import AgentBadRequest, AgentTimeout, AgentTransient, CommandFailed
-from signoff.runtime.orphans import MARK, call_mark, end_strays
+from signoff.runtime.orphans import call_mark, end_orphans
 from signoff.runtime.ports import Call
 from signoff.runtime.process import Sink, run_process
 
@@ -47,8 +47,9 @@ async def run(job: Job, call: Call, out: Sink, err: Sink) -> CommandResult:
                 job.argv,
                 cwd=job.cwd,
                 stdin=job.stdin,
-                env={**job.environment, MARK: mark},
-                started=lambda process: call.started({**process, "mark": mark}),
+                env=job.environment,
+                mark=mark,
+                started=call.started,
                 out=out,
                 err=err,
             )
@@ -61,7 +62,7 @@ async def run(job: Job, call: Call, out: Sink, err: Sink) -> CommandResult:
     except CommandFailed as error:
         raise _not_started(error) from error
     finally:
-        await asyncio.shield(asyncio.ensure_future(end_strays(mark)))
+        await asyncio.shield(asyncio.ensure_future(end_orphans(mark)))
 
 
 def find(name: str, path: str | None, bundled: Callable[[], Path | None], remedy: str) -> str:

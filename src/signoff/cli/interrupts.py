@@ -17,11 +17,14 @@ from typing import Any, TypeVar
 from signoff.cli import exits
 from signoff.cli.views import View
 from signoff.errors import HandlerFailed
+from signoff.runtime.process import kill_family
 
 T = TypeVar("T")
 
 _SIGNALS = [
-    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
+    getattr(signal, name)
+    for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT")
+    if hasattr(signal, name)
 ]
 
 
@@ -89,7 +92,7 @@ def quit_at_once(view: View) -> None:
     for timeline in view.timelines.values():
         for group in timeline.processes.values():
             with suppress(OSError, AttributeError):
-                os.killpg(group, signal.SIGKILL)
+                kill_family(group)
     view.let_go()
     names = "".join(f"; go on: signoff resume {run}" for run in list(view.timelines)[-1:])
     os.write(2, f"\nquit at once{names}\n".encode())

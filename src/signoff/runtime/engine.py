@@ -36,7 +36,7 @@ from signoff.runtime.clock import SystemClock
 from signoff.runtime.folders import current_folder
 from signoff.runtime.journal import RunJournal
 from signoff.runtime.names import checked_name, fresh_name
-from signoff.runtime.orphans import end_strays, mark_of
+from signoff.runtime.orphans import end_orphans, mark_of
 from signoff.runtime.owner import Heartbeat, lives, this_process
 from signoff.runtime.performers import Performers
 from signoff.runtime.ports import NO_AGENTS, Agent, Clock, FilePort, Observer, Recorded
@@ -373,7 +373,7 @@ async def _end_processes(state: RunState) -> None:
             if record.process is not None:
                 await end_process(record.process)
     if marks:
-        await end_strays(*marks)
+        await end_orphans(*marks)
 
 
 def _answered(inbox: Mapping[str, InboxItem]) -> Set[int]:

@@ -1,8 +1,9 @@
-"""Finds processes that nobody holds any more: left behind by a runner that died, or daemons.
+"""Finds processes that no call holds anymore: left behind by a runner that died, or daemons.
 
-The processes of a call or command carry a mark in their environment, which children inherit.
-It follows from the effect alone, so whoever takes the run up knows it even when the runner died
-before it could record the process. Where the system lets us look (Linux), they are found by it.
+The processes of a call or command carry a mark in their environment, which children inherit. It
+follows from the effect alone, so the next runner knows it even if the last one died before it
+could record the process. Programs that cleared their environment are found as descendants of the
+program that was started, as long as that one lives.
 """
 
 from __future__ import annotations
@@ -10,11 +11,15 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from signoff.runtime.ports import Call, idempotency_key
+
+if TYPE_CHECKING:
+    import psutil  # type: ignore[import-untyped]  # it brings no types
 
 MARK = "SIGNOFF_CALL"
 """The variable that carries the mark."""
@@ -31,37 +36,63 @@ def mark_of(run_key: str, step: str, visit: int, attempt: int, effect: str) -> s
 def call_mark(call: Call) -> str:
     """Returns the mark for the processes of a call or command under way."""
     if not call.run_key:
-        # Of no run, so nobody takes it up: marked alike, two such calls would end each other.
+        # It belongs to no run, so no runner resumes it: with one mark, two of them would end
+        # each other's programs.
         return uuid4().hex[:16]
     return mark_of(call.run_key, call.step, call.visit, call.step_attempt, call.effect)
 
 
-async def end_strays(*marks: str) -> None:
-    """Ends every process that carries one of the marks: politely, then for good."""
-    left = await asyncio.to_thread(marked, *marks)
+async def end_orphans(*marks: str, also: Sequence[psutil.Process] = ()) -> None:
+    """Ends the processes with one of the marks, and those in `also`: politely, then for good."""
+    left = await asyncio.to_thread(_alive, marks, also)
     for number in (signal.SIGTERM, signal.SIGKILL):
         for _ in range(_LOOKS):
             if not left:
                 return
-            for pid in left:
-                with suppress(ProcessLookupError, PermissionError):
-                    os.kill(pid, number)
+            send(left, number)
             await asyncio.sleep(_LOOK_SECONDS)
-            left = await asyncio.to_thread(marked, *marks)
+            left = await asyncio.to_thread(_alive, marks, also)
 
 
-def marked(*marks: str) -> list[int]:
-    """Returns who carries one of the marks; nobody where processes cannot be looked at."""
-    wanted = {f"{MARK}={mark}".encode() for mark in marks if mark}
-    if not wanted:
-        return []
-    places = Path("/proc").glob("[0-9]*")
-    found = [int(place.name) for place in places if not wanted.isdisjoint(_environment(place))]
-    return [pid for pid in found if pid != os.getpid()]
+def send(processes: Sequence[psutil.Process], number: int) -> None:
+    """Signals processes; those that have ended, or belong to another user, are left out."""
+    import psutil
+
+    for process in processes:
+        with suppress(psutil.Error):
+            process.send_signal(number)  # It knows if the number belongs to another one by now.
 
 
-def _environment(place: Path) -> list[bytes]:
+def descendants(pid: int) -> list[psutil.Process]:
+    """Returns the children of a process, their children, and so on."""
+    import psutil
+
     try:
-        return (place / "environ").read_bytes().split(b"\0")
-    except OSError:
-        return []  # somebody else's, or gone by now
+        found: list[psutil.Process] = psutil.Process(pid).children(recursive=True)
+    except psutil.Error:
+        return []
+    return found
+
+
+def marked(*marks: str) -> list[psutil.Process]:
+    """Returns the processes with one of the marks, as far as this user may look at them."""
+    import psutil
+
+    wanted = {mark for mark in marks if mark}
+    found = []
+    for process in psutil.process_iter() if wanted else ():
+        with suppress(psutil.Error, OSError):
+            if process.environ().get(MARK) in wanted and process.pid != os.getpid():
+                found.append(process)
+    return found
+
+
+def _alive(marks: Sequence[str], also: Sequence[psutil.Process]) -> list[psutil.Process]:
+    import psutil
+
+    living = marked(*marks)
+    for process in also:
+        with suppress(psutil.Error):
+            if process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
+                living.append(process)
+    return living

@@ -23,14 +23,16 @@ LOOK_SECONDS = 0.25
 def this_process() -> Owner:
     """Describes the running process, so that a later one with its number is told apart."""
     pid = os.getpid()
-    return Owner(secrets.token_hex(8), _host(), pid, birth_of(pid) or "")
+    return Owner(secrets.token_hex(8), this_host(), pid, birth_of(pid) or "")
 
 
 def lives(owner: Owner) -> bool | None:
     """Tells whether an owner still runs; None when it is on another host."""
-    if owner.host != _host():
+    if owner.host != this_host():
         return None
-    return birth_of(owner.pid) == owner.born
+    birth = birth_of(owner.pid)
+    # Where there is no /proc, earlier versions stored no birth.
+    return birth is not None and owner.born in (birth, "")
 
 
 def birth_of(pid: int) -> str | None:
@@ -51,16 +53,18 @@ def birth_of(pid: int) -> str | None:
 
 
 def _birth_without_proc(pid: int) -> str | None:
+    import psutil  # type: ignore[import-untyped]  # it brings no types
+
     try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
+        process = psutil.Process(pid)
+        return None if process.status() == psutil.STATUS_ZOMBIE else repr(process.create_time())
+    except psutil.NoSuchProcess:
         return None
-    except PermissionError:
+    except psutil.AccessDenied:
         return ""
-    return ""
 
 
-def _host() -> str:
+def this_host() -> str:
     """Names the place whose process numbers mean the same as ours: a container is its own."""
     try:
         space = str(Path("/proc/self/ns/pid").readlink())

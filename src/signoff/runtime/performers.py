@@ -29,7 +29,7 @@ from signoff.runtime.environment import command_environment
 from signoff.runtime.faults import costing
 from signoff.runtime.folders import seen_from
 from signoff.runtime.handler_errors import in_words
-from signoff.runtime.orphans import MARK, call_mark
+from signoff.runtime.orphans import call_mark
 from signoff.runtime.ports import (
     Agent,
     Call,
@@ -168,8 +168,9 @@ class Performers:
             stdin=payload.get("stdin"),
             env=command_environment(
                 [*self._pass_env, *payload.get("pass_env", ())],
-                {**payload.get("env", {}), MARK: call_mark(call)},
+                payload.get("env", {}),
             ),
+            mark=call_mark(call),
             seconds=effect.timeout,
             started=call.started,
             emit=call.emit,

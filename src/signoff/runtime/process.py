@@ -1,8 +1,8 @@
 """Programs in process groups of their own, with no orphans.
 
-A cancelled or timed-out program's whole group is asked to end, then killed, and gone
-before the caller is told. A group left behind by a runner that died is found again by
-the number and birth recorded when it was started.
+A cancelled or timed-out program's whole group, and whatever it let loose, is asked to end,
+then killed, and gone before the caller hears of it. A group left behind by a runner that died is
+found again by the number and birth recorded when it was started.
 """
 
 from __future__ import annotations
@@ -10,15 +10,16 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
+from functools import cache, partial
 from typing import Any
 
 from signoff.core.effects import CommandResult
 from signoff.errors import CommandFailed
 from signoff.runtime.environment import command_environment
-from signoff.runtime.orphans import end_strays
+from signoff.runtime.orphans import MARK, descendants, end_orphans, send
 from signoff.runtime.owner import birth_of
 
 GRACE_SECONDS = 5.0
@@ -47,6 +48,7 @@ async def run_process(
     cwd: str | None = None,
     stdin: str | None = None,
     env: Mapping[str, str] | None = None,
+    mark: str = "",
     seconds: float | None = None,
     started: Callable[[dict[str, Any]], None] = lambda _process: None,
     emit: Callable[[str], None] = lambda _text: None,
@@ -55,23 +57,30 @@ async def run_process(
 ) -> CommandResult:
     """Runs a program to its end and returns what it printed; its group never outlives this call.
 
+    A program that is stopped takes everything with it that it started, wherever that went; `mark`
+    is what those processes are known by.
+
     It sees the variables in `env` and no others; without `env`, the ordinary ones. `out` and
     `err` take what it prints as it comes, in place of `emit`; one that raises ends the program.
     """
     variables = command_environment((), {}) if env is None else env
-    process = await _started(asyncio.ensure_future(_start(argv, cwd, variables)))
+    marking = {MARK: mark} if mark else {}
+    process = await _started(asyncio.ensure_future(_start(argv, cwd, {**variables, **marking})))
     kept = _Kept(out or _decoded(emit)), _Kept(err or _decoded(emit))
+    finished = False
     try:
-        started({"pid": process.pid, "born": birth_of(process.pid) or ""})
+        started({"pid": process.pid, "born": birth_of(process.pid) or "", "mark": mark})
         async with asyncio.timeout(seconds):
             code = await _converse(process, stdin, *kept)
+        finished = True
     except TimeoutError:
         raise CommandFailed(
             f"{argv[0]} took longer than {seconds:g} seconds and was stopped"
         ) from None
     finally:
         # Shielded: whoever cancels a second time must not leave half of the group behind.
-        await asyncio.shield(asyncio.ensure_future(_end(process)))
+        ending = _end_family(process, mark, thoroughly=not finished)
+        await asyncio.shield(asyncio.ensure_future(ending))
     return CommandResult(code, kept[0].text(), kept[1].text())
 
 
@@ -110,12 +119,29 @@ async def _start(
             cwd=cwd,
             env=env,
             start_new_session=True,
+            preexec_fn=_adopting(),
         )
     except FileNotFoundError:
         place = f" (in {cwd})" if cwd is not None else ""
         raise CommandFailed(f"{argv[0]!r} was not found{place}; check the name and PATH") from None
     except (OSError, ValueError) as error:
         raise CommandFailed(f"{argv[0]!r} could not be started: {error}") from error
+
+
+@cache
+def _adopting() -> Callable[[], object] | None:
+    """Returns what makes a program the parent of every orphan among its descendants (Linux).
+
+    A daemon's parent exits, so the daemon would become a child of the system's first process, and
+    nothing would tell that it is ours. Set between fork and exec, this survives the exec.
+    """
+    if sys.platform != "linux":
+        return None
+    import ctypes
+
+    set_child_subreaper = 36
+    # PyDLL keeps the interpreter's lock: in a freshly forked process nothing may wait for it.
+    return partial(ctypes.PyDLL(None).prctl, set_child_subreaper, 1, 0, 0, 0)
 
 
 async def _converse(
@@ -154,13 +180,23 @@ async def _left(process: asyncio.subprocess.Process) -> int:
     return process.returncode
 
 
-async def _end(process: asyncio.subprocess.Process) -> None:
+async def _end_family(process: asyncio.subprocess.Process, mark: str, *, thoroughly: bool) -> None:
+    """Ends a program with its group; thoroughly, with everything it started, wherever it went."""
+    loose: Sequence[Any] = ()
     try:
-        await end_group(process.pid)
+        # Looked for while the program lives: its death would scatter them.
+        loose = await asyncio.to_thread(descendants, process.pid) if thoroughly else ()
+        await _end(process)
     except asyncio.CancelledError:
         # The loop itself is ending: no time is left for politeness.
-        _signal(process.pid, signal.SIGKILL)
+        kill_family(process.pid, loose)
         raise
+    if thoroughly:
+        await end_orphans(mark, also=loose)
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    await end_group(process.pid)
     await _left(process)
     # Whoever left the group may hold the other ends; ours are closed all the same.
     process._transport.close()  # type: ignore[attr-defined]  # there is no public way
@@ -210,10 +246,19 @@ class _Kept:
 
 
 async def end_process(process: Mapping[str, Any]) -> None:
-    """Ends what a runner that died has left: the group on record, and whoever left that group."""
-    await end_group(process["pid"], born=process.get("born"))
-    if process.get("mark"):
-        await end_strays(process["mark"])
+    """Ends what a runner that died has left: the group on record, and what left that group."""
+    pid, born = process["pid"], process.get("born")
+    ours = born is not None and birth_of(pid) == born
+    loose = await asyncio.to_thread(descendants, pid) if ours else []
+    await end_group(pid, born=born)
+    await end_orphans(process.get("mark", ""), also=loose)
+
+
+def kill_family(pid: int, loose: Sequence[Any] = ()) -> None:
+    """Kills a program, its group and its descendants at once."""
+    loose = loose or descendants(pid)
+    _signal(pid, signal.SIGKILL)
+    send(loose, signal.SIGKILL)
 
 
 async def end_group(pid: int, *, born: str | None = None) -> None:
@@ -233,18 +278,17 @@ def _alive(group: int) -> bool:
     """Tells whether anybody in a group still runs; who has ended and was not buried does not."""
     if not _signal(group, 0):
         return False
-    states = [state for state, its_group in _processes() if its_group == group]
-    return not states or any(state not in "ZX" for state in states)
+    import psutil  # type: ignore[import-untyped]  # it brings no types
+
+    members = [pid for pid in psutil.pids() if _group(pid) == group]
+    return not members or any(birth_of(pid) is not None for pid in members)
 
 
-def _processes() -> Iterator[tuple[str, int]]:
-    """Yields state and group of every process, where the system shows them as files."""
-    for place in Path("/proc").glob("[0-9]*"):
-        try:
-            fields = (place / "stat").read_text(errors="replace").rpartition(")")[2].split()
-        except OSError:
-            continue  # gone by now
-        yield fields[0], int(fields[2])
+def _group(pid: int) -> int | None:
+    try:
+        return os.getpgid(pid)
+    except OSError:
+        return None  # gone by now
 
 
 def _signal(group: int, number: int) -> bool:

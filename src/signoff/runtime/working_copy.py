@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -26,6 +25,7 @@ from signoff.documents.regular_files import (
 from signoff.errors import AgentBadOutput, UnsafePath, WriteFailed
 from signoff.runtime.paths import check_path, safe_path
 from signoff.runtime.ports import Agent, Call, FilePort
+from signoff.runtime.scratch import scratch_folder
 
 LARGEST_BYTES = 64_000_000
 """A file that grew beyond this is a fault, not an edit."""
@@ -63,8 +63,8 @@ def shown_to_person(files: Mapping[str, str], *, edit: bool) -> list[str]:
 @contextmanager
 def _folder(call: Call, files: FilePort | None) -> Iterator[Path]:
     if files is None:
-        with tempfile.TemporaryDirectory(prefix="signoff-") as made:
-            yield Path(made).resolve()
+        with scratch_folder() as scratch:
+            yield scratch
         return
     name = _name(call)
     folder = files.working_copies(call.run) / f"{name}-{call.attempt}"

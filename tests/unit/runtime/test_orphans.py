@@ -2,7 +2,7 @@ import asyncio
 import sys
 
 from signoff.core.effects import EffectId
-from signoff.runtime.orphans import MARK, call_mark, end_strays, marked
+from signoff.runtime.orphans import MARK, call_mark, end_orphans, marked
 from signoff.runtime.owner import birth_of
 from signoff.runtime.ports import Call
 from signoff.runtime.process import end_process
@@ -40,7 +40,7 @@ async def test_a_daemon_is_found_by_its_mark_and_ended() -> None:
     """It left its group and its session; nothing else tells that it is ours."""
     pid = await daemon("test-mark-1")
 
-    await end_strays("test-mark-1")
+    await end_orphans("test-mark-1")
 
     assert birth_of(pid) is None
 

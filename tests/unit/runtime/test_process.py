@@ -12,7 +12,7 @@ from signoff.core.outcome import Outcome, Status
 from signoff.core.requests import Question
 from signoff.errors import CommandFailed, LeaseLost
 from signoff.runtime.owner import birth_of
-from signoff.runtime.process import KEPT_BYTES, run_process
+from signoff.runtime.process import KEPT_BYTES, end_process, kill_family, run_process
 from tests.unit.runtime.engine_fixture import EngineFixture, one_step
 
 OK = Outcome.OK
@@ -260,6 +260,84 @@ async def test_a_program_that_nobody_can_record_is_not_left_running(tmp_path: Pa
         await run_process(python(FAMILY, str(tmp_path)), started=lost)
 
     assert birth_of(started[0]) is None
+
+
+DETACHED = """
+import os, sys, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        open(sys.argv[1] + "/detached", "w").write(str(os.getpid()))
+        os.execve(sys.executable, [sys.executable, "-IS", "-c", "import time; time.sleep(60)"], {})
+    os._exit(0)
+os.wait()
+open(sys.argv[1] + "/parent", "w").write(str(os.getpid()))
+time.sleep(60)
+"""
+"""A program that starts a daemon: another session, another parent, an empty environment."""
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="needs a child subreaper")
+
+
+@linux
+async def test_a_daemon_of_a_cancelled_program_is_gone_too(tmp_path: Path) -> None:
+    """`setsid` is one word in a shell script; a cancelled run must not work on because of it."""
+    running = asyncio.create_task(run_process(python(DETACHED, str(tmp_path))))
+    family = await numbers(tmp_path, "parent", "detached")
+
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+
+    assert [birth_of(pid) for pid in family] == [None] * 2
+
+
+@linux
+async def test_a_daemon_of_a_program_that_a_dead_runner_left_is_gone_too(tmp_path: Path) -> None:
+    """The resumed run would work beside it."""
+    recorded: list[dict[str, Any]] = []
+    argv = python(DETACHED, str(tmp_path))
+    running = asyncio.create_task(run_process(argv, started=recorded.append))
+    family = await numbers(tmp_path, "parent", "detached")
+
+    await end_process(recorded[0])
+
+    assert [birth_of(pid) for pid in family] == [None] * 2
+    await running
+
+
+async def test_a_daemon_of_a_program_out_of_time_is_gone_though_its_parent_has_left(
+    tmp_path: Path,
+) -> None:
+    """What left both its session and its parent is still known by its mark."""
+    script = 'setsid sh -c \'echo $$ > "$0/detached"; exec sleep 60\' "$0" & sleep 60'
+    argv = ["sh", "-c", script, str(tmp_path)]
+    running = asyncio.create_task(run_process(argv, mark="test-mark-3"))
+    (pid,) = await numbers(tmp_path, "detached")
+
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+
+    assert birth_of(pid) is None
+
+
+async def test_processes_of_others_are_left_alone(tmp_path: Path) -> None:
+    """A call that is stopped ends its own programs, and nothing else on the machine."""
+    other = asyncio.create_task(run_process(python(STUBBORN, str(tmp_path)), mark="other"))
+    (pid,) = await numbers(tmp_path, "parent")
+    (tmp_path / "ours").mkdir()
+    argv = python(STUBBORN.replace("SIG_IGN", "SIG_DFL"), str(tmp_path / "ours"))
+    ours = asyncio.create_task(run_process(argv, mark="ours"))
+    await numbers(tmp_path / "ours", "parent")
+
+    ours.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await ours
+
+    assert birth_of(pid) is not None
+    kill_family(pid)
+    await other
 
 
 # In a run

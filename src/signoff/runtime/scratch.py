@@ -1,0 +1,65 @@
+"""Temporary folders that do not pile up when processes are killed.
+
+A folder's name says which process made it, so the next process that needs one removes those whose
+maker is dead. Folders from another machine, container or boot are left alone: whether their maker
+lives cannot be told from here.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+
+from signoff.core.digest import text_digest
+from signoff.runtime.owner import birth_of, this_host
+
+_NAME = re.compile(r"signoff-([0-9a-f]{8})-(\d+)-([\d.]+)-")
+
+
+@contextmanager
+def scratch_folder() -> Iterator[Path]:
+    """Makes a folder for the owner alone, and removes it in the end."""
+    folder = make_scratch_folder()
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def make_scratch_folder() -> Path:
+    """Makes a folder for the owner alone, which the caller removes."""
+    remove_leftovers()
+    pid = os.getpid()
+    prefix = f"signoff-{_host()}-{pid}-{birth_of(pid)}-"
+    return Path(tempfile.mkdtemp(prefix=prefix)).resolve()
+
+
+@cache
+def remove_leftovers() -> None:
+    """Removes the folders of processes that were killed; once per process is enough."""
+    for folder in Path(tempfile.gettempdir()).glob("signoff-*"):
+        match = _NAME.match(folder.name)
+        if match is None or match[1] != _host() or birth_of(int(match[2])) == match[3]:
+            continue
+        try:
+            # In a folder that everybody may write to, another user can use such a name too.
+            ours = not folder.is_symlink() and folder.stat().st_uid == _user()
+        except OSError:
+            continue  # Another process was faster.
+        if ours:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+@cache
+def _host() -> str:
+    return text_digest(this_host())[:8]
+
+
+def _user() -> int:
+    return os.getuid() if hasattr(os, "getuid") else 0
