@@ -35,8 +35,8 @@ from signoff.errors import (
 )
 from signoff.runtime.environment import command_environment
 from signoff.runtime.faults import FREE
-from signoff.runtime.folders import seen_from
 from signoff.runtime.orphans import call_mark
+from signoff.runtime.paths import seen_from
 from signoff.runtime.ports import Call, Capabilities
 from signoff.runtime.process import run_process
 from signoff.runtime.scratch import scratch_folder

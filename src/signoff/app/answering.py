@@ -18,7 +18,7 @@ from signoff.core.codec import decode
 from signoff.core.digest import SHORT
 from signoff.core.requests import check_answer, default_words
 from signoff.errors import AgentBadOutput, InvalidAnswer, StaleApproval, UnsafePath, UsageError
-from signoff.runtime.approved_files import ApprovedFiles
+from signoff.runtime.people import ApprovedFiles
 from signoff.runtime.store_port import InboxItem
 from signoff.store.rundir.files import RunFiles, file_of
 

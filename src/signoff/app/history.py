@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from signoff.app.project import Project
 from signoff.core import events as ev
-from signoff.core.checkpoint import state_from_json
 from signoff.core.codec import decode
-from signoff.core.delta import merged
-from signoff.core.fold import fold
 from signoff.core.run_state import RunState
+from signoff.runtime.journal import folded_state
 from signoff.runtime.store_port import RunRow
 from signoff.runtime.timeline import Timeline
 
@@ -35,20 +32,9 @@ def timeline_of(project: Project, row: RunRow, *, whole: bool = False) -> Timeli
     return Timeline().follow(event for _, event in events_of(project, row, whole=whole))
 
 
-def made_in(state: RunState) -> Mapping[str, Any]:
-    """Returns what a run's handlers have made so far, held back or not."""
-    return merged(state.state, state.pending.delta) if state.pending else state.state
-
-
 def folded(project: Project, row: RunRow) -> RunState:
     """Returns a run as its journal has it."""
-    blob = project.store.blob
-    stored = project.store.load(row.name)
-    start = None
-    if stored.checkpoint is not None:
-        start = state_from_json(decode(stored.checkpoint, blob))
-    rows = (decode(text, blob) for _seq, text in stored.tail)
-    return fold((ev.from_json(data) for events in rows for data in events), start)
+    return folded_state(project.store.load(row.name), project.store.blob)
 
 
 def _unread(digest: str) -> str:

@@ -12,7 +12,7 @@ from signoff.core.digest import SHORT
 from signoff.core.requests import default_words
 from signoff.errors import UnknownName, UsageError
 from signoff.runtime.store_port import InboxItem, InboxLine
-from signoff.store.rundir.place import HITL
+from signoff.store.rundir.files import HITL
 from signoff.store.rundir.questions import prompt_name
 
 LONGEST_NUMBER = 18

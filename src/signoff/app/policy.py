@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from signoff.app.history import events_of, folded, made_in
+from signoff.app.history import events_of, folded
 from signoff.app.project import Project
 from signoff.core import events as ev
 from signoff.core.delta import merged
@@ -63,7 +63,7 @@ def explain(project: Project, run: str, named: str) -> Explanation:
     from signoff.review.constraint import Constraint
 
     row, config, constraints = _definition(project, run)
-    known = _known(made_in(folded(project, row)))
+    known = _known(folded(project, row).state_with_pending)
     history = list(_history(project, row))
     finding = _finding(known, history, named)
     constraint = constraints.get(finding.constraint, Constraint(finding.constraint))
@@ -80,7 +80,7 @@ def explain(project: Project, run: str, named: str) -> Explanation:
 def findings(project: Project, run: str) -> list[Finding]:
     """Returns every finding of a run, in the order they were made."""
     row, _config, _constraints = _definition(project, run)
-    return list(_known(made_in(folded(project, row))).values())
+    return list(_known(folded(project, row).state_with_pending).values())
 
 
 def replay(project: Project, run: str, policy: Path) -> Replay:

@@ -19,8 +19,7 @@ from signoff.app.home import Home, find_home, init_home, need_home
 from signoff.app.settings import Settings, load_settings
 from signoff.errors import ConfigError, InvalidWorkflow, Problem, UsageError
 from signoff.notation import Notation
-from signoff.runtime.clock import SystemClock
-from signoff.runtime.ports import Agent, Clock, Observer
+from signoff.runtime.ports import Agent, Clock, Observer, SystemClock
 from signoff.runtime.store_port import RunRow, Store
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from signoff import plugins
-from signoff.app.history import made_in, timeline_of
+from signoff.app.history import timeline_of
 from signoff.app.inbox import request_to_json
 from signoff.app.project import Project
 from signoff.app.runs import as_it_stands
@@ -110,7 +110,7 @@ def show(project: Project, name: str | None = None) -> RunDetails:
         ledger=tuple(sorted(state.ledger.values())),
         folder=project.folder(row.name),
         notation_report=_report(project, row, state),
-        state=made_in(state),
+        state=state.state_with_pending,
     )
 
 
@@ -118,7 +118,7 @@ def _report(project: Project, row: RunRow, state: RunState) -> RunReport | None:
     notation = project.notation_of(row)
     if notation is None or not notation.report:
         return None
-    report: RunReport = plugins.load(notation.report)(made_in(state))
+    report: RunReport = plugins.load(notation.report)(state.state_with_pending)
     return report
 
 

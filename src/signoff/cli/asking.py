@@ -27,7 +27,7 @@ from signoff.core.requests import default_words
 from signoff.documents.regular_files import read_regular
 from signoff.errors import InvalidAnswer, StaleApproval
 from signoff.runtime.store_port import InboxItem
-from signoff.store.rundir.place import HITL
+from signoff.store.rundir.files import HITL
 from signoff.store.rundir.questions import prompt_name
 
 SHOWN_LINES = 30

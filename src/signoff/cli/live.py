@@ -37,9 +37,8 @@ from signoff.core.edges import ResolvedEdge, gate_name
 from signoff.core.effects import EffectKind
 from signoff.core.workflow import Workflow
 from signoff.runtime.amounts import count, duration
-from signoff.runtime.clock import SystemClock
 from signoff.runtime.narration import LogLine, Narrator, Weight
-from signoff.runtime.ports import Clock, Notice, Progress, Recorded, Retrying
+from signoff.runtime.ports import Clock, Notice, Progress, Recorded, Retrying, SystemClock
 from signoff.runtime.timeline import Timeline, readable
 
 ROWS = 6

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from signoff.core.delta import Delta
+from signoff.core.delta import Delta, merged
 from signoff.core.effects import EffectKind, scope_of
 from signoff.core.frozen import FrozenDict
 from signoff.core.outcome import Outcome, Status
@@ -118,6 +119,11 @@ class RunState:
     def late(self) -> bool:
         """Whether the current attempt goes on from what one before it had finished in time."""
         return self.begun < self.attempt
+
+    @property
+    def state_with_pending(self) -> Mapping[str, Any]:
+        """What the handlers have produced so far, including what waits for a decision."""
+        return merged(self.state, self.pending.delta) if self.pending else self.state
 
     def effect(self, identity: str) -> EffectRecord | None:
         """Returns what is known of an effect of the current attempt."""

@@ -28,7 +28,7 @@ from signoff.flows.sections import (
     IndependenceSection,
 )
 from signoff.runtime.paths import check_path, folded
-from signoff.store.rundir.place import ENGINES_OWN
+from signoff.store.rundir.files import ENGINES_OWN
 
 VERSION = 1
 

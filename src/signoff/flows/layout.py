@@ -15,7 +15,7 @@ from signoff.core.outcome import Status
 from signoff.flows.yaml_pages import as_yaml
 from signoff.review.constraint import Constraint, compress_constraints
 from signoff.runtime.paths import folded
-from signoff.store.rundir.layout import AgentCall, Item, Made, PlainLayout, Shown, word
+from signoff.store.rundir.layout import AgentCall, Item, Layout, Made, Shown, word
 
 FIELDS: Mapping[str, Any] = {
     "step_index": 0,
@@ -38,7 +38,7 @@ LAST_STEP = "last_step"
 _REASONS = {Status.COMPLETED: "approved", Status.LIMIT: "max_iterations"}
 
 
-class FlowLayout(PlainLayout):
+class FlowLayout(Layout):
     """Shows the runs of flows."""
 
     def prompt(self, asked: AgentCall) -> str:

@@ -16,12 +16,9 @@ from types import TracebackType
 from typing import Any, Self
 
 from signoff.core import events as ev
-from signoff.core.checkpoint import state_from_json
 from signoff.core.codec import decode
-from signoff.core.delta import merged
 from signoff.core.digest import SHORT
 from signoff.core.effects import EffectKind
-from signoff.core.fold import fold
 from signoff.core.frozen import thaw
 from signoff.core.outcome import FINAL, Status
 from signoff.core.requests import default_answer
@@ -32,19 +29,18 @@ from signoff.core.workflow import Workflow
 from signoff.errors import DefinitionChanged, InvalidAnswer, RunBusy
 from signoff.runtime.agent_limits import AgentGate, AgentLimits
 from signoff.runtime.ceilings import check_prices
-from signoff.runtime.clock import SystemClock
-from signoff.runtime.folders import current_folder
-from signoff.runtime.journal import RunJournal
+from signoff.runtime.journal import RunJournal, folded_state
 from signoff.runtime.names import checked_name, fresh_name
 from signoff.runtime.orphans import end_orphans, mark_of
 from signoff.runtime.owner import Heartbeat, lives, this_process
+from signoff.runtime.paths import current_folder
 from signoff.runtime.performers import Performers
-from signoff.runtime.ports import NO_AGENTS, Agent, Clock, FilePort, Observer, Recorded
+from signoff.runtime.ports import NO_AGENTS, Agent, Clock, FilePort, Observer, Recorded, SystemClock
 from signoff.runtime.process import end_process
 from signoff.runtime.result import RunResult
 from signoff.runtime.runner import Runner
 from signoff.runtime.services import Backoff, EngineServices
-from signoff.runtime.store_port import InboxItem, NewRun, RunId, RunRow, Store, StoredRun
+from signoff.runtime.store_port import InboxItem, NewRun, RunId, RunRow, Store
 from signoff.runtime.writer import GroupWriter
 
 CANCEL_PATIENCE_SECONDS = 20.0
@@ -166,7 +162,7 @@ class Engine:
         """
         row = self._store.row(name)
         if row.status in FINAL:
-            return self._result(name, self._state(self._store.load(name)))
+            return self._result(name, folded_state(self._store.load(name), self._store.blob))
         changed = row.definition != workflow.digest
         if name in self._tasks:
             raise RunBusy(f"run {name!r} is being driven by this very process")
@@ -259,7 +255,7 @@ class Engine:
         self._heartbeat.start(announce=False)
         # Loaded only now that it is ours: before, somebody else could still add to it.
         stored = self._store.load(row.name)
-        head, state = stored.row.head, self._state(stored)
+        head, state = stored.row.head, folded_state(stored, self._store.blob)
         journal = self._journal(row.name, state, row.id, head, fence, None)
         journal.go_on_from(stored)
         return journal
@@ -281,14 +277,6 @@ class Engine:
             journal.notify = lambda events: self._services.tell(Recorded(name, events))
         return journal
 
-    def _state(self, stored: StoredRun) -> RunState:
-        blob = self._store.blob
-        start = None
-        if stored.checkpoint is not None:
-            start = state_from_json(decode(stored.checkpoint, blob))
-        rows = (decode(row.events, blob) for row in stored.tail)
-        return fold((ev.from_json(event) for row in rows for event in row), start)
-
     def _live_items(self, name: str) -> dict[str, InboxItem]:
         """Returns a run's open and answered requests; deadlines that have passed are answered."""
         found = {}
@@ -305,14 +293,13 @@ class Engine:
         return found
 
     def _result(self, name: str, state: RunState) -> RunResult:
-        made = merged(state.state, state.pending.delta) if state.pending else state.state
         waiting = self._store.items(name) if state.status is Status.WAITING else []
         return RunResult(
             run=name,
             workflow=state.workflow,
             status=state.status,
             outcome=state.outcome,
-            state=thaw(made),
+            state=thaw(state.state_with_pending),
             step=state.step,
             iteration=state.iteration,
             reason=state.reason,

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from signoff.core import events as ev
-from signoff.core.checkpoint import state_to_json
-from signoff.core.codec import Blobs, encode
-from signoff.core.fold import evolve
+from signoff.core.checkpoint import state_from_json, state_to_json
+from signoff.core.codec import Blobs, decode, encode
+from signoff.core.fold import evolve, fold
 from signoff.core.frozen import CHECKPOINT_DEPTH
 from signoff.core.run_state import RunState
 from signoff.errors import LeaseLost, NameTaken, SignoffError
@@ -220,3 +220,12 @@ class RunJournal:
         self.error = error
         self._under_way = []
         self._events = []
+
+
+def folded_state(stored: StoredRun, blob: Callable[[str], str]) -> RunState:
+    """Returns a run as its journal has it: the last checkpoint and the events after it."""
+    start = None
+    if stored.checkpoint is not None:
+        start = state_from_json(decode(stored.checkpoint, blob))
+    rows = (decode(row.events, blob) for row in stored.tail)
+    return fold((ev.from_json(event) for row in rows for event in row), start)

@@ -2,7 +2,8 @@
 
 They are hostile until shown otherwise. The rules are the same on every system, so a
 workflow that runs here also runs where names are compared without case, where a colon
-opens a hidden stream and where a trailing dot vanishes.
+opens a hidden stream and where a trailing dot vanishes. The last two functions
+find the folder that a run's own programs work in.
 """
 
 from __future__ import annotations
@@ -118,3 +119,21 @@ def _is_link(place: Path) -> bool:
 def _refuse(relative: str, why: str) -> NoReturn:
     shown = relative if len(relative) <= 80 else f"{relative[:77]}..."
     raise UnsafePath(f"the path {shown!r} cannot be used: {why}")
+
+
+def current_folder() -> str:
+    """Returns the folder this process works in; nothing when that was removed."""
+    try:
+        return str(Path.cwd())
+    except OSError:
+        return ""
+
+
+def seen_from(folder: str, path: str | None = None) -> str | None:
+    """Returns a path as it was meant where a run was started; as it is, for a process there.
+
+    A project may have been moved since: where that folder is gone, this process's own stands in.
+    """
+    if not folder or folder == current_folder() or not Path(folder).is_dir():
+        return path
+    return str(Path(folder, path or ""))

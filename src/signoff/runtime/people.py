@@ -8,19 +8,21 @@ made once more.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from signoff.core import events as ev
-from signoff.core.digest import digest
+from signoff.core.codec import decode
+from signoff.core.digest import digest, text_digest
 from signoff.core.effects import EffectId, EffectKind
 from signoff.core.requests import Answer, Request
 from signoff.core.stop_reason import AnswerPending, ApprovalStale
 from signoff.errors import UnsafePath
-from signoff.runtime.approved_files import ApprovedFiles
 from signoff.runtime.journal import RunJournal
-from signoff.runtime.ports import Clock
-from signoff.runtime.store_port import InboxItem, NewItem
+from signoff.runtime.ports import Clock, FilePort
+from signoff.runtime.store_port import InboxItem, NewItem, Store
 from signoff.runtime.suspension import WaitingForPerson
 
 BY_PERSON = "?person"
@@ -159,3 +161,41 @@ class People:
         self._journal.use_item(item.id)
         self._journal.record(ev.EffectFinished(EffectId(item.effect), reply, item=item.id))
         return Answer(**reply)
+
+
+class ApprovedFiles:
+    """Compares the file an approval is about with what its approver was shown.
+
+    It is compared twice: when the approval is given, and when the run resumes with it.
+    Nobody has seen what happened to the file in between.
+    """
+
+    def __init__(self, store: Store, files: FilePort) -> None:
+        self._store = store
+        self._files = files
+
+    def hold(self, run: str, form: Mapping[str, Any]) -> bool:
+        """Tells whether the file of a request is as it was shown; raises `UnsafePath`.
+
+        A request without a file has nothing that could have changed.
+        """
+        path = form.get("path")
+        if not path:
+            return True
+        found = self._files.read(run, path)
+        return found is not None and hashlib.sha256(found).hexdigest() == self._shown(run, form)
+
+    def _shown(self, run: str, form: Mapping[str, Any]) -> str | None:
+        """Returns the digest the file must have: of the text shown, else of what the run wrote."""
+        content = (form.get("shown") or {}).get("content")
+        if isinstance(content, str):
+            return text_digest(content)
+        written = None
+        for row in self._store.journal(self._store.row(run).id):
+            # Digests are never kept apart, so the texts that are need not be read.
+            for event in map(ev.from_json, decode(row.events, lambda digest: digest)):
+                if not isinstance(event, ev.EffectFinished) or not isinstance(event.reply, dict):
+                    continue
+                if event.reply.get("path") == form["path"] and "digest" in event.reply:
+                    written = event.reply["digest"]
+        return written

@@ -27,9 +27,9 @@ from signoff.errors import (
 )
 from signoff.runtime.environment import command_environment
 from signoff.runtime.faults import costing
-from signoff.runtime.folders import seen_from
 from signoff.runtime.handler_errors import in_words
 from signoff.runtime.orphans import call_mark
+from signoff.runtime.paths import seen_from
 from signoff.runtime.ports import (
     Agent,
     Call,

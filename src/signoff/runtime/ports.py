@@ -1,11 +1,14 @@
 """The seams of the runtime: what it needs from outside, as small protocols.
 
-Agents, clocks, observers and places for files implement these; the runtime imports none of
-their implementations. Stores have a seam of their own.
+Agents, observers and places for files implement these; the runtime imports none of their
+implementations. Only the real clock is here; `signoff.testing` has one that stands still.
+Stores have a seam of their own.
 """
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
@@ -35,6 +38,27 @@ class Clock(Protocol):
 
 
 Slot = Callable[[str], AbstractAsyncContextManager[None]]
+
+
+class SystemClock:
+    """Tells the time; a wall clock that jumps does not disturb it within one process."""
+
+    def __init__(self) -> None:
+        # Wall time is read once: durations and order inside a process then follow the
+        # monotonic clock, whatever an administrator or a time server does to the other.
+        self._offset = time.time() - time.monotonic()
+
+    def now(self) -> float:
+        """Returns seconds since 1970."""
+        return time.monotonic() + self._offset
+
+    def monotonic(self) -> float:
+        """Returns seconds that only ever grow."""
+        return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        """Waits."""
+        await asyncio.sleep(seconds)
 
 
 class Call(NamedTuple):

@@ -38,14 +38,13 @@ from signoff.core.transitions import (
 )
 from signoff.core.workflow import Workflow
 from signoff.errors import UnmappedOutcome
-from signoff.runtime.approved_files import ApprovedFiles
 from signoff.runtime.attempt import Attempt
 from signoff.runtime.attempt_effects import AttemptEffects
 from signoff.runtime.effect_runner import EffectRunner
 from signoff.runtime.handler_errors import error_info
 from signoff.runtime.handlers import BoundHandler, bound_handler
 from signoff.runtime.journal import RunJournal
-from signoff.runtime.people import People
+from signoff.runtime.people import ApprovedFiles, People
 from signoff.runtime.services import EngineServices
 from signoff.runtime.store_port import InboxItem
 from signoff.runtime.suspension import Outdated, Suspension

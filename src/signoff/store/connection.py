@@ -1,22 +1,34 @@
-"""Opens the database file, and turns what SQLite says into what a person can act on."""
+"""Opens the database file, runs transactions on it, and explains what SQLite reports.
+
+A new write-ahead log starts with its full length of zeros, which SQLite reads as an
+empty log, and is brought back to its start when it is full. A commit that makes the log
+file longer has to make the file's new size durable too, which on most file systems
+costs as much again as the commit; a log of full length is only written over.
+"""
 
 from __future__ import annotations
 
+import errno
 import os
+import secrets
 import sqlite3
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import TracebackType
 
 from signoff.errors import StoreBusy, StoreDamaged, StoreError, WriteFailed
 from signoff.store.schema import bring_forward
-from signoff.store.wal import LOG_BYTES, lay_out_log
 
 IN_MEMORY = ":memory:"
 """What SQLite calls a database without a file."""
 
 PAGE_BYTES = 8192
 """Journal rows are a few kilobytes; at this size several fit a page and few overflow."""
+
+LOG_BYTES = 1 << 20
+"""Long enough to group many commits per checkpoint, short enough to write in a millisecond."""
 
 
 def connect(path: Path, patience: float) -> sqlite3.Connection:
@@ -88,3 +100,106 @@ def _said_by_sqlite(path: Path, error: sqlite3.DatabaseError) -> StoreError:
             f"the disk failed under {path} ({error}); check that it has room and is sound"
         )
     return StoreError(f"{path}: {error}")
+
+
+def lay_out_log(database: Path) -> None:
+    """Makes the log of a database nobody has open full length; anything else is left alone."""
+    log = database.with_name(f"{database.name}-wal")
+    if log.exists():
+        return
+    draft = database.with_name(f"{database.name}-wal.{secrets.token_hex(4)}")
+    # Only speed is at stake: no room, no hard links or a rival are no reason to fail.
+    with suppress(OSError):
+        try:
+            _write_zeros(draft)
+            # Appears at once and whole, or not at all when somebody else was first.
+            os.link(draft, log)
+        finally:
+            draft.unlink(missing_ok=True)
+
+
+def _write_zeros(path: Path) -> None:
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        if os.write(handle, bytes(LOG_BYTES)) < LOG_BYTES:
+            # On a disk that is nearly full, what is left belongs to the runs.
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+class Transaction:
+    """The use of a connection by one thread; `begin` opens a transaction, where it is one.
+
+    Every commit goes through here, so it is a plain class: a generator under
+    `@contextmanager` costs several times as much.
+    """
+
+    __slots__ = ("_begin", "_db", "_lock", "_path")
+
+    def __init__(
+        self,
+        db: sqlite3.Connection,
+        lock: threading.RLock,
+        path: Path,
+        begin: Callable[[], object] | None = None,
+    ) -> None:
+        self._db = db
+        self._lock = lock
+        self._path = path
+        self._begin = begin
+
+    def __enter__(self) -> sqlite3.Connection:
+        """Gives the connection, once it is free."""
+        self._lock.acquire()
+        if self._begin is None:
+            return self._db
+        try:
+            # A Ctrl-C can strike anywhere and leave a turn without its end; another heals it.
+            self._take_back()
+            self._begin()
+        except BaseException as refused:
+            with suppress(sqlite3.Error):
+                self._take_back()
+            self._lock.release()
+            told = explained(self._path, refused)
+            if told is None:
+                raise
+            raise told from refused
+        return self._db
+
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        error: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> None:
+        """Commits, or takes everything back when something went wrong."""
+        refused = error
+        try:
+            if self._begin is not None:
+                refused = error or self._refused_to_commit()
+                if refused is not None:
+                    with suppress(sqlite3.Error):
+                        self._take_back()
+        finally:
+            self._lock.release()
+        if refused is None:
+            return
+        told = explained(self._path, refused)
+        if told is not None:
+            raise told from refused
+        if refused is not error:
+            raise refused
+
+    def _take_back(self) -> None:
+        if self._db.in_transaction:
+            self._db.execute("ROLLBACK")
+
+    def _refused_to_commit(self) -> BaseException | None:
+        try:
+            self._db.execute("COMMIT")
+        except BaseException as error:  # noqa: BLE001  # raised once all is taken back
+            return error
+        return None

@@ -39,8 +39,7 @@ from signoff.runtime.store_port import (
 )
 from signoff.store import queries as q
 from signoff.store.commits import apply, whole
-from signoff.store.connection import connect, translated
-from signoff.store.transaction import Transaction
+from signoff.store.connection import Transaction, connect, translated
 
 _NUMBERS = 1 << 63
 

@@ -19,7 +19,7 @@ from signoff.contracts.db.staging import Applied, Marker, Statement
 from signoff.contracts.db.verdict import Allowed, Params, StatementKind
 from signoff.contracts.db.view import ReadOnlyView
 from signoff.errors import NotAllowed, UsageError
-from signoff.runtime.clock import SystemClock
+from signoff.runtime.ports import SystemClock
 
 
 class SafeDatabaseClient:

@@ -16,7 +16,7 @@ from signoff.contracts.db.migrations import AppliedMigration
 from signoff.contracts.db.ports import Connection
 from signoff.contracts.db.verdict import Dialect
 from signoff.errors import ConfigError, UsageError, WriteFailed
-from signoff.runtime.clock import SystemClock
+from signoff.runtime.ports import SystemClock
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from signoff.store.rundir.answers import FileAnswer, FileAnswers
 from signoff.store.rundir.directory import RunDirectory
 from signoff.store.rundir.files import RunFiles
-from signoff.store.rundir.layout import AgentCall, Layout, Made, PlainLayout, Shown
+from signoff.store.rundir.layout import AgentCall, Layout, Made, Shown
 from signoff.store.rundir.projection import Projection
 
 __all__ = [
@@ -12,7 +12,6 @@ __all__ = [
     "FileAnswers",
     "Layout",
     "Made",
-    "PlainLayout",
     "Projection",
     "RunDirectory",
     "RunFiles",

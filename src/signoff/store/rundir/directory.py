@@ -33,9 +33,7 @@ from signoff.store.rundir.documents import (
     resolution_document,
     state_document,
 )
-from signoff.store.rundir.files import as_written, file_of
-from signoff.store.rundir.layout import Layout, PlainLayout
-from signoff.store.rundir.place import (
+from signoff.store.rundir.files import (
     DEFINITION,
     ENGINES_OWN,
     HIDDEN,
@@ -45,8 +43,11 @@ from signoff.store.rundir.place import (
     RESOLUTION,
     STATE,
     THREAD,
+    as_written,
+    file_of,
     folder_of,
 )
+from signoff.store.rundir.layout import Layout
 from signoff.store.rundir.projector import Page, Projector
 from signoff.store.rundir.questions import question_files, questions_shown
 
@@ -129,7 +130,7 @@ class RunDirectory:
             elif claim.definition == row.definition and claim.head <= row.head:
                 shown = claim.head
         description = json.loads(self._store.description(row.id))
-        layout = self._layouts.get(description.get("notation", ""), PlainLayout())
+        layout = self._layouts.get(description.get("notation", ""), Layout())
         phases = {step["id"]: step.get("phase", "") for step in description.get("steps", ())}
         return _Follower(Projector(row.name, phases, layout), row.definition, shown)
 

@@ -12,7 +12,7 @@ import unicodedata
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
-from typing import Any, Protocol
+from typing import Any
 
 from signoff.core.delta import Delta, apply
 from signoff.core.outcome import Outcome, Status
@@ -79,75 +79,43 @@ class Shown:
     """For `thread.jsonl`; an id and the time are put before each."""
 
 
-class Layout(Protocol):
-    """Shows the runs of one notation; paths are inside the run directory."""
+class Layout:
+    """Shows the runs of one notation; paths are inside the run directory.
 
-    def prompt(self, asked: AgentCall) -> str:
-        """Returns where a call's prompt goes."""
-        ...
-
-    def reply(self, asked: AgentCall) -> str:
-        """Returns where a call's reply goes."""
-        ...
+    As it is, it shows calls in `iterations/N/prompt_STEP_AGENT.txt`, with the item's name
+    inside a fan-out. A notation overrides what its users know under other names.
+    """
 
     def entry(self, entry: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """Returns what `thread.jsonl` says of a finished step or effect; None leaves it out."""
-        ...
-
-    def shown(self, made: Made) -> Shown:
-        """Returns what else is shown of a step that has done its work."""
-        ...
-
-    def item(self, item: Item) -> Mapping[str, bytes]:
-        """Returns files that show one finished item, by path."""
-        ...
-
-    def fields(self, state: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Returns the notation's own fields of `state.json`, after the head that all share."""
-        ...
-
-    def definition(self, description: Mapping[str, Any]) -> Mapping[str, bytes]:
-        """Returns files that show the frozen definition; hidden folders are allowed here."""
-        ...
-
-    def reason(self, status: Status) -> str:
-        """Returns the notation's word for an end, for `resolution.json`; empty if it has none."""
-        ...
-
-
-class PlainLayout:
-    """`iterations/N/prompt_STEP_AGENT.txt`, with the item's name inside a fan-out."""
-
-    def entry(self, entry: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """Returns the entry as it is."""
         return entry
 
-    def shown(self, made: Made) -> Shown:  # noqa: ARG002  # nothing more is known of the step
-        """Returns nothing more."""
+    def shown(self, made: Made) -> Shown:  # noqa: ARG002  # for notations that know more of a step
+        """Returns what else is shown of a step that has done its work."""
         return _NOTHING
 
     def item(self, item: Item) -> Mapping[str, bytes]:  # noqa: ARG002  # nor of its items
-        """Returns no files."""
+        """Returns files that show one finished item, by path."""
         return {}
 
     def fields(self, state: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Returns the state as one field."""
+        """Returns the notation's own fields of `state.json`, after the head that all share."""
         return {"state": state}
 
     def definition(self, description: Mapping[str, Any]) -> Mapping[str, bytes]:  # noqa: ARG002  # shown as it is
-        """Returns no files."""
+        """Returns files that show the frozen definition; hidden folders are allowed here."""
         return {}
 
     def reason(self, status: Status) -> str:  # noqa: ARG002  # its own word will do
-        """Returns no word."""
+        """Returns the notation's word for an end, for `resolution.json`; empty if it has none."""
         return ""
 
     def prompt(self, asked: AgentCall) -> str:
-        """Returns where the prompt goes."""
+        """Returns where a call's prompt goes."""
         return self._path("prompt", asked)
 
     def reply(self, asked: AgentCall) -> str:
-        """Returns where the reply goes."""
+        """Returns where a call's reply goes."""
         return self._path("reply", asked)
 
     def _path(self, what: str, asked: AgentCall) -> str:

@@ -19,8 +19,8 @@ from signoff.core.outcome import Outcome, Status
 from signoff.core.run_state import RunState
 from signoff.runtime.narration import Narrator
 from signoff.runtime.timeline import Running
+from signoff.store.rundir.documents import log_line, quote, thread_line
 from signoff.store.rundir.layout import AgentCall, AskFiles, Item, Layout, Made, Names
-from signoff.store.rundir.lines import log_line, quote, thread_line
 
 _SHOWN = frozenset({EffectKind.ASK, EffectKind.COMMAND, EffectKind.WRITE, EffectKind.WAIT})
 """Kinds that went outside; the others are the engine's own notes."""

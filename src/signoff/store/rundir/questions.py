@@ -12,9 +12,8 @@ from signoff.core.codec import decode
 from signoff.runtime.paths import safe_path
 from signoff.runtime.store_port import InboxItem
 from signoff.store.rundir.disk import read_plain
-from signoff.store.rundir.documents import as_bytes
-from signoff.store.rundir.lines import timestamp
-from signoff.store.rundir.place import HITL
+from signoff.store.rundir.documents import as_bytes, timestamp
+from signoff.store.rundir.files import HITL
 
 QUESTIONS = "questions.json"
 _OURS = re.compile(r"questions\.json|[0-9]+-prompt\.md")

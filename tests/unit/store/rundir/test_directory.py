@@ -11,7 +11,7 @@ from signoff.core.outcome import Outcome, Status
 from signoff.core.requests import Approval, Question, Response
 from signoff.errors import UnknownName, UnsafePath, WriteFailed
 from signoff.store.memory import MemoryStore
-from signoff.store.rundir import AgentCall, PlainLayout, RunDirectory, RunFiles
+from signoff.store.rundir import AgentCall, Layout, RunDirectory, RunFiles
 from tests.unit.store.rundir.story import BEGAN, DyingDisk, Story, asked, document, tree
 
 NEVER = 10**9
@@ -233,7 +233,7 @@ def test_latest_leads_to_the_newest_run_even_when_an_old_one_is_rebuilt(tmp_path
 def test_a_notation_names_the_files_as_its_users_know_them(tmp_path: Path) -> None:
     """Somebody with the notation's own documentation in hand looks for its names."""
 
-    class Phased(PlainLayout):
+    class Phased(Layout):
         def prompt(self, asked: AgentCall) -> str:
             return f"iteration-{asked.iteration}/{asked.phase}-prompt.md"
 

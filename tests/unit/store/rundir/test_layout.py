@@ -1,6 +1,6 @@
 from dataclasses import replace
 
-from signoff.store.rundir.layout import AgentCall, AskFiles, Names, PlainLayout, word
+from signoff.store.rundir.layout import AgentCall, AskFiles, Layout, Names, word
 
 ASKED = AgentCall(
     step="draft",
@@ -15,13 +15,13 @@ ASKED = AgentCall(
 
 
 def prompts(*calls: AgentCall) -> list[str]:
-    names = Names(PlainLayout())
+    names = Names(Layout())
     return [names.of(call).prompt.removeprefix("iterations/") for call in calls]
 
 
 def test_a_call_is_named_after_its_step_and_agent() -> None:
     """People look for these names; they are the ones the documentation gives."""
-    files = Names(PlainLayout()).of(ASKED)
+    files = Names(Layout()).of(ASKED)
 
     assert files == AskFiles(
         "iterations/1/prompt_draft_claude.txt", "iterations/1/reply_draft_claude.txt"
@@ -62,7 +62,7 @@ def test_what_differs_is_added_when_two_calls_would_share_a_file() -> None:
 def test_the_steps_name_is_added_when_a_layout_leaves_it_out() -> None:
     """A notation that names files by phase has two steps of one phase in a round."""
 
-    class ByPhase(PlainLayout):
+    class ByPhase(Layout):
         def prompt(self, asked: AgentCall) -> str:
             return f"iteration-{asked.iteration}/{asked.phase}-prompt.md"
 
@@ -116,7 +116,7 @@ def test_a_word_keeps_letters_of_every_script_and_nothing_a_path_could_use() -> 
 
 def test_a_steps_file_keeps_its_name_until_another_step_wants_it() -> None:
     """A step that writes its file again must not get a second one."""
-    names = Names(PlainLayout())
+    names = Names(Layout())
 
     placed = [names.place("1/a.md", step) for step in ("fix", "polish", "fix", "polish")]
 
@@ -125,7 +125,7 @@ def test_a_steps_file_keeps_its_name_until_another_step_wants_it() -> None:
 
 def test_steps_files_that_differ_only_in_case_are_told_apart() -> None:
     """On some systems the second would overwrite the first."""
-    names = Names(PlainLayout())
+    names = Names(Layout())
 
     assert names.place("a.md", "one") == "a.md"
     assert names.place("A.md", "two") == "A_two.md"

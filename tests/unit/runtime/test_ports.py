@@ -2,7 +2,7 @@ import time
 
 import pytest
 
-from signoff.runtime.clock import SystemClock
+from signoff.runtime.ports import SystemClock
 
 
 def test_it_tells_the_time() -> None:

@@ -1,6 +1,6 @@
 import json
 
-from signoff.store.rundir.lines import LONGEST_QUOTE, log_line, quote, thread_line, timestamp
+from signoff.store.rundir.documents import LONGEST_QUOTE, log_line, quote, thread_line, timestamp
 
 
 def test_a_moment_is_utc_in_iso_8601() -> None:
