@@ -154,6 +154,15 @@ class ModelServer(ABC):
             await _send_stream(writer, self.content_type, self.verbatim)
             return
         behaviour = self._behaviours.popleft() if len(self._behaviours) > 1 else self._behaviours[0]
+        await self._behave(behaviour, heard, reader, writer)
+
+    async def _behave(
+        self,
+        behaviour: Behaviour,
+        heard: Heard,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+    ) -> None:
         match behaviour:
             case Refuses():
                 refusal = self.refusal(heard, behaviour)

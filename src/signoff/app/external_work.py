@@ -262,13 +262,13 @@ _KEPT = "what you handed in is kept, and is checked again when the run goes on"
 
 def _verdict(project: Project, row: RunRow, item: InboxItem) -> SubmitResult:
     """Reads in the journal what became of an answer; what it led to next is not its business."""
-    used = False
-    for _, event in events_of(project, row, after=row.head, whole=True):
+    events = (event for _, event in events_of(project, row, after=row.head, whole=True))
+    # Reads as far as the use of the answer; what is left of the events came of it.
+    if not any(isinstance(e, ev.EffectFinished) and e.item == item.id for e in events):
+        why = project.store.row(row.name).reason or "nobody looked at it yet"
+        return SubmitResult(accepted=False, problem=f"{why} ({_KEPT})", number=item.id)
+    for event in events:
         match event:
-            case ev.EffectFinished(item=number) if number == item.id:
-                used = True
-            case _ if not used:
-                continue
             case ev.ItemFailed(scope=scope, problem=said, fresh=fresh) if item.effect.startswith(
                 scope
             ):
@@ -282,7 +282,4 @@ def _verdict(project: Project, row: RunRow, item: InboxItem) -> SubmitResult:
                 break
             case ev.StepWorked() | ev.StepFinished():
                 break
-    if not used:
-        why = project.store.row(row.name).reason or "nobody looked at it yet"
-        return SubmitResult(accepted=False, problem=f"{why} ({_KEPT})", number=item.id)
     return SubmitResult(accepted=True, number=item.id)

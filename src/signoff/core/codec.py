@@ -67,9 +67,7 @@ def _check(value: Any, levels: int) -> bool:
     number without asking.
     """
     if not isinstance(value, _NESTS):
-        if type(value) is float:
-            return math.isfinite(value)
-        return type(value) in _PLAIN or isinstance(value, StrEnum)
+        return _is_plain_scalar(value)
     if not levels:
         raise NotSerialisable(f"a value is nested more than {DEPTH} levels deep, or in itself")
     plain = type(value) in _PLAIN_NESTS
@@ -82,9 +80,14 @@ def _check(value: Any, levels: int) -> bool:
         kind = type(each)
         if kind in _PLAIN or (kind is float and math.isfinite(each)):
             continue
-        if not _check(each, levels - 1):
-            plain = False
+        plain = _check(each, levels - 1) and plain
     return plain
+
+
+def _is_plain_scalar(value: Any) -> bool:
+    if type(value) is float:
+        return math.isfinite(value)
+    return type(value) in _PLAIN or isinstance(value, StrEnum)
 
 
 def _text(value: Any, plain: bool) -> str:

@@ -45,12 +45,7 @@ def diff(state: Mapping[str, Any], update: Mapping[str, Any]) -> Delta:
                 grown[key] = _storable(key, new[len(old) :])
         else:
             put[key] = _storable(key, new)
-    delta: Delta = {}
-    if put:
-        delta["set"] = put
-    if grown:
-        delta["append"] = grown
-    return delta
+    return {name: part for name, part in (("set", put), ("append", grown)) if part}
 
 
 def apply(state: Mapping[str, Any], delta: Delta) -> FrozenDict:

@@ -7,7 +7,7 @@ the diagram are our own, labels are escaped, and control characters never reach 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from signoff.core.edges import ResolvedEdge, gate_name
@@ -83,6 +83,16 @@ def data(workflow: Workflow) -> dict[str, Any]:
 def _flowchart(workflow: Workflow) -> Iterator[str]:
     # Ids of our own: a step called `end` would break the notation.
     ids = {step: f"s{number}" for number, step in enumerate(workflow.steps)}
+    yield from _phases(workflow, ids)
+    for end in dict.fromkeys(_end(way) for way in workflow.edges if _end(way)):
+        yield f'stop_{end}(["{end}"])'
+    yield 'begin(("begin"))'
+    yield f"begin --> {ids[workflow.entry_point]}"
+    for step in workflow.steps.values():
+        yield from _arrows(workflow, step, ids)
+
+
+def _phases(workflow: Workflow, ids: Mapping[str, str]) -> Iterator[str]:
     phases = dict.fromkeys(_label(step.phase) for step in workflow.steps.values())
     for number, phase in enumerate(phases):
         inside = [step for step in workflow.steps.values() if _label(step.phase) == phase]
@@ -92,19 +102,17 @@ def _flowchart(workflow: Workflow) -> Iterator[str]:
             yield from _nodes(step, ids[step.id])
         if phase:
             yield "end"
-    for end in dict.fromkeys(_end(way) for way in workflow.edges if _end(way)):
-        yield f'stop_{end}(["{end}"])'
-    yield 'begin(("begin"))'
-    yield f"begin --> {ids[workflow.entry_point]}"
-    for step in workflow.steps.values():
-        if step.gate is not None:
-            yield f'{ids[step.id]} -->|"{Outcome.OK.value}"| {ids[step.id]}g'
-        for way in workflow.edges.of(step.id):
-            arrow = "-.->" if way.back else "-->"
-            start = f"{ids[way.step]}g" if _option(way) else ids[way.step]
-            goal = f"stop_{_end(way)}" if _end(way) else ids[str(way.to)]
-            label = ", ".join([_label(_option(way) or _name(way)), *_terms(way)])
-            yield f'{start} {arrow}|"{label}"| {goal}'
+
+
+def _arrows(workflow: Workflow, step: StepDef, ids: Mapping[str, str]) -> Iterator[str]:
+    if step.gate is not None:
+        yield f'{ids[step.id]} -->|"{Outcome.OK.value}"| {ids[step.id]}g'
+    for way in workflow.edges.of(step.id):
+        arrow = "-.->" if way.back else "-->"
+        start = f"{ids[way.step]}g" if _option(way) else ids[way.step]
+        goal = f"stop_{_end(way)}" if _end(way) else ids[str(way.to)]
+        label = ", ".join([_label(_option(way) or _name(way)), *_terms(way)])
+        yield f'{start} {arrow}|"{label}"| {goal}'
 
 
 def _nodes(step: StepDef, node: str) -> Iterator[str]:

@@ -47,17 +47,21 @@ class _Checks:
         if step.on_error is not None and not isinstance(step.on_error, str):
             self._wrong("on_error", step.on_error, "a step's id")
             yield "on_error", None
-        if not isinstance(step.limits, Limits):
-            self._wrong("limits", step.limits, "Limits(...)")
-            yield "limits", Limits()
-        elif step.limits:
-            for name, value in step.limits.wrong().items():
-                self._wrong(f"limits.{name}", value, AMOUNT)
+        yield from self._limits()
         for name in ("preconditions", "postconditions"):
             yield name, self._conditions(name, getattr(step, name))
         yield from self._numbers()
         yield "next", self._next()
         yield "gate", self._gate()
+
+    def _limits(self) -> Iterator[tuple[str, Any]]:
+        limits: Any = self.step.limits
+        if not isinstance(limits, Limits):
+            self._wrong("limits", limits, "Limits(...)")
+            yield "limits", Limits()
+            return
+        for name, value in limits.wrong().items():
+            self._wrong(f"limits.{name}", value, AMOUNT)
 
     def _numbers(self) -> Iterator[tuple[str, Any]]:
         if not _is_whole(self.step.retries, 0):

@@ -277,7 +277,7 @@ def error_of(status: Status, reason: StopReason | None) -> ErrorInfo | None:
     return None
 
 
-def remedies(
+def remedies(  # noqa: C901  # one case for each status
     run: str, status: Status, reason: StopReason | None, due_at: float | None = None
 ) -> tuple[Remedy, ...]:
     """Returns what brings a run on from where it is; nothing for one that has ended for good."""

@@ -270,15 +270,10 @@ class AttemptEffects:
         return EffectId(f"{place}#{ordinal}")
 
     async def _known_or_new(self, ctx: StepContext, identity: EffectId, effect: Effect) -> Any:
-        try:
-            shown = digest(effect.payload)
-        except NotSerialisable as error:
-            raise NotSerialisable(f"effect {effect.key!r} cannot be stored: {error}") from error
+        shown = _digest_of(effect)
         record = self.recorded(identity, shown, ctx.step_id, effect.key)
         if record is not None and record.done:
-            if record.error is not None:
-                raise fault_from_json(record.error)
-            return reply_of(effect.kind, thaw(record.reply))
+            return _replayed(effect, record)
         if effect.kind is EffectKind.WAIT:
             return self.people.answer(identity, effect.payload, shown)
         if self._closed:
@@ -362,3 +357,17 @@ def _place(scope: str, key: str) -> str:
             f"not {key!r}"
         )
     return f"{scope}/{key}" if scope else key
+
+
+def _digest_of(effect: Effect) -> str:
+    try:
+        return digest(effect.payload)
+    except NotSerialisable as error:
+        raise NotSerialisable(f"effect {effect.key!r} cannot be stored: {error}") from error
+
+
+def _replayed(effect: Effect, record: EffectRecord) -> Any:
+    """Returns what a finished effect gave, or raises what it raised."""
+    if record.error is not None:
+        raise fault_from_json(record.error)
+    return reply_of(effect.kind, thaw(record.reply))

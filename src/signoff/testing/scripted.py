@@ -118,7 +118,7 @@ class ScriptedAgent:
             f"{request.prompt!r:.200} (give it one in the list, or with .on(...))"
         )
 
-    async def _said(self, answer: Any, request: AgentRequest) -> Reply:
+    async def _said(self, answer: Any, request: AgentRequest) -> Reply:  # noqa: C901  # a flat list
         while True:
             match answer:
                 case Delayed():

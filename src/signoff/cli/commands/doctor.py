@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,7 +13,8 @@ from signoff.cli import exits
 from signoff.cli.options import debug_option, json_option, output
 
 if TYPE_CHECKING:
-    from signoff.app.doctor import Examined
+    from signoff.app.doctor import Check, Examined
+    from signoff.cli.output import Output
     from signoff.runtime.ports import Capabilities
 
 _EPILOG = """\b
@@ -57,30 +58,13 @@ def command(verbose: bool, as_json: bool) -> int:
     found = examine(Path.cwd(), os.environ)
     code = exits.OK if found.can_run else exits.ERROR
     if as_json:
-        checks = [
-            {
-                "name": c.name,
-                "ready": c.ready,
-                "detail": c.detail,
-                "remedy": "" if c.ready else c.remedy,
-                "needed": c.needed,
-                **({"capabilities": asdict(c.capabilities)} if c.capabilities else {}),
-            }
-            for c in found.checks
-        ]
+        checks = [_to_json(check) for check in found.checks]
         out.json({"can_run": found.can_run, "checks": checks, "advice": list(found.advice)})
         return code
     left_out = [c.name for c in found.checks if not (c.ready or c.wanted or verbose)]
     for check in found.checks:
-        if check.name in left_out:
-            continue
-        mark = "ok" if check.ready else ("FAIL" if check.needed else "--")
-        style = "" if check.ready else ("red" if check.needed else "yellow")
-        out.prose(f"{mark:<4}  {check.name:<12} {check.detail}", style, _BESIDE)
-        if not check.ready and check.remedy:
-            out.prose(f"{_BESIDE}to do: {check.remedy}", hang=_BESIDE)
-        if verbose and check.capabilities is not None:
-            out.prose(f"{_BESIDE}{abilities(check.capabilities)}", hang=_BESIDE)
+        if check.name not in left_out:
+            _print(check, out, verbose)
     if left_out:
         others = f"not here: {', '.join(left_out)} (why: -v)"
         out.prose(f"{'--':<4}  {'other agents':<12} {others}", hang=_BESIDE)
@@ -92,6 +76,27 @@ def command(verbose: bool, as_json: bool) -> int:
         out.line()
     out.prose(verdict(found))
     return code
+
+
+def _to_json(check: Check) -> dict[str, Any]:
+    shown = {
+        "name": check.name,
+        "ready": check.ready,
+        "detail": check.detail,
+        "remedy": "" if check.ready else check.remedy,
+        "needed": check.needed,
+    }
+    return shown | ({"capabilities": asdict(check.capabilities)} if check.capabilities else {})
+
+
+def _print(check: Check, out: Output, verbose: bool) -> None:
+    mark = "ok" if check.ready else ("FAIL" if check.needed else "--")
+    style = "" if check.ready else ("red" if check.needed else "yellow")
+    out.prose(f"{mark:<4}  {check.name:<12} {check.detail}", style, _BESIDE)
+    if not check.ready and check.remedy:
+        out.prose(f"{_BESIDE}to do: {check.remedy}", hang=_BESIDE)
+    if verbose and check.capabilities is not None:
+        out.prose(f"{_BESIDE}{abilities(check.capabilities)}", hang=_BESIDE)
 
 
 def abilities(can: Capabilities) -> str:

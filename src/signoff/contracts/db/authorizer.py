@@ -50,19 +50,18 @@ def authorizer(
             return sqlite3.SQLITE_OK if known or trigger else sqlite3.SQLITE_DENY
         if action == sqlite3.SQLITE_PRAGMA and (name, detail) == _ASKED_BY_SEARCH:
             return sqlite3.SQLITE_OK
-        if action in _CHANGES and _may_change((name or "").lower(), action, trigger):
+        if action in _CHANGES and may_change((name or "").lower(), action, trigger):
             return sqlite3.SQLITE_OK
         return sqlite3.SQLITE_DENY
 
-    def _may_change(table: str, action: int, trigger: str | None) -> bool:
+    def may_change(table: str, action: int, trigger: str | None) -> bool:
         if table.startswith((OWN_TABLES, "sqlite_")) or allowed.kind is StatementKind.READ:
             return False
         # Triggers came with a migration: what they do was decided by who wrote it.
-        if trigger is not None or table in consequences.shadows:
-            return True
-        if table in following and action in _BY_FOREIGN_KEYS:
-            return True
-        return table == allowed.table and action in _WRITES[allowed.kind]
+        by_trigger = trigger is not None or table in consequences.shadows
+        by_foreign_key = table in following and action in _BY_FOREIGN_KEYS
+        by_statement = table == allowed.table and action in _WRITES[allowed.kind]
+        return by_trigger or by_foreign_key or by_statement
 
     return answer
 

@@ -16,26 +16,48 @@ def bill_of(state: FlowState, applied: EditResult | None = None) -> str:
     judged = state.adjudication
     if judged is None:
         return ""
-    entries = bill_entries(judged.bill_of_work)
-    said = judged.bill_of_work.strip()
-    if said and (applied is None or not entries):
-        return judged.bill_of_work
-    made = {edit.issue for edit in applied.applied if edit.issue} if applied else set()
-    names = [{d.issue_id, d.finding_id} for d in judged.decisions if d.finding_id]
-    answered = made.union(*(each for each in names if each & made))
+    bill = judged.bill_of_work
+    entries = bill_entries(bill)
+    if bill.strip() and (applied is None or not entries):
+        return bill
+    answered = _answered(judged, applied)
     settled = answered | _dismissed(judged)
-    left = [text for issue, text in entries if issue not in settled]
-    # Of an entry that was made in part, only the rest is to be done.
-    rest = [edit for edit, _why in applied.unmatched if edit.issue in answered] if applied else []
+    open_entries = [text for issue, text in entries if issue not in settled]
     mentioned = answered.union(issue for issue, _text in entries)
+    parts = [
+        format_bill(_unfinished(applied, answered), []),
+        *open_entries,
+        format_bill([], _unmentioned(state, judged, mentioned)),
+    ]
+    return "\n\n".join(part.strip("\n") for part in parts if part)
+
+
+def _answered(judged: Adjudication, applied: EditResult | None) -> set[str]:
+    """Returns the issues that some edit was made for, by both of their names."""
+    if applied is None:
+        return set()
+    made = {edit.issue for edit in applied.applied if edit.issue}
+    names = [{d.issue_id, d.finding_id} for d in judged.decisions if d.finding_id]
+    return made.union(*(each for each in names if each & made))
+
+
+def _unfinished(applied: EditResult | None, answered: set[str]) -> list[Edit]:
+    """Returns what is left of entries that were made in part."""
+    if applied is None:
+        return []
+    return [edit for edit, _why in applied.unmatched if edit.issue in answered]
+
+
+def _unmentioned(
+    state: FlowState, judged: Adjudication, mentioned: set[str]
+) -> list[tuple[str, str, str]]:
+    """Returns what the judge wants done and has not written into the bill."""
     findings = {finding.id: finding for finding in state.ledger.open()}
-    words = [
+    return [
         (d.issue_id, d.severity.value, d.guidance or _said(findings.get(d.finding_id)))
         for d in judged.pursued()
         if not mentioned & {d.issue_id, d.finding_id}
     ]
-    parts = [format_bill(rest, []), *left, format_bill([], words)]
-    return "\n\n".join(part.strip("\n") for part in parts if part)
 
 
 def wanted_edits(state: FlowState, bill: str) -> list[Edit]:
