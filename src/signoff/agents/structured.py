@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from signoff.agents.lenient_json import NotJson, load, unfenced
+from signoff.documents import bounded
 from signoff.errors import AgentBadOutput
 
 
@@ -27,10 +28,11 @@ def parse_answer(text: str, schema: Mapping[str, Any]) -> Any:
 
 def schema_problems(value: Any, schema: Mapping[str, Any]) -> list[str]:
     """Returns what keeps a value from fitting a schema, each with its place."""
-    from jsonschema import Draft202012Validator
-
-    found = sorted(Draft202012Validator(dict(schema)).iter_errors(value), key=str)
-    return [f"{_place(error.absolute_path)}: {error.message}" for error in found]
+    try:
+        found = bounded.schema_errors(value, dict(schema))
+    except (bounded.OutOfBounds, bounded.EvaluationFailed) as error:
+        return [f"the patterns of the schema cannot be checked: {error}"]
+    return [f"{_place(path)}: {message}" for path, message in found]
 
 
 def instruction(schema: Mapping[str, Any]) -> str:

@@ -11,13 +11,14 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
+from signoff.documents.bounded import EvaluationFailed, OutOfBounds, evaluate, variables_of
 from signoff.errors import AuthorError
 
 LONGEST = 2_000
 """Characters of an expression; longer ones belong into a function."""
 
-MOST_TURNS = 2_000_000
-"""How often loops in loops may go round: about a second, in which nothing else is done."""
+MOST_SUMS = 20
+"""How often an expression without loops may add: each sum copies the text built so far."""
 
 NAMES = frozenset({"ctx", "result", "checkpoint", "params", "hint"})
 """What expressions can name."""
@@ -39,13 +40,7 @@ _STRING = r"""
     |"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'
 """
 _TOKEN = re.compile(rf"{_STRING}|(?P<strict>===|!==)|.", re.VERBOSE | re.DOTALL)
-_BRACKET = re.compile(
-    rf"""{_STRING}|//[^\n]*
-    |(?P<loop>{_LOOP})
-    |(?P<open>\()|(?P<close>\))|.
-    """,
-    re.VERBOSE | re.DOTALL,
-)
+_SYNTAX = re.compile(rf"{_STRING}|//[^\n]*|(?P<loop>{_LOOP})|.", re.VERBOSE | re.DOTALL)
 
 
 class BadExpression(AuthorError):  # noqa: N818  # named for what it says
@@ -58,7 +53,7 @@ class Expression:
     def __init__(self, text: str) -> None:
         """Reads the text; raises `BadExpression` naming what is wrong."""
         self.text = text
-        self._program = _compiled(text)
+        _check(text)
 
     @property
     def names(self) -> frozenset[str]:
@@ -67,18 +62,19 @@ class Expression:
 
     @property
     def is_quick(self) -> bool:
-        """Whether it ends at once: loops in loops may take their time."""
-        return _depth(self.text) <= 1
+        """Whether it ends at once: it has no loops, and builds no long texts."""
+        return not _loops(self.text) and self.text.count("+") <= MOST_SUMS
 
     def evaluate(self, values: Mapping[str, Any]) -> Any:
         """Returns what it comes to; a name that is missing raises `BadExpression`."""
-        self._check_turns(values)
         try:
-            return self._program.execute(dict(values))
-        except Exception as error:  # whatever the evaluator raises, the author has to act
-            said = str(error).strip().splitlines()[0] if str(error).strip() else repr(error)
-            told = f"{self.text!r}: {type(error).__name__}: {said}{self._missing(values)}"
-            raise BadExpression(told) from error
+            return evaluate(plain_cel(self.text), dict(values), linear=self.is_quick)
+        except OutOfBounds as error:
+            raise BadExpression(f"{self.text!r}: {error}; write a function") from error
+        except EvaluationFailed as error:
+            first = next(iter(str(error).strip().splitlines()), "no reason given")
+            what = f"{self.text!r}: {error.kind}: {first}{self._missing(values)}"
+            raise BadExpression(what) from error
 
     def holds(self, values: Mapping[str, Any]) -> bool:
         """Tells whether it is true; anything but true or false raises `BadExpression`."""
@@ -94,15 +90,6 @@ class Expression:
         missing = [f"-i {name}=..." for name in names if name not in given]
         return f"; start it with {' '.join(missing)}" if missing else ""
 
-    def _check_turns(self, values: Mapping[str, Any]) -> None:
-        """Refuses what could go on for ever: the evaluator cannot be interrupted."""
-        depth = _depth(self.text)
-        if depth > 1 and (size := _largest(values)) ** depth > MOST_TURNS:
-            raise BadExpression(
-                f"{self.text!r}: loops {depth} deep over up to {size} values may take for ever; "
-                "write a function"
-            )
-
 
 @lru_cache(maxsize=512)
 def _named(text: str) -> frozenset[str]:
@@ -110,51 +97,32 @@ def _named(text: str) -> frozenset[str]:
 
 
 @lru_cache(maxsize=512)
-def _depth(text: str) -> int:
-    """Returns how deep loops stand in loops."""
-    open_, deepest = [], 0
-    for match in _BRACKET.finditer(text):
-        if match.lastgroup in ("loop", "open"):
-            open_.append(match.lastgroup == "loop")
-            deepest = max(deepest, sum(open_))
-        elif match.lastgroup == "close" and open_:
-            open_.pop()
-    return deepest
-
-
-def _largest(value: Any) -> int:
-    """Returns how many values the largest list or map holds."""
-    largest, left = 0, [value]
-    while left:
-        found = left.pop()
-        if isinstance(found, Mapping | list | tuple):
-            largest = max(largest, len(found))
-            left.extend(found.values() if isinstance(found, Mapping) else found)
-    return largest
+def _loops(text: str) -> bool:
+    return any(match.lastgroup == "loop" for match in _SYNTAX.finditer(text))
 
 
 @lru_cache(maxsize=512)
-def _compiled(text: str) -> Any:
-    import cel
-
+def _check(text: str) -> None:
+    """Raises `BadExpression` for a text that is no expression or names unknown things."""
     if not text.strip():
         raise BadExpression("the expression is empty")
     if len(text) > LONGEST:
         raise BadExpression(f"the expression has {len(text)} characters; at most {LONGEST}")
     try:
-        program = cel.compile(plain_cel(text))
-    except Exception as error:  # the parser raises several kinds, all of them the author's
+        names = variables_of(plain_cel(text))
+    except OutOfBounds as error:
+        raise BadExpression(f"{text!r} cannot be read: {error}; write a function") from error
+    except EvaluationFailed as error:
         first = next(iter(str(error).splitlines()), "")
         said = first.split("ERROR:")[-1].strip()
         meant = "; did you mean ==?" if _ASSIGNS.search(_without_strings(text)) else ""
         raise BadExpression(f"{text!r} is no expression: {said}{meant}") from error
-    unknown = set(program.variables()) - NAMES - _TYPES - set(_EACH.findall(text))
+    unknown = set(names) - NAMES - _TYPES - set(_EACH.findall(text))
     if "db" in unknown or _DATABASE.search(_without_strings(text)):
         raise BadExpression(f"{text!r}: texts see no database; name a function, module:function")
     if unknown:
         listed, known = ", ".join(sorted(unknown)), ", ".join(sorted(NAMES))
         raise BadExpression(f"{text!r} names {listed}, and nothing is called so; there is: {known}")
-    return program
 
 
 def _without_strings(text: str) -> str:

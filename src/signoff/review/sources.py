@@ -13,9 +13,9 @@ import shlex
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 
+from signoff.documents.bounded import EvaluationFailed, OutOfBounds, glob
 from signoff.documents.regular_files import NotRegular, read_regular
 from signoff.review.constraint import SourceBlock
 
@@ -133,8 +133,10 @@ class _SourceReader:
         """Returns the files one glob finds, without hidden ones it does not name."""
         base, below = self.split(self.expanded(pattern))
         try:
-            looked_at = list(islice(base.glob(below), MOST_LOOKED_AT + 1))
-        except (ValueError, NotImplementedError, OSError) as error:
+            looked_at = glob(base, below, MOST_LOOKED_AT + 1)
+        except OutOfBounds as error:
+            raise SourceError(f"is too complex a pattern: {error}; use fewer '**'") from error
+        except (ValueError, EvaluationFailed) as error:
             raise SourceError(f"no usable pattern ({error})") from error
         if len(looked_at) > MOST_LOOKED_AT:
             raise SourceError(f"matches more than {MOST_LOOKED_AT:,} paths; name a narrower one")

@@ -14,6 +14,7 @@ from signoff.agents.answer import ModelAnswer as Whole
 from signoff.agents.answer import judge
 from signoff.core.effects import AgentRequest, Reply
 from signoff.core.spend import Usage
+from signoff.documents.bounded import OutOfBounds, search
 from signoff.errors import (
     AgentAuth,
     AgentBadRequest,
@@ -22,6 +23,7 @@ from signoff.errors import (
     AgentRefused,
     AgentTimeout,
     AgentTransient,
+    ConfigError,
 )
 from signoff.runtime.faults import costing
 from signoff.runtime.ports import Call
@@ -67,7 +69,7 @@ class ScriptRule:
                 case "contains":
                     fits = wanted in request.prompt
                 case "regex":
-                    fits = re.search(wanted, request.prompt) is not None
+                    fits = _found(wanted, request.prompt)
                 case _:
                     fits = wanted == seen[name]
             if not fits:
@@ -160,3 +162,10 @@ async def _for_ever() -> Reply:
 def key_of(call: Call) -> str:
     """Returns the key a step asked under: the last part of the effect's name."""
     return str(call.effect).rpartition("/")[2].partition("#")[0]
+
+
+def _found(pattern: str, text: str) -> bool:
+    try:
+        return search(pattern, text)
+    except OutOfBounds as error:
+        raise ConfigError(f"the regex {pattern!r} of a script: {error}") from error

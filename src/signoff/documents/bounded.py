@@ -1,0 +1,170 @@
+"""Evaluates what users write (conditions, patterns, globs) within a time limit that holds.
+
+A regular expression of twenty characters can run for years, and so can a condition. Neither
+can be interrupted in this process, so both are evaluated in a child process that the
+kernel ends when it uses more processor time or memory than it may.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+from contextlib import suppress
+from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from signoff.documents import bounded_child
+from signoff.documents.bounded_child import SchemaError
+
+SECONDS = 1.0
+"""Processor time of one evaluation."""
+
+GLOB_SECONDS = 5.0
+"""The same for a glob: looking through a hundred thousand files takes a second or two."""
+
+WALL_SECONDS = 30.0
+"""Time on the clock that an evaluation may take in addition, on a machine that is busy."""
+
+_ENVIRONMENT = ("LD_LIBRARY_PATH", "PATH", "SYSTEMROOT")
+"""All that the child gets of the environment: whatever it evaluates can find no secret there."""
+
+
+class OutOfBounds(Exception):  # noqa: N818  # named for what happened
+    """An evaluation took too long or too much memory."""
+
+
+class EvaluationFailed(Exception):  # noqa: N818  # named for what happened
+    """An evaluation raised an error; `kind` is the name of its class."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+def variables_of(expression: str) -> list[str]:
+    """Returns the names that a CEL expression uses."""
+    names: list[str] = _CHILD.call("variables", expression, _cel_folders())
+    return names
+
+
+def evaluate(expression: str, values: dict[str, Any], *, linear: bool) -> Any:
+    """Returns the value of a CEL expression.
+
+    `linear` says that the time it takes only grows with its length and that of the values. Then
+    it is evaluated here, a hundred times faster.
+    """
+    folders = _cel_folders()
+    if not linear:
+        return _CHILD.call("evaluate", expression, folders, values)
+    try:
+        return bounded_child.program(expression, folders).execute(values)
+    except Exception as error:
+        raise EvaluationFailed(type(error).__name__, str(error)) from error
+
+
+def search(pattern: str, text: str) -> bool:
+    """Tells whether a regular expression is found in a text."""
+    return bool(_CHILD.call("search", pattern, text))
+
+
+def glob(folder: Path, pattern: str, most: int, *, seconds: float = GLOB_SECONDS) -> list[Path]:
+    """Returns the first paths below a folder that a glob matches."""
+    paths: list[str] = _CHILD.call("glob", str(folder), pattern, most, seconds=seconds)
+    return [Path(path) for path in paths]
+
+
+def schema_errors(value: Any, schema: dict[str, Any]) -> list[SchemaError]:
+    """Returns what keeps a value from fitting a JSON Schema: a path and a message each."""
+    # Only the search for a pattern can take long, and the child first has to load the library.
+    if "pattern" not in json.dumps(schema):
+        return bounded_child.schema_errors(value, schema)
+    found: list[SchemaError] = _CHILD.call(
+        "schema_errors", value, schema, tuple(sys.path), seconds=2 * SECONDS
+    )
+    return found
+
+
+class _Child:
+    """The child process: started when it is needed, and again after it was ended."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def call(self, operation: str, *arguments: Any, seconds: float = SECONDS) -> Any:
+        """Performs an operation; raises `OutOfBounds` or `EvaluationFailed`."""
+        request = pickle.dumps((operation, arguments, seconds))
+        with self._lock:
+            process = self._running()
+            watchdog = threading.Timer(seconds + WALL_SECONDS, process.kill)
+            watchdog.daemon = True
+            watchdog.start()
+            try:
+                error, value = _exchange(process, request)
+            except (EOFError, OSError, pickle.UnpicklingError):
+                self._process = None
+                raise OutOfBounds(_why_ended(process, seconds)) from None
+            except BaseException:
+                # A reply that is still under way must not be taken for the next one.
+                self._process = None
+                process.kill()
+                process.wait()
+                raise
+            finally:
+                watchdog.cancel()
+        if error is not None:
+            raise EvaluationFailed(*error)
+        return value
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        if self._process is None or self._process.poll() is not None:
+            self._process = _start()
+        return self._process
+
+
+def _start() -> subprocess.Popen[bytes]:
+    child = Path(__file__).with_name("bounded_child.py")
+    return subprocess.Popen(
+        [sys.executable, "-I", "-S", str(child)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={name: os.environ[name] for name in _ENVIRONMENT if name in os.environ},
+    )
+
+
+@lru_cache(maxsize=1)
+def _cel_folders() -> tuple[str, ...]:
+    cel = find_spec("cel")
+    return tuple(cel.submodule_search_locations or ()) if cel is not None else ()
+
+
+def _exchange(process: subprocess.Popen[bytes], request: bytes) -> Any:
+    if process.stdin is None or process.stdout is None:
+        raise EOFError
+    process.stdin.write(request)
+    process.stdin.flush()
+    return pickle.load(process.stdout)  # noqa: S301  # from our own child
+
+
+def _why_ended(process: subprocess.Popen[bytes], seconds: float) -> str:
+    process.kill()
+    code = process.wait()
+    for stream in (process.stdin, process.stdout):
+        if stream is not None:
+            with suppress(OSError):
+                stream.close()
+    out_of_time = {-signal.SIGKILL, -getattr(signal, "SIGPROF", signal.SIGKILL)}
+    if code in out_of_time:
+        return f"it takes longer than {seconds:g} seconds"
+    return "it takes too much memory"
+
+
+_CHILD = _Child()

@@ -1,0 +1,69 @@
+"""Tests of evaluating what users write within a time limit that holds."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from signoff.documents import bounded
+from signoff.documents.bounded import EvaluationFailed, OutOfBounds
+
+CATASTROPHIC = "^(a+)+$"
+LONG = "a" * 60 + "!"
+
+
+def test_a_pattern_that_would_run_for_years_is_ended() -> None:
+    """A slip in a pattern must not stop a run, nor the signal that is to end it."""
+    with pytest.raises(OutOfBounds, match="longer than 1 seconds"):
+        bounded.search(CATASTROPHIC, LONG)
+
+    assert bounded.search("b+", "abba")
+
+
+def test_an_expression_that_needs_all_memory_is_ended() -> None:
+    """The machine must not start to swap because of a condition."""
+    with pytest.raises(OutOfBounds):
+        bounded.evaluate("['" + "a" * 1000 + "']" + ".map(x, x + x)" * 40, {}, linear=False)
+
+
+@pytest.mark.parametrize("linear", [True, False])
+def test_an_error_comes_back_with_its_kind(linear: bool) -> None:
+    """The author is told what is wrong, wherever it was found."""
+    with pytest.raises(EvaluationFailed) as caught:
+        bounded.evaluate("1 / 0 == 1", {}, linear=linear)
+
+    assert caught.value.kind == "ZeroDivisionError"
+
+
+def test_a_glob_that_multiplies_is_ended(tmp_path: Path) -> None:
+    """Every further `**` makes the search longer by a factor, in a tree of a few folders."""
+    tmp_path.joinpath(*["d"] * 24).mkdir(parents=True)
+
+    with pytest.raises(OutOfBounds):
+        bounded.glob(tmp_path, "**/" * 16 + "*.x", 10, seconds=0.3)
+
+
+def test_a_schema_with_such_a_pattern_is_a_problem_and_not_a_hang() -> None:
+    """Schemas stand in workflow files, and what is checked comes from a model."""
+    schema = {"properties": {"x": {"pattern": CATASTROPHIC}}}
+
+    with pytest.raises(OutOfBounds):
+        bounded.schema_errors({"x": LONG}, schema)
+
+    assert bounded.schema_errors({"x": "b"}, schema) == [(["x"], "'b' does not match '^(a+)+$'")]
+
+
+def test_the_child_sees_no_secret_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is evaluated there was written by others."""
+    monkeypatch.setenv("SIGNOFF_TEST_KEY", "secret")
+    with pytest.raises(OutOfBounds):
+        bounded.search(CATASTROPHIC, LONG)
+    bounded.search("a", "a")
+
+    children = Path(f"/proc/self/task/{os.getpid()}/children")
+    if not children.exists():
+        pytest.skip("this system has no /proc")
+    environments = [
+        Path(f"/proc/{pid}/environ").read_bytes() for pid in children.read_text().split()
+    ]
+    assert not any(b"SIGNOFF_TEST_KEY" in each for each in environments)
