@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import Any
+from typing import Any, ClassVar
 
 from signoff.contracts.model import (
     MAX_RETRIES,
@@ -232,6 +232,7 @@ class PreconditionCheck:
     contract: ContractRuntime
     step: WorkflowStep
     condition: Condition
+    recorded_name: ClassVar[str] = "Held.__call__"
 
     @property
     def definition(self) -> list[Any]:

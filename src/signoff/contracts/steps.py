@@ -48,6 +48,7 @@ from signoff.core.checked import Checked, Otherwise
 from signoff.core.context import Failure, ItemHandler
 from signoff.core.context import StepContext as EngineContext
 from signoff.core.delta import Append
+from signoff.core.effects import ProductPrompt
 from signoff.core.outcome import Outcome
 from signoff.core.requests import Choice, Request
 from signoff.core.transitions import RETRY
@@ -316,13 +317,12 @@ async def _all_done(
             for name, end in zip(names, last.value or (), strict=True)
             if isinstance(end, Failure)
         ]
-        return Choice(
+        prompt = (
             f"{len(problems)} of {len(names)} items of step {ctx.step_id!r} failed, the others are "
             "done:\n" + "\n".join(problems) + f"\n{RETRY} works them again, {LEAVE_OUT} goes on "
-            "without them.",
-            [RETRY, LEAVE_OUT],
-            question_id="items_failed",
+            "without them."
         )
+        return Choice(ProductPrompt(prompt), [RETRY, LEAVE_OUT], question_id="items_failed")
 
     ended = await ctx.map(
         names, one, key="items", retries=MAX_RETRIES, otherwise=Otherwise(failed, key="failed")

@@ -11,6 +11,7 @@ from signoff.contracts.calling import call
 from signoff.contracts.checkpoint import lookup
 from signoff.contracts.context import StepContext
 from signoff.contracts.model import Condition, StepInput, StepOutput, WorkflowStep
+from signoff.core.effects import ProductPrompt
 from signoff.errors import StepFailed, UsageError
 from signoff.runtime.process import KEPT_BYTES
 
@@ -76,7 +77,7 @@ async def _ask(step: WorkflowStep, ctx: StepContext) -> StepOutput:
     return as_output(reply.value) if reply.value is not None else _printed(reply.text)
 
 
-def prompt_of(step: WorkflowStep, ctx: StepContext) -> str:
+def prompt_of(step: WorkflowStep, ctx: StepContext) -> ProductPrompt:
     """Returns what a worker is told: the task, what will be checked, and what went wrong before."""
     parts = [_filled(step.prompt, ctx)]
     if ctx.item is not None:
@@ -89,7 +90,12 @@ def prompt_of(step: WorkflowStep, ctx: StepContext) -> str:
     if ctx.feedback and ctx.feedback != wish:
         said = "Previous attempt failed" if ctx.attempt > 1 else "A person says"
         parts.append(f"{said}: {ctx.feedback}")
-    return "\n\n".join(parts)
+    checks = [
+        [each.name, each.error, each.check if isinstance(each.check, str) else ""]
+        for each in step.postconditions
+    ]
+    material = [parts[0], ctx.item, checks, wish, ctx.feedback]
+    return ProductPrompt("\n\n".join(parts), material)
 
 
 def _wish(ctx: StepContext) -> str:

@@ -23,7 +23,13 @@ _PLAIN = (str, int, float, bool, type(None))
 
 
 def name_of(function: Callable[..., Any]) -> str:
-    """Returns what a callable is called where it was written."""
+    """Returns what a callable is called where it was written.
+
+    A compiled handler whose class was renamed keeps the name its runs were recorded with.
+    """
+    recorded = getattr(function, "recorded_name", None)
+    if recorded is not None:
+        return str(recorded)
     written = function_of(function)
     return str(getattr(written, "__qualname__", type(written).__qualname__))
 

@@ -17,6 +17,7 @@ from signoff.core.effects import (
     Effect,
     EffectKind,
     OnCrash,
+    ProductPrompt,
     Reply,
     Written,
 )
@@ -202,8 +203,8 @@ class StepContext:
         }
         # An `AgentRequest` as data. What is not set is left out, for this is the call's identity.
         given = {name: value for name, value in request.items() if value}
-        payload = {"agent": str(agent), "prompt": prompt, **given}
-        effect = Effect(EffectKind.ASK, key, payload, crash, timeout)
+        payload = {"agent": str(agent), "prompt": str(prompt), **given}
+        effect = Effect(EffectKind.ASK, key, payload, crash, timeout, _material(prompt))
         if read is None:
             return self._perform(effect)
         call = CheckedCall(effect, read, retries, _otherwise(otherwise), show_previous)
@@ -251,7 +252,9 @@ class StepContext:
 
     def wait(self, request: Request, *, key: str = "wait") -> Awaitable[Answer]:
         """Asks a person; the run may stop here for days and the process exit."""
-        return self._perform(Effect(EffectKind.WAIT, key, request.to_json()))
+        form = {**request.to_json(), "prompt": str(request.prompt)}
+        material = _material(request.prompt)
+        return self._perform(Effect(EffectKind.WAIT, key, form, material=material))
 
     def map(
         self,
@@ -337,6 +340,10 @@ class StepContext:
                 "run the workflow with signoff.run(...), with a scripted agent in tests"
             )
         return self.port
+
+
+def _material(prompt: str) -> Any:
+    return prompt.material if isinstance(prompt, ProductPrompt) else None
 
 
 def _otherwise(request: Otherwise[T] | Request | None) -> Otherwise[T] | None:

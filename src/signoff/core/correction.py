@@ -46,7 +46,10 @@ def corrected(effect: Effect, previous: Reply | None, problems: Sequence[str]) -
     if title := about.get("title"):
         said = _line("; ".join(problems), LONGEST_TITLE)
         payload["about"] = {**about, "title": f"{title}; sent back: {said}"}
-    return effect._replace(payload=payload)
+    # The correction is worded here, so a request that is held to its words is held to its own.
+    words = [effect.payload["prompt"], *problems]
+    material = words if effect.material is None else effect.material
+    return effect._replace(payload=payload, material=material)
 
 
 def _answer_of(reply: Reply | None) -> str:

@@ -43,6 +43,23 @@ class OnCrash(StrEnum):
     FAIL = "fail"
 
 
+class ProductPrompt(str):
+    """A prompt that signoff words itself, and what it is about.
+
+    The material identifies the request: a later version may say the same in other words and
+    still find the recorded answer. It holds JSON values.
+    """
+
+    __slots__ = ("material",)
+    material: Any
+
+    def __new__(cls, text: str, material: Any = ()) -> ProductPrompt:
+        """Returns the text with its material; none where the key alone says which request it is."""
+        prompt = super().__new__(cls, text)
+        prompt.material = material
+        return prompt
+
+
 class Effect(NamedTuple):
     """One request: what kind, under which key, with which payload."""
 
@@ -53,6 +70,8 @@ class Effect(NamedTuple):
     on_crash: OnCrash = OnCrash.RERUN
     timeout: float | None = None
     """Seconds after which it is stopped, when the performer has no limit of its own."""
+    material: Any = None
+    """What it is about, when signoff words the prompt; None makes every word count."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,8 @@ class EffectRecord:
     agent: str = ""
     """Who is asked, and for which model, when it is a call."""
     model: str = ""
+    shape: str = ""
+    """The digest of what it asks for apart from words; see `core.wording`."""
     ended: bool = False
     """Whether the last attempt is known to have failed and has been charged; a retry follows."""
 

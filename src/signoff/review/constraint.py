@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -92,7 +93,7 @@ def _rule_to_json(rule: Rule) -> dict[str, Any]:
     }
 
 
-def compress_constraints(constraints: tuple[Constraint, ...] | list[Constraint]) -> str:
+def compress_constraints(constraints: Sequence[Constraint]) -> str:
     """Returns what the author of an artifact is told: every summary, no rules."""
     if not constraints:
         return ""

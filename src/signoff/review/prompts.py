@@ -8,12 +8,17 @@ is about their constraint last, so a provider's prompt cache reads the artifact 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import wraps
+from typing import Any, ParamSpec, assert_never
 
 from signoff.core.digest import SHORT, text_digest
-from signoff.review.constraint import Constraint, Rule
+from signoff.core.effects import ProductPrompt
+from signoff.review.constraint import Constraint, Rule, compress_constraints
 from signoff.review.critique import OMISSION, Critique, CritiqueIssue
 from signoff.review.severity import Severity
+
+P = ParamSpec("P")
 
 GOAL_FOR_CRITICS = 500
 SUMMARY_FOR_JUDGES = 100
@@ -113,11 +118,45 @@ than any inside it. Where no literal edit will do, describe the work in plain wo
 issue's heading. Never write either marker anywhere else."""
 
 
+def _product_prompt(build: Callable[P, str]) -> Callable[P, ProductPrompt]:
+    """Marks a text as worded here; the arguments are its material."""
+
+    @wraps(build)
+    def worded(*args: P.args, **material: P.kwargs) -> ProductPrompt:
+        values = {name: _plain(value) for name, value in material.items() if value}
+        return ProductPrompt(build(*args, **material), values)
+
+    return worded
+
+
+def _plain(value: object) -> Any:
+    """Returns material as JSON values: of constraints and critiques, what prompts mention."""
+    match value:
+        case Constraint():
+            rules = [
+                [r.id, r.default_severity, r.text, r.violation, r.compliant] for r in value.rules
+            ]
+            return [value.id, value.priority, value.summary, rules]
+        case Critique():
+            issues = [
+                [i.id, i.severity, i.finding, i.evidence, i.suggested_fix, i.unverified]
+                for i in value.issues
+            ]
+            return [value.constraint_id, value.reviewer, value.overall, issues]
+        case str() | int():
+            return value
+        case Iterable():
+            return [_plain(each) for each in value]
+        case _:
+            assert_never(value)  # type: ignore[arg-type]  # nothing else is put into a prompt
+
+
+@_product_prompt
 def generator_prompt(
     *,
     goal: str,
     sources: str,
-    constraints: str,
+    constraints: Sequence[Constraint],
     previous: str = "",
     bill_of_work: str = "",
     guidance: Sequence[str] = (),
@@ -138,13 +177,14 @@ def generator_prompt(
         _MATERIAL,
         _titled("Goal", goal.strip()),
         _enclosed("SOURCES", sources),
-        constraints.strip(),
+        compress_constraints(constraints).strip(),
         _enclosed("PREVIOUS", previous),
         _enclosed("BILL_OF_WORK", bill_of_work),
         _guidance(guidance),
     )
 
 
+@_product_prompt
 def brief_prompt(
     *, goal: str, sources: str, bill_of_work: str = "", guidance: Sequence[str] = ()
 ) -> str:
@@ -157,6 +197,7 @@ def brief_prompt(
     return _joined(sources.strip(), task)
 
 
+@_product_prompt
 def critic_prompt(
     *,
     goal: str,
@@ -181,6 +222,7 @@ def critic_prompt(
     )
 
 
+@_product_prompt
 def adjudicator_prompt(
     *,
     goal: str,
@@ -208,6 +250,7 @@ def adjudicator_prompt(
     )
 
 
+@_product_prompt
 def refinement_prompt(
     *,
     filename: str,

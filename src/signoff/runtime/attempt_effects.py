@@ -22,6 +22,7 @@ from signoff.core.requests import Response
 from signoff.core.run_state import EffectRecord
 from signoff.core.spend import Limits
 from signoff.core.stop_reason import Sleeping
+from signoff.core.wording import recognized_by
 from signoff.errors import (
     BadHandlerResult,
     DuplicateKey,
@@ -270,7 +271,7 @@ class AttemptEffects:
         return EffectId(f"{place}#{ordinal}")
 
     async def _known_or_new(self, ctx: StepContext, identity: EffectId, effect: Effect) -> Any:
-        shown = _digest_of(effect)
+        shown = self._recognized_by(identity, effect)
         record = self.recorded(identity, shown, ctx.step_id, effect.key)
         if record is not None and record.done:
             return _replayed(effect, record)
@@ -295,6 +296,12 @@ class AttemptEffects:
             self._services.store, self._journal, self._effect_runner, self.people
         )
         return await self._shielded(doubt.settle(call, record))
+
+    def _recognized_by(self, identity: EffectId, effect: Effect) -> str:
+        try:
+            return recognized_by(self._state, identity, effect, self._roles)
+        except NotSerialisable as error:
+            raise NotSerialisable(f"effect {effect.key!r} cannot be stored: {error}") from error
 
     def _as_switched(self, effect: Effect) -> Effect:
         """Returns the effect for whoever stands in; what it is known by stays the same."""
@@ -357,13 +364,6 @@ def _place(scope: str, key: str) -> str:
             f"not {key!r}"
         )
     return f"{scope}/{key}" if scope else key
-
-
-def _digest_of(effect: Effect) -> str:
-    try:
-        return digest(effect.payload)
-    except NotSerialisable as error:
-        raise NotSerialisable(f"effect {effect.key!r} cannot be stored: {error}") from error
 
 
 def _replayed(effect: Effect, record: EffectRecord) -> Any:

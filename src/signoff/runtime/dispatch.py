@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from signoff.core.context import StepContext
+from signoff.core.effects import ProductPrompt
 from signoff.core.outcome import Outcome
 from signoff.core.step import Dispatch, StepDef
 from signoff.errors import AgentBadOutput
@@ -40,7 +41,7 @@ def dispatch(
     return handler
 
 
-def _prompt(step: StepDef, how: Dispatch, ctx: StepContext) -> str:
+def _prompt(step: StepDef, how: Dispatch, ctx: StepContext) -> ProductPrompt:
     parts = [f"# {step.title or step.id}", *map(str, step.actions)]
     if how.script:
         parts.append(f"Run this and follow what it prints: python3 -m {how.script}")
@@ -50,7 +51,8 @@ def _prompt(step: StepDef, how: Dispatch, ctx: StepContext) -> str:
         parts.append(f"Previous attempt failed: {ctx.feedback}")
     if not how.free_form:
         parts.append('Answer with one JSON object: {"status": "pass" or "fail", "notes": "..."}')
-    return "\n\n".join(parts)
+    material = [step.title, [*map(str, step.actions)], how.script, dict(how.context_vars)]
+    return ProductPrompt("\n\n".join(parts), [*material, ctx.feedback])
 
 
 def _verdict(step: str, value: Any, text: str) -> dict[str, Any]:

@@ -59,16 +59,16 @@ class People:
         item = self._live.get(identity)
         if record is None:
             self._journal.record(ev.EffectStarted(identity, EffectKind.WAIT, shown, form))
-            deadline = self._open(identity, form, shown)
+            deadline = self._open(identity, form)
         elif item is None:
             # A wait without its request, as a switch of agents leaves behind: asked once more.
-            deadline = self._open(identity, form, shown)
+            deadline = self._open(identity, form)
         elif item.state == "answered":
             stale = self._stale(item, form)
             if stale is None:
                 return self._use(item)
             self._journal.use_item(item.id)
-            deadline = self._open(identity, form, shown, str(stale))
+            deadline = self._open(identity, form, str(stale))
             raise WaitingForPerson(stale, deadline)
         else:
             deadline = item.deadline
@@ -126,9 +126,7 @@ class People:
             pass
         return ApprovalStale(str(form["path"]), item.answered_by or "", item.id)
 
-    def _open(
-        self, identity: EffectId, form: dict[str, object], shown: str, before: str = ""
-    ) -> float | None:
+    def _open(self, identity: EffectId, form: dict[str, object], before: str = "") -> float | None:
         """Opens a request; `before` is what the person has to know first."""
         now = self._clock.now()
         seconds = form.get("deadline_seconds")
@@ -139,7 +137,8 @@ class People:
                 kind=str(form["kind"]),
                 prompt=f"{before}\n\n{form['prompt']}" if before else str(form["prompt"]),
                 form=self._journal.kept(form),
-                digest=shown,
+                # What was shown, word for word; the effect may be known by its material alone.
+                digest=digest(form),
                 step=self._journal.state.step or "",
                 opened_at=now,
                 deadline=deadline,

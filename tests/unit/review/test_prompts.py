@@ -82,11 +82,11 @@ def test_an_empty_artifact_is_said_to_be_empty() -> None:
 
 def test_the_author_sees_summaries_and_from_the_second_round_on_the_work() -> None:
     """Without the version before, a fix is a new draft."""
-    first = generator_prompt(goal="A letter.", sources="notes", constraints="## TONE")
+    first = generator_prompt(goal="A letter.", sources="notes", constraints=[TONE])
     again = generator_prompt(
         goal="A letter.",
         sources="",
-        constraints="## TONE",
+        constraints=[TONE],
         previous="HELLO",
         bill_of_work="Say hello.",
         guidance=["", "Use names."],

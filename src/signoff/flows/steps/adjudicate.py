@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from signoff.core.checked import Checked, Otherwise
 from signoff.core.context import StepContext
 from signoff.core.delta import Append
+from signoff.core.effects import ProductPrompt
 from signoff.core.outcome import Outcome
 from signoff.core.requests import Choice, Question, Request
 from signoff.core.stop_reason import NotConverging
@@ -57,6 +58,7 @@ class AdjudicateHandler:
 
     flow: Flow
     step: WorkflowStep
+    recorded_name: ClassVar[str] = "Judge.__call__"
 
     @property
     def definition(self) -> list[Any]:
@@ -136,7 +138,7 @@ class AdjudicateHandler:
             f"{RETRY} asks it again; {RULES} lets the rules decide: everything found is "
             "pursued, and only what blocks keeps the artifact from being approved."
         )
-        return Choice(prompt, [RETRY, RULES], question_id="adjudication")
+        return Choice(ProductPrompt(prompt), [RETRY, RULES], question_id="adjudication")
 
     def _prompt(self, state: FlowState, critiques: Sequence[Critique]) -> str:
         config = self.flow.config.adjudication
@@ -177,7 +179,9 @@ class AdjudicateHandler:
                 "What you write is put before the judge and the author.\n"
                 f"{_listed([known[each] for each in stuck if each in known])}"
             )
-            answer = await ctx.wait(Question(prompt, question_id="thrashing"), key="thrashing")
+            answer = await ctx.wait(
+                Question(ProductPrompt(prompt), question_id="thrashing"), key="thrashing"
+            )
             # Counted anew, or every later round would ask the same again.
             return {**told(ctx, "thrashing", prompt, answer), "pursued": []}
         conflicts = conflicting_criticals(judged)
@@ -189,7 +193,9 @@ class AdjudicateHandler:
                 for d in conflicts
             )
             prompt = f"Critical findings contradict each other. Which should win?\n{listed}"
-            answer = await ctx.wait(Question(prompt, question_id="conflict"), key="conflict")
+            answer = await ctx.wait(
+                Question(ProductPrompt(prompt), question_id="conflict"), key="conflict"
+            )
             return told(ctx, "conflict", prompt, answer)
         return {}
 
@@ -200,7 +206,7 @@ class AdjudicateHandler:
         if self.flow.config.convergence.action == "stop" and not asks:
             return True
         request = Choice(
-            f"Go on all the same? The loop is {why}\n{_listed(ledger.open())}",
+            ProductPrompt(f"Go on all the same? The loop is {why}\n{_listed(ledger.open())}"),
             [CONTINUE, STOP],
             question_id="not_converging",
         )

@@ -14,7 +14,7 @@ from typing import Any
 
 from signoff.core.checked import Checked, Otherwise
 from signoff.core.context import StepContext
-from signoff.core.effects import Reply
+from signoff.core.effects import ProductPrompt, Reply
 from signoff.core.requests import Choice, Option, Request
 from signoff.core.transitions import RETRY
 from signoff.errors import AgentBadOutput
@@ -123,7 +123,7 @@ class CriticHandler:
         shown = {"critique": _noted(last.value, last).to_json()} if last.value else {}
         several = len(reviewers_of(self.flow, self.step, constraint)) > 1
         asked = f"critique_{constraint.id}_{agent}" if several else f"critique_{constraint.id}"
-        return Choice(prompt, options, question_id=asked, shown=shown)
+        return Choice(ProductPrompt(prompt), options, question_id=asked, shown=shown)
 
     def _with_behaviors(self, critique: Critique, constraint: Constraint) -> Critique:
         behavior = self.flow.config.behavior

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any
 
 from signoff.core.context import StepContext
+from signoff.core.effects import ProductPrompt
 from signoff.core.outcome import Outcome
 from signoff.core.requests import Question
 from signoff.flows.flow import Flow
@@ -112,7 +113,9 @@ class Critics:
 
     async def _escalate(self, ctx: StepContext, listed: str) -> dict[str, Any]:
         prompt = f"Review step {self.step.id!r} found what a person must decide on:\n{listed}"
-        answer = await ctx.wait(Question(prompt, question_id="escalate"), key="escalate")
+        answer = await ctx.wait(
+            Question(ProductPrompt(prompt), question_id="escalate"), key="escalate"
+        )
         return {
             **told(ctx, "escalate", prompt, answer),
             "step_index": self.flow.leads_to(self.step),

@@ -16,7 +16,6 @@ from signoff.flows.state import NOTHING_REVIEWED, FlowState, after
 from signoff.flows.steps.ending import Work, at_last_round, save_unapproved
 from signoff.flows.steps.material import gather
 from signoff.flows.steps.remarks import remarked
-from signoff.review.constraint import compress_constraints
 from signoff.review.prompts import brief_prompt, generator_prompt
 
 MOST_CHARACTERS = 8_000_000
@@ -95,7 +94,7 @@ def author_prompt(
     return generator_prompt(
         goal=goal,
         sources=sources,
-        constraints=compress_constraints(flow.constraints),
+        constraints=flow.constraints,
         previous=previous,
         bill_of_work=bill_of_work,
         guidance=guidance,

@@ -13,7 +13,7 @@ from typing import Any
 
 from signoff.core.checked import Checked, Otherwise
 from signoff.core.context import StepContext
-from signoff.core.effects import Reply
+from signoff.core.effects import ProductPrompt, Reply
 from signoff.core.outcome import Outcome
 from signoff.core.requests import Answer, Choice, Request, Response
 from signoff.errors import AgentBadOutput
@@ -177,9 +177,11 @@ class Refine:
             f"{BY_HAND} asks you for the text, {REGENERATE} has it written anew"
         )
         if last.value is None:
-            return Choice(f"{prompt}.", [BY_HAND, REGENERATE], question_id="validation_failed")
+            return Choice(
+                ProductPrompt(f"{prompt}."), [BY_HAND, REGENERATE], question_id="validation_failed"
+            )
         return Choice(
-            f"{prompt}, {ACCEPT} takes it as it is.", [BY_HAND, REGENERATE, ACCEPT],
+            ProductPrompt(f"{prompt}, {ACCEPT} takes it as it is."), [BY_HAND, REGENERATE, ACCEPT],
             question_id="validation_failed", shown={"revised": last.value},
         )  # fmt: skip
 
@@ -198,8 +200,8 @@ class Refine:
                 self._agent, prompt, key="refine", model=self.step.model, timeout=self.step.timeout
             )
             return checked_artifact(reply.text), "", update
-        form = Response(f"Write the whole revised text. What is to be done:\n\n{bill}\n\n{before}")
-        by_hand = await ctx.wait(form, key="by hand")
+        form = f"Write the whole revised text. What is to be done:\n\n{bill}\n\n{before}"
+        by_hand = await ctx.wait(Response(ProductPrompt(form)), key="by hand")
         return checked_artifact(str(by_hand.value)), "", update
 
     def _path(self, iteration: int) -> str:
