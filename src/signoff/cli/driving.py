@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -14,9 +15,10 @@ from signoff.app.show import RunDetails, show
 from signoff.cli import exits
 from signoff.cli.display_options import DisplayOptions
 from signoff.cli.interrupts import Interrupted, run_interruptibly
-from signoff.cli.output import Output
+from signoff.cli.output import Output, is_terminal
 from signoff.cli.summary import report_to_json, summarise
-from signoff.cli.views import View, choose_view
+from signoff.cli.terminal import is_ours
+from signoff.cli.views import PlainView, View
 from signoff.core.outcome import Status
 from signoff.core.workflow import Workflow
 from signoff.errors import UsageError
@@ -52,6 +54,23 @@ def drive(
     if name is None:
         return exits.INTERRUPTED
     return finish(show(project, name), display.out)
+
+
+def choose_view(
+    out: Output,
+    *,
+    workflow: Workflow | None = None,
+    known: dict[str, Timeline] | None = None,
+    several: bool = False,
+) -> View:
+    """Returns the view that fits where stderr leads; `known` is the story before a resume."""
+    if out.quiet:
+        return View(known)
+    if is_terminal(sys.stderr) and is_ours(sys.stderr) and not several:
+        from signoff.cli.live import LiveView
+
+        return LiveView(workflow, known, verbose=out.verbose)
+    return PlainView(known, verbose=out.verbose, several=several)
 
 
 def events_file(path: Path | None) -> JsonlObserver | None:

@@ -11,12 +11,11 @@ from typing import Any
 
 from signoff.app.external_work import RunStatus, WorkItem
 from signoff.cli import exits
-from signoff.cli.driving import events_file
+from signoff.cli.driving import choose_view, events_file
 from signoff.cli.interrupts import Interrupted, run_interruptibly
 from signoff.cli.output import Output
 from signoff.cli.summary import WORDS
 from signoff.cli.text import one_line
-from signoff.cli.views import choose_view
 from signoff.core.digest import SHORT
 from signoff.core.outcome import Status
 from signoff.runtime.ports import Observer

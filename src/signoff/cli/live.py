@@ -32,6 +32,7 @@ from signoff.cli.picture import (
 )
 from signoff.cli.terminal import Keyboard
 from signoff.cli.text import one_line
+from signoff.cli.views import View
 from signoff.core import events as ev
 from signoff.core.edges import ResolvedEdge, gate_name
 from signoff.core.effects import EffectKind
@@ -58,7 +59,7 @@ _SAID_OTHERWISE = (ev.RunStarted, ev.StepFinished, ev.RunStopped)
 """Told by a line of their own, or by the summary."""
 
 
-class LiveView:
+class LiveView(View):
     """Draws one run while it goes on."""
 
     def __init__(
@@ -70,7 +71,7 @@ class LiveView:
         console: Console | None = None,
         clock: Clock | None = None,
     ) -> None:
-        self.timelines = dict(known or {})
+        super().__init__(known)
         self._workflow = workflow
         self._verbose = verbose
         self._console = console or Console(file=sys.stderr, highlight=False)

@@ -1,4 +1,4 @@
-"""What a person sees of a run while it goes on: nothing, plain lines, or a live picture."""
+"""What the user sees of a run while it is at work: nothing, or plain lines."""
 
 from __future__ import annotations
 
@@ -6,88 +6,38 @@ import sys
 import time
 from collections.abc import Iterable
 from types import TracebackType
-from typing import TYPE_CHECKING, Protocol, Self, TextIO
+from typing import Self, TextIO
 
-from signoff.cli.output import Output, is_terminal
-from signoff.cli.terminal import is_ours
 from signoff.cli.text import clean
 from signoff.core import events as ev
 from signoff.runtime.narration import LogLine, Narrator, Weight
 from signoff.runtime.ports import Notice, Progress, Recorded, Retrying
 from signoff.runtime.timeline import Timeline
 
-if TYPE_CHECKING:
-    from signoff.core.workflow import Workflow
 
+class View:
+    """Watches one run, or several; is entered before they start and left when they rest.
 
-class View(Protocol):
-    """Watches one run, or several; is entered before they start and left when they rest."""
-
-    timelines: dict[str, Timeline]
-    """The story so far, by run."""
-
-    def notice(self, notice: Notice) -> None:
-        """Takes one notice, quickly."""
-        ...
-
-    def stopping(self) -> None:
-        """Says that the run is being stopped at the person's wish."""
-        ...
-
-    def let_go(self) -> None:
-        """Gives the terminal back at once, from wherever a signal found us."""
-        ...
-
-    def __enter__(self) -> Self:
-        """Begins to show."""
-        ...
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Ends showing."""
-        ...
-
-
-def choose_view(
-    out: Output,
-    *,
-    workflow: Workflow | None = None,
-    known: dict[str, Timeline] | None = None,
-    several: bool = False,
-) -> View:
-    """Returns the view that fits where stderr leads; `known` is the story before a resume."""
-    if out.quiet:
-        return QuietView(known)
-    if is_terminal(sys.stderr) and is_ours(sys.stderr) and not several:
-        from signoff.cli.live import LiveView
-
-        return LiveView(workflow, known, verbose=out.verbose)
-    return PlainView(known, verbose=out.verbose, several=several)
-
-
-class QuietView:
-    """Shows nothing, and still knows the story."""
+    As it is, it shows nothing and only knows what happened.
+    """
 
     def __init__(self, known: dict[str, Timeline] | None = None) -> None:
         self.timelines = dict(known or {})
+        """What happened so far, by run."""
 
     def notice(self, notice: Notice) -> None:
-        """Follows the run."""
+        """Takes one notice, quickly."""
         if isinstance(notice, Recorded):
             self.timelines.setdefault(notice.run, Timeline()).follow(notice.events)
 
     def stopping(self) -> None:
-        """Says nothing."""
+        """Says that the run is being stopped at the user's wish."""
 
     def let_go(self) -> None:
-        """Holds nothing."""
+        """Gives the terminal back at once, from wherever a signal found us."""
 
     def __enter__(self) -> Self:
-        """Does nothing."""
+        """Begins to show."""
         return self
 
     def __exit__(
@@ -96,10 +46,10 @@ class QuietView:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Does nothing."""
+        """Ends showing."""
 
 
-class PlainView(QuietView):
+class PlainView(View):
     """Tells a run in lines, each with its time: for logs, pipes and simple terminals."""
 
     def __init__(

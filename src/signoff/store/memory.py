@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import weakref
 
+from signoff.runtime.store_port import Store
 from signoff.store.connection import IN_MEMORY
 from signoff.store.sqlite import SqliteStore
 
@@ -19,7 +20,7 @@ class MemoryStore(SqliteStore):
         super().__init__(IN_MEMORY)
         weakref.finalize(self, self._db.close)
 
-    def reopen(self) -> MemoryStore:
+    def reopen(self) -> Store:
         """Returns itself: another connection would see a database of its own."""
         return self
 

@@ -35,6 +35,7 @@ from signoff.runtime.store_port import (
     Owner,
     RunId,
     RunRow,
+    Store,
     StoredRun,
 )
 from signoff.store import queries as q
@@ -67,7 +68,7 @@ class SqliteStore:
         self._writing_at_once = Transaction(self._db, lock, self.path, self._begin_at_once)
         self._passing = Transaction(self._db, lock, self.path, self._begin_passing)
 
-    def reopen(self) -> SqliteStore:
+    def reopen(self) -> Store:
         """Opens the same file once more, for another thread."""
         return SqliteStore(self.path, patience=self._patience)
 

@@ -5,9 +5,9 @@ import threading
 
 import pytest
 
+from signoff.cli.driving import choose_view
 from signoff.cli.interrupts import Interrupted, run_interruptibly
 from signoff.cli.output import Output
-from signoff.cli.views import choose_view
 from signoff.errors import HandlerFailed
 from tests.patience import PATIENCE_SECONDS
 

@@ -1,7 +1,7 @@
 import io
 import re
 
-from signoff.cli.views import PlainView, QuietView
+from signoff.cli.views import PlainView, View
 from signoff.core import events as ev
 from signoff.core.effects import EffectId, EffectKind
 from signoff.core.outcome import Status
@@ -74,7 +74,7 @@ def test_a_resumed_run_is_told_with_what_was_known_before() -> None:
 
 def test_a_quiet_view_says_nothing_and_knows_the_story() -> None:
     """Ctrl-C still has to find what to end, and the summary what to tell."""
-    view = QuietView()
+    view = View()
 
     call = ev.EffectStarted(EffectId("a#1"), EffectKind.ASK, "d", {"agent": "claude"}, at=1)
     at_work = ev.EffectRunning(EffectId("a#1"), {"pid": 7}, at=1)

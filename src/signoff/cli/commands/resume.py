@@ -103,10 +103,9 @@ def _resume_due(project: Project, display: DisplayOptions) -> int:
     from signoff.app.resume import due_runs, resume_due
     from signoff.app.settings import given_limits
     from signoff.app.show import show
-    from signoff.cli.driving import events_file
+    from signoff.cli.driving import choose_view, events_file
     from signoff.cli.interrupts import Interrupted, run_interruptibly
     from signoff.cli.summary import report_to_json, summarise
-    from signoff.cli.views import choose_view
 
     out = display.out
     known = {row.name: timeline_of(project, row) for row in due_runs(project)}
