@@ -90,10 +90,10 @@ def prepare(folder: Path) -> Home:
     if folder.exists() and not _is_demo(home) and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"{folder} is there and is no demo; name another place: --folder DIR")
     try:
-        home.path.mkdir(parents=True, exist_ok=True)
+        home.path.mkdir(parents=True, exist_ok=True, mode=0o755)
         # Before everything else: the settings that `begin` writes would be in the way.
         for path, text in _files(home):
-            path.parent.mkdir(exist_ok=True)
+            path.parent.mkdir(exist_ok=True, mode=0o755)
             write_new(path, text)
     except OSError as error:
         raise WriteFailed(f"cannot make {folder}: {error.strerror or error}") from error

@@ -6,6 +6,7 @@ names it directly. Making one never overwrites anything.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -152,12 +153,16 @@ def init_home(start: Path, environment: Mapping[str, str]) -> Initialised:
 
 
 def write_new(path: Path, text: str) -> bool:
-    """Writes a file unless there is one; tells whether it did."""
+    """Writes a file unless there is one; tells whether it did.
+
+    Settings and flows decide what runs, so nobody else may write them, whatever the umask.
+    """
     try:
-        with path.open("x", encoding="utf-8") as file:
-            file.write(text)
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
     except FileExistsError:
         return False
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(text)
     return True
 
 

@@ -71,7 +71,7 @@ def begin(start: Path, environment: Mapping[str, str], preset: str | None = None
 
 def _schemas(home: Home) -> Iterator[Path]:
     """Puts the schemas of this version where a project's files say they are; yields new ones."""
-    home.schemas.mkdir(exist_ok=True)
+    home.schemas.mkdir(exist_ok=True, mode=0o755)
     for schema in (*_sorted(_data("schemas")), *_sorted(_data("schemas", "signoff.contracts"))):
         if not schema.name.endswith(".schema.json"):
             continue

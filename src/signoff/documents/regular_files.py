@@ -73,9 +73,14 @@ def make_private_folder(folder: Path, *, exist_ok: bool = False) -> None:
 
 
 def create_private(path: str | os.PathLike[str], flags: int = os.O_WRONLY | os.O_EXCL) -> int:
-    """Returns a handle of a file that is created, when it is missing, for the owner alone."""
-    handle = os.open(path, flags | os.O_CREAT | _BINARY, FILE_MODE)
-    if os.fstat(handle).st_size == 0 and hasattr(os, "fchmod"):
+    """Returns a handle of a file; one that it creates is for the owner alone."""
+    try:
+        handle = os.open(path, flags | os.O_CREAT | os.O_EXCL | _BINARY, FILE_MODE)
+    except FileExistsError:
+        if flags & os.O_EXCL:
+            raise
+        return os.open(path, flags | _BINARY)
+    if hasattr(os, "fchmod"):
         os.fchmod(handle, FILE_MODE)
     return handle
 

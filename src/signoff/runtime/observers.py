@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 from collections import defaultdict
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TextIO
 
 from signoff.core import events as ev
+from signoff.documents.regular_files import create_private
 from signoff.runtime.narration import Narrator, Weight
 from signoff.runtime.ports import Notice, Progress, Recorded, Retrying
 
@@ -61,7 +61,7 @@ class JsonlObserver:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._file: TextIO | None = open(path, "a", encoding="utf-8", opener=_private)  # noqa: SIM115  # Path.open takes no opener; `close` closes it
+        self._file: TextIO | None = open(path, "a", encoding="utf-8", opener=create_private)  # noqa: SIM115  # Path.open takes no opener; `close` closes it
 
     def notice(self, notice: Notice) -> None:
         """Writes one notice; what is written can be read at once by whoever follows."""
@@ -103,7 +103,3 @@ class JsonlObserver:
             self._path,
             error.strerror or error,
         )
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)

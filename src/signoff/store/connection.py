@@ -18,6 +18,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 
+from signoff.documents.regular_files import create_private, make_private_folders
 from signoff.errors import StoreBusy, StoreDamaged, StoreError, WriteFailed
 from signoff.store.schema import bring_forward
 
@@ -35,12 +36,12 @@ def connect(path: Path, patience: float) -> sqlite3.Connection:
     """Opens a database, creating or migrating it as needed; `patience` is in seconds."""
     if str(path) == IN_MEMORY:
         return _open(path, patience)
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_private_folders(path.parent)
     # Made by us first, so that nobody else can read it from its first byte on. Only ever when it
     # is new: closing any handle of the file would end all locks this process holds on it, and
     # another process would then take the write-ahead log away from under us.
     with suppress(FileExistsError):
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+        os.close(create_private(path))
     if path.stat().st_size == 0:
         _open(path, patience).close()
     lay_out_log(path)
@@ -119,7 +120,7 @@ def lay_out_log(database: Path) -> None:
 
 
 def _write_zeros(path: Path) -> None:
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    handle = create_private(path)
     try:
         if os.write(handle, bytes(LOG_BYTES)) < LOG_BYTES:
             # On a disk that is nearly full, what is left belongs to the runs.

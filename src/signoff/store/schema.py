@@ -14,6 +14,7 @@ from importlib import resources
 from pathlib import Path
 from typing import NamedTuple
 
+from signoff.documents.regular_files import create_private
 from signoff.errors import StoreDamaged, StoreTooNew
 
 APPLICATION_ID = 0x5160FF
@@ -123,7 +124,7 @@ def _copy(path: Path, target: Path) -> None:
     draft = path.with_name(f"{path.name}.backup.part")
     draft.unlink(missing_ok=True)
     try:
-        os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        os.close(create_private(draft))
         _fill(draft, path)
         # Another process may have made the same copy in this very second; ours is as good.
         draft.replace(target)

@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
 
+from signoff.documents.regular_files import create_private, make_private_folders
 from signoff.errors import StoreDamaged, StoreError, UnknownName, WriteFailed
 
 KEEP = 10
@@ -119,13 +120,13 @@ class Backups:
         return Restored(backup, saved)
 
     def _take(self, reason: str) -> Backup:
-        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private_folders(self._folder)
         now = datetime.fromtimestamp(self._clock.now(), UTC)
         id_ = f"{now:%Y%m%d-%H%M%S-%f}-{secrets.token_hex(2)}"
         target = self._folder / f"{id_}{self._copies.suffix}"
         unfinished = target.with_name(f".{target.name}.part")
         try:
-            os.close(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+            os.close(create_private(unfinished))
             database = self._copies.copy_out(unfinished)
             _sync(unfinished)
             unfinished.replace(target)
@@ -147,7 +148,8 @@ class Backups:
     def _write_record(self, backup: Backup) -> None:
         record = self._folder / f"{backup.id}{_RECORD}"
         unfinished = record.with_name(f".{record.name}.part")
-        unfinished.write_text(json.dumps(asdict(backup), indent=1) + "\n", encoding="utf-8")
+        with os.fdopen(create_private(unfinished), "w", encoding="utf-8") as file:
+            file.write(json.dumps(asdict(backup), indent=1) + "\n")
         _sync(unfinished)
         unfinished.replace(record)
 

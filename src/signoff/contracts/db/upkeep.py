@@ -15,6 +15,7 @@ from signoff.contracts.db.migration_files import MigrationFile, read_migrations
 from signoff.contracts.db.migrations import AppliedMigration
 from signoff.contracts.db.ports import Connection
 from signoff.contracts.db.verdict import Dialect
+from signoff.documents.regular_files import create_private
 from signoff.errors import ConfigError, UsageError, WriteFailed
 from signoff.runtime.ports import SystemClock
 
@@ -126,7 +127,7 @@ class Upkeep:
             path.parent.mkdir(parents=True, exist_ok=True)
             # Somebody else may be creating it just now, which is as good.
             with suppress(FileExistsError):
-                os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+                os.close(create_private(path))
         except OSError as error:
             raise WriteFailed(f"{path} cannot be created: {error.strerror}") from error
 

@@ -1,0 +1,51 @@
+"""Tests that what a run stores is its owner's alone, whatever the umask."""
+
+import stat
+import subprocess
+
+import pytest
+
+from tests.acceptance.conftest import PROGRAM, Site
+from tests.patience import PATIENCE_SECONDS
+
+FLOW = """
+from signoff import Outcome, Question, StepDef, Workflow
+
+async def work(ctx):
+    await ctx.write("deep/er/draft.md", "the draft")
+    await ctx.wait(Question("Go on?"))
+    return Outcome.OK, {}
+
+WORKFLOW = Workflow("asks", StepDef("only", handler=work, next={Outcome.OK: None}))
+"""
+SHARED = {".gitignore", "config.yaml", "constraints", "flows"}
+"""What is committed with the project; the rest is data of runs."""
+
+
+@pytest.mark.parametrize("umask", ["000", "077"])
+def test_files_of_runs_are_the_owners_alone_whatever_the_umask(site: Site, umask: str) -> None:
+    """Prompts, replies and answers are in them; a server or a container may have any umask."""
+    site.write("flow.py", FLOW)
+    command = f"umask {umask}; exec {PROGRAM} run flow.py --name one --events events.jsonl"
+
+    done = subprocess.run(
+        ["sh", "-c", command],
+        cwd=site.folder,
+        env=site.environment,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+    )
+
+    assert done.returncode == 10, done.stderr
+    home = site.folder / ".signoff"
+    stored = [path for path in home.rglob("*") if not path.is_symlink()]
+    wrong = {
+        path.name: oct(mode)
+        for path in (*stored, site.folder / "events.jsonl")
+        if path.relative_to(site.folder).parts[-1] not in SHARED
+        and (mode := stat.S_IMODE(path.stat().st_mode)) != (0o700 if path.is_dir() else 0o600)
+    }
+    assert wrong == {}
+    open_to_others = [path for path in stored if stat.S_IMODE(path.stat().st_mode) & 0o022]
+    assert open_to_others == []
