@@ -60,11 +60,11 @@ async def test_a_key_the_program_prints_is_not_in_the_database(
     async with engine(tmp_path, LEAK) as driving:
         result = await driving.start(ASK, name="run")
 
-    assert result.state["said"] == "The key is [hidden]"
+    assert result.state["said"] == "The key is [hidden: ANTHROPIC_API_KEY]"
     assert result.spend.usd == 0.25
     files = await asyncio.to_thread(lambda: sorted(tmp_path.glob("signoff.db*")))
     kept = b"".join(place.read_bytes() for place in files)
-    assert b"The key is [hidden]" in kept
+    assert b"The key is [hidden: ANTHROPIC_API_KEY]" in kept
     assert KEY.encode() not in kept
 
 

@@ -317,7 +317,11 @@ class HeadlessAgent(ABC):
     def _with_changes(
         self, reply: Reply, changes: ws.Changes, secrets: Secrets, *, copied: bool
     ) -> Reply:
-        files = {path: secrets.hide(diff) for path, diff in changes.inside.items()}
+        files = changes.inside
+        for path, diff in files.items():
+            if variable := secrets.name_in(diff):
+                problem = f"the value of {variable} is in {path}, which {self.name} changed"
+                raise costing(AgentRefused(f"{problem}; take it out"), reply.usage)
         if not changes.outside:
             return replace(reply, files=files)
         listed = ", ".join(changes.outside[:5])

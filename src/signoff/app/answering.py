@@ -57,7 +57,7 @@ def record_answer(project: Project, number: int, given: Given) -> InboxItem:
     if value is True:
         _check_file(project, item, form)
     read = {"failed": True} if given.failed else _parsed(form, value, given.beside)
-    stored = {"value": value, "text": given.text, **read}
+    stored = project.secrets.hide_in({"value": value, "text": given.text, **read})
     by = given.by or current_user()
     return project.store.answer(number, json.dumps(stored), by, at, item.digest)
 

@@ -7,6 +7,7 @@ a memory store.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from signoff.app.home import Home, find_home, init_home, need_home
 from signoff.app.settings import Settings, load_settings
 from signoff.errors import ConfigError, InvalidWorkflow, Problem, UsageError
 from signoff.notation import Notation
+from signoff.runtime.environment import Secrets
 from signoff.runtime.ports import Agent, Clock, Observer, SystemClock
 from signoff.runtime.store_port import RunRow, Store
 
@@ -53,6 +55,13 @@ class Project:
         """Lets go of the database."""
         self.store.close()
 
+    @property
+    def secrets(self) -> Secrets:
+        """The values in the environment that are never stored."""
+        options = [each.options for each in self.settings.agents.values()]
+        keys = [each[name] for each in options for name in each if name.endswith("key_env")]
+        return Secrets.of(os.environ, map(str, keys))
+
     @asynccontextmanager
     async def engine(self, observers: Sequence[Observer] = ()) -> AsyncIterator[Engine]:
         """Gives an engine over this project; run directories are up to date when it is left."""
@@ -75,6 +84,7 @@ class Project:
             limits=self.settings.limits,
             roles=self.settings.roles,
             pass_env=self.settings.pass_env,
+            secrets=self.secrets,
         )
         try:
             async with engine:

@@ -122,6 +122,7 @@ class Attempt:
             self.visit.insist("", self.step.id)
             if REASON in update:
                 update, self.reason = _without_reason(self.step.id, update)
+            self._journal.refuse_secrets(update, self.step.id)
             self.delta = diff(self._state.state, update)
         except FELL_SHORT as error:
             return await self._after_failure(FellShort(str(error)))

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-import secrets
+import os
 import time
 from collections.abc import Mapping, Sequence, Set
 from contextlib import suppress
+from secrets import token_hex
 from types import TracebackType
 from typing import Any, Self
 
@@ -29,6 +30,7 @@ from signoff.core.workflow import Workflow
 from signoff.errors import DefinitionChanged, InvalidAnswer, RunBusy
 from signoff.runtime.agent_limits import AgentGate, AgentLimits
 from signoff.runtime.ceilings import check_prices
+from signoff.runtime.environment import Secrets
 from signoff.runtime.journal import RunJournal, folded_state
 from signoff.runtime.names import checked_name, fresh_name
 from signoff.runtime.orphans import end_orphans, mark_of
@@ -65,6 +67,7 @@ class Engine:
         roles: Mapping[str, str] | None = None,
         backoff: Backoff | None = None,
         pass_env: Sequence[str] = (),
+        secrets: Secrets | None = None,
     ) -> None:
         self._store = store
         self._clock = clock or SystemClock()
@@ -75,7 +78,13 @@ class Engine:
         self._services = EngineServices(
             store=store,
             clock=self._clock,
-            performers=Performers(agents, roles or {}, files, pass_env),
+            performers=Performers(
+                agents,
+                roles or {},
+                files,
+                pass_env,
+                Secrets.of(os.environ) if secrets is None else secrets,
+            ),
             gates=gates,
             observers=tuple(observers),
             backoff=backoff or Backoff(),
@@ -139,7 +148,7 @@ class Engine:
                 workflow.entry_point,
                 values,
                 given.to_json(),
-                secrets.token_hex(8),
+                token_hex(8),
                 current_folder(),
             )
         )
@@ -272,6 +281,7 @@ class Engine:
             head=head,
             fence=fence,
             new=new,
+            secrets=self._services.performers.secrets,
         )
         if self._services.observers:
             journal.notify = lambda events: self._services.tell(Recorded(name, events))

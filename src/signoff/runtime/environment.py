@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 ORDINARY = frozenset(
     """
@@ -30,10 +31,15 @@ TOOLS = frozenset(
 )
 """Commands and checks get these too: where compilers, interpreters and this project are."""
 
-_SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
-_LOGIN_IN_ADDRESS = re.compile(r"//([^/@\s]+)@")
+_SECRET_NAME = re.compile(
+    r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?)(_?\d+)?$", re.IGNORECASE
+)
+_LOGIN_IN_ADDRESS = re.compile(r"//([^/@\s:]+:[^/@\s]+)@")
 _SHORTEST_SECRET = 8
 """Shorter values are words like `true`; hiding them would garble honest text."""
+_LONGEST_WORD = 20
+"""Letters alone, up to this many, are taken for a word such as `postgres`, for the same reason."""
+_HIDDEN = re.compile(r"\[hidden: ([^\]\s]+)\]")
 
 
 def program_environment(names: Iterable[str], fixed: Mapping[str, str]) -> dict[str, str]:
@@ -52,27 +58,100 @@ def command_environment(names: Iterable[str], fixed: Mapping[str, str]) -> dict[
     return program_environment(TOOLS.union(names), fixed)
 
 
+def hidden_in(text: str) -> str | None:
+    """Returns the variable whose value was taken out of a text, if one was."""
+    found = _HIDDEN.search(text)
+    return found[1] if found else None
+
+
 @dataclass(frozen=True)
 class Secrets:
-    """Texts that must not be seen, found by the names of the variables that hold them."""
+    """Values that must not be stored, each with the name of the variable that holds it."""
 
-    values: tuple[str, ...] = ()
+    named: tuple[tuple[str, str], ...] = ()
+    """Name and value, the longest first: part of it may be another one."""
 
     @classmethod
-    def of(cls, environment: Mapping[str, str]) -> Secrets:
-        """Returns the secrets among a program's variables, logins to proxies included."""
-        found = {
-            value.strip()
-            for name, value in environment.items()
-            if _SECRET_NAME.search(name) and len(value.strip()) >= _SHORTEST_SECRET
-        }
-        for value in environment.values():
-            found.update(_LOGIN_IN_ADDRESS.findall(value))
-        return cls(tuple(sorted(found, key=len, reverse=True)))
+    def of(cls, environment: Mapping[str, str], keys: Iterable[str] = ()) -> Secrets:
+        """Returns the secrets among some variables: by their names, in addresses, and in `keys`.
+
+        `keys` are variables that the settings name as holding a key.
+        """
+        chosen, found = frozenset(keys), {}
+        for name, raw in environment.items():
+            value = raw.strip()
+            by_name = _SECRET_NAME.search(name) is not None and not _is_word(value)
+            if (by_name or name in chosen) and len(value) >= _SHORTEST_SECRET:
+                found[value] = name
+            found.update(dict.fromkeys(_LOGIN_IN_ADDRESS.findall(value), name))
+        longest_first = sorted(found.items(), key=lambda each: len(each[0]), reverse=True)
+        return cls(tuple((name, value) for value, name in longest_first))
 
     def hide(self, text: str) -> str:
-        """Returns a text without them."""
-        for value in self.values:
+        """Returns a text with the name of its variable in the place of each secret."""
+        for name, value in self.named:
             if value in text:
-                text = text.replace(value, "[hidden]")
+                text = text.replace(value, f"[hidden: {name}]")
         return text
+
+    def hide_in(self, value: Any) -> Any:
+        """Returns a JSON value with the secrets taken out of all its texts."""
+        match value:
+            case str():
+                return self.hide(value)
+            case dict():
+                return {self.hide_in(key): self.hide_in(each) for key, each in value.items()}
+            case list() | tuple():
+                return [self.hide_in(each) for each in value]
+            case _:
+                return value
+
+    def name_in(self, value: Any) -> str | None:
+        """Returns the variable whose value appears in a JSON value, if one does."""
+        if not self.named:
+            return None
+        match value:
+            case str():
+                return next((name for name, secret in self.named if secret in value), None)
+            case Mapping():
+                return self.name_in([*value, *value.values()])
+            case list() | tuple():
+                return next(filter(None, map(self.name_in, value)), None)
+            case _:
+                return None
+
+
+class HidingStream:
+    """Passes on text that comes in pieces, without secrets, even if one spans several pieces."""
+
+    def __init__(self, secrets: Secrets, emit: Callable[[str], None]) -> None:
+        self._secrets = secrets
+        self._emit = emit
+        self._held = ""
+
+    def add(self, piece: str) -> None:
+        """Passes on what cannot be the start of a secret, and holds back the rest."""
+        text = self._secrets.hide(self._held + piece)
+        cut = len(text) - self._begun(text)
+        self._held = text[cut:]
+        if cut:
+            self._emit(text[:cut])
+
+    def close(self) -> None:
+        """Passes on what was held back: nothing follows that would make it a secret."""
+        if self._held:
+            self._emit(self._held)
+        self._held = ""
+
+    def _begun(self, text: str) -> int:
+        """Returns how many characters at the end may be the start of a secret."""
+        return max((_overlap(text, value) for _, value in self._secrets.named), default=0)
+
+
+def _overlap(text: str, value: str) -> int:
+    lengths = range(min(len(value) - 1, len(text)), 0, -1)
+    return next((length for length in lengths if text.endswith(value[:length])), 0)
+
+
+def _is_word(value: str) -> bool:
+    return value.isalpha() and len(value) <= _LONGEST_WORD

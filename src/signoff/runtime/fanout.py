@@ -158,6 +158,7 @@ class FanOut:
         return len(state.item_failures.get(scope, ())) - state.forgiven.get(scope, 0)
 
     def _finished(self, scope: str, result: Any) -> Any:
+        self._journal.refuse_secrets(result, self._ctx.step_id)
         try:
             self._journal.record(ev.ItemFinished(scope, result))
         except NotSerialisable as error:

@@ -16,7 +16,8 @@ from signoff.core.codec import Blobs, decode, encode
 from signoff.core.fold import evolve, fold
 from signoff.core.frozen import CHECKPOINT_DEPTH
 from signoff.core.run_state import RunState
-from signoff.errors import LeaseLost, NameTaken, SignoffError
+from signoff.errors import BadHandlerResult, LeaseLost, NameTaken, SignoffError
+from signoff.runtime.environment import Secrets
 from signoff.runtime.ports import Clock
 from signoff.runtime.store_port import Commit, CommitResult, NewItem, NewRun, RunId, StoredRun
 
@@ -28,6 +29,11 @@ Rescue = Callable[[], None]
 
 CHECKPOINT_FROM_BYTES = 256_000
 """A resume folds at most about this much journal; a checkpoint costs its state's size."""
+
+
+_PROSE = ("reason", "stop_reason", "problem", "error", "info", "feedback", "delta")
+"""Fields of events with texts of errors. A step's delta can hold one too; a secret in what its
+handler returned was refused before."""
 
 
 class RunJournal:
@@ -44,11 +50,13 @@ class RunJournal:
         head: int,
         fence: int,
         new: NewRun | None = None,
+        secrets: Secrets = Secrets(),  # noqa: B008  # it cannot change
     ) -> None:
         self.name = name
         self.state = state
         self.run = run
         self.fence = fence
+        self.secrets = secrets
         self.error: SignoffError | None = None
         """Why nothing more can be recorded; the runner stops for it."""
         self.wake = False
@@ -87,6 +95,8 @@ class RunJournal:
         if self.error is not None:
             raise self.error
         event.at = self._clock.now()
+        if self.secrets.named:
+            self._hide(event)
         text = encode(ev.to_json(event), self._blobs)
         evolve(self.state, event)
         # Only what can be folded is kept: anything else would stop every resume.
@@ -99,6 +109,21 @@ class RunJournal:
             self._last_step = self._recorded
         self._writer.touch(self)
         return self._recorded
+
+    def _hide(self, event: ev.Event) -> None:
+        """Takes secrets out of what an event says went wrong, whatever raised it."""
+        for name in _PROSE:
+            value = getattr(event, name, None)
+            if value and self.secrets.name_in(value):
+                setattr(event, name, self.secrets.hide_in(value))
+
+    def refuse_secrets(self, result: object, step: str) -> None:
+        """Raises `BadHandlerResult` for a result that must not be stored as it is."""
+        if variable := self.secrets.name_in(result):
+            raise BadHandlerResult(
+                f"step {step!r} returned the value of {variable}; results are stored, so leave "
+                "it out"
+            )
 
     def go_on_from(self, stored: StoredRun) -> None:
         """Counts what earlier processes stored; many short lives need checkpoints as well."""

@@ -18,14 +18,16 @@ from signoff.core.effects import AgentRequest, CommandResult, Effect, EffectKind
 from signoff.core.requests import Answer
 from signoff.core.spend import Usage
 from signoff.errors import (
+    AgentBadOutput,
     AgentError,
+    AgentRefused,
     AgentTimeout,
     AgentTransient,
     SignoffError,
     UnknownName,
     UsageError,
 )
-from signoff.runtime.environment import command_environment
+from signoff.runtime.environment import HidingStream, Secrets, command_environment
 from signoff.runtime.faults import costing
 from signoff.runtime.handler_errors import in_words
 from signoff.runtime.orphans import call_mark
@@ -54,6 +56,7 @@ class Performers:
         roles: Mapping[str, str],
         files: FilePort | None,
         pass_env: Sequence[str] = (),
+        secrets: Secrets = Secrets(),  # noqa: B008  # it cannot change
     ) -> None:
         self._agents = agents
         self._roles = roles
@@ -61,6 +64,8 @@ class Performers:
         self._files = files
         self._pass_env = tuple(pass_env)
         """Variables that every command gets besides the ordinary ones."""
+        self.secrets = secrets
+        """Values that replies, output and errors are cleared of."""
         self._by_kind: dict[EffectKind, Performer] = {
             EffectKind.ASK: self._ask,
             EffectKind.COMMAND: self._command,
@@ -72,18 +77,57 @@ class Performers:
         """Where files go; None when this engine was given no place for them."""
         return self._files
 
-    def perform(self, effect: Effect, call: Call) -> Awaitable[Performed]:
-        """Performs an effect; raises `AgentError` or `CommandFailed`."""
-        return self._by_kind[effect.kind](effect, call)
+    async def perform(self, effect: Effect, call: Call) -> Performed:
+        """Performs an effect; raises `AgentError` or `CommandFailed`. Known secrets are hidden."""
+        stream = HidingStream(self.secrets, call.emit)
+        try:
+            reply, usage = await self._by_kind[effect.kind](effect, call._replace(emit=stream.add))
+        except SignoffError as error:
+            error.args = tuple(self.secrets.hide_in(each) for each in error.args)
+            raise
+        finally:
+            stream.close()
+        if not self.secrets.name_in(reply):
+            return reply, usage
+        self._refuse_secret_files(reply, usage)
+        return self.secrets.hide_in(reply), usage
+
+    def _refuse_secret_files(self, reply: dict[str, Any], usage: Usage | None) -> None:
+        """Raises for a secret in a file: hidden, the file would not be what the agent made."""
+        for name, text in (reply.get("contents") or {}).items():
+            if variable := self.secrets.name_in(text):
+                problem = f"the agent put the value of {variable} into {name}; leave it out"
+                raise costing(AgentBadOutput(problem), usage)
+        for name, text in (reply.get("files") or {}).items():
+            if variable := self.secrets.name_in(text):
+                # Its workspace is the user's own, and changed already.
+                problem = f"the value of {variable} is in {name}, which the agent changed"
+                raise costing(AgentRefused(f"{problem}; take it out"), usage)
 
     def check(self, effect: Effect) -> None:
         """Raises before anything is recorded when an effect can never be performed here."""
+        self._check_secrets(effect)
         if effect.kind is EffectKind.ASK:
             self.check_agent(effect.payload["agent"])
             if "files" in effect.payload:
                 check_names(effect.payload["files"])
         if effect.kind is EffectKind.WRITE and self._files is None:
             raise UsageError("this engine was given no place to write files to")
+
+    def _check_secrets(self, effect: Effect) -> None:
+        """Refuses to store a request with a secret in it, or to send one to an agent."""
+        if not self.secrets.name_in(effect.payload):
+            return
+        payload = {**effect.payload.get("files", {}), **effect.payload}
+        if effect.kind is EffectKind.WRITE:
+            payload = {payload["path"]: payload["text"]}
+        found = ((name, self.secrets.name_in(value)) for name, value in payload.items())
+        where, variable = next((each for each in found if each[1]), (effect.key, "a variable"))
+        hint = "; pass it on with pass_env=" if effect.kind is EffectKind.COMMAND else ""
+        raise UsageError(
+            f"{effect.kind.value} {effect.key!r}: {where} contains the value of {variable}, which "
+            f"would be stored; take it out{hint}"
+        )
 
     def played_by(self, name: str) -> str:
         """Returns the name of the agent behind a name that may be a role."""

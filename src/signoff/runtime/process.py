@@ -11,6 +11,7 @@ import asyncio
 import os
 import signal
 import sys
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, partial
@@ -139,6 +140,8 @@ def _adopting() -> Callable[[], object] | None:
         return None
     import ctypes
 
+    # Python 3.12 and later warn of a fork beside threads; this one makes a single system call.
+    warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
     set_child_subreaper = 36
     # PyDLL keeps the interpreter's lock: in a freshly forked process nothing may wait for it.
     return partial(ctypes.PyDLL(None).prctl, set_child_subreaper, 1, 0, 0, 0)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from signoff.runtime.agent_limits import AgentGate
 from signoff.runtime.performers import Performers
-from signoff.runtime.ports import Clock, Notice, Observer
+from signoff.runtime.ports import Clock, Notice, Observer, Progress, Retrying
 from signoff.runtime.store_port import Store
 
 log = logging.getLogger("signoff")
@@ -48,7 +48,13 @@ class EngineServices:
     """Called before code of the author's that may hold up the event loop."""
 
     def tell(self, notice: Notice) -> None:
-        """Tells every observer; one that fails is left alone."""
+        """Tells every observer; one that fails is left alone. Logs get no known secrets."""
+        hide = self.performers.secrets.hide
+        match notice:
+            case Progress():
+                notice = replace(notice, text=hide(notice.text))
+            case Retrying():
+                notice = replace(notice, error=hide(notice.error))
         for observer in self.observers:
             try:
                 observer.notice(notice)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from signoff.agents.answer import whole_characters
 from signoff.core.digest import SHORT, digest
 from signoff.core.effects import AgentRequest
 from signoff.errors import ConfigError
+from signoff.runtime.environment import Secrets
 from signoff.testing.script_rules import fault_problems
 
 WORKSPACE = "{workspace}"
@@ -115,9 +117,9 @@ class Tape:
             pass
 
     def add(self, recording: Recording) -> None:
-        """Writes one more recording at the end."""
+        """Writes one more recording at the end; a file that is committed holds no known secrets."""
         with self.file.open("a", encoding="utf-8") as out:
-            out.write(_document(recording))
+            out.write(Secrets.of(os.environ).hide(_document(recording)))
 
     def forget(self, agent: str) -> None:
         """Drops an agent's recordings, before it is recorded anew."""

@@ -262,7 +262,20 @@ async def test_a_secret_the_program_prints_is_seen_by_nobody(
     told = [reply.text, str(raised.value), watcher.shown, watcher.processes, value.to_json()]
     seen = json.dumps(told)
     assert "zq-very" not in seen
-    assert reply.text == "my key is [hidden]"
+    assert reply.text == "my key is [hidden: ANTHROPIC_API_KEY]"
+
+
+async def test_a_secret_in_a_file_the_program_changed_is_an_error_that_names_the_file(
+    tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Hidden in the diff, it would be approved unseen."""
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "zq-very-secret-key")
+    leak = "open('client.py', 'w').write(os.environ['ANTHROPIC_API_KEY'])\n"
+
+    with pytest.raises(AgentRefused, match=r"ANTHROPIC_API_KEY is in client\.py"):
+        await agent(tmp_path, leak + DONE).ask(
+            AgentRequest("go", workspace=str(place), edit=True), Watcher().call
+        )
 
 
 async def test_keys_of_others_do_not_reach_the_program(

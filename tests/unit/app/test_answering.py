@@ -65,6 +65,18 @@ async def test_an_answer_is_kept_with_who_gave_it_when_and_why(
     assert (done.answered_by, done.answered_at) == ("ann", clock.now())
 
 
+async def test_a_secret_in_an_answer_is_hidden(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker that hands in its work is an agent like any other."""
+    monkeypatch.setenv("MY_API_KEY", "zq-4711-very-secret")
+    (item,) = await waiting_for(project, Question("Which key?"))
+
+    done = record_answer(project, item.id, Given("zq-4711-very-secret", "not zq-4711-very-secret"))
+
+    assert stored(done) == {"value": "[hidden: MY_API_KEY]", "text": "not [hidden: MY_API_KEY]"}
+
+
 async def test_without_a_name_the_person_logged_in_is_recorded(project: Project) -> None:
     """Most people never give --by."""
     (item,) = await waiting_for(project, Approval("Ship?", "text"))

@@ -12,9 +12,10 @@ from signoff.core.effects import AgentRequest, CommandResult, EffectKind, Reply,
 from signoff.core.outcome import Outcome, Status
 from signoff.core.requests import Answer
 from signoff.core.spend import Usage
-from signoff.errors import UnsafePath
+from signoff.errors import AgentBadOutput, AgentTransient, UnsafePath
+from signoff.runtime.environment import Secrets
 from signoff.runtime.performers import reply_of
-from signoff.runtime.ports import Call
+from signoff.runtime.ports import Call, Notice, Progress, Retrying
 from tests.unit.runtime.engine_fixture import EngineFixture, one_step
 
 OK = Outcome.OK
@@ -207,3 +208,126 @@ async def test_a_command_sees_only_ordinary_variables_and_those_it_is_meant_to(
     await bench.close()
 
     assert result.state == {"seen": ["CONFIGURED", "FIXED", "NAMED", "PATH"]}
+
+
+KEY = "zq-4711-very-secret"
+HIDDEN = "[hidden: MY_API_KEY]"
+SECRETS = Secrets.of({"MY_API_KEY": KEY})
+
+
+class Ears:
+    """Hears everything that is told about a run."""
+
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+
+    def notice(self, notice: Notice) -> None:
+        if isinstance(notice, Progress):
+            self.heard.append(notice.text)
+        if isinstance(notice, Retrying):
+            self.heard.append(notice.error)
+
+
+async def run_with_secrets(handler: Callable[..., Any], *answers: Any, **settings: Any) -> Any:
+    """Returns how a run ended, and everything that was stored or told of it."""
+    ears = Ears()
+    bench = EngineFixture(secrets=SECRETS, observers=[ears], files=Shelf(), **settings)
+    bench.agent.on("", *(answers or ["text"]))
+    result = await bench.start(one_step(handler))
+    stored = repr([*bench.events(), *bench.store.items("run"), result, ears.heard])
+    await bench.close()
+    return result, stored
+
+
+async def test_a_secret_in_a_reply_is_hidden_before_it_is_stored() -> None:
+    """An agent that reads its own environment would put the key into every copy of the run."""
+
+    async def ask(ctx: StepContext) -> Work:
+        reply = await ctx.ask("claude", "Write.", schema={"type": "object"})
+        ctx.progress(f"the key is {KEY}")
+        return OK, {"text": reply.text, "value": reply.value}
+
+    answer = Reply(f"It is {KEY}.", value={"keys": [KEY], KEY: 1})
+    result, stored = await run_with_secrets(ask, AgentTransient(f"bad key {KEY}"), answer)
+
+    assert result.state == {"text": f"It is {HIDDEN}.", "value": {"keys": [HIDDEN], HIDDEN: 1}}
+    assert HIDDEN in stored
+    assert KEY not in stored
+
+
+async def test_a_secret_in_output_of_a_command_is_hidden_before_it_is_stored() -> None:
+    """`env` in a debug script is enough."""
+    code = f"import sys; print({KEY!r}); print({KEY!r}, file=sys.stderr)"
+
+    async def show(ctx: StepContext) -> Work:
+        # Put together by the program, as nobody passes a key as an argument.
+        argv = [sys.executable, "-c", code.replace(KEY, "zq-4711' + '-very-secret")]
+        done = await ctx.command(argv)
+        return OK, {"out": done.stdout, "err": done.stderr}
+
+    result, stored = await run_with_secrets(show)
+
+    assert result.state == {"out": f"{HIDDEN}\n", "err": f"{HIDDEN}\n"}
+    assert KEY not in stored
+
+
+@pytest.mark.parametrize("error", [RuntimeError, AgentBadOutput])
+async def test_a_secret_in_an_error_is_hidden_before_it_is_stored(error: type[Exception]) -> None:
+    """Clients like to repeat the request that failed, its headers included."""
+
+    async def fail(ctx: StepContext) -> Work:
+        raise error(f"401 for {KEY}")
+
+    result, stored = await run_with_secrets(fail)
+
+    assert not result.ok
+    assert HIDDEN in stored
+    assert KEY not in stored
+
+
+@pytest.mark.parametrize("where", ["contents", "files"])
+async def test_a_secret_in_a_file_an_agent_wrote_is_an_error_that_names_the_file(
+    where: str,
+) -> None:
+    """Hidden, the file would be another one than the agent made, and nobody would know."""
+
+    async def edit(ctx: StepContext) -> Work:
+        reply = await ctx.ask("claude", "Edit.")
+        return OK, {"contents": reply.contents}
+
+    files: dict[str, Any] = {where: {"src/client.py": f"KEY = {KEY!r}"}}
+    result, stored = await run_with_secrets(edit, Reply("done", **files))
+
+    assert not result.ok
+    assert "MY_API_KEY" in stored
+    assert "src/client.py" in stored
+    assert KEY not in stored
+
+
+@pytest.mark.parametrize("kind", ["write", "prompt", "files", "env", "result", "item"])
+async def test_a_secret_that_a_workflow_would_store_itself_is_refused(kind: str) -> None:
+    """It would be in the journal for good, and in what an agent is sent."""
+
+    async def item(_ctx: StepContext, text: str) -> str:
+        return text + KEY[1:]
+
+    async def work(ctx: StepContext) -> Work:
+        match kind:
+            case "write":
+                await ctx.write("final/report.md", f"# {KEY}")
+            case "prompt":
+                await ctx.ask("claude", f"Use {KEY}.")
+            case "files":
+                await ctx.ask("claude", "Edit.", files={"final/report.md": KEY}, edit=True)
+            case "env":
+                await ctx.command(["true"], env={"MY_API_KEY": KEY})
+            case "item":
+                await ctx.map([KEY[0]], item)
+        return OK, {"key": KEY}
+
+    result, stored = await run_with_secrets(work, "text")
+
+    assert result.status is Status.FAILED
+    assert "MY_API_KEY" in result.reason
+    assert ("final/report.md" in result.reason) == (kind in ("write", "files"))
+    assert KEY not in stored

@@ -49,6 +49,16 @@ async def test_what_was_recorded_is_replayed_without_the_agent(file: Path) -> No
     assert recorded == replayed == reply
 
 
+async def test_a_tape_holds_no_secret(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is committed with the tests."""
+    monkeypatch.setenv("MY_API_KEY", "zq-4711-very-secret")
+
+    await ask(box(file, "It is zq-4711-very-secret."))
+
+    assert "It is [hidden: MY_API_KEY]." in _read(file)
+    assert "zq-4711" not in _read(file)
+
+
 async def test_a_tape_reads_like_a_conversation(file: Path) -> None:
     """People review it like any other file of the project."""
     await ask(box(file, "Two\nlines."), "Write\nthis.")

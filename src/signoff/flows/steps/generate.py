@@ -17,6 +17,7 @@ from signoff.flows.steps.ending import Work, at_last_round, save_unapproved
 from signoff.flows.steps.material import gather
 from signoff.flows.steps.remarks import remarked
 from signoff.review.prompts import brief_prompt, generator_prompt
+from signoff.runtime.environment import hidden_in
 
 MOST_CHARACTERS = 8_000_000
 """An artifact larger than this is taken for a fault of the agent."""
@@ -108,6 +109,10 @@ def checked_artifact(text: str) -> str:
         raise AgentBadOutput("the answer is empty; answer with the whole text and nothing else")
     if len(text) > MOST_CHARACTERS:
         raise AgentBadOutput(f"the answer has {len(text):,} characters; that cannot be meant")
+    if variable := hidden_in(text):
+        raise AgentBadOutput(
+            f"artifact.md contained the value of {variable}; write it without that value"
+        )
     whole = _whole_characters(text)
     return whole if whole.endswith("\n") else f"{whole}\n"
 

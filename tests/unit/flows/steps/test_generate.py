@@ -30,3 +30,9 @@ def test_nothing_and_far_too_much_are_no_artifact(said: str) -> None:
     """Critics would be paid for reading it."""
     with pytest.raises(AgentBadOutput):
         checked_artifact(said)
+
+
+def test_an_artifact_that_a_secret_was_taken_out_of_is_none() -> None:
+    """It would be approved with a hole in it; the message names the file and the variable."""
+    with pytest.raises(AgentBadOutput, match=r"artifact\.md contained the value of MY_API_KEY"):
+        checked_artifact("The key is [hidden: MY_API_KEY].")
