@@ -14,7 +14,7 @@ from pathlib import Path
 import click
 
 from signoff import plugins
-from signoff.cli.entry import COMMANDS, signoff
+from signoff.cli.entry import signoff
 
 PAGE = Path(__file__).with_name("commands.md")
 EVERYWHERE = frozenset({"debug"})
@@ -46,7 +46,7 @@ def filled_in(page: str) -> str:
 def commands() -> Iterator[str]:
     """Yields the reference of every command."""
     context = click.Context(signoff, info_name="signoff")
-    for name in COMMANDS:
+    for name in signoff.list_commands(context):
         command = signoff.get_command(context, name)
         if command is not None:
             yield from one(command, click.Context(command, context, info_name=name))

@@ -12,9 +12,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from signoff.agents.base import KnownAgent, agents_without_settings
+if TYPE_CHECKING:
+    from signoff.agents.base import KnownAgent
 
 YAML_SUFFIXES = (".yaml", ".yml")
 
@@ -30,7 +31,7 @@ class OptionKind(StrEnum):
 
 
 @dataclass(frozen=True)
-class Option:
+class NotationOption:
     """An option that a notation adds to general commands."""
 
     name: str
@@ -56,6 +57,8 @@ class SettingsSection:
     name: str
     model: str
     """The pydantic model of the section."""
+    help: str = ""
+    """What it holds, for messages."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """Environment variables, and the key of the section each one sets."""
 
@@ -128,6 +131,13 @@ class DryRunPlan(Protocol):
         ...
 
 
+def _agents_without_settings() -> Mapping[str, KnownAgent]:
+    # Help texts list the commands of notations, and should not wait for the agents.
+    from signoff.agents.base import agents_without_settings
+
+    return agents_without_settings()
+
+
 @dataclass(frozen=True)
 class CompileContext:
     """What a compiler gets besides the file or the name."""
@@ -140,7 +150,7 @@ class CompileContext:
     """The notation's own options, by name; those that were not given are missing."""
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """The sections of the settings that notations brought, by name."""
-    agents: Mapping[str, KnownAgent] = field(default_factory=agents_without_settings)
+    agents: Mapping[str, KnownAgent] = field(default_factory=_agents_without_settings)
     """The agents and roles that can be asked, with what each can do."""
     default_agent: str = ""
     """The agent of steps that name none; empty leaves it to the notation."""
@@ -180,7 +190,7 @@ class Notation:
     """Targets `scheme:name` belong to this notation."""
     resolve: str = ""
     """`(name, CompileContext) -> Workflow`, for targets of its scheme."""
-    options: tuple[Option, ...] = ()
+    options: tuple[NotationOption, ...] = ()
     settings: SettingsSection | None = None
     layout: str = ""
     """A class of run directory layouts; empty for the plain one."""

@@ -12,14 +12,16 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from signoff.agents.kinds import BUILT_IN
 from signoff.errors import ConfigError
-from signoff.notation import Notation, Option
-from signoff.runtime.ports import Agent
+from signoff.notation import Notation, NotationOption
 
-AgentKind = Callable[..., Agent]
+if TYPE_CHECKING:
+    from signoff.runtime.ports import Agent
+
+AgentKind = Callable[..., "Agent"]
 """Makes an agent from the options under its name in the settings."""
 
 NOTATIONS: Mapping[str, str] = {
@@ -50,14 +52,17 @@ def notation(name: str) -> Notation | None:
 
 def notations() -> Iterator[Notation]:
     """Yields every notation, built-in ones first; a broken one hides no other."""
-    for name, place in {**NOTATIONS, **_entry_points("notations"), **NOTATIONS}.items():
+    for name, place in NOTATIONS.items():
+        yield _notation(name, place)
+    for name, place in _entry_points("notations").items():
         try:
-            yield _notation(name, place)
+            if name not in NOTATIONS:
+                yield _notation(name, place)
         except ConfigError as error:
             logging.getLogger("signoff").warning("notation %r is not available: %s", name, error)
 
 
-def options_of(command: str) -> list[Option]:
+def options_of(command: str) -> list[NotationOption]:
     """Returns the options that notations add to a command."""
     owners: dict[str, Notation] = {}
     found = []

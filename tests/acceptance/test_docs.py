@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import signoff
+from signoff import plugins
 from signoff.app.config_schema import AgentSection, ConfigFile
 from signoff.app.settings import ENVIRONMENT
 from signoff.cli.entry import COMMANDS
@@ -99,8 +100,9 @@ def test_every_command_setting_variable_and_exit_code_has_its_place() -> None:
         *(f"limits.{name}" for name in LimitsSection.model_fields),
         *(f"agents.NAME.{name}" for name in AgentSection.model_fields),
     ]
+    commands = [*COMMANDS, *(name for each in plugins.notations() for name in each.commands)]
     wanted = [
-        *(f"### signoff {name}\n" for name in COMMANDS),
+        *(f"### signoff {name}\n" for name in commands),
         *(f"| `{name}` |" for name in (*settings, *ENVIRONMENT, "SIGNOFF_HOME", "SIGNOFF_CONFIG")),
         *(f"| {code} | `{status.value}` |" for status, code in OF_STATUS.items()),
     ]

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from signoff.app.presets import PRESETS
+from signoff.app.presets import presets
 from signoff.cli import main
 from signoff.flows.reading import read_flow_file
 
-NAMES = [preset.name for preset in PRESETS]
+NAMES = list(presets())
 PASSED = {"overall": "PASS", "issues": []}
 SETTINGS = "version: 1\nagents:\n  claude: {kind: scripted, file: script.yaml}\n"
 

@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from signoff.app.home import Home
-from signoff.app.settings import ENVIRONMENT, Settings, user_file
+from signoff.app.settings import Settings, user_file
 
 _SECRET = re.compile(r"(key|token|secrets?|password|credentials?)$", re.IGNORECASE)
 """Not `tokens`: that is a number people need to see."""
 _PASSWORD = re.compile(r"(?<=://)[^/@]*(?=@)")
 """Whoever logs in, with what, in an address."""
-_OTHERS = frozenset({"SIGNOFF_HOME", "SIGNOFF_CONFIG", "SIGNOFF_MODELS"})
 
 
 @dataclass(frozen=True)
@@ -48,9 +47,3 @@ def config_files(home: Home | None, environment: Mapping[str, str]) -> list[tupl
     if home is not None:
         files.append(home.config)
     return [(path, path.is_file()) for path in files]
-
-
-def unknown_variables(environment: Mapping[str, str]) -> list[str]:
-    """Returns variables that look like settings and are none: often a typo."""
-    known = {*ENVIRONMENT, *_OTHERS}
-    return sorted(v for v in environment if v.startswith("SIGNOFF_") and v not in known)

@@ -7,8 +7,17 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    create_model,
+    field_validator,
+    model_validator,
+)
 
+from signoff import plugins
 from signoff.app.setting_layers import Layer, Rate, Value
 from signoff.documents.mistakes import Path, mistakes_of
 from signoff.documents.sections import LimitsSection, Section
@@ -50,17 +59,6 @@ class AgentSection(BaseModel):
         return value
 
 
-class DataSection(Section):
-    """The user's own database."""
-
-    url: str | None = Field(
-        None, min_length=1, description="a file, or postgresql://user@host/name"
-    )
-    migrations: str | None = Field(None, min_length=1, description="the path of a folder")
-    backups: str | None = Field(None, min_length=1, description="the path of a folder")
-    keep: int = Field(10, ge=1, description="a whole number from 1")
-
-
 class ConfigFile(Section):
     """A whole settings file."""
 
@@ -75,9 +73,6 @@ class ConfigFile(Section):
     )
     pass_env: list[str] = Field(default_factory=list, description="a list of variables' names")
     database: str = Field("", min_length=1, description="the path of a file")
-    data: DataSection = Field(
-        default_factory=DataSection, description="your own database: url, migrations, backups, keep"
-    )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         "warning", description="one of: debug, info, warning, error"
     )
@@ -121,16 +116,31 @@ def check(
     `origin` says where a key stands. Strict is for files, where `"5"` is no number;
     variables and options are always texts.
     """
+    form = _with_sections(raw)
     try:
-        read = ConfigFile.model_validate(dict(raw), strict=strict)
+        read = form.model_validate(dict(raw), strict=strict)
     except ValidationError as error:
-        problems.extend(mistake.problem(origin) for mistake in mistakes_of(error, ConfigFile))
+        problems.extend(mistake.problem(origin) for mistake in mistakes_of(error, form))
         return {}
     return {
         ".".join(map(str, path)): Value(value, origin(path))
         for path, value in _leaves(read.model_dump(exclude_unset=True))
         if path != ("version",)
     }
+
+
+def _with_sections(raw: Mapping[str, Any]) -> type[ConfigFile]:
+    """Returns the form of a file, with the sections of notations as far as it has some."""
+    others = raw.keys() - ConfigFile.model_fields.keys()
+    sections: dict[str, Any] = {}
+    for each in plugins.notations() if others else ():
+        if each.settings is not None:
+            section = plugins.load(each.settings.model)
+            form = Field(default_factory=section, description=each.settings.help)
+            sections[each.settings.name] = (section, form)
+        if others <= sections.keys():
+            break
+    return create_model("ConfigFile", __base__=ConfigFile, **sections) if sections else ConfigFile
 
 
 def _leaves(values: Mapping[str, Any], path: Path = ()) -> Iterator[tuple[Path, Any]]:

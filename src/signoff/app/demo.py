@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from signoff.app.home import FOLDER, VARIABLE, Home, write_new
-from signoff.app.presets import GOAL, begin
+from signoff.app.presets import begin
 from signoff.errors import UnknownName, UsageError, WriteFailed
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 PLACE = "signoff-demo"
 """The folder that is made when none is named."""
 FLOW = "demo"
+GOAL = "goal.yaml"
 CHECKS = "demo_checks.py"
 WRITER = "writer"
 """The role another agent can be asked to play."""

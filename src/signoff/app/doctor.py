@@ -17,11 +17,10 @@ from signoff.agents.base import Health
 from signoff.app.agent_health import look_at_agents
 from signoff.app.agent_settings import unplayed_roles
 from signoff.app.agents import build_agents
-from signoff.app.config import unknown_variables
 from signoff.app.home import ELSEWHERE, Home, find_home
 from signoff.app.loading import make_importable
 from signoff.app.project import database_path, open_store
-from signoff.app.settings import AgentSettings, Settings, load_settings
+from signoff.app.settings import AgentSettings, Settings, load_settings, unknown_variables
 from signoff.errors import ConfigError, SignoffError, StoreBusy, StoreDamaged, StoreTooNew
 from signoff.runtime.ports import Capabilities, capabilities_of
 

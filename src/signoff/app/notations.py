@@ -50,6 +50,7 @@ def compile_context(
         root=home.root,
         home=home.path,
         options=portable_options(options or {}, cwd or home.root, home.root),
+        settings=settings.sections,
         agents=known,
         default_agent=DEFAULT_AGENT if DEFAULT_AGENT in found else AUTO,
         found=found,

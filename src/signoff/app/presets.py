@@ -1,8 +1,7 @@
-"""Presets: small, working sets of a flow, its constraints and a goal, written into a project.
+"""Presets: small, working sets of files that a notation can write into a project.
 
-The files themselves stand in `flows/presets/`, one folder each. They belong to whoever
-asked for them as soon as they are written, so nothing is ever overwritten. Schemas are
-the exception: they are copies, and are brought up to date.
+The files belong to the user as soon as they are written, so nothing is ever
+overwritten. Schemas are the exception: they are copies, and are brought up to date.
 """
 
 from __future__ import annotations
@@ -12,29 +11,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from signoff import plugins
 from signoff.app.home import FOLDER, Home, init_home, write_new
 from signoff.errors import UnknownName, WriteFailed
+from signoff.notation import Notation, Preset
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
-GOAL = "goal.yaml"
-"""Stands in the project's root: it changes with every piece of work, and is no flow."""
-
-
-@dataclass(frozen=True)
-class Preset:
-    """A set that can be asked for by name."""
-
-    name: str
-    about: str
-
-
-PRESETS = (
-    Preset("docs", "a page checked against its sources: accuracy, structure, clarity, tone"),
-    Preset("code", "one source file with tests: security, correctness, tests, simplicity"),
-    Preset("stories", "a short story in two passes: plot, character, continuity, language"),
-)
+HOME = "home"
+"""The folder of a preset whose files go into the project's home."""
 
 
 @dataclass(frozen=True)
@@ -45,13 +31,22 @@ class InitResult:
     created: tuple[Path, ...]
     kept: tuple[Path, ...] = ()
     """Files of the preset in whose place there was something else already."""
-    next: tuple[str, ...] = ()
-    """What to type in the project's root to check the preset, and to run it."""
+    run: tuple[str, ...] = ()
+    """The target and the options to check and run the preset with, in the project's root."""
+
+
+def presets() -> dict[str, tuple[Preset, Notation]]:
+    """Returns every preset by name, with the notation it belongs to."""
+    found: dict[str, tuple[Preset, Notation]] = {}
+    for notation in plugins.notations():
+        for preset in notation.presets:
+            found.setdefault(preset.name, (preset, notation))
+    return found
 
 
 def begin(start: Path, environment: Mapping[str, str], preset: str | None = None) -> InitResult:
     """Makes what is missing of a project's home, its schemas and a preset's files."""
-    known = [each.name for each in PRESETS]
+    known = presets() if preset is not None else {}
     if preset is not None and preset not in known:
         raise UnknownName("preset", preset, known)
     made = init_home(start, environment)
@@ -60,32 +55,39 @@ def begin(start: Path, environment: Mapping[str, str], preset: str | None = None
         created = [*made.created, *_schemas(home)]
         if preset is None:
             return InitResult(home, tuple(created))
-        new, kept = _preset(preset, home)
+        chosen, notation = known[preset]
+        new, kept = _write(chosen, home)
     except OSError as error:
         why = error.strerror or error
         raise WriteFailed(f"cannot write {error.filename or home.path}: {why}") from error
-    flow = (home.flows / f"{preset}.yaml").relative_to(home.root).as_posix()
-    commands = (f"signoff validate {flow} --goal {GOAL}", f"signoff run {flow} --goal {GOAL}")
-    return InitResult(home, (*created, *new), tuple(kept), commands)
+    return InitResult(home, (*created, *new), tuple(kept), tuple(_run(chosen, notation, home)))
+
+
+def _run(preset: Preset, notation: Notation, home: Home) -> Iterator[str]:
+    yield (home.path / preset.target).relative_to(home.root).as_posix()
+    for option in notation.options:
+        if option.name in preset.options:
+            yield from (option.flag, preset.options[option.name])
 
 
 def _schemas(home: Home) -> Iterator[Path]:
     """Puts the schemas of this version where a project's files say they are; yields new ones."""
     home.schemas.mkdir(exist_ok=True, mode=0o755)
-    for schema in (*_sorted(_data("schemas")), *_sorted(_data("schemas", "signoff.contracts"))):
-        if not schema.name.endswith(".schema.json"):
-            continue
-        path, text = home.schemas / schema.name, schema.read_text("utf-8")
-        if write_new(path, text):
-            yield path
-        elif path.read_text("utf-8", errors="replace") != text:
-            path.write_text(text, "utf-8")
+    for notation in plugins.notations():
+        folder = _sorted(_data(notation.schemas)) if notation.schemas else []
+        for schema in (each for each in folder if each.name.endswith(".schema.json")):
+            path, text = home.schemas / schema.name, schema.read_text("utf-8")
+            if write_new(path, text):
+                yield path
+            elif path.read_text("utf-8", errors="replace") != text:
+                path.write_text(text, "utf-8")
 
 
-def _preset(name: str, home: Home) -> tuple[list[Path], list[Path]]:
+def _write(preset: Preset, home: Home) -> tuple[list[Path], list[Path]]:
     """Writes a preset's files; returns the new ones, and those that were left as they are."""
     created, kept = [], []
-    for path, text in _files(name, home):
+    for path, text in _files(_data(preset.files), home.root, home):
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o755)
         if write_new(path, text):
             created.append(path)
         elif path.read_text("utf-8", errors="replace") != text:
@@ -93,24 +95,24 @@ def _preset(name: str, home: Home) -> tuple[list[Path], list[Path]]:
     return created, kept
 
 
-def _files(name: str, home: Home) -> Iterator[tuple[Path, str]]:
-    folder = _data("presets") / name
-    yield home.flows / f"{name}.yaml", _text(folder / "flow.yaml", home)
-    for constraint in _sorted(folder / "constraints"):
-        yield home.constraints / constraint.name, _text(constraint, home)
-    yield home.root / GOAL, _text(folder / GOAL, home)
+def _files(folder: Traversable, place: Path, home: Home) -> Iterator[tuple[Path, str]]:
+    for each in _sorted(folder):
+        top = place == home.root and each.name == HOME
+        path = home.path if top else place / each.name
+        if each.is_dir():
+            yield from _files(each, path, home)
+        else:
+            # With the home called as it is called here.
+            text = each.read_text("utf-8").replace(f"{FOLDER}/", f"{home.path.name}/")
+            yield path, text
 
 
-def _data(kind: str, package: str = "signoff.flows") -> Traversable:
+def _data(place: str) -> Traversable:
     from importlib.resources import files
 
-    return files(package) / kind
+    package, _, folder = place.partition(":")
+    return files(package) / folder
 
 
 def _sorted(folder: Traversable) -> list[Traversable]:
     return sorted(folder.iterdir(), key=lambda each: each.name)
-
-
-def _text(file: Traversable, home: Home) -> str:
-    """Returns a file's text, with the home called as it is called here."""
-    return file.read_text("utf-8").replace(f"{FOLDER}/", f"{home.path.name}/")

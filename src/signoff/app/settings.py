@@ -36,13 +36,17 @@ ENVIRONMENT: Mapping[str, tuple[str, ...]] = {
     "SIGNOFF_DATABASE": ("database",),
     "SIGNOFF_LOG_LEVEL": ("log_level",),
     "SIGNOFF_WORKFLOWS": ("workflows",),
-    "SIGNOFF_DATA_URL": ("data", "url"),
     "SIGNOFF_LIMITS_USD": ("limits", "usd"),
     "SIGNOFF_LIMITS_TOKENS": ("limits", "tokens"),
     "SIGNOFF_LIMITS_CALLS": ("limits", "calls"),
     "SIGNOFF_LIMITS_SECONDS": ("limits", "seconds"),
 }
-"""Variables that are settings; `SIGNOFF_HOME` and `SIGNOFF_CONFIG` say where to look."""
+"""Variables that are settings, besides those of notations."""
+
+OTHER_VARIABLES = frozenset({"SIGNOFF_HOME", "SIGNOFF_CONFIG", "SIGNOFF_MODELS"})
+"""Variables that say where to look, and are no settings."""
+
+OWN_SECTIONS = frozenset({"limits", "agents", "roles"})
 
 COMMAND_LINE = "command line"
 
@@ -65,20 +69,6 @@ class AgentSettings:
 
 
 @dataclass(frozen=True)
-class DataSettings:
-    """Where the user's own database is, which workflows work on and `signoff db` looks after."""
-
-    url: str | None = None
-    """A file, seen from the project's root, or a `postgresql://` address."""
-    migrations: str | None = None
-    """The folder of its numbered changes."""
-    backups: str | None = None
-    """Where copies are kept; None means beside the file."""
-    keep: int = 10
-    """How many copies are kept."""
-
-
-@dataclass(frozen=True)
 class Settings:
     """Everything that holds, and behind it where each value came from."""
 
@@ -91,8 +81,9 @@ class Settings:
     """Variables that commands and scripts get from the environment besides the ordinary ones."""
     database: str = "signoff.db"
     """A file, seen from the project home."""
-    data: DataSettings = field(default_factory=DataSettings)
     log_level: str = "warning"
+    sections: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """The sections that notations brought, by name."""
     values: Layer = field(default_factory=dict)
 
 
@@ -125,6 +116,24 @@ def load_settings(
     return merge(layers)
 
 
+def variables(environment: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    """Returns the variables that are settings; of notations only if there may be some."""
+    known = dict(ENVIRONMENT)
+    if any(_is_unknown(each, known) for each in environment):
+        from signoff import plugins
+
+        for notation in plugins.notations():
+            if (section := notation.settings) is not None:
+                known.update({n: (section.name, key) for n, key in section.environment.items()})
+    return known
+
+
+def unknown_variables(environment: Mapping[str, str]) -> list[str]:
+    """Returns variables that look like settings and are none: often a typo."""
+    known = variables(environment)
+    return sorted(each for each in environment if _is_unknown(each, known))
+
+
 def given_limits(settings: Settings) -> Limits | None:
     """Returns the ceilings of the command line alone, which outrank even the workflow's own."""
     given = {
@@ -150,8 +159,8 @@ def merge(layers: Iterable[Layer]) -> Settings:
         workflows=tuple(plain.get("workflows") or ()),
         pass_env=tuple(plain.get("pass_env") or ()),
         database=plain.get("database") or BUILT_IN["database"],
-        data=DataSettings(**_section(plain, "data")),
         log_level=plain.get("log_level") or BUILT_IN["log_level"],
+        sections={name: _section(plain, name) for name in _names_of_sections(plain)},
         values=values,
     )
 
@@ -185,7 +194,7 @@ def _says_nothing(text: str) -> bool:
 def _from_environment(environment: Mapping[str, str], problems: list[Problem]) -> Layer:
     raw: dict[str, Any] = {}
     origins: dict[tuple[str | int, ...], str] = {}
-    for variable, path in ENVIRONMENT.items():
+    for variable, path in variables(environment).items():
         text = environment.get(variable)
         if not text:
             continue
@@ -223,6 +232,16 @@ def _put(raw: dict[str, Any], path: Sequence[str], value: Any) -> None:
     for part in path[:-1]:
         raw = raw.setdefault(part, {})
     raw[path[-1]] = value
+
+
+def _is_unknown(variable: str, known: Mapping[str, Any]) -> bool:
+    prefix = variable.startswith("SIGNOFF_")
+    return prefix and variable not in known and variable not in OTHER_VARIABLES
+
+
+def _names_of_sections(plain: Mapping[str, Any]) -> list[str]:
+    dotted = (key.partition(".")[0] for key in plain if "." in key)
+    return [name for name in dict.fromkeys(dotted) if name not in OWN_SECTIONS]
 
 
 def _section(plain: Mapping[str, Any], name: str) -> dict[str, Any]:

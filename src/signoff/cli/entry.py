@@ -18,6 +18,7 @@ from signoff._version import __version__
 from signoff.cli import exits
 from signoff.cli.text import clean
 from signoff.errors import SignoffError
+from signoff.notation import Command
 
 COMMANDS = {
     "init": "Set up signoff in this project.",
@@ -35,9 +36,7 @@ COMMANDS = {
     "cancel": "Cancel a run.",
     "next": "Show a run's open work, for external workers.",
     "submit": "Submit work; the engine checks it.",
-    "policy": "Explain findings, or replay a run with another policy.",
     "demo": "Watch a small local model write until the text is approved.",
-    "db": "Maintain your own database: migrations, backups, restore.",
     "models": "List, download and delete local models.",
     "config": "Show settings and where each comes from.",
     "doctor": "Check your setup.",
@@ -46,10 +45,10 @@ COMMANDS = {
 _SECTIONS = {
     "Define": ("init", "validate", "graph"),
     "Run": ("run", "resume", "cancel"),
-    "Inspect": ("runs", "show", "logs", "policy"),
+    "Inspect": ("runs", "show", "logs"),
     "Decide": ("inbox", "answer", "approve", "reject"),
     "Work": ("next", "submit"),
-    "Set up": ("demo", "db", "models", "config", "doctor"),
+    "Set up": ("demo", "models", "config", "doctor"),
 }
 
 _EPILOG = """\b
@@ -78,7 +77,7 @@ class LazyGroup(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  # click prescribes it
         """Returns the names of all sub-commands."""
-        return list(COMMANDS)
+        return [*COMMANDS, *_notation_commands()]
 
     def get_command(
         self,
@@ -86,21 +85,29 @@ class LazyGroup(click.Group):
         cmd_name: str,
     ) -> click.Command | None:
         """Imports one sub-command."""
-        if cmd_name not in COMMANDS:
-            return None
-        command: click.Command = import_module(f"signoff.cli.commands.{cmd_name}").command
-        return command
+        command: click.Command
+        if cmd_name in COMMANDS:
+            command = import_module(f"signoff.cli.commands.{cmd_name}").command
+            return command
+        from signoff import plugins
+
+        for notation in plugins.notations():
+            if cmd_name in notation.commands:
+                command = plugins.load(notation.commands[cmd_name].place)
+                return command
+        return None
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Finds the sub-command, or lists the ones there are."""
         name = args[0]
-        if name not in COMMANDS and not name.startswith("-"):
+        if not name.startswith("-") and self.get_command(ctx, name) is None:
             import difflib
 
-            close = difflib.get_close_matches(name, COMMANDS, n=1)
-            hint = f"did you mean {close[0]!r}?" if close else f"commands: {', '.join(COMMANDS)}"
+            known = self.list_commands(ctx)
+            close = difflib.get_close_matches(name, known, n=1)
+            hint = f"did you mean {close[0]!r}?" if close else f"commands: {', '.join(known)}"
             raise click.UsageError(f"unknown command {name!r}; {hint}", ctx)
         return super().resolve_command(ctx, args)
 
@@ -109,10 +116,27 @@ class LazyGroup(click.Group):
         ctx: click.Context,  # noqa: ARG002  # click prescribes it
         formatter: click.HelpFormatter,
     ) -> None:
-        """Lists the sub-commands by what one wants to do, without importing any."""
-        for section, names in _SECTIONS.items():
+        """Lists the sub-commands by purpose, without importing any."""
+        sections = {
+            section: [(name, COMMANDS[name]) for name in names]
+            for section, names in _SECTIONS.items()
+        }
+        for name, command in _notation_commands().items():
+            sections.setdefault(command.section, []).append((name, command.help))
+        for section, rows in sections.items():
             with formatter.section(section):
-                formatter.write_dl([(name, COMMANDS[name]) for name in names])
+                formatter.write_dl(rows)
+
+
+def _notation_commands() -> dict[str, Command]:
+    from signoff import plugins
+
+    return {
+        name: command
+        for notation in plugins.notations()
+        for name, command in notation.commands.items()
+        if name not in COMMANDS
+    }
 
 
 @click.group(

@@ -14,7 +14,7 @@ import click
 from signoff.cli.display_options import DisplayOptions
 from signoff.cli.document import stdout_alone
 from signoff.cli.output import Output
-from signoff.notation import Option, OptionKind
+from signoff.notation import NotationOption, OptionKind
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -197,12 +197,12 @@ def inputs(values: Sequence[str]) -> dict[str, Any]:
     return read
 
 
-def _parameter(option: Option) -> str:
+def _parameter(option: NotationOption) -> str:
     # Away from the names of the command's own parameters.
     return f"notation_{option.name}"
 
 
-def _click_option(option: Option) -> Callable[[F], F]:
+def _click_option(option: NotationOption) -> Callable[[F], F]:
     flag, name = option.flag, _parameter(option)
     match option.kind:
         case OptionKind.FLAG:

@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from signoff.notation import Notation, Option, OptionKind
+from signoff.notation import Command, Notation, NotationOption, OptionKind, Preset
 
 
 def recognize(content: Mapping[str, Any]) -> bool:
     """Tells whether a file lists steps as review flows do."""
     return "workflow" in content
+
+
+def _preset(name: str, text: str) -> Preset:
+    files = f"signoff.flows:presets/{name}"
+    return Preset(name, text, files, f"flows/{name}.yaml", {"goal": "goal.yaml"})
 
 
 NOTATION = Notation(
@@ -19,14 +24,14 @@ NOTATION = Notation(
     compile="signoff.flows.compile_file:compile_file",
     recognize=recognize,
     options=(
-        Option(
+        NotationOption(
             "goal",
             "--goal",
             "The goal of a flow: a goal.yaml, or a text file with just the goal.",
             OptionKind.FILE,
             "FILE",
         ),
-        Option(
+        NotationOption(
             "allow_scripts",
             "--allow-scripts",
             "Allow scripts named in flow sources.",
@@ -37,4 +42,17 @@ NOTATION = Notation(
     report="signoff.flows.report:report",
     plan="signoff.flows.plan:plan",
     definition_files=("goal.yaml", "constraints"),
+    schemas="signoff.flows:schemas",
+    presets=(
+        _preset("docs", "a page checked against its sources: accuracy, structure, clarity, tone"),
+        _preset("code", "one source file with tests: security, correctness, tests, simplicity"),
+        _preset("stories", "a short story in two passes: plot, character, continuity, language"),
+    ),
+    commands={
+        "policy": Command(
+            "signoff.flows.commands:policy",
+            "Explain findings, or replay a run with another policy.",
+            "Inspect",
+        )
+    },
 )

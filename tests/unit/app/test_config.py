@@ -1,8 +1,8 @@
 from pathlib import Path
 
-from signoff.app.config import config_files, show_config, unknown_variables
+from signoff.app.config import config_files, show_config
 from signoff.app.home import init_home
-from signoff.app.settings import load_settings
+from signoff.app.settings import load_settings, unknown_variables
 
 
 def test_a_secret_in_the_settings_is_not_repeated(tmp_path: Path) -> None:

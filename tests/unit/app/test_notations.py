@@ -23,7 +23,7 @@ from signoff.notation import CompileContext
 TOY = """
 from signoff import Outcome, StepDef, Workflow
 from signoff.errors import InvalidWorkflow, Problem
-from signoff.notation import Notation, Option, OptionKind
+from signoff.notation import Notation, NotationOption, OptionKind
 
 def work(ctx):
     return Outcome.OK, {}
@@ -55,8 +55,8 @@ NOTATION = Notation(
     scheme="toy",
     resolve="toy_notation:resolve",
     options=(
-        Option("theme", "--theme", "What it is about.", OptionKind.FILE),
-        Option("color", "--color", "Its color."),
+        NotationOption("theme", "--theme", "What it is about.", OptionKind.FILE),
+        NotationOption("color", "--color", "Its color."),
     ),
 )
 """

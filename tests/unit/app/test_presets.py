@@ -8,15 +8,16 @@ from ruamel.yaml import YAML
 
 import signoff.flows
 from signoff.app.home import Home
-from signoff.app.presets import PRESETS, begin
+from signoff.app.presets import begin
 from signoff.documents.source_file import SourceFile
 from signoff.errors import UnknownName, WriteFailed
 from signoff.flows.constraint_file import load_constraints
+from signoff.flows.notation import NOTATION
 from signoff.flows.reading import read_flow
 from signoff.review.behaviors import IssueBehavior
 from signoff.review.severity import Severity
 
-NAMES = [preset.name for preset in PRESETS]
+NAMES = [preset.name for preset in NOTATION.presets]
 SHIPPED = Path(signoff.flows.__file__).parent / "presets"
 
 
@@ -43,10 +44,7 @@ def test_a_preset_is_a_flow_its_constraints_and_a_goal(name: str, tmp_path: Path
     assert (tmp_path / "goal.yaml").is_file()
     assert 3 <= len(list(home.constraints.glob("*.yaml"))) <= 5
     assert set(written(home)) <= set(begun.created)
-    assert begun.next == (
-        f"signoff validate .signoff/flows/{name}.yaml --goal goal.yaml",
-        f"signoff run .signoff/flows/{name}.yaml --goal goal.yaml",
-    )
+    assert begun.run == (f".signoff/flows/{name}.yaml", "--goal", "goal.yaml")
 
 
 def test_every_preset_that_is_shipped_can_be_asked_for() -> None:
@@ -59,7 +57,7 @@ def test_no_file_of_a_preset_stands_in_the_way_of_another() -> None:
     names = [
         path.relative_to(SHIPPED / preset).as_posix()
         for preset in NAMES
-        for path in (SHIPPED / preset / "constraints").iterdir()
+        for path in (SHIPPED / preset / "home/constraints").iterdir()
     ]
 
     assert len(names) == len(set(names))
@@ -101,7 +99,7 @@ def test_files_name_a_home_by_the_name_it_has(tmp_path: Path) -> None:
     texts = [path.read_text() for path in written(begun.home)]
     assert not [text for text in texts if ".signoff/" in text]
     assert "- reviews/constraints/accuracy.yaml" in "\n".join(texts)
-    assert begun.next[0] == "signoff validate reviews/flows/docs.yaml --goal goal.yaml"
+    assert begun.run[0] == "reviews/flows/docs.yaml"
 
 
 def test_a_place_that_cannot_be_written_to_is_named(tmp_path: Path) -> None:

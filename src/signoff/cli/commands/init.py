@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from signoff.app.presets import PRESETS, begin
+from signoff.app.presets import begin, presets
 from signoff.cli.options import debug_option, json_option, output
 from signoff.cli.text import near
 
@@ -28,7 +28,7 @@ Examples:
 @click.argument("folder", required=False, type=click.Path(file_okay=False, path_type=Path))
 @click.option(
     "--preset",
-    type=click.Choice([each.name for each in PRESETS]),
+    type=click.Choice(list(presets())),
     help="Also write a review flow, its constraints and a goal.",
 )
 @click.option("--list", "listing", is_flag=True, help="List the presets and exit.")
@@ -45,10 +45,12 @@ def command(folder: Path | None, preset: str | None, listing: bool, as_json: boo
         _list(out)
         return
     begun = begin((folder or Path()).absolute(), os.environ, preset)
+    run = " ".join(begun.run)
+    commands = [f"signoff validate {run}", f"signoff run {run}"] if run else []
     if as_json:
         paths = {"created": begun.created, "kept": begun.kept}
         said = {name: [str(each) for each in value] for name, value in paths.items()}
-        out.json({"home": str(begun.home.path), "preset": preset, **said, "next": begun.next})
+        out.json({"home": str(begun.home.path), "preset": preset, **said, "next": commands})
         return
     for path in begun.created:
         out.line(f"made {near(path)}{'/' if path.is_dir() else ''}")
@@ -57,15 +59,18 @@ def command(folder: Path | None, preset: str | None, listing: bool, as_json: boo
     if not begun.created and not begun.kept:
         out.line(f"{begun.home.path} is complete already")
     root = begun.home.root
-    there = [f"cd {near(root)}"] if begun.next and root != Path.cwd() else []
-    for each in (*there, *begun.next):
+    there = [f"cd {near(root)}"] if run and root != Path.cwd() else []
+    for each in (*there, *commands):
         out.note(f"next: {each}")
     if begun.created and not preset:
-        out.note("next: signoff init --preset docs  (or code, stories), or signoff run flow.py")
+        first, *others = presets()
+        more = ", ".join(others)
+        out.note(f"next: signoff init --preset {first}  (or {more}), or signoff run flow.py")
 
 
 def _list(out: Output) -> None:
+    listed = [preset for preset, _ in presets().values()]
     if out.as_json:
-        out.json([{"name": each.name, "about": each.about} for each in PRESETS])
+        out.json([{"name": each.name, "about": each.help} for each in listed])
         return
-    out.table(["PRESET", "WHAT IT IS FOR"], [[each.name, each.about] for each in PRESETS])
+    out.table(["PRESET", "WHAT IT IS FOR"], [[each.name, each.help] for each in listed])

@@ -6,11 +6,12 @@ from typing import Any
 import pytest
 
 from signoff import Outcome, StepDef, Workflow
-from signoff.app.policy import explain, findings, replay
 from signoff.app.project import Project
 from signoff.core.outcome import Status
 from signoff.errors import UnknownName, UsageError
+from signoff.flows.commands import recorded_run
 from signoff.flows.compile import compile_flow
+from signoff.flows.policy import explain, replay
 from signoff.review.adjudication import Verdict
 from signoff.review.behaviors import ConstraintBehavior, Level
 from signoff.testing import ScriptedAgent
@@ -47,7 +48,10 @@ async def test_an_explanation_names_the_level_that_decided(project: Project) -> 
     """Four levels can say something; without the name, people try them one by one."""
     wide, misspelt, _ = await begin(project)
 
-    by_file, built_in = explain(project, "one", wide), explain(project, "one", misspelt)
+    by_file, built_in = (
+        explain(recorded_run(project, "one"), wide),
+        explain(recorded_run(project, "one"), misspelt),
+    )
 
     assert (by_file.resolved.behavior, by_file.resolved.level) == ("continue", Level.CONSTRAINT)
     assert (built_in.resolved.behavior, built_in.resolved.level) == ("halt", Level.BUILT_IN)
@@ -58,7 +62,10 @@ async def test_an_explanation_tells_what_the_judge_decided(project: Project) -> 
     """Half of all questions about a finding are why nobody mended it."""
     wide, misspelt, _ = await begin(project)
 
-    dismissed, pursued = explain(project, "one", wide), explain(project, "one", misspelt)
+    dismissed, pursued = (
+        explain(recorded_run(project, "one"), wide),
+        explain(recorded_run(project, "one"), misspelt),
+    )
 
     assert dismissed.decision is not None
     assert dismissed.decision["rationale"] == "A matter of taste."
@@ -70,7 +77,7 @@ async def test_a_quote_that_stands_nowhere_is_said_to(project: Project) -> None:
     """It is the first thing to know about a finding that looks odd."""
     *_, whale = await begin(project)
 
-    assert explain(project, "one", whale).unverified is True
+    assert explain(recorded_run(project, "one"), whale).unverified is True
 
 
 @pytest.mark.parametrize("named", ["whole", "beginning", "issue"])
@@ -81,7 +88,7 @@ async def test_a_finding_is_named_by_its_id_the_beginning_of_it_or_its_issue(
     _, misspelt, _ = await begin(project)
     name = {"whole": misspelt, "beginning": misspelt[:6], "issue": "clear-001"}[named]
 
-    assert explain(project, "one", name).finding.id == misspelt
+    assert explain(recorded_run(project, "one"), name).finding.id == misspelt
 
 
 @pytest.mark.parametrize("named", ["nope", "", "c"])
@@ -92,7 +99,7 @@ async def test_a_finding_that_is_none_is_answered_with_those_there_are(
     ids = await begin(project)
 
     with pytest.raises(UnknownName, match="there is: ") as caught:
-        explain(project, "one", named)
+        explain(recorded_run(project, "one"), named)
 
     assert all(each in str(caught.value) for each in ids)
 
@@ -101,7 +108,7 @@ async def test_an_explanation_is_plain_values_under_promised_names(project: Proj
     """Scripts read it."""
     wide, *_ = await begin(project)
 
-    said = explain(project, "one", wide).to_json()
+    said = explain(recorded_run(project, "one"), wide).to_json()
 
     assert json.loads(json.dumps(said)) == said
     assert (said["run"], said["behavior"], said["decided_by"]) == (
@@ -121,7 +128,7 @@ async def test_a_replay_asks_nobody_and_changes_nothing(project: Project, tmp_pa
     file = tmp_path / "mild.yaml"
     file.write_text("adjudication: {approval: {policy: no_critical}}\n")
 
-    replayed = replay(project, "one", file)
+    replayed = replay(recorded_run(project, "one"), file)
 
     (verdict,) = replayed.verdicts
     assert (verdict.was, verdict.now) == (Verdict.REWRITE, Verdict.APPROVED)
@@ -135,10 +142,10 @@ async def test_only_flows_have_a_policy(project: Project, tmp_path: Path) -> Non
         quick = Workflow("quick", StepDef("only", next={Outcome.OK: None}))
         await engine.start(quick, name="two")
 
-    with pytest.raises(UsageError, match="is no review flow"):
-        explain(project, "two", "x")
-    with pytest.raises(UsageError, match="is no review flow"):
-        replay(project, "two", tmp_path / "policy.yaml")
+    with pytest.raises(UsageError, match="is not a review flow"):
+        explain(recorded_run(project, "two"), "x")
+    with pytest.raises(UsageError, match="is not a review flow"):
+        replay(recorded_run(project, "two"), tmp_path / "policy.yaml")
 
 
 async def two_rounds(project: Project) -> None:
@@ -168,15 +175,17 @@ async def test_an_issue_of_any_round_names_its_finding_the_latest_round_first(
     """Ids of earlier rounds stand in critiques and logs, and were unknown once a round was over."""
     await two_rounds(project)
 
-    assert explain(project, "two", named).finding.finding == words
+    assert explain(recorded_run(project, "two"), named).finding.finding == words
 
 
 async def test_a_fixed_finding_keeps_what_was_decided_about_it(project: Project) -> None:
     """Later judges are not shown it any more, so the last judgement says nothing of it."""
     await two_rounds(project)
-    (fixed,) = [each for each in findings(project, "two") if each.status == "fixed"]
+    (fixed,) = [
+        each for each in recorded_run(project, "two").findings.values() if each.status == "fixed"
+    ]
 
-    decision = explain(project, "two", fixed.id).decision
+    decision = explain(recorded_run(project, "two"), fixed.id).decision
 
     assert decision is not None
     assert decision["guidance"] == "Spell it."
@@ -193,6 +202,8 @@ async def test_an_issue_that_may_be_several_findings_is_not_guessed(project: Pro
         await engine.start(compile_flow(played, "sea"), name="both")
 
     with pytest.raises(UsageError, match="may be any of these findings") as caught:
-        explain(project, "both", "clear-001")
+        explain(recorded_run(project, "both"), "clear-001")
 
-    assert all(each.id in str(caught.value) for each in findings(project, "both"))
+    assert all(
+        each.id in str(caught.value) for each in recorded_run(project, "both").findings.values()
+    )

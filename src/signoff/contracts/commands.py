@@ -1,4 +1,4 @@
-"""`signoff db`."""
+"""The commands of contract workflows: `signoff db`."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from signoff.cli.group import Group
 from signoff.cli.options import debug_option, json_option, output
 
 if TYPE_CHECKING:
+    from signoff.app.home import Home
     from signoff.contracts.db.backups import Backup
     from signoff.contracts.db.migration_files import MigrationFile
     from signoff.contracts.db.upkeep import DatabaseStatus, Upkeep
@@ -55,11 +56,11 @@ def migrations_option(command: F) -> F:
 
 
 @click.group(cls=Group, epilog=_EPILOG)
-def command() -> None:
+def db() -> None:
     """Look after your own database: migrations, backups, restore."""
 
 
-@command.command()
+@db.command()
 @database_options
 @migrations_option
 @json_option
@@ -86,7 +87,7 @@ def status(
     out.line(f"latest backup: {said}")
 
 
-@command.command()
+@db.command()
 @click.option("--dry-run", is_flag=True, help="Apply everything, look whether it works, undo it.")
 @database_options
 @migrations_option
@@ -123,7 +124,7 @@ def migrate(
         out.line("nothing is pending")
 
 
-@command.command()
+@db.command()
 @click.option("--reason", default="by hand", metavar="WORDS", help="Why it is taken.")
 @database_options
 @json_option
@@ -141,7 +142,7 @@ def backup(reason: str, database: str | None, kept_in: Path | None, as_json: boo
     out.line(f"backup {taken.id}: {taken.path}, {_size(taken.size_bytes)}")
 
 
-@command.command()
+@db.command()
 @database_options
 @json_option
 @debug_option
@@ -159,7 +160,7 @@ def backups(database: str | None, kept_in: Path | None, as_json: bool) -> None:
     out.table(("BACKUP", "TAKEN (UTC)", "SIZE", "WHY"), rows)
 
 
-@command.command()
+@db.command()
 @click.argument("backup_id", metavar="BACKUP")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @database_options
@@ -188,9 +189,42 @@ def restore(
 
 
 def _upkeep(database: str | None, kept_in: Path | None, migrations: Path | None = None) -> Upkeep:
-    from signoff.app.user_database import DatabaseOptions, upkeep_of
+    """Returns the upkeep of the database that the command line, or the settings, name."""
+    from signoff.app.home import find_home
+    from signoff.app.settings import load_settings
+    from signoff.contracts.db.upkeep import Upkeep
+    from signoff.contracts.settings import DataSection
 
-    return upkeep_of(Path.cwd(), os.environ, DatabaseOptions(database, migrations, kept_in))
+    cwd = Path.cwd()
+    home = find_home(cwd, os.environ)
+    settings = DataSection(**load_settings(home, os.environ).sections.get("data", {}))
+    address = database or settings.url
+    if address is None:
+        raise click.UsageError(
+            "which database? give --database FILE, or set it in .signoff/config.yaml: "
+            "data: {url: book.db}"
+        )
+    root = home.root if home is not None else cwd
+    backups = settings.backups and root / Path(settings.backups).expanduser()
+    changes = settings.migrations and root / Path(settings.migrations).expanduser()
+    return Upkeep(
+        _located(address, cwd if database is not None else root),
+        migrations=migrations or changes or None,
+        backups=kept_in or backups or _default_backups(home, address),
+        keep=settings.keep,
+    )
+
+
+def _located(address: str, seen_from: Path) -> str | Path:
+    """Returns an address that means the same wherever the program runs."""
+    path = address.removeprefix("sqlite:///")
+    return address if "://" in path else seen_from / Path(path).expanduser()
+
+
+def _default_backups(home: Home | None, address: str) -> Path | None:
+    """Returns where copies of a server's database go; those of a file are beside it."""
+    on_server = address.startswith(("postgres://", "postgresql://"))
+    return home.path / "backups" if on_server and home is not None else None
 
 
 def _confirm(keeper: Upkeep, backup_id: str, as_json: bool) -> None:

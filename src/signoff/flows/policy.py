@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from signoff.app.history import events_of, folded
-from signoff.app.project import Project
 from signoff.core import events as ev
 from signoff.core.delta import merged
 from signoff.core.fold import evolve
 from signoff.core.run_state import RunState
 from signoff.errors import UnknownName, UsageError
-from signoff.runtime.store_port import RunRow
-
-if TYPE_CHECKING:
-    from signoff.flows.model import GenflowConfig
-    from signoff.flows.replay import Done, Replay
-    from signoff.review.behaviors import Resolved
-    from signoff.review.constraint import Constraint
-    from signoff.review.finding import Finding
+from signoff.flows.constraint_file import constraint_from_dict
+from signoff.flows.model import GenflowConfig
+from signoff.flows.reading import read_policy
+from signoff.flows.replay import Done, Replay
+from signoff.flows.replay import replay as recompute
+from signoff.flows.serialize import config_from_json
+from signoff.review.behaviors import Resolved
+from signoff.review.constraint import Constraint
+from signoff.review.finding import Finding
+from signoff.review.findings import Ledger
 
 LEAST_OF_ID = 4
 """Characters of a finding's id that are enough to name it."""
@@ -58,59 +58,55 @@ class Explanation:
         }
 
 
-def explain(project: Project, run: str, named: str) -> Explanation:
-    """Returns which level decided about a finding, and what a judge made of it."""
-    from signoff.review.constraint import Constraint
+@dataclass(frozen=True)
+class ReviewedRun:
+    """A run of a review flow, read back from its journal."""
 
-    row, config, constraints = _definition(project, run)
-    known = _known(folded(project, row).state_with_pending)
-    history = list(_history(project, row))
-    finding = _finding(known, history, named)
-    constraint = constraints.get(finding.constraint, Constraint(finding.constraint))
+    name: str
+    config: GenflowConfig
+    constraints: Mapping[str, Constraint]
+    history: tuple[Done, ...]
+    """Every step that has worked, with the state before and after it."""
+
+    @property
+    def findings(self) -> Mapping[str, Finding]:
+        """Every finding of the run by id, in the order they were made."""
+        state = self.history[-1].after if self.history else {}
+        return Ledger.from_json(state.get("findings")).findings
+
+
+def reviewed_run(name: str, description: str, events: Iterable[ev.Event]) -> ReviewedRun:
+    """Returns a run from what the store has of it; raises `UsageError` if it is no review flow."""
+    stored = json.loads(description)
+    if stored.get("notation") != "flows":
+        raise UsageError(f"run {name!r} is not a review flow; only review flows have a policy")
+    source = stored["source"]
+    constraints = [constraint_from_dict(each) for each in source["constraints"]]
+    return ReviewedRun(
+        name,
+        config_from_json(source["flow"]),
+        {each.id: each for each in constraints},
+        tuple(_history(events)),
+    )
+
+
+def explain(run: ReviewedRun, named: str) -> Explanation:
+    """Returns which level decided about a finding, and what a judge made of it."""
+    finding = _finding(run.findings, run.history, named)
+    constraint = run.constraints.get(finding.constraint, Constraint(finding.constraint))
     return Explanation(
-        run=row.name,
+        run=run.name,
         finding=finding,
-        resolved=config.behavior(constraint, finding.severity),
-        blocks=finding.severity in config.adjudication.block_on,
-        decision=_decision(history, finding.id),
+        resolved=run.config.behavior(constraint, finding.severity),
+        blocks=finding.severity in run.config.adjudication.block_on,
+        decision=_decision(run.history, finding.id),
         unverified=finding.unverified,
     )
 
 
-def findings(project: Project, run: str) -> list[Finding]:
-    """Returns every finding of a run, in the order they were made."""
-    row, _config, _constraints = _definition(project, run)
-    return list(_known(folded(project, row).state_with_pending).values())
-
-
-def replay(project: Project, run: str, policy: Path) -> Replay:
+def replay(run: ReviewedRun, policy: Path) -> Replay:
     """Recomputes a run's routing under the policy of a file; no model is asked."""
-    from signoff.flows.reading import read_policy
-    from signoff.flows.replay import replay as recompute
-
-    row, config, constraints = _definition(project, run)
-    return recompute(list(_history(project, row)), read_policy(policy, config), constraints)
-
-
-def _definition(
-    project: Project, run: str
-) -> tuple[RunRow, GenflowConfig, Mapping[str, Constraint]]:
-    from signoff.flows.constraint_file import constraint_from_dict
-    from signoff.flows.serialize import config_from_json
-
-    row = project.run(run)
-    description = json.loads(project.store.description(row.id))
-    if description.get("notation") != "flows":
-        raise UsageError(f"run {row.name!r} is no review flow; only those have a policy")
-    source = description["source"]
-    constraints = [constraint_from_dict(each) for each in source["constraints"]]
-    return row, config_from_json(source["flow"]), {each.id: each for each in constraints}
-
-
-def _known(state: Mapping[str, Any]) -> Mapping[str, Finding]:
-    from signoff.review.findings import Ledger
-
-    return Ledger.from_json(state.get("findings")).findings
+    return recompute(list(run.history), read_policy(policy, run.config), run.constraints)
 
 
 def _finding(known: Mapping[str, Finding], history: Sequence[Done], named: str) -> Finding:
@@ -148,12 +144,9 @@ def _decision(history: Sequence[Done], finding: str) -> Mapping[str, Any] | None
     return None
 
 
-def _history(project: Project, row: RunRow) -> Iterator[Done]:
-    """Yields every step a run has worked, with the state before and after it."""
-    from signoff.flows.replay import Done
-
+def _history(events: Iterable[ev.Event]) -> Iterator[Done]:
     state = RunState()
-    for _seq, event in events_of(project, row):
+    for event in events:
         step, iteration, before = state.step or "", state.iteration, state.state
         evolve(state, event)
         if isinstance(event, ev.StepFinished):

@@ -1,4 +1,4 @@
-"""`signoff policy`."""
+"""The commands of review flows: `signoff policy`."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from signoff.cli.options import complete_run, debug_option, json_option, open_he
 from signoff.cli.text import one_line
 
 if TYPE_CHECKING:
-    from signoff.app.policy import Explanation
+    from signoff.app.project import Project
     from signoff.cli.output import Output
+    from signoff.flows.policy import Explanation, ReviewedRun
     from signoff.flows.replay import Replay
     from signoff.review.finding import Finding
 
@@ -29,11 +30,11 @@ in a flow; what it leaves out stays as the run had it. A whole flow file will do
 
 
 @click.group(cls=Group, epilog=_EPILOG)
-def command() -> None:
+def policy() -> None:
     """Explain what findings did, and try another policy on a run."""
 
 
-@command.command()
+@policy.command()
 @click.argument("run", shell_complete=complete_run)
 @click.argument("finding", required=False)
 @json_option
@@ -44,23 +45,23 @@ def explain(run: str, finding: str | None, as_json: bool) -> None:
     FINDING is its id, the beginning of it, or an issue's id such as short-001, of the latest
     round that has one.
     """
-    from signoff.app.policy import explain as use_case
-    from signoff.app.policy import findings
+    from signoff.flows.policy import explain as use_case
 
     out = output(as_json)
     with open_here() as project:
-        if finding is None:
-            listed = findings(project, run)
-            out.json([each.to_json() for each in listed]) if as_json else _list(listed, out)
-            return
-        found = use_case(project, run, finding)
+        recorded = recorded_run(project, run)
+    if finding is None:
+        listed = list(recorded.findings.values())
+        out.json([each.to_json() for each in listed]) if as_json else _list(listed, out)
+        return
+    found = use_case(recorded, finding)
     if as_json:
         out.json(found.to_json())
     else:
         _tell(found, out)
 
 
-@command.command()
+@policy.command()
 @click.argument("run", shell_complete=complete_run)
 @click.option(
     "--policy",
@@ -76,15 +77,25 @@ def replay(run: str, file: Path, as_json: bool) -> None:
 
     What every finding does is decided anew, and compared with what it did.
     """
-    from signoff.app.policy import replay as use_case
+    from signoff.flows.policy import replay as use_case
 
     out = output(as_json)
     with open_here() as project:
-        replayed = use_case(project, run, file)
+        replayed = use_case(recorded_run(project, run), file)
     if as_json:
         out.json(replayed.to_json())
     else:
         _compare(replayed, out)
+
+
+def recorded_run(project: Project, name: str) -> ReviewedRun:
+    """Returns a run of a review flow as its journal has it."""
+    from signoff.app.history import events_of
+    from signoff.flows.policy import reviewed_run
+
+    row = project.run(name)
+    events = (event for _, event in events_of(project, row))
+    return reviewed_run(row.name, project.store.description(row.id), events)
 
 
 def _list(found: list[Finding], out: Output) -> None:

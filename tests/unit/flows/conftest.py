@@ -1,0 +1,3 @@
+from tests.unit.app.conftest import clock, project
+
+__all__ = ["clock", "project"]
