@@ -6,6 +6,7 @@ for any machine, and the test skips ahead once what should time out has begun to
 """
 
 import asyncio
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,9 @@ PATIENCE_SECONDS = 150.0
 """Longer than anything takes on a busy machine, shorter than the time a whole test may take."""
 
 STEP_SECONDS = 0.01
+
+IDLE_TURNS = 200
+"""Turns of the loop in which everything is done that needs no thread and no other process."""
 
 
 def wait_until(holds: Callable[[], object], what: str = "it") -> None:
@@ -50,19 +54,36 @@ def whole_lines(path: Path) -> list[str]:
 
 
 class SkippingLoop:
-    """Lets the timers of the running loop come due when the test says so."""
+    """Lets the timers of the running loop come due as soon as something hangs."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._real = self._loop.time
         self._skipped = 0.0
+        self._over = threading.Event()
         # The loop asks itself for the time of its timers, so an attribute of this one is enough.
         self._loop.time = self._time  # type: ignore[method-assign]  # this loop only
 
+    async def hang(self) -> None:
+        """Hangs until it is cancelled; every time-out of up to an hour is then due."""
+        # Whatever else can be done without waiting is done before.
+        for _ in range(IDLE_TURNS):
+            await asyncio.sleep(0)
+        self.skip(3600)
+        await asyncio.Event().wait()
+
+    def block(self) -> None:
+        """Hangs like `hang`, on a thread, which cannot be cancelled: until the test is over."""
+        self._loop.call_soon_threadsafe(self.skip, 3600)
+        self._over.wait(PATIENCE_SECONDS)
+
     def skip(self, seconds: float) -> None:
-        """Makes every timer of the next seconds due; may be called from any thread."""
+        """Makes every timer of the next seconds due."""
         self._skipped += seconds
-        self._loop.call_soon_threadsafe(lambda: None)
+
+    def end(self) -> None:
+        """Lets go whatever blocks."""
+        self._over.set()
 
     def _time(self) -> float:
         return self._real() + self._skipped

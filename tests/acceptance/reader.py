@@ -10,9 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from tests.acceptance.pages import Block, missing, typed
-
-PATIENCE_SECONDS = 120.0
-"""For one block; those on the pages take seconds."""
+from tests.patience import PATIENCE_SECONDS
 
 _MARK = "--8<--"
 _KEPT = ("LANG", "LC_ALL", "TMPDIR", "PYTHONPATH")

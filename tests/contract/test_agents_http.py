@@ -183,7 +183,7 @@ async def test_a_server_on_this_machine_is_asked_without_the_proxy(
     for variable in ("NO_PROXY", "no_proxy"):
         monkeypatch.delenv(variable, raising=False)
 
-    reply = await ask(harness.agent(connect_timeout=3))
+    reply = await ask(harness.agent(connect_timeout=60))
 
     assert reply.text == "Yes."
 

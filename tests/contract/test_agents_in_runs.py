@@ -20,6 +20,7 @@ from signoff.runtime.services import Backoff
 from signoff.store.sqlite import SqliteStore
 from signoff.testing.agent_harness import Fault, Hangs, Refuses, Says
 from tests.contract.http_harness import KEY, KEY_ENV, PASS, SCHEMA
+from tests.patience import PATIENCE_SECONDS, until
 from tests.stubs.anthropic import AnthropicServer
 from tests.stubs.model_server import ModelServer
 from tests.stubs.ollama import OllamaServer
@@ -118,15 +119,11 @@ async def test_a_cancelled_run_leaves_no_call_behind(desk: Desk) -> None:
     """The model would go on writing, and be paid for it."""
     await desk.writer.act(Hangs("Half of"))
     running = asyncio.create_task(desk.engine.start(REVIEW, name="run"))
-    async with asyncio.timeout(10):
-        while not (desk.writer.asked() and desk.writer.open):  # noqa: ASYNC110  # no event
-            await asyncio.sleep(0.01)
+    await until(lambda: desk.writer.asked() and desk.writer.open)
 
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         await desk.engine.cancel("run", "changed my mind")
         result = await running
 
     assert result.status is Status.CANCELLED
-    for _ in range(100):
-        await asyncio.sleep(0.01 if desk.writer.open else 0)
-    assert desk.writer.open == 0
+    await until(lambda: desk.writer.open == 0)

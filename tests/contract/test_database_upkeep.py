@@ -20,6 +20,7 @@ from signoff.errors import (
 )
 from signoff.testing import FrozenClock
 from tests.contract.library import Library, postgres_library, sqlite_library
+from tests.patience import PATIENCE_SECONDS
 
 BEFORE = ["Dune", "Emma"]
 
@@ -368,7 +369,7 @@ def test_two_processes_that_migrate_at_once_apply_each_file_once(
 
     def one() -> None:
         upkeep = Upkeep(library.address, migrations=files, backups=library.folder / "b")
-        together.wait(10)
+        together.wait(PATIENCE_SECONDS)
         counts.append(len(upkeep.migrate().applied))
 
     threads = [threading.Thread(target=one) for _ in range(3)]

@@ -19,6 +19,7 @@ from signoff.core.workflow import Workflow
 from signoff.runtime.engine import Engine
 from signoff.runtime.owner import birth_of
 from signoff.store.sqlite import SqliteStore
+from tests.patience import PATIENCE_SECONDS
 from tests.unit.agents.programs import program
 
 KEY = "zq-Secret-0123456789abcdef"
@@ -33,7 +34,7 @@ import pathlib
 if os.fork() == 0:
     os.setsid()
 pathlib.Path(FOLDER, str(os.getpid())).touch()
-time.sleep(60)
+time.sleep(600)
 """
 
 
@@ -115,7 +116,7 @@ async def test_a_resumed_run_ends_what_its_dead_runner_left_behind(tmp_path: Pat
 
 async def two_processes(folder: Path) -> list[int]:
     """Waits until the program and its daemon run, and returns their numbers."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while len(found := os.listdir(folder)) < 2:  # noqa: PTH208, ASYNC110  # two files, no event
             await asyncio.sleep(0.02)
     return [int(name) for name in found]

@@ -53,7 +53,7 @@ class Survival:
 
 
 def crash_everywhere(
-    story: Story, directory: Path, *, when: When, again: bool = False, timeout: float = 60.0
+    story: Story, directory: Path, *, when: When, again: bool = False, timeout: float = 120.0
 ) -> Iterator[Survival]:
     """Kills the story at its first write, then at its second, until it ends without dying."""
     for at in range(1, MOST_PROCESSES):
@@ -71,7 +71,7 @@ def crash_at(
     at: int,
     when: When,
     again: bool = False,
-    timeout: float = 60.0,
+    timeout: float = 120.0,
 ) -> Survival:
     """Kills a process at one write, then lets fresh ones go on to the end.
 

@@ -51,7 +51,7 @@ def die() -> None:
 
 
 def hang() -> None:
-    time.sleep(3600)
+    time.sleep(900)
 
 
 def claude(act: dict) -> None:  # type: ignore[type-arg]  # plain data

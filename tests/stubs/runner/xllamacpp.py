@@ -53,7 +53,7 @@ class Server:
             if piece:
                 take(chunk({"content": piece}))
         if "hangs" in way:
-            time.sleep(3600)
+            time.sleep(900)
         if "dies" in way:
             os.kill(os.getpid(), way["dies"])
         take(chunk({}, way.get("finish", "stop")))

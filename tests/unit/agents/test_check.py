@@ -164,7 +164,7 @@ async def test_a_check_that_breaks_is_neither_pass_nor_finding() -> None:
     with pytest.raises(AgentBadOutput, match="exit code -9"):
         await check(argv=program("import os; os.kill(os.getpid(), 9)"))
     with pytest.raises(AgentTimeout):
-        await check(argv=program("import time; time.sleep(60)"), timeout=0.2)
+        await check(argv=program("import time; time.sleep(600)"), timeout=0.2)
 
 
 async def test_the_artifact_is_the_option_when_a_step_gives_one() -> None:

@@ -148,7 +148,7 @@ async def test_a_server_that_cannot_be_reached_is_not_waited_for(tmp_path: Path)
     lost = "say(type='error', message='Reconnecting... waiting for network (Connection failed)')\n"
 
     with pytest.raises(AgentTransient, match="cannot reach"):
-        await codex(tmp_path, STARTED + lost * 3 + "time.sleep(60)").ask(
+        await codex(tmp_path, STARTED + lost * 3 + "time.sleep(600)").ask(
             AgentRequest("Hi"), Watcher().call
         )
 

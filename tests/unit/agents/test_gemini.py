@@ -162,7 +162,7 @@ async def test_a_program_that_tries_again_and_again_is_ended(
     tmp_path: Path, line: str, kind: type[AgentError]
 ) -> None:
     """It was seen to try for more than three minutes; how long to be patient is ours to say."""
-    body = f"{INIT}print({line!r}, file=sys.stderr, flush=True)\ntime.sleep(60)"
+    body = f"{INIT}print({line!r}, file=sys.stderr, flush=True)\ntime.sleep(600)"
 
     with pytest.raises(kind):
         await gemini(tmp_path, body).ask(AgentRequest("Hi"), Watcher().call)

@@ -10,6 +10,7 @@ import pytest
 from signoff import __version__
 from signoff.cli import main
 from signoff.cli.entry import _SECTIONS, COMMANDS, signoff
+from tests.patience import PATIENCE_SECONDS
 
 QUICK = """
 import sys
@@ -282,7 +283,11 @@ def test_a_reader_that_has_seen_enough_changes_no_exit_code(tmp_path: Path) -> N
 def run_python(program: str, **settings: Any) -> subprocess.CompletedProcess[str]:
     streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **settings}
     return subprocess.run(
-        [sys.executable, "-c", program], text=True, timeout=60, env=buffered(), **streams
+        [sys.executable, "-c", program],
+        text=True,
+        timeout=PATIENCE_SECONDS,
+        env=buffered(),
+        **streams,
     )
 
 

@@ -17,6 +17,7 @@ from signoff.core.requests import Question
 from signoff.runtime.engine import Engine
 from signoff.runtime.result import RunResult
 from signoff.store.memory import MemoryStore
+from tests.patience import PATIENCE_SECONDS
 
 
 @pytest.fixture
@@ -56,7 +57,7 @@ async def test_work_that_took_too_long_does_not_reach_the_database_afterwards(no
             "name": "note",
             "command": work,
             "timeout": 0.05,
-            "postconditions": [{"name": "slow", "check": lambda _ctx: over.wait(10)}],
+            "postconditions": [{"name": "slow", "check": lambda _ctx: over.wait(PATIENCE_SECONDS)}],
         },
         database=notes,
     )
@@ -130,7 +131,7 @@ async def test_statements_that_are_no_list_never_break_a_run(
 
 
 async def hangs(_ctx: StepContext) -> dict[str, Any]:
-    await asyncio.sleep(60)
+    await asyncio.sleep(600)
     return {}
 
 

@@ -12,6 +12,7 @@ from signoff.runtime.engine import Engine
 from signoff.runtime.result import RunResult
 from signoff.store.memory import MemoryStore
 from signoff.testing import ScriptedAgent
+from tests.patience import PATIENCE_SECONDS
 
 PYTHON = [sys.executable, "-IS", "-c"]
 ECHO = "import json,sys; print(json.dumps({'got': json.load(sys.stdin)}))"
@@ -110,7 +111,7 @@ async def test_work_that_fails_is_tried_again_and_then_a_person_decides(
 
 async def test_a_program_that_takes_too_long_is_ended() -> None:
     """A step's time is bounded, and what it started is gone."""
-    result = await play(command=[*PYTHON, "import time; time.sleep(60)"], timeout=0.2)
+    result = await play(command=[*PYTHON, "import time; time.sleep(600)"], timeout=0.2)
 
     assert result.status is not Status.COMPLETED
     assert "0.2" in (result.reason or "") + "".join(item.prompt for item in result.inbox)
@@ -120,7 +121,7 @@ async def test_a_program_that_takes_too_long_is_ended() -> None:
 def hangs() -> Any:
     """A command that ends when the test does."""
     end = threading.Event()
-    yield lambda _ctx: end.wait(60)
+    yield lambda _ctx: end.wait(PATIENCE_SECONDS)
     end.set()
 
 

@@ -3,6 +3,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from signoff.runtime import writer
+from tests.patience import SkippingLoop
 from tests.unit.runtime.engine_fixture import EngineFixture
 
 
@@ -17,3 +18,11 @@ async def bench() -> AsyncIterator[EngineFixture]:
 def fast_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     """No commit counts as slow, however busy the machine, so the thread never takes over."""
     monkeypatch.setattr(writer, "SLOW_SECONDS", float("inf"))
+
+
+@pytest.fixture
+async def loop() -> AsyncIterator[SkippingLoop]:
+    """Lets time-outs of the test come due when something hangs."""
+    skipping = SkippingLoop()
+    yield skipping
+    skipping.end()

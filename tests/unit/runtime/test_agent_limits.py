@@ -6,6 +6,7 @@ from signoff.core.effects import AgentRequest
 from signoff.core.outcome import Outcome
 from signoff.runtime.agent_limits import AgentGate, AgentLimits
 from signoff.testing import FrozenClock
+from tests.patience import PATIENCE_SECONDS
 from tests.unit.runtime.engine_fixture import EngineFixture, one_step
 
 OK = Outcome.OK
@@ -115,7 +116,7 @@ async def test_a_call_that_fails_gives_its_place_back() -> None:
         except RuntimeError:
             continue
 
-    async with asyncio.timeout(1), gate.slot():
+    async with asyncio.timeout(PATIENCE_SECONDS), gate.slot():
         pass
 
 

@@ -20,6 +20,7 @@ from signoff.runtime.faults import FREE, costing
 from signoff.runtime.ports import Capabilities
 from signoff.runtime.suspension import CeilingReached
 from signoff.testing import ScriptedAgent
+from tests.patience import PATIENCE_SECONDS
 from tests.unit.runtime.engine_fixture import DyingStore, EngineFixture, chain, one_step
 
 OK = Outcome.OK
@@ -450,7 +451,7 @@ while not pathlib.Path({str(flag)!r}).exists():
 
     bench.agent.on("", cost(usd=1.0))
 
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         result = await limited(bench, one_step(work), usd=10.0)
 
     assert result.state == {"text": "text", "code": 0}

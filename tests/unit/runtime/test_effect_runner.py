@@ -16,6 +16,7 @@ from signoff.runtime.owner import this_process
 from signoff.runtime.ports import Call, Notice, Retrying, idempotency_key
 from signoff.runtime.services import Backoff
 from signoff.testing import ScriptedAgent
+from tests.patience import SkippingLoop
 from tests.unit.runtime.engine_fixture import EngineFixture, one_step, only
 
 OK = Outcome.OK
@@ -268,18 +269,20 @@ async def test_a_call_stopped_with_its_run_is_made_again_on_resume(bench: Engine
     assert result.spend.calls == 2
 
 
-async def test_a_call_that_takes_too_long_is_cut_off(bench: EngineFixture) -> None:
+async def test_a_call_that_takes_too_long_is_cut_off(
+    bench: EngineFixture, loop: SkippingLoop
+) -> None:
     """Its time-out is a fault of content: another try may be quicker."""
 
     async def work(ctx: StepContext) -> Work:
-        reply = await ctx.ask("claude", f"Write. {ctx.feedback}", timeout=0.01)
+        reply = await ctx.ask("claude", f"Write. {ctx.feedback}", timeout=60)
         return OK, {"draft": reply.text}
 
     async def hang(_request: AgentRequest) -> str:
-        await asyncio.Event().wait()
+        await loop.hang()
         return ""
 
-    bench.agent.on("no answer within 0.01 seconds", "hello").on("Write.", hang)
+    bench.agent.on("no answer within 60 seconds", "hello").on("Write.", hang)
 
     assert (await bench.start(one_step(work))).state == {"draft": "hello"}
 
@@ -396,11 +399,14 @@ async def test_who_lets_another_agent_answer_holds_a_place_of_that_one() -> None
 
 async def test_waiting_for_a_place_of_another_agent_is_not_the_time_to_answer_in() -> None:
     """Calls that were never sent were told to have had no answer in time."""
+    loop = SkippingLoop()
 
     class Delegate:
         async def ask(self, request: AgentRequest, call: Call) -> Reply:
             async with call.slot("claude"):
-                await asyncio.sleep(0.2)
+                # Each takes most of its own time, and all of them together much more.
+                loop.skip(40)
+                await asyncio.sleep(0)
             return Reply(request.prompt)
 
     bench = EngineFixture(
@@ -409,7 +415,7 @@ async def test_waiting_for_a_place_of_another_agent_is_not_the_time_to_answer_in
     )
 
     async def work(ctx: StepContext) -> Work:
-        await asyncio.gather(*(ctx.ask("lazy", n, key=n, timeout=0.5) for n in "abcd"))
+        await asyncio.gather(*(ctx.ask("lazy", n, key=n, timeout=60) for n in "abcd"))
         return OK, {}
 
     result = await bench.start(one_step(work))
@@ -463,13 +469,15 @@ async def test_a_call_cut_off_by_the_loss_of_its_run_is_no_reply() -> None:
         )
         return OK, {"draft": second.text, "first": first.text}
 
+    loop = SkippingLoop()
+
     async def hang(_request: AgentRequest) -> str:
-        await asyncio.Event().wait()
+        await loop.hang()
         return ""
 
     bench.agent.on("Write.", hang, "hello").on("Steal.", "loot")
     await bench.restart(agents={"claude": bench.agent, "thief": Usurped(bench)})
-    workflow = one_step(work, timeout=0.05)
+    workflow = one_step(work, timeout=60)
 
     with pytest.raises(LeaseLost):
         await bench.start(workflow)

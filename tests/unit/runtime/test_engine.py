@@ -31,6 +31,7 @@ from signoff.runtime.result import RunResult
 from signoff.runtime.runner import DEAF_SECONDS
 from signoff.runtime.store_port import Alive, Owner, RunId, RunRow, Store
 from signoff.testing import FrozenClock, ScriptedAgent, WrappedStore
+from tests.patience import PATIENCE_SECONDS
 from tests.unit.runtime.engine_fixture import EngineFixture, chain, one_step, only
 
 OK = Outcome.OK
@@ -62,7 +63,7 @@ class Hanging:
 
     async def begun(self) -> None:
         """Returns when the agent has been asked."""
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             await self._called.wait()
 
 
@@ -578,7 +579,7 @@ async def test_an_interrupt_before_the_run_has_begun_is_heard(bench: EngineFixtu
     run = asyncio.create_task(bench.start(one_step(ask)))
 
     result = None
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while result is None:
             bench.engine.interrupt()
             done, _ = await asyncio.wait({run}, timeout=0)
@@ -685,5 +686,5 @@ def _bury(bench: EngineFixture) -> None:
 
 
 def _sleeper() -> subprocess.Popen[bytes]:
-    script = "import time; time.sleep(60)"
+    script = "import time; time.sleep(600)"
     return subprocess.Popen([sys.executable, "-c", script], start_new_session=True)

@@ -9,6 +9,7 @@ from signoff.core.requests import Question
 from signoff.core.step import StepDef
 from signoff.core.workflow import Workflow
 from signoff.runtime.ports import Notice, Progress
+from tests.patience import PATIENCE_SECONDS, SkippingLoop
 from tests.unit.runtime.engine_fixture import EngineFixture, one_step
 
 OK = Outcome.OK
@@ -25,7 +26,7 @@ async def test_a_handler_in_a_thread_gets_time_and_chance_like_any_other(
         threads.append(threading.current_thread())
         return OK, {"at": ctx.now().timestamp(), "chance": ctx.random().random()}
 
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         result = await bench.start(one_step(work, timeout=60))
 
     assert result.ok
@@ -76,17 +77,14 @@ async def test_progress_from_a_thread_is_told_on_the_loop() -> None:
 
 
 async def test_a_handler_left_behind_adds_nothing_to_what_comes_after_it(
-    bench: EngineFixture,
+    bench: EngineFixture, loop: SkippingLoop
 ) -> None:
     """Its attempt is over; what it learns now belongs to nobody."""
-    begun: list[int] = []
-    go_on, ended = threading.Event(), threading.Event()
+    ended = threading.Event()
 
     def slow(ctx: StepContext) -> Work:
-        # The first one that gets to run: on a busy machine an attempt may be over before.
-        begun.append(ctx.attempt)
-        if len(begun) == 1:
-            go_on.wait(60)
+        if ctx.attempt == 1:
+            loop.block()
             try:
                 ctx.now()
             finally:
@@ -94,14 +92,14 @@ async def test_a_handler_left_behind_adds_nothing_to_what_comes_after_it(
         return OK, {}
 
     async def after(ctx: StepContext) -> Work:
-        go_on.set()
-        await asyncio.to_thread(ended.wait, 60)
+        loop.end()
+        await asyncio.to_thread(ended.wait, PATIENCE_SECONDS)
         await ctx.wait(Question("Good?"))
         return OK, {}
 
     workflow = Workflow(
         "flow",
-        StepDef("slow", handler=slow, next={OK: "after"}, timeout=0.02, retries=100),
+        StepDef("slow", handler=slow, next={OK: "after"}, timeout=60),
         StepDef("after", handler=after, next={OK: None}),
     )
 
@@ -116,18 +114,23 @@ async def test_a_handler_left_behind_adds_nothing_to_what_comes_after_it(
 
 def test_a_handler_left_behind_does_not_keep_the_program_from_ending() -> None:
     """A step that may take a second and takes an hour must not hold the terminal for the hour."""
-    never = threading.Event()
+    left: list[str] = []
 
-    def slow(_ctx: StepContext) -> Work:
-        never.wait(3600)
-        return OK, {}
+    async def main() -> tuple[Status, SkippingLoop]:
+        loop = SkippingLoop()
 
-    async def main() -> Status:
+        def slow(_ctx: StepContext) -> Work:
+            loop.block()
+            left.append("ended")
+            return OK, {}
+
         bench = EngineFixture()
-        result = await bench.start(one_step(slow, timeout=0.05))
+        result = await bench.start(one_step(slow, timeout=60))
         await bench.close()
-        return result.status
+        return result.status, loop
 
     # Returns only when the loop's own threads have ended.
-    assert asyncio.run(main()) is Status.WAITING
-    never.set()
+    status, loop = asyncio.run(main())
+
+    assert (status, left) == (Status.WAITING, [])
+    loop.end()

@@ -272,7 +272,7 @@ async def test_a_stranger_with_the_number_of_a_dead_program_is_left_alone(
 
 
 def sleeper() -> subprocess.Popen[bytes]:
-    program = "import time; time.sleep(60)"
+    program = "import time; time.sleep(600)"
     return subprocess.Popen([sys.executable, "-c", program], start_new_session=True)
 
 

@@ -13,7 +13,7 @@ if os.fork() == 0:
     os.setsid()
     if os.fork() == 0:
         print(os.getpid(), flush=True)
-        time.sleep(60)
+        time.sleep(600)
     os._exit(0)
 """
 

@@ -16,8 +16,9 @@ from signoff.runtime.store_port import LEASE_SECONDS, Owner, Store
 from signoff.store.memory import MemoryStore
 from signoff.testing import FrozenClock, WrappedStore
 from signoff.testing.store_suite.scribe import BOB, Scribe
+from tests.patience import PATIENCE_SECONDS
 
-SOON = 5.0
+SOON = PATIENCE_SECONDS
 """Far longer than anything here takes; only a test that fails waits for it."""
 
 

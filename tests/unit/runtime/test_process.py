@@ -13,6 +13,7 @@ from signoff.core.requests import Question
 from signoff.errors import CommandFailed, LeaseLost
 from signoff.runtime.owner import birth_of
 from signoff.runtime.process import KEPT_BYTES, end_process, kill_family, run_process
+from tests.patience import PATIENCE_SECONDS, written
 from tests.unit.runtime.engine_fixture import EngineFixture, one_step
 
 OK = Outcome.OK
@@ -20,21 +21,21 @@ Work = tuple[Outcome, dict[str, Any]]
 
 FAMILY = """
 import os, subprocess, sys, time
-child = "import os, sys, time; open(sys.argv[1], 'w').write(str(os.getpid())); time.sleep(60)"
+child = "import os, sys, time; print(os.getpid(), file=open(sys.argv[1], 'w', 1)); time.sleep(600)"
 grandchild = f"import subprocess as s, sys; s.run([sys.executable, '-c', {child!r}, sys.argv[1]])"
 place = sys.argv[1]
 subprocess.Popen([sys.executable, "-c", child, place + "/a"])
 subprocess.Popen([sys.executable, "-c", grandchild, place + "/b"])
-open(place + "/parent", "w").write(str(os.getpid()))
-time.sleep(60)
+print(os.getpid(), file=open(place + "/parent", "w"), flush=True)
+time.sleep(600)
 """
 """A program with a child and a grandchild, which all write their numbers down."""
 
 STUBBORN = """
 import os, signal, sys, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
-open(sys.argv[1] + "/parent", "w").write(str(os.getpid()))
-time.sleep(60)
+print(os.getpid(), file=open(sys.argv[1] + "/parent", "w"), flush=True)
+time.sleep(600)
 """
 
 
@@ -44,10 +45,10 @@ def python(script: str, *args: str) -> list[str]:
 
 async def numbers(directory: Path, *names: str) -> list[int]:
     """Returns the process numbers written into files, once they are all there."""
-    async with asyncio.timeout(50):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while True:
-            texts = [p.read_text() for n in names if (p := directory / n).exists()]
-            if len(texts) == len(names) and all(texts):
+            texts = [written(directory / name) for name in names]
+            if all(texts):
                 return [int(text) for text in texts]
             await asyncio.sleep(0.01)
 
@@ -187,14 +188,14 @@ async def test_a_program_cancelled_while_it_starts_is_gone_with_all_its_children
     tmp_path: Path,
 ) -> None:
     """On a busy machine it may be at work already when we hear that it was started."""
-    script = 'sleep 60 & echo $! > "$0/child"; echo $$ > "$0/parent"; wait'
+    script = 'sleep 600 & echo $! > "$0/child"; echo $$ > "$0/parent"; wait'
     running = asyncio.create_task(run_process(["sh", "-c", script, str(tmp_path)]))
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     family = _written(tmp_path, "parent", "child")
 
     running.cancel()
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         with pytest.raises(asyncio.CancelledError):
             await running
 
@@ -217,7 +218,7 @@ print("done")
     (child,) = await numbers(tmp_path, "parent")
     assert result.stdout == "done\n"
     assert birth_of(child) is None
-    assert time.monotonic() - began < 30
+    assert time.monotonic() - began < PATIENCE_SECONDS
 
 
 @pytest.mark.slow
@@ -267,12 +268,12 @@ import os, sys, time
 if os.fork() == 0:
     os.setsid()
     if os.fork() == 0:
-        open(sys.argv[1] + "/detached", "w").write(str(os.getpid()))
-        os.execve(sys.executable, [sys.executable, "-IS", "-c", "import time; time.sleep(60)"], {})
+        print(os.getpid(), file=open(sys.argv[1] + "/detached", "w"), flush=True)
+        os.execve(sys.executable, [sys.executable, "-IS", "-c", "import time; time.sleep(600)"], {})
     os._exit(0)
 os.wait()
-open(sys.argv[1] + "/parent", "w").write(str(os.getpid()))
-time.sleep(60)
+print(os.getpid(), file=open(sys.argv[1] + "/parent", "w"), flush=True)
+time.sleep(600)
 """
 """A program that starts a daemon: another session, another parent, an empty environment."""
 
@@ -397,7 +398,7 @@ async def test_a_command_runs_once_however_often_its_handler_does(
 
 def _written(directory: Path, *names: str) -> list[int]:
     """Returns the process numbers written into files; nothing else goes on meanwhile."""
-    until = time.monotonic() + 20
+    until = time.monotonic() + PATIENCE_SECONDS
     places = [directory / name for name in names]
     while not all(place.exists() and place.read_text().endswith("\n") for place in places):
         assert time.monotonic() < until, f"{names} were not all started"
@@ -407,7 +408,7 @@ def _written(directory: Path, *names: str) -> list[int]:
 
 def _gone(pid: int) -> None:
     """Returns when a process is gone."""
-    until = time.monotonic() + 20
+    until = time.monotonic() + PATIENCE_SECONDS
     while birth_of(pid) is not None:
         assert time.monotonic() < until, f"process {pid} is still there"
         time.sleep(0.05)
@@ -437,4 +438,6 @@ for turns in range(3, 11):
 @pytest.mark.slow
 def test_a_program_that_ends_while_it_starts_another_does_end() -> None:
     """Cancelled between fork and pipes, asyncio waits for ever for a child it has killed."""
-    subprocess.run(python(ENDS_EARLY), check=True, timeout=90, stderr=subprocess.DEVNULL)
+    subprocess.run(
+        python(ENDS_EARLY), check=True, timeout=PATIENCE_SECONDS, stderr=subprocess.DEVNULL
+    )

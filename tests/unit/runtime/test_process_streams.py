@@ -9,6 +9,7 @@ import pytest
 from signoff.errors import CommandFailed
 from signoff.runtime.owner import birth_of
 from signoff.runtime.process import GRACE_SECONDS, run_process
+from tests.patience import PATIENCE_SECONDS
 
 
 def python(code: str) -> list[str]:
@@ -58,13 +59,13 @@ async def test_a_listener_that_has_heard_enough_ends_the_program() -> None:
 
 async def test_children_that_hold_the_pipes_open_do_not_keep_the_caller_waiting() -> None:
     """A helper left in the background would turn a finished call into a time-out."""
-    leave = "import os,time\nif os.fork() == 0: time.sleep(60)\nelse: print('done')"
+    leave = "import os,time\nif os.fork() == 0: time.sleep(600)\nelse: print('done')"
     began = time.monotonic()
 
     result = await run_process(python(leave))
 
     assert result.stdout == "done\n"
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - began < PATIENCE_SECONDS
 
 
 UNBURIED = """
@@ -76,8 +77,8 @@ if os.fork() == 0:
     if child == 0:
         os.setpgid(0, leader)
         print(os.getppid(), flush=True)
-    time.sleep(60)
-time.sleep(60)
+    time.sleep(600)
+time.sleep(600)
 """
 
 

@@ -1,6 +1,4 @@
 import asyncio
-import time
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -15,6 +13,7 @@ from signoff.core.step import Condition, Edge, Gate, GateOption, StepDef
 from signoff.core.stop_reason import BudgetReached
 from signoff.core.workflow import Workflow
 from signoff.errors import AgentBadOutput, StepFailed, WriteFailed
+from tests.patience import PATIENCE_SECONDS, SkippingLoop
 from tests.unit.runtime.engine_fixture import EngineFixture, chain, one_step, only
 
 OK = Outcome.OK
@@ -412,95 +411,102 @@ async def test_a_handler_cannot_change_the_state_in_place(bench: EngineFixture) 
 # Time
 
 
-async def test_an_async_handler_that_takes_too_long_fell_short(bench: EngineFixture) -> None:
+async def test_an_async_handler_that_takes_too_long_fell_short(
+    bench: EngineFixture, loop: SkippingLoop
+) -> None:
     """A hung call must not hang the run; a second try may be quicker."""
 
     async def work(ctx: StepContext) -> Work:
         if ctx.attempt == 1:
-            await asyncio.Event().wait()
+            await loop.hang()
         return OK, {"told": ctx.feedback}
 
-    result = await bench.start(one_step(work, timeout=0.01))
+    result = await bench.start(one_step(work, timeout=60))
 
     assert result.ok
-    assert "took longer than 0.01 seconds" in result.state["told"]
+    assert "took longer than 60 seconds" in result.state["told"]
 
 
-async def test_a_plain_handler_that_takes_too_long_is_left_behind(bench: EngineFixture) -> None:
+async def test_a_plain_handler_that_takes_too_long_is_left_behind(
+    bench: EngineFixture, loop: SkippingLoop
+) -> None:
     """An ordinary function cannot be stopped, but the run need not wait for it."""
+    left: list[int] = []
 
     def work(ctx: StepContext) -> Work:
         if ctx.attempt == 1:
-            time.sleep(0.2)
+            loop.block()
+            left.append(ctx.attempt)
         return OK, {"attempt": ctx.attempt}
 
-    began = time.monotonic()
-    result = await bench.start(one_step(work, timeout=0.02))
+    result = await bench.start(one_step(work, timeout=60))
 
     assert result.state == {"attempt": 2}
-    assert time.monotonic() - began < 0.2
+    assert left == []
 
 
 def plain(_ctx: StepContext) -> Work:
     return OK, {}
 
 
-def too_slow(_ctx: StepContext) -> bool:
-    time.sleep(0.2)
-    return True
+@pytest.fixture(params=["plain", "async"])
+def slow(request: pytest.FixtureRequest, loop: SkippingLoop) -> Condition:
+    """A condition that takes too long."""
+
+    def too_slow(_ctx: StepContext) -> bool:
+        loop.block()
+        return True
+
+    async def never_ends(_ctx: StepContext) -> bool:
+        await loop.hang()
+        return True
+
+    check = too_slow if request.param == "plain" else never_ends
+    return Condition("slow", check, "it is not fine")
 
 
-async def never_ends(_ctx: StepContext) -> bool:
-    await asyncio.Event().wait()
-    return True
-
-
-@pytest.mark.parametrize("check", [too_slow, never_ends])
 async def test_a_condition_that_takes_too_long_does_not_hold(
-    bench: EngineFixture, check: Callable[[StepContext], Any]
+    bench: EngineFixture, slow: Condition
 ) -> None:
     """A check that hangs held up the run for ever, whatever time its step was given."""
-    slow = Condition("slow", check, "it is not fine")
-    before = one_step(plain, timeout=0.02, preconditions=[slow])
-    after = one_step(plain, timeout=0.02, postconditions=[slow])
+    before = one_step(plain, timeout=60, preconditions=[slow])
+    after = one_step(plain, timeout=60, postconditions=[slow])
 
     refused = await bench.start(before)
     waiting = await bench.engine.start(after, name="after")
 
     assert refused.status is Status.FAILED
     assert refused.reason == (
-        "preconditions of step 'work' not met: step 'work' took longer than 0.02 seconds"
+        "preconditions of step 'work' not met: step 'work' took longer than 60 seconds"
     )
     assert waiting.status is Status.WAITING
-    assert "took longer than 0.02 seconds" in waiting.inbox[0].prompt
+    assert "took longer than 60 seconds" in waiting.inbox[0].prompt
 
 
-@pytest.mark.parametrize("check", [too_slow, never_ends])
 async def test_a_ceiling_on_time_holds_for_conditions(
-    bench: EngineFixture, check: Callable[[StepContext], Any]
+    bench: EngineFixture, slow: Condition
 ) -> None:
     """The run ends by name at its ceiling, wherever it is."""
-    slow = Condition("slow", check, "it is not fine")
-    workflow = one_step(plain, postconditions=[slow], limits=Limits(seconds=0.02))
+    workflow = one_step(plain, postconditions=[slow], limits=Limits(seconds=60))
 
     result = await bench.start(workflow)
 
     assert result.status is Status.BUDGET
-    assert result.stop_reason == BudgetReached("step", "seconds", 0.02, "work")
+    assert result.stop_reason == BudgetReached("step", "seconds", 60, "work")
 
 
-async def test_a_ceiling_on_time_cuts_an_ordinary_function_off(bench: EngineFixture) -> None:
+async def test_a_ceiling_on_time_cuts_an_ordinary_function_off(
+    bench: EngineFixture, loop: SkippingLoop
+) -> None:
     """One step of an hour would otherwise overrun a ceiling of a minute."""
 
     def work(_ctx: StepContext) -> Work:
-        time.sleep(0.2)
+        loop.block()
         return OK, {}
 
-    began = time.monotonic()
-    result = await bench.start(one_step(work, limits=Limits(seconds=0.02)))
+    result = await bench.start(one_step(work, limits=Limits(seconds=60)))
 
     assert result.status is Status.BUDGET
-    assert time.monotonic() - began < 0.2
 
 
 async def test_a_time_out_of_the_handlers_own_is_an_error_like_any_other(
@@ -905,7 +911,7 @@ async def test_a_stop_at_the_moment_a_call_begins_ends_both(bench: EngineFixture
 
     bench.agent.on("Write.", "hello")
 
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         result = await bench.start(one_step(work))
 
     assert result.status is Status.INTERRUPTED
@@ -965,11 +971,11 @@ async def test_a_file_that_cannot_be_written_fails_the_run_and_can_be_tried_agai
 # What an attempt that ran out of time leaves to the next
 
 
-def slow_once(bench: EngineFixture, prompt: str) -> None:
+def slow_once(bench: EngineFixture, loop: SkippingLoop, prompt: str) -> None:
     """Lets an agent hang the first time it is asked this."""
 
     async def hang(_request: Any) -> str:
-        await asyncio.Event().wait()
+        await loop.hang()
         return ""
 
     bench.agent.on(prompt, hang, f"late {prompt}")
@@ -989,27 +995,27 @@ async def reviewed(ctx: StepContext) -> Work:
 
 
 async def test_a_step_that_runs_out_of_time_keeps_what_it_had_finished(
-    bench: EngineFixture,
+    bench: EngineFixture, loop: SkippingLoop
 ) -> None:
     """One critic that hangs must not have the others paid for twice."""
     for prompt in ("brief", "a", "b"):
         bench.agent.on(prompt, prompt.upper())
-    slow_once(bench, "slow")
+    slow_once(bench, loop, "slow")
 
-    result = await bench.start(one_step(reviewed, timeout=0.3))
+    result = await bench.start(one_step(reviewed, timeout=60))
 
     assert result.state == {"said": ["BRIEF", "A", "B", "late slow"]}
     assert asked(bench) == ["a", "b", "brief", "slow", "slow"]
 
 
 async def test_a_late_step_that_a_person_sends_back_is_worked_from_its_top(
-    bench: EngineFixture,
+    bench: EngineFixture, loop: SkippingLoop
 ) -> None:
     """Their word, or what they mended meanwhile, may be about anything in it."""
     for prompt in ("brief", "a", "b"):
         bench.agent.on(prompt, prompt.upper())
-    slow_once(bench, "slow")
-    flow = one_step(reviewed, timeout=0.3, retries=0)
+    slow_once(bench, loop, "slow")
+    flow = one_step(reviewed, timeout=60, retries=0)
 
     waiting = await bench.start(flow)
     bench.answer("retry")
@@ -1021,7 +1027,7 @@ async def test_a_late_step_that_a_person_sends_back_is_worked_from_its_top(
 
 
 async def test_a_late_step_that_then_asks_for_something_else_is_worked_from_its_top(
-    bench: EngineFixture,
+    bench: EngineFixture, loop: SkippingLoop
 ) -> None:
     """What it had finished was built on other words; all tries it was given are left."""
     tries: list[int] = []
@@ -1030,21 +1036,21 @@ async def test_a_late_step_that_then_asks_for_something_else_is_worked_from_its_
         first = (await ctx.ask("claude", f"first, knowing {ctx.feedback}")).text
         tries.append(ctx.attempt)
         if len(tries) < 3:
-            await asyncio.Event().wait()
+            await loop.hang()
         return OK, {"said": (await ctx.ask("claude", f"second after {first}")).text}
 
     bench.agent.on("first", lambda request: request.prompt)
     bench.agent.on("second", lambda request: request.prompt)
 
-    result = await bench.start(one_step(work, timeout=0.3, retries=2))
+    result = await bench.start(one_step(work, timeout=60, retries=2))
 
-    why = "step 'work' took longer than 0.3 seconds"
+    why = "step 'work' took longer than 60 seconds"
     assert result.state == {"said": f"second after first, knowing {why}"}
     assert asked(bench).count("first, knowing None") == 1
 
 
 async def test_items_are_worked_again_where_a_late_step_then_works_others(
-    bench: EngineFixture,
+    bench: EngineFixture, loop: SkippingLoop
 ) -> None:
     """The second item of another list is another item."""
     lists = [["a", "slow"], ["b", "c"]]
@@ -1054,9 +1060,9 @@ async def test_items_are_worked_again_where_a_late_step_then_works_others(
 
     for prompt in ("a", "b", "c"):
         bench.agent.on(prompt, prompt.upper())
-    slow_once(bench, "slow")
+    slow_once(bench, loop, "slow")
 
-    result = await bench.start(one_step(work, timeout=0.3))
+    result = await bench.start(one_step(work, timeout=60))
 
     assert result.state == {"said": ["B", "C"]}
 
@@ -1078,7 +1084,7 @@ async def test_a_step_that_fell_short_is_worked_from_its_top(bench: EngineFixtur
 
 
 async def test_a_late_step_goes_on_from_everything_its_handler_had_seen(
-    bench: EngineFixture,
+    bench: EngineFixture, loop: SkippingLoop
 ) -> None:
     """A failure it had dealt with, and chance, are part of what its items were made of."""
 
@@ -1096,9 +1102,9 @@ async def test_a_late_step_goes_on_from_everything_its_handler_had_seen(
 
     bench.agent.on("hint", AgentBadOutput("no hint"), "H")
     bench.agent.on("a ", lambda request: request.prompt)
-    slow_once(bench, "slow")
+    slow_once(bench, loop, "slow")
 
-    result = await bench.start(one_step(work, timeout=0.3))
+    result = await bench.start(one_step(work, timeout=60))
 
     (first, second) = result.state["said"]
     assert first.startswith("a none ")
@@ -1109,7 +1115,7 @@ async def test_a_late_step_goes_on_from_everything_its_handler_had_seen(
 
 
 async def test_a_sibling_that_hangs_does_not_hold_up_a_step_with_a_time_out(
-    bench: EngineFixture,
+    bench: EngineFixture, loop: SkippingLoop
 ) -> None:
     """The step has failed already; the other call was waited for without end."""
 
@@ -1118,35 +1124,35 @@ async def test_a_sibling_that_hangs_does_not_hold_up_a_step_with_a_time_out(
         return OK, {}
 
     async def hang(_request: Any) -> str:
-        await asyncio.Event().wait()
+        await loop.hang()
         return ""
 
     bench.agent.on("hang", hang)
     bench.agent.on("bad", AgentBadOutput("nonsense"))
 
-    result = await bench.start(one_step(work, timeout=0.05, retries=0))
+    result = await bench.start(one_step(work, timeout=60, retries=0))
 
     assert result.status is Status.WAITING
     assert "nonsense" in result.inbox[0].prompt
 
 
 async def test_what_was_asked_of_people_is_withdrawn_when_the_step_itself_needs_one(
-    bench: EngineFixture,
+    bench: EngineFixture, loop: SkippingLoop
 ) -> None:
     """The answer to it was of no use any more, and failed the run."""
 
     async def item(ctx: StepContext, name: str) -> str:
         if name == "slow":
-            await asyncio.Event().wait()
+            await loop.hang()
         return str((await ctx.wait(Question("Which tone?"))).value)
 
     async def work(ctx: StepContext) -> Work:
         return OK, {"said": await ctx.map(["ask", "slow"], item)}
 
-    result = await bench.start(one_step(work, timeout=0.05, retries=0))
+    result = await bench.start(one_step(work, timeout=60, retries=0))
 
     assert [each.prompt for each in result.inbox] == [
-        "Step 'work' needs a decision: step 'work' took longer than 0.05 seconds"
+        "Step 'work' needs a decision: step 'work' took longer than 60 seconds"
     ]
 
 

@@ -13,6 +13,7 @@ from signoff.errors import StoreTooNew
 from signoff.store.schema import LATEST, Migration, bring_forward, known_migrations
 from signoff.store.sqlite import SqliteStore
 from signoff.testing.store_suite.scribe import begun
+from tests.patience import PATIENCE_SECONDS
 
 SECOND = Migration(
     LATEST + 1,
@@ -225,7 +226,7 @@ def test_several_processes_that_migrate_at_once_do_it_once(path: Path) -> None:
     for each in crowd:
         each.stdin.write("go\n")
         each.stdin.flush()
-    ends = [each.communicate(timeout=60) for each in crowd]
+    ends = [each.communicate(timeout=PATIENCE_SECONDS) for each in crowd]
 
     assert [each.returncode for each in crowd] == [0, 0, 0], ends
     with closing(sqlite3.connect(path)) as db:

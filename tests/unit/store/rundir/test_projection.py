@@ -19,12 +19,12 @@ from signoff.runtime.store_port import RunRow, Store
 from signoff.store.memory import MemoryStore
 from signoff.store.rundir import Projection, RunDirectory, RunFiles
 from signoff.store.rundir.disk import Disk
+from tests.patience import PATIENCE_SECONDS
 from tests.unit.store.rundir.story import Story, document, tree
 
 NEVER = 3600.0
 """Seconds no test waits for."""
 
-PATIENCE = 30.0
 """Seconds after which a thread that should have acted has failed."""
 
 
@@ -99,7 +99,7 @@ def test_a_run_that_comes_to_rest_is_written_at_once(
 
     projection.notice(news(story.end(), rests=True))
 
-    assert disk.written.wait(PATIENCE)
+    assert disk.written.wait(PATIENCE_SECONDS)
 
 
 def test_news_of_a_running_run_is_written_after_a_while_without_being_asked(
@@ -109,7 +109,7 @@ def test_news_of_a_running_run_is_written_after_a_while_without_being_asked(
     with closing(Projection(tmp_path, story.store.reopen, disk=disk, every=0.0)) as projection:
         projection.notice(news(story))
 
-        assert disk.written.wait(PATIENCE)
+        assert disk.written.wait(PATIENCE_SECONDS)
 
 
 def test_flushing_one_run_does_not_write_the_others(
