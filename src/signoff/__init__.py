@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from signoff.core.args import BoundedInt as BoundedInt
     from signoff.core.args import ChoiceSet as ChoiceSet
     from signoff.core.args import Constant as Constant
+    from signoff.core.checked import Checked as Checked
+    from signoff.core.checked import Otherwise as Otherwise
     from signoff.core.context import Failure as Failure
     from signoff.core.context import StepContext as StepContext
     from signoff.core.delta import Append as Append
@@ -70,6 +72,7 @@ _HOMES = {
     "signoff.core.outcome": ("End", "Outcome", "Status"),
     "signoff.core.args": ("Arg", "BoundedInt", "ChoiceSet", "Constant"),
     # inside a handler
+    "signoff.core.checked": ("Checked", "Otherwise"),
     "signoff.core.context": ("Failure", "StepContext"),
     "signoff.core.delta": ("Append",),
     "signoff.core.effects": ("AgentRequest", "CommandResult", "OnCrash", "Reply"),

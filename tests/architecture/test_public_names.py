@@ -1,10 +1,11 @@
 import signoff
 
 NAMES = """
-AgentRequest AgentRole Answer Append Approval Arg BoundedInt Choice ChoiceSet CommandResult
-Condition Constant Dispatch Edge End Failure Gate GateOption Limits OnCrash Option Outcome Question
-Reply Response RunResult SignoffError Spend Status StepContext StepDef StepFailed StepOutput Usage
-Workflow __version__ answer resume resume_async run run_async
+AgentRequest AgentRole Answer Append Approval Arg BoundedInt Checked Choice ChoiceSet
+CommandResult Condition Constant Dispatch Edge End Failure Gate GateOption Limits OnCrash
+Option Otherwise Outcome Question Reply Response RunResult SignoffError Spend Status
+StepContext StepDef StepFailed StepOutput Usage Workflow __version__ answer resume resume_async
+run run_async
 """.split()
 
 

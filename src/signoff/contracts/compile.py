@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Any, ClassVar
 
+from signoff.contracts.checkpoint import COMPLETED, HINT
 from signoff.contracts.model import (
     MAX_RETRIES,
     Condition,
@@ -135,15 +136,26 @@ def _node(
         if last.human_gate
         else _edges(last, nodes, _back(last, contract.definition, nodes)),
         preconditions=[
-            EngineCondition(each.name, PreconditionCheck(contract, step, each), each.words)
+            EngineCondition(each.name, ConditionCheck(contract, step, each), each.words)
             for step in group
             for each in step.preconditions
         ],
+        postconditions=_checked_after(contract, last) if isinstance(handler, Single) else (),
         retries=MAX_RETRIES,
         gate=_gate(last.human_gate, nodes) if last.human_gate else None,
         # Of several pieces of work each has its own time, and none loses another's.
         timeout=None if len(group) > 1 or last.parallel_key else last.timeout,
     )
+
+
+def _checked_after(contract: ContractRuntime, step: WorkflowStep) -> list[EngineCondition]:
+    """Returns what the engine checks; with a database, the transaction has checked it."""
+    if contract.definition.database is not None:
+        return []
+    return [
+        EngineCondition(each.name, ConditionCheck(contract, step, each, in_source=True), each.words)
+        for each in step.postconditions
+    ]
 
 
 def _edges(
@@ -226,12 +238,14 @@ def _leads_to(option: GateOption, nodes: Mapping[str, str]) -> Edge | End | None
 
 
 @dataclass(frozen=True)
-class PreconditionCheck:
-    """Checks a precondition of a step."""
+class ConditionCheck:
+    """Checks a condition of a step for the engine, before or after the step's work."""
 
     contract: ContractRuntime
     step: WorkflowStep
     condition: Condition
+    in_source: bool = False
+    """Whether the workflow's source alone describes it."""
     recorded_name: ClassVar[str] = "Held.__call__"
 
     @property
@@ -241,4 +255,8 @@ class PreconditionCheck:
 
     async def __call__(self, ctx: StepContext) -> bool:
         """Tells whether it holds."""
-        return await self.contract.holds(ctx, self.step, self.condition.check)
+        if ctx.result is None:
+            return await self.contract.holds(ctx, self.step, self.condition.check)
+        done = {"result": ctx.result[COMPLETED][-1]["result"], "hint": ctx.result[HINT]}
+        before = replace(ctx, step_state=ctx.state_before)
+        return await self.contract.holds(before, self.step, self.condition.check, done)

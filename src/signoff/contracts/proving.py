@@ -1,7 +1,8 @@
-"""Proves that a step was done: its conditions are evaluated here, never taken on trust.
+"""Proves that work was done: conditions are evaluated, never taken on trust.
 
-Where the workflow has a database, the step's statements are applied and its conditions
-checked inside one transaction, which is kept only when all of them hold.
+A step without a database is checked by the engine, as the steps of every workflow are. Here are
+the items of a fan-out, and steps with a database: their statements are applied and their
+conditions checked inside one transaction, which is kept only when all of them hold.
 """
 
 from __future__ import annotations
@@ -15,56 +16,50 @@ from functools import partial
 from typing import Any
 
 from signoff.contracts.context import StepContext
-from signoff.contracts.database import Proof
-from signoff.contracts.db.postconditions import CONDITION_SECONDS, Postcondition, failures, found
+from signoff.contracts.database import Proof, StepDatabase
+from signoff.contracts.db.postconditions import CONDITION_SECONDS
 from signoff.contracts.db.staging import Marker
 from signoff.contracts.db.view import ReadOnlyView
 from signoff.contracts.expressions import Expression
 from signoff.contracts.model import Check, Condition, ConditionalNext, WorkflowStep
 from signoff.core.frozen import freeze
 from signoff.errors import NotSerialisable, StepFailed
+from signoff.runtime.handler_errors import in_words
 
 
 def prove(
     ctx: StepContext,
+    database: StepDatabase,
     conditions: Sequence[Condition],
     done: Mapping[str, Any],
     marker: Marker,
 ) -> Mapping[str, Any]:
-    """Checks a step's postconditions; raises `StepFailed` with everything that does not hold.
+    """Commits a step's statements if its conditions hold; else raises `StepFailed` with all.
 
     Returns what was proved. That is what an earlier attempt gave, where one that was thought
     lost has reached the database after all: the work there is its work.
     """
-    proofs = [
-        Proof(each.name, partial(_holds, each.check, ctx, done), each.words) for each in conditions
-    ]
-    if ctx.database is not None:
-        keep = json.dumps(done)
-        kept = ctx.database.commit(proofs, marker, keep)
-        return done if kept == keep else dict(json.loads(kept))
-    _complain(
-        failures(
-            [proof.condition() for proof in proofs],
-            ReadOnlyView(_nothing_to_read),
-            seconds=CONDITION_SECONDS,
-            interrupt=lambda: None,
-        )
-    )
-    return done
+
+    def holds_in(check: Check | str, view: ReadOnlyView) -> bool:
+        return holds(check, ctx.seen_by(view, done["result"], done["hint"]))
+
+    proofs = [Proof(each.name, partial(holds_in, each.check), each.words) for each in conditions]
+    keep = json.dumps(done)
+    kept = database.commit(proofs, marker, keep)
+    return done if kept == keep else dict(json.loads(kept))
 
 
-def prove_at_once(
-    ctx: StepContext, conditions: Sequence[Condition], done: Mapping[str, Any]
-) -> None:
-    """Checks conditions that cannot hang, where there is no database; raises as `prove` does."""
-    nowhere = ReadOnlyView(_nothing_to_read)
-    seen = ctx.seen_by(None, done["result"], done["hint"])
-    wrong: list[str] = []
+async def problems_of(conditions: Sequence[Condition], seen: StepContext) -> list[str]:
+    """Returns everything that does not hold, where there is no database."""
+    problems: list[str] = []
     for each in conditions:
-        evaluate = partial(_with_result, each.check, seen)
-        wrong.extend(found(Postcondition(each.name, evaluate, each.words), nowhere))
-    _complain(wrong)
+        try:
+            held = await evaluated(each.check, seen)
+        except Exception as error:  # noqa: BLE001  # whatever a condition raises, it does not hold
+            problems.append(f"{each.name}: raised {in_words(error)}")
+        else:
+            problems += [] if held else [each.words]
+    return problems
 
 
 def clear_next(step: WorkflowStep) -> tuple[Condition, ...]:
@@ -95,9 +90,11 @@ def is_quick(check: Check | str) -> bool:
     return isinstance(check, str) and Expression(check).is_quick
 
 
-def _complain(wrong: Sequence[str]) -> None:
-    if wrong:
-        raise StepFailed("; ".join(wrong))
+async def evaluated(check: Check | str, seen: StepContext) -> bool:
+    """Evaluates one condition; on a thread if it may take its time, so that other runs go on."""
+    if is_quick(check):
+        return holds(check, seen)
+    return await asyncio.to_thread(decided, check, seen)
 
 
 def decided(check: Check | str, ctx: StepContext, seconds: float = CONDITION_SECONDS) -> bool:
@@ -134,20 +131,5 @@ def holds(check: Check | str, ctx: StepContext) -> bool:
     return held
 
 
-def _holds(
-    check: Check | str, ctx: StepContext, done: Mapping[str, Any], view: ReadOnlyView
-) -> bool:
-    seen = view if ctx.database is not None else None
-    return holds(check, ctx.seen_by(seen, done["result"], done["hint"]))
-
-
-def _with_result(check: Check | str, seen: StepContext, _view: ReadOnlyView) -> bool:
-    return holds(check, seen)
-
-
 async def _awaited(work: Any) -> Any:
     return await work
-
-
-def _nothing_to_read(_sql: str, _params: Any) -> tuple[Any, ...]:
-    raise StepFailed("this workflow names no database")

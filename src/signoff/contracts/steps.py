@@ -36,11 +36,10 @@ from signoff.contracts.model import (
 )
 from signoff.contracts.proving import (
     clear_next,
-    decided,
-    holds,
+    evaluated,
     is_quick,
+    problems_of,
     prove,
-    prove_at_once,
     storable,
 )
 from signoff.contracts.work import work
@@ -168,24 +167,44 @@ class ContractRuntime:
             return dict(json.loads(kept))
         inner = self.context(ctx, step, database, item, point)
         output = await work(step, inner)
-        if database is not None:
-            database.take(output.statements or ())
-        elif output.statements:
+        if database is None and output.statements:
             raise StepFailed("statements were handed in, and this workflow has no database")
         done = storable({"result": output.result, "hint": output.next_step_hint})
-        if database is None and all(is_quick(each.check) for each in step.postconditions):
-            prove_at_once(inner, step.postconditions, done)
-            return done
-        # Once it is committed it cannot be tried again, so it has to be clear what follows.
-        conditions = [*step.postconditions, *(clear_next(step) if database is not None else ())]
+        if database is not None:
+            database.take(output.statements or ())
+            return await self._prove(inner, database, step, done, marker)
+        # The engine checks a whole step, but knows no conditions of items.
+        if ctx.scope:
+            await self.insist(inner, step, done)
+        return done
+
+    async def _prove(
+        self,
+        inner: StepContext,
+        database: StepDatabase,
+        step: WorkflowStep,
+        done: dict[str, Any],
+        marker: Marker,
+    ) -> dict[str, Any]:
         left = threading.Event()
-        conditions.append(Condition("in time", lambda _ctx: not left.is_set(), "it took too long"))
+        in_time = Condition("in time", lambda _ctx: not left.is_set(), "it took too long")
+        # Once it is committed it cannot be tried again, so it has to be clear what follows.
+        conditions = [*step.postconditions, *clear_next(step), in_time]
         try:
             # On a thread: a condition may take its time, and the other runs go on meanwhile.
-            return dict(await asyncio.to_thread(prove, inner, conditions, done, marker))
+            proved = await asyncio.to_thread(prove, inner, database, conditions, done, marker)
         except asyncio.CancelledError:
             left.set()
             raise
+        return dict(proved)
+
+    async def insist(
+        self, inner: StepContext, step: WorkflowStep, done: Mapping[str, Any], *more: str
+    ) -> None:
+        """Raises `StepFailed` with everything that does not hold, and with more problems."""
+        seen = inner.seen_by(None, done["result"], done["hint"])
+        if problems := [*await problems_of(step.postconditions, seen), *more]:
+            raise StepFailed("; ".join(problems))
 
     async def holds(
         self,
@@ -197,11 +216,9 @@ class ContractRuntime:
         """Evaluates a condition before a step, or about what it gave; raises what it raises."""
         inner = self.context(ctx, step)
         gave, hint = (done["result"], done["hint"]) if done else (inner.result, None)
-        if is_quick(check):
-            return holds(check, inner.seen_by(None, gave, hint))
-        database = self.database()
+        database = None if is_quick(check) else self.database()
         view = database.view() if database is not None else None
-        return await asyncio.to_thread(decided, check, inner.seen_by(view, gave, hint))
+        return await evaluated(check, inner.seen_by(view, gave, hint))
 
 
 @dataclass(frozen=True)
@@ -360,8 +377,11 @@ async def _leads(
     try:
         held = await contract.holds(ctx, step, step.next.condition, done)
     except Exception as error:  # an author's expression or function may raise anything
-        said = f"what follows {step.name!r} cannot be decided: {in_words(error)}"
-        raise StepFailed(said) from error
+        problem = f"what follows {step.name!r} cannot be decided: {in_words(error)}"
+        if not ctx.scope and contract.definition.database is None:
+            # The engine would check the rest only later, and the worker should know all of it.
+            await contract.insist(contract.context(ctx, step), step, done, problem)
+        raise StepFailed(problem) from error
     return Outcome.OK if held else Outcome.ITERATE
 
 

@@ -140,6 +140,8 @@ class StepContext:
     """The fan-out item this context belongs to, as a path; empty at the top."""
     result: Any = None
     """What the handler returned, for conditions that look at it."""
+    state_before: Mapping[str, Any] = field(default_factory=dict)
+    """For postconditions, the run's state before the step; `step_state` is the one after it."""
     port: EffectPort | None = field(default=None, repr=False, compare=False)
     """Who performs effects; None in a context built by hand."""
 
@@ -327,6 +329,7 @@ class StepContext:
             feedback,
             scope,
             self.result,
+            self.state_before,
             self.port,
         )
 

@@ -74,7 +74,12 @@ def _describe_step(step: StepDef) -> dict[str, Any]:
         "next": {name: _describe_edge(edge) for name, edge in declared_edges(step)},
         "phase": step.phase,
         "preconditions": [_describe_condition(c) for c in step.preconditions],
-        "postconditions": [_describe_condition(c) for c in step.postconditions],
+        "postconditions": [
+            # A notation whose source describes its conditions has them in the digest already.
+            _describe_condition(c)
+            for c in step.postconditions
+            if not _in_source(c)
+        ],
         "retries": step.retries,
         "timeout": step.timeout,
         "limits": step.limits.to_json(),
@@ -92,6 +97,10 @@ def _describe_gate(gate: Gate | None) -> list[Any] | None:
         return None
     explained = [o.label for o in gate.options if o.requires_input]
     return [gate.prompt, list(gate.context), explained]
+
+
+def _in_source(condition: Condition) -> bool:
+    return getattr(condition.check, "in_source", False) is True
 
 
 def _describe_condition(condition: Condition) -> list[str]:

@@ -143,6 +143,7 @@ class Attempt:
             self._context(),
             step_state=freeze(merged(self._state.state, self.delta)),
             result=self._update,
+            state_before=self._state.state,
         )
         return await self._conditions("postconditions", context)
 

@@ -113,7 +113,10 @@ async def check(
             found.append(problem)
     if not found:
         return ConditionsMet()
-    return ConditionsBroken(f"{when} of step {ctx.step_id!r} not met: {'; '.join(found)}")
+    problem = "; ".join(found)
+    # The problem of a postcondition is the feedback of the next attempt, and nothing but that.
+    named = f"preconditions of step {ctx.step_id!r} not met: {problem}"
+    return ConditionsBroken(problem if when == "postconditions" else named)
 
 
 async def _problem(condition: Condition, ctx: StepContext, timed: bool) -> str:

@@ -227,4 +227,4 @@ async def test_what_a_function_raises_is_told_with_its_place() -> None:
     condition = await play(command=lambda _ctx: None, postconditions=[looks_up])
 
     assert str(command.reason).endswith(place)
-    assert f"looks_up: raised {place}" in condition.inbox[0].prompt
+    assert f"looks_up raised {place}" in condition.inbox[0].prompt
