@@ -24,7 +24,7 @@ MOST_FINDINGS = 500
 MOST_EVIDENCE = 2_000
 
 _LINE = re.compile(
-    r"(?P<file>(?:[A-Za-z]:[\\/])?[^:\n]+):(?P<line>\d+)(?::(?P<column>\d+))?:\s*"
+    r"(?P<file>(?:[A-Za-z]:[\\/])?[^:\n]+):(?P<line>\d{1,9})(?::(?P<column>\d{1,9}))?:\s*"
     r"(?:(?P<word>fatal|error|warning|note|info)\b\s*:?\s*)?(?P<message>\S.*)"
 )
 _OTHER_NAMES = {"message": "finding", "text": "finding", "rule": "rule_id", "fix": "suggested_fix"}

@@ -30,7 +30,7 @@ LONGEST_ECHO = 50_000
 the rest was out; a longer prompt gets its answer in one piece, without the echo."""
 
 _LOGIN = "run `gemini` and sign in, or set GEMINI_API_KEY"
-_TRYING_AGAIN = re.compile(r"Attempt (\d+) failed(?: with status (\d{3}))?.*?Retrying(.*)")
+_TRYING_AGAIN = re.compile(r"Attempt (\d{1,9}) failed(?: with status (\d{3}))?.*?Retrying(.*)")
 _ADVICE = re.compile(r"\s*(?:Possible quota limitations|Please wait and try again later)[\s\S]*")
 _TOOL_FAILED = re.compile(r"Error executing tool (\w+): (.*)")
 _WRITING = frozenset({"write_file", "replace", "edit", "run_shell_command"})

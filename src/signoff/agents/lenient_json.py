@@ -29,6 +29,9 @@ _ABSORBED = re.compile(r"""(?:\\"|')\s*:""")
 _WORD = re.compile(r"[^\W\d_]+")
 _PYTHON = {"none": "null"}
 
+MOST_DIGITS = 1_000
+"""Of a whole number; Python itself refuses to read and to print much longer ones."""
+
 
 class NotJson(ValueError):  # noqa: N818  # named for what the text is
     """The text is not one JSON value; the message says why in words its author can act on."""
@@ -78,13 +81,19 @@ def unfenced(text: str) -> str:
 def load(body: str) -> Any:
     """Returns the value of a JSON text, its slips mended; raises `NotJson`."""
     try:
-        return json.loads(body, object_pairs_hook=_once, strict=False)
+        return json.loads(body, object_pairs_hook=_once, parse_int=_whole, strict=False)
     except NotJson:
         raise
     except RecursionError as error:
         raise NotJson("its brackets are nested too deeply") from error
     except ValueError as error:
         return _mended(body, error)
+
+
+def _whole(digits: str) -> int:
+    if len(digits) > MOST_DIGITS:
+        raise NotJson(f"a number in it has {len(digits):,} digits; at most {MOST_DIGITS:,}")
+    return int(digits)
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from signoff.runtime.process import Sink, run_process
 LOOK_SECONDS = 10.0
 """How long a program may take to tell its version."""
 
-_VERSION = re.compile(r"\b(\d+)\.(\d+)(?:\.(\d+))?")
+_VERSION = re.compile(r"\b(\d{1,9})\.(\d{1,9})(?:\.(\d{1,9}))?")
 
 
 @dataclass(frozen=True)

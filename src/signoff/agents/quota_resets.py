@@ -22,8 +22,8 @@ _MOMENT = re.compile(
     r"(?:\s*\((?P<zone>[\w/+-]+)\))?",
     re.IGNORECASE,
 )
-_SPAN = re.compile(r"(?:again|resets?) in((?:\s+(?:and\s+)?\d+\s*[a-z]+,?)+)", re.IGNORECASE)
-_PART = re.compile(r"(\d+)\s*([dhms])", re.IGNORECASE)
+_SPAN = re.compile(r"(?:again|resets?) in((?:\s+(?:and\s+)?\d{1,6}\s*[a-z]+,?)+)", re.IGNORECASE)
+_PART = re.compile(r"(\d{1,6})\s*([dhms])", re.IGNORECASE)
 
 
 def reset_in(text: str, now: datetime) -> datetime | None:

@@ -22,6 +22,9 @@ from signoff.runtime.people import ApprovedFiles
 from signoff.runtime.store_port import InboxItem
 from signoff.store.rundir.files import RunFiles, file_of
 
+LONGEST_NUMBER = 18
+"""Digits of a request's number; more do not fit into the database."""
+
 SHORTEST_DIGEST = 6
 """Characters a person has to give of a digest; fewer could mean another content."""
 
@@ -72,10 +75,17 @@ def reject(project: Project, number: int, given: Given) -> InboxItem:
     return _decide(project, number, given, yes=False)
 
 
+def request_number(word: str) -> int | None:
+    """Returns the number of a request, such as 7 or #7; None for any other word."""
+    digits = word.removeprefix("#")
+    return int(digits) if digits.isdecimal() and len(digits) <= LONGEST_NUMBER else None
+
+
 def find_item(project: Project, where: str | None = None) -> InboxItem:
     """Returns the request a person means: by number, by run, or the latest run's only one."""
-    if where is not None and where.removeprefix("#").isdecimal():
-        return project.store.item(int(where.removeprefix("#")))
+    number = request_number(where or "")
+    if number is not None:
+        return project.store.item(number)
     row = project.run(where)
     match project.store.items(row.name):
         case [item]:

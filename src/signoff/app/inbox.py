@@ -6,7 +6,7 @@ import json
 import shlex
 from typing import Any
 
-from signoff.app.answering import form_of, title_of
+from signoff.app.answering import form_of, request_number, title_of
 from signoff.app.project import Project
 from signoff.core.digest import SHORT
 from signoff.core.requests import default_words
@@ -14,9 +14,6 @@ from signoff.errors import UnknownName, UsageError
 from signoff.runtime.store_port import InboxItem, InboxLine
 from signoff.store.rundir.files import HITL
 from signoff.store.rundir.questions import prompt_name
-
-LONGEST_NUMBER = 18
-"""Digits; a database knows no longer numbers."""
 
 
 def open_requests(project: Project, run: str | None = None) -> list[InboxLine]:
@@ -122,11 +119,11 @@ def _prompt_file(project: Project, item: InboxItem) -> str | None:
 
 
 def _is_request(project: Project, word: str) -> bool:
-    number = word.removeprefix("#")
-    if not number.isdecimal() or len(number) > LONGEST_NUMBER:
+    number = request_number(word)
+    if number is None:
         return False
     try:
-        project.store.item(int(number))
+        project.store.item(number)
     except UnknownName:
         return False
     return True

@@ -7,6 +7,7 @@ problem and never an exception.
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -40,6 +41,10 @@ _HINTS = {
     "expected ',' or": "a bracket is not closed, or a text inside needs quotes",
 }
 """What to do, by words of the reader's complaint; the first that fits."""
+MOST_BITS = 4096
+"""Of a whole number; Python refuses to print one that is about four times as long."""
+_LONG_NUMBER = re.compile(r"[\d_]{1000,}")
+_AS_TEXT = "put it in quotes to make it a text"
 _TOO_DEEP = f"is nested more than {DEEPEST} deep"
 
 
@@ -83,7 +88,7 @@ def read_yaml(text: str, name: str, problems: list[Problem]) -> Document | None:
     except YAMLError as error:
         problems.append(_syntax_problem(error, name))
     except _FAULTS as error:
-        problems.append(Problem(name, f"is not YAML: {error}"))
+        problems.append(_long_number(text, name) or Problem(name, f"is not YAML: {error}"))
     return None
 
 
@@ -168,10 +173,21 @@ def _key(key: Any) -> str:
 def _scalar(node: Any) -> Any:
     if isinstance(node, ScalarBoolean):
         return bool(node)
+    if isinstance(node, int) and node.bit_length() > MOST_BITS:
+        raise _UnusableError(f"has a number of more than {MOST_BITS} bits; {_AS_TEXT}")
     for kind in (bool, int, float, str):
         if isinstance(node, kind):
             return kind(node)
     return node
+
+
+def _long_number(text: str, name: str) -> Problem | None:
+    """Returns where a number is that Python refuses to read, if there is one."""
+    found = _LONG_NUMBER.search(text)
+    if found is None:
+        return None
+    line = text.count("\n", 0, found.start()) + 1
+    return Problem(f"{name}:{line}", f"has a number of {len(found[0]):,} digits", _AS_TEXT)
 
 
 def _syntax_problem(error: YAMLError, name: str) -> Problem:

@@ -19,6 +19,7 @@ def read_yaml(text: str) -> Mapping[str, Any]:
     body = _body(text)
     try:
         value = YAML(typ="safe", pure=True).load(body)
+        str(value)  # a number that Python refuses to print could not be shown to anyone
     except (YAMLError, ValueError, RecursionError) as error:
         raise Unreadable("it is neither a JSON object nor YAML") from error
     if not isinstance(value, Mapping):

@@ -489,3 +489,17 @@ async def test_an_answer_the_run_has_read_is_still_called_an_answer(project: Pro
 
     with pytest.raises(InvalidAnswer, match="no longer open: answered by ann"):
         record_answer(project, item.id, Given("Rob"))
+
+
+def test_a_number_of_thousands_of_digits_names_no_request(project: Project) -> None:
+    """Python refuses to read it; a person gets a plain error instead of a traceback."""
+    with pytest.raises(UnknownName):
+        find_item(project, "1" * 5000)
+
+
+async def test_an_answer_with_such_a_number_is_refused(project: Project) -> None:
+    """It could be neither stored nor shown."""
+    await waiting_for(project, Response("Work?", {"type": "object"}))
+
+    with pytest.raises(InvalidAnswer, match="a number in it has 5,000 digits"):
+        record_answer(project, 1, Given(f'{{"x": {"1" * 5000}}}'))

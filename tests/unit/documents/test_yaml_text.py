@@ -115,3 +115,14 @@ def test_a_newer_file_is_refused_and_this_version_is_not() -> None:
     assert "upgrade signoff" in newer.remedy
     assert newer_version(read("version: 1\n"), 1) is None
     assert newer_version(read("version: soon\n"), 1) is None
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [("1" * 5000, "file.yaml:2: has a number of 5,000 digits"), ("0x" + "f" * 5000, "4096 bits")],
+)
+def test_a_number_of_thousands_of_digits_is_a_problem_in_plain_words(
+    number: str, words: str
+) -> None:
+    """Python refuses to read one and to print the other."""
+    assert words in complaint(f"a: 1\nb: {number}\n")

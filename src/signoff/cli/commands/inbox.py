@@ -33,12 +33,12 @@ Examples:
 @debug_option
 def command(where: str | None, limit: int | None, as_json: bool) -> None:
     """List pending requests, oldest first, with the commands that answer them."""
-    from signoff.app.answering import find_item
+    from signoff.app.answering import find_item, request_number
     from signoff.app.inbox import open_requests, request_to_json
 
     out = output(as_json)
     with open_here() as project:
-        if where is not None and where.removeprefix("#").isdecimal():
+        if request_number(where or "") is not None:
             one = request_to_json(project, find_item(project, where))
             out.json(one) if as_json else _show(one, out, whole=True)
             return

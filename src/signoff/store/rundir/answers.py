@@ -137,8 +137,11 @@ class _AnswerReader:
     def _listed(self, file: AnswerFile, text: str) -> list[_AnswerEntry]:
         try:
             entries = list(_listed_in(json.loads(text)))
-        except (ValueError, RecursionError) as error:
+        except (json.JSONDecodeError, RecursionError) as error:
             self._warn(file.path, f"is not JSON: no answers yet ({error})")
+            return []
+        except ValueError:
+            self._warn(file.path, "has a number with too many digits; put it in quotes")
             return []
         if not entries:
             self._warn(file.path, f"holds no answers; its form is {_FORM}")
@@ -150,8 +153,9 @@ class _AnswerReader:
             self._warn(file.path, f"{entry.name!r} has no answer yet")
             return None
         number = entry.name.removeprefix("#")
-        if number.isdecimal() and int(number) in self._open:
-            return self._open[int(number)]
+        by_number = [item for item in self._open.values() if number == str(item.id)]
+        if by_number:
+            return by_number[0]
         named = [item for item in self._open.values() if self._names[item.id] == entry.name]
         problem = self._problem(entry, named)
         if problem:

@@ -376,3 +376,14 @@ def test_a_file_older_than_every_request_is_set_aside_and_kept(tmp_path: Path) -
     assert "was there before the request it would answer" in taken.warnings[0]
     (kept,) = desk.hitl.glob("answers_*.early.json")
     assert json.loads(kept.read_text()) == {"1": "planted"}
+
+
+@pytest.mark.parametrize("written", ['{"1": %s}', '{"%s": "Tea"}'])
+def test_a_number_of_thousands_of_digits_is_a_warning(tmp_path: Path, written: str) -> None:
+    """Python refuses to read it, and a resume must not end with a traceback."""
+    desk = Desk(tmp_path, Question("Title?"))
+    desk.put("answers.json", written % ("1" * 5000))
+
+    taken = desk.take()
+
+    assert (taken.answers, len(taken.warnings)) == ((), 1)
