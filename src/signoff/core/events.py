@@ -290,6 +290,7 @@ def _defaults(kind: type[Event]) -> tuple[tuple[str, Any], ...]:
 
 
 _FIELDS = {tag: _defaults(kind) for tag, kind in KINDS.items()}
+_NAMES = {tag: frozenset(name for name, _ in listed) for tag, listed in _FIELDS.items()}
 
 
 def to_json(event: Event) -> dict[str, Any]:
@@ -312,8 +313,8 @@ def from_json(data: dict[str, Any]) -> Event:
     kind = KINDS.get(str(tag))
     if kind is None:
         raise StoreTooNew(f"the journal holds an event {tag!r} that this signoff does not know")
-    unknown = values.keys() - {name for name, _ in _FIELDS[kind.tag]}
-    if unknown:
+    if not values.keys() <= _NAMES[kind.tag]:
+        unknown = values.keys() - _NAMES[kind.tag]
         raise StoreTooNew(
             f"the journal holds a {tag} event with a field {min(unknown)!r} that this signoff "
             "does not know"

@@ -28,7 +28,7 @@ _ORDINAL = re.compile(r"[#~]\d+(?=$|/|\[)")
 _WORK = "response"
 """The kind of a request for work in an agent's place."""
 
-_NEW_ATTEMPT = (ev.AttemptFailed, ev.AttemptOpened, ev.AttemptReplaced)
+_ATTEMPT_ENDS = (ev.AttemptFailed, ev.AttemptOpened, ev.AttemptReplaced, ev.StepFinished)
 _COUNTED = (ev.RunStopped, ev.StepFinished, ev.EffectFinished, ev.EffectAttemptFailed)
 """Events up to which time at work is counted."""
 
@@ -166,7 +166,7 @@ class Timeline:
             count_time(state, event.at)
         if self.visits and self.visits[-1].outcome is None:
             self.visits[-1].seconds = state.visit_spend.seconds
-        if isinstance(event, (*_NEW_ATTEMPT, ev.StepFinished)):
+        if isinstance(event, _ATTEMPT_ENDS):
             self._forget_attempt()
         evolve(state, event)
         how = _HOW.get(event.tag)
