@@ -7,16 +7,10 @@ from tests.architecture.tree import Module, planted, product
 
 TESTING = "signoff.testing"
 
-LEFT_OVER = {
-    # Agents that users name in their settings and that still live among the doubles. Take this
-    # out when they have moved; add none.
-    "signoff.agents.kinds",
-}
-
 
 def test_production_code_does_not_use_the_doubles() -> None:
     """Whoever changes a double for a test would change what users run."""
-    assert users_of_testing(product()) == LEFT_OVER
+    assert users_of_testing(product()) == set()
 
 
 @pytest.mark.parametrize(

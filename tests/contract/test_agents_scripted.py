@@ -2,6 +2,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from signoff.agents.scripted import ScriptedAnswer
 from signoff.core.effects import AgentRequest
 from signoff.errors import (
     AgentAuth,
@@ -29,7 +30,6 @@ from signoff.testing.agent_suite.answers import AnswerPromises, CutOffPromises
 from signoff.testing.agent_suite.bounds import CancelPromises
 from signoff.testing.agent_suite.faults import FaultPromises
 from signoff.testing.agent_suite.texts import AgentTextPromises
-from signoff.testing.scripted import ScriptedAnswer
 
 FOREVER = 3600.0
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from signoff.agents.cassette import CassetteAgent
 from signoff.agents.check import CheckAgent
 from signoff.agents.local import LocalModel
 from signoff.agents.local_process import desk
@@ -26,7 +27,6 @@ from signoff.runtime.ports import Agent
 from signoff.runtime.result import RunResult
 from signoff.store.sqlite import SqliteStore
 from signoff.testing.agent_harness import Says
-from signoff.testing.cassette import CassetteAgent
 from tests.real.test_local import RUNNER
 from tests.real.vendors import CLAUDE, CODEX, KEY, KEY_NAME
 from tests.stubs.ollama import OllamaServer

@@ -85,7 +85,7 @@ class AutoAgent:
             request = replace(request, model=choice.model)
         name = choice.candidate.name
         async with call.slot(name):
-            reply = await choice.candidate.agent.ask(request, call)
+            reply = await choice.candidate.agent.ask(request, call.passed_to(name))
         return replace(reply, agent=reply.agent or name)
 
     async def choose(self, run: str = "RUN") -> Choice:

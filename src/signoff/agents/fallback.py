@@ -76,7 +76,7 @@ class WithFallback:
     async def _stand_in(self, request: AgentRequest, call: Call) -> Reply:
         # A model's name means nothing to another vendor.
         async with call.slot(self._name):
-            reply = await self._other.ask(replace(request, model=None), call)
+            reply = await self._other.ask(replace(request, model=None), call.passed_to(self._name))
         return replace(reply, agent=reply.agent or self._name)
 
 

@@ -35,7 +35,7 @@ BUILT_IN: Mapping[str, str] = {
     **WITHOUT_SETTINGS,
     "command": "signoff.agents.command:CommandAgent",
     "check": "signoff.agents.check:CheckAgent",
-    "cassette": "signoff.testing.cassette:CassetteAgent",
-    "scripted": "signoff.testing.script:FileScript",
+    "cassette": "signoff.agents.cassette:CassetteAgent",
+    "scripted": "signoff.agents.file_script:FileScript",
 }
 """Every kind, by the name that `kind:` uses in the settings."""

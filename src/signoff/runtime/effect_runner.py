@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from functools import partial
 from typing import Any, NamedTuple
@@ -33,11 +33,12 @@ from signoff.errors import (
 from signoff.remedies import Scope
 from signoff.runtime.agent_limits import AgentGate
 from signoff.runtime.ceilings import Ceilings, check_price
+from signoff.runtime.earlier_calls import earlier_calls
 from signoff.runtime.faults import EFFECT_ERRORS, FREE, costing, fault_to_json, usage_of
 from signoff.runtime.handler_errors import error_info
 from signoff.runtime.journal import RunJournal
 from signoff.runtime.performers import reply_of
-from signoff.runtime.ports import Call, Progress, Retrying, idempotency_key
+from signoff.runtime.ports import Call, EarlierCall, Progress, Retrying, idempotency_key
 from signoff.runtime.services import EngineServices
 from signoff.runtime.suspension import ParkedUntil
 
@@ -227,7 +228,18 @@ class EffectRunner:
         return Call(
             name, call.id, attempt, emit, started, step, asked,
             call.ctx.visit, state.attempt, state.seed, state.folder, self._slot,
+            partial(self._earlier, asked),
         )  # fmt: skip
+
+    def _earlier(self, agent: str) -> Iterator[EarlierCall]:
+        played_by = self._services.performers.played_by
+        mine = played_by(agent)
+        return earlier_calls(
+            self._services.store,
+            self._journal.run,
+            self._journal.name,
+            lambda name: played_by(name) == mine,
+        )
 
     def _attempt_failed(self, call: EffectCall, error: AgentTransient) -> None:
         """Charges a failed attempt at once: calls that wait for a limit must see its cost.

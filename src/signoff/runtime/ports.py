@@ -1,7 +1,7 @@
 """The seams of the runtime: what it needs from outside, as small protocols.
 
 Agents, observers and places for files implement these; the runtime imports none of their
-implementations. Only the real clock is here; `signoff.testing` has one that stands still.
+implementations. Only the real clock is here; tests use one that stands still.
 Stores have a seam of their own.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from enum import StrEnum
@@ -86,12 +86,34 @@ class Call(NamedTuple):
     slot: Slot = lambda _agent: nullcontext()
     """Holds a place under the limits of another agent, for one that lets it answer instead."""
 
+    earlier: Callable[[], Iterable[EarlierCall]] = tuple
+    """Reads the calls to this agent that have ended in this run, those before a resume included."""
+
+    def passed_to(self, agent: str) -> Call:
+        """Returns the call for another agent that answers instead, with what it answered before."""
+
+        def earlier() -> Iterator[EarlierCall]:
+            for each in self.earlier():
+                if each.answered_by == agent:
+                    yield each._replace(answered_by="")
+
+        return self._replace(earlier=earlier)
+
     @property
     def idempotency_key(self) -> str:
         """The same for every attempt at one effect, so a provider can recognise a repeat."""
         return idempotency_key(
             self.run_key or self.run, self.step, self.visit, self.step_attempt, self.effect
         )
+
+
+class EarlierCall(NamedTuple):
+    """An attempt at an agent call that has ended."""
+
+    request: AgentRequest
+    call: Call
+    answered_by: str = ""
+    """Another agent, or a human, that answered instead; empty when none did."""
 
 
 def idempotency_key(run: str, step: str, visit: int, attempt: int, effect: str) -> str:

@@ -1,6 +1,6 @@
 """The seam to a store: what the runtime keeps there, and what it asks of it.
 
-Whoever writes a store implements `Store`; `signoff.testing` has the tests it has to pass.
+A store implements `Store` and has to pass the `StoreSuite`.
 """
 
 from __future__ import annotations

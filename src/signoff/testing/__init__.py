@@ -13,10 +13,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from signoff.agents.cassette import CassetteAgent as CassetteAgent
+    from signoff.agents.file_script import FileScript as FileScript
+    from signoff.agents.scripted import Delayed as Delayed
+    from signoff.agents.scripted import ScriptedAgent as ScriptedAgent
     from signoff.runtime.engine import Engine as Engine
     from signoff.store.memory import MemoryStore as MemoryStore
     from signoff.testing.agent_suite import AgentSuite as AgentSuite
-    from signoff.testing.cassette import CassetteAgent as CassetteAgent
     from signoff.testing.crash import Survival as Survival
     from signoff.testing.crash import crash_at as crash_at
     from signoff.testing.crash import crash_everywhere as crash_everywhere
@@ -24,18 +27,15 @@ if TYPE_CHECKING:
     from signoff.testing.effect_log import EffectLog as EffectLog
     from signoff.testing.frozen_clock import FrozenClock as FrozenClock
     from signoff.testing.project_fixture import ProjectFixture as ProjectFixture
-    from signoff.testing.script import FileScript as FileScript
-    from signoff.testing.scripted import Delayed as Delayed
-    from signoff.testing.scripted import ScriptedAgent as ScriptedAgent
     from signoff.testing.store_suite import StoreSuite as StoreSuite
     from signoff.testing.wrapped_store import WrappedStore as WrappedStore
 
 _HOMES = {
     # doubles
     "frozen_clock": ("FrozenClock",),
-    "script": ("FileScript",),
-    "scripted": ("Delayed", "ScriptedAgent"),
-    "cassette": ("CassetteAgent",),
+    "signoff.agents.file_script": ("FileScript",),
+    "signoff.agents.scripted": ("Delayed", "ScriptedAgent"),
+    "signoff.agents.cassette": ("CassetteAgent",),
     "project_fixture": ("ProjectFixture",),
     "wrapped_store": ("WrappedStore",),
     # what they are used with

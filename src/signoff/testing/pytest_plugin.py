@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
+    from signoff.agents.cassette import Mode
+    from signoff.agents.scripted import ScriptedAgent
     from signoff.runtime.ports import Agent
-    from signoff.testing.cassette import Mode
     from signoff.testing.project_fixture import ProjectFixture
-    from signoff.testing.scripted import ScriptedAgent
 
 OPTION = "--signoff-cassettes"
 
@@ -34,7 +34,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.fixture
 def scripted_agent() -> ScriptedAgent:
     """Returns an agent that says what the test tells it to, and keeps what it was asked."""
-    from signoff.testing.scripted import ScriptedAgent
+    from signoff.agents.scripted import ScriptedAgent
 
     return ScriptedAgent()
 
@@ -64,6 +64,6 @@ class CassetteBox:
 
     def wrap(self, name: str, agent: Agent) -> Agent:
         """Returns an agent that is replayed, or recorded when pytest was told so."""
-        from signoff.testing.cassette import CassetteAgent
+        from signoff.agents.cassette import CassetteAgent
 
         return CassetteAgent(file=self.file, agent=agent, mode=self.mode, name=name)

@@ -20,13 +20,11 @@ from typing import Any, TypeAlias
 
 from signoff.agents.answer import ModelAnswer as Judged
 from signoff.agents.answer import judge
+from signoff.agents.answer_entry import NOTHING
 from signoff.core.effects import AgentRequest, Reply
 from signoff.core.spend import Usage
 from signoff.errors import AgentBadRequest
 from signoff.runtime.ports import Call, Capabilities, Clock
-
-NOTHING = Usage(tokens_in=0, tokens_out=0, usd=0.0)
-"""What an answer costs unless the test says otherwise."""
 
 
 @dataclass(frozen=True)

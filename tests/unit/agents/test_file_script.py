@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from signoff.agents.answer_file import read_entries
 from signoff.core.effects import AgentRequest, EffectId, Reply
 from signoff.core.spend import Usage
 from signoff.errors import (
@@ -20,9 +21,8 @@ from signoff.errors import (
     ConfigError,
 )
 from signoff.runtime.faults import usage_of
-from signoff.runtime.ports import Call
+from signoff.runtime.ports import Call, EarlierCall
 from signoff.testing import FileScript
-from signoff.testing.script import read_script
 
 CALL = Call("run", EffectId("critics[3]/review#1"), step="check", agent="critic")
 VERDICT = {"type": "object", "required": ["verdict"]}
@@ -227,11 +227,11 @@ def test_everything_wrong_with_a_script_is_told_at_once(tmp_path: Path) -> None:
     )
 
     with pytest.raises(ConfigError) as raised:
-        read_script(file)
+        read_entries(file)
 
     said = str(raised.value)
     words = (
-        "version 2;'steps';'contians';rule 2: says nothing;rule 3: is no;both;times is 0;"
+        "version 2;'steps';'contians';rule 2: answers nothing;rule 3: is not;both;times is 0;"
         "regex '(';fault '418';someday;dollars"
     )
     for word in words.split(";"):
@@ -254,3 +254,46 @@ async def test_a_delay_is_waited_for(script: Write) -> None:
 
     assert (await ask(agent)).text == "late"
     assert (await agent.ask(AgentRequest("?"), CALL._replace(step="x"))).text == "late"
+
+
+async def test_times_are_counted_for_each_run(script: Write) -> None:
+    """The second run of a process must get the same answers as the first."""
+    agent = script("rules:\n- {text: first, times: 1}\n- {text: later}")
+
+    one = [await agent.ask(AgentRequest("?"), CALL._replace(run_key="one")) for _ in range(2)]
+    two = [await agent.ask(AgentRequest("?"), CALL._replace(run_key="two")) for _ in range(2)]
+
+    assert [reply.text for reply in one] == [reply.text for reply in two] == ["first", "later"]
+
+
+async def test_what_a_run_was_answered_before_counts(script: Write) -> None:
+    """After a resume, the script is another object in another process."""
+    agent = script("rules:\n- {step: check, text: first, times: 1}\n- {text: later}")
+    answered = EarlierCall(AgentRequest("?"), CALL)
+    by_another = EarlierCall(AgentRequest("?"), CALL, answered_by="ann")
+
+    resumed = await agent.ask(AgentRequest("?"), CALL._replace(earlier=lambda: [answered]))
+    other = CALL._replace(run_key="other", earlier=lambda: [by_another])
+
+    assert resumed.text == "later"
+    assert (await agent.ask(AgentRequest("?"), other)).text == "first"
+
+
+async def test_a_script_that_stands_in_counts_only_its_own_answers(script: Write) -> None:
+    """As a fallback it shares its calls with the agent that could not answer."""
+    agent = script("rules:\n- {text: first, times: 1}\n- {text: later}")
+    calls = [EarlierCall(AgentRequest("?"), CALL, answered_by=name) for name in ("", "other")]
+
+    call = CALL._replace(earlier=lambda: calls).passed_to("backup")
+
+    assert (await agent.ask(AgentRequest("?"), call)).text == "first"
+
+
+async def test_a_recording_can_be_used_in_a_script(script: Write) -> None:
+    """Both are files of answers: what was recorded once is edited and played by hand."""
+    agent = script(
+        "default: otherwise\n---\n"
+        "agent: critic\nrequest: {prompt: Write.}\nreply: {text: recorded}\n"
+    )
+
+    assert [(await ask(agent)).text for _ in range(2)] == ["recorded", "otherwise"]

@@ -6,6 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from signoff.agents.answer_file import document_text, read_entries
+from signoff.agents.cassette import Mode
 from signoff.core.effects import AgentRequest, EffectId, Reply
 from signoff.core.spend import Usage
 from signoff.errors import (
@@ -20,8 +22,6 @@ from signoff.errors import (
 from signoff.runtime.faults import usage_of
 from signoff.runtime.ports import Call
 from signoff.testing import CassetteAgent, ScriptedAgent
-from signoff.testing.cassette import Mode
-from signoff.testing.tape import Recording, Tape, _document
 
 CALL = Call("run", EffectId("ask#1"), step="draft")
 
@@ -125,7 +125,7 @@ async def test_only_what_is_missing_is_asked_for(file: Path) -> None:
     said = [(await ask(agent, prompt)).text for prompt in ("First.", "Second.")]
 
     assert said == ["one", "two"]
-    assert len(Tape(file).read()) == 2
+    assert len(read_entries(file)) == 2
 
 
 async def test_recording_anew_replaces_only_the_agents_own(file: Path) -> None:
@@ -135,7 +135,7 @@ async def test_recording_anew_replaces_only_the_agents_own(file: Path) -> None:
 
     await ask(box(file, "new", mode="record"))
 
-    said = [(each.agent, (each.reply or {})["text"]) for each in Tape(file).read()]
+    said = [(each.data["agent"], each.data["reply"]["text"]) for each in read_entries(file)]
     assert said == [("codex", "kept"), ("claude", "new")]
 
 
@@ -259,11 +259,15 @@ def test_every_character_survives_the_tape(text: str, key: str, other: str) -> N
     """An answer that comes back changed is another answer."""
     from ruamel.yaml import YAML
 
-    recording = Recording("a", {"prompt": text}, reply={"text": other, "value": {key: text}})
+    entry = {
+        "agent": "a",
+        "request": {"prompt": text},
+        "reply": {"text": other, "value": {key: text}},
+    }
 
-    (read,) = YAML(typ="safe", pure=True).load_all(_document(recording))
+    (read,) = YAML(typ="safe", pure=True).load_all(document_text(entry))
 
-    assert read == recording.to_json()
+    assert read == entry
 
 
 async def test_several_can_be_asked_at_once(file: Path) -> None:

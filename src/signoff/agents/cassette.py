@@ -1,0 +1,150 @@
+"""An agent that is recorded once, and replayed without a network, a key or a bill.
+
+It wraps any other agent. Requests are identified by their content; what changed on disk is
+recorded with the answer and done again on replay. Errors are recorded too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+from signoff.agents import file_edits
+from signoff.agents.answer_entry import AnswerEntry, find, place_of, plain_request
+from signoff.agents.answer_file import (
+    append,
+    difference,
+    read_entries,
+    rewrite,
+)
+from signoff.agents.base import Health, health_of
+from signoff.core.digest import digest
+from signoff.core.effects import AgentRequest, Reply
+from signoff.errors import AgentBadRequest, AgentError, ConfigError
+from signoff.runtime.faults import fault_to_json, usage_of
+from signoff.runtime.ports import Agent, Call, Capabilities
+
+Mode = Literal["record", "replay", "auto"]
+MODES = ("record", "replay", "auto")
+
+
+class CassetteAgent:
+    """Replays an agent's answers, and records them.
+
+    `record` asks the agent every time and replaces what was recorded, `replay` never asks
+    it, `auto` asks for what is not recorded yet.
+    """
+
+    capabilities = Capabilities(edits_files=True, is_model=False, needs_agents=True)
+
+    def __init__(
+        self,
+        *,
+        file: str | Path,
+        agent: str | Agent,
+        mode: Mode = "auto",
+        name: str = "",
+        agents: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Takes the agent itself, or the name of one of `agents`."""
+        if mode not in MODES:
+            raise ConfigError(f"mode is {mode!r}; it is one of: {', '.join(MODES)}")
+        if isinstance(agent, str):
+            if agents is None or agent not in agents:
+                raise ConfigError(f"there is no agent {agent!r} to record")
+            name = agent
+            self._agent: Agent = agents[agent].agent
+        else:
+            self._agent = agent
+        self._name = name or "agent"
+        self._mode = mode
+        self._file = Path(file)
+        self._entries: list[AnswerEntry] | None = None
+        self._used: Counter[int] = Counter()
+
+    async def ask(self, request: AgentRequest, call: Call) -> Reply:
+        """Answers from the file, or asks the agent and records what came of it."""
+        try:
+            entries = self._read()
+        except ConfigError as error:
+            raise AgentBadRequest(str(error)) from error
+        if self._mode != "record":
+            number = find(entries, request, call, self._name, self._used)
+            if number is not None:
+                return await self._replay(entries, number, request, call)
+        if self._mode == "replay":
+            raise AgentBadRequest(self._not_recorded(entries, plain_request(request)))
+        return await self._record(request, call)
+
+    async def health(self) -> Health:
+        """Reports what is recorded, and how the agent is where it may be asked."""
+        try:
+            number = len(self._own())
+        except ConfigError as error:
+            return Health(False, str(error), "fix the file, or delete it and record again")
+        detail = f"{self._file}, {number} recordings"
+        if self._mode == "replay":
+            return Health(bool(number), detail, "record it first: mode: record")
+        return replace(await health_of(self._agent), detail=detail)
+
+    def _read(self) -> list[AnswerEntry]:
+        if self._entries is None:
+            if self._mode == "record" and self._file.exists():
+                others = [each for each in read_entries(self._file) if each not in self._own()]
+                rewrite(self._file, others)
+            self._entries = self._own()
+        return self._entries
+
+    def _own(self) -> list[AnswerEntry]:
+        entries = read_entries(self._file) if self._file.exists() else []
+        return [each for each in entries if each.data.get("agent", self._name) == self._name]
+
+    async def _replay(
+        self, entries: list[AnswerEntry], number: int, request: AgentRequest, call: Call
+    ) -> Reply:
+        used = self._used[number]
+        self._used[number] += 1
+        answer = await asyncio.to_thread(entries[number].answer, request, used)
+        reply = answer if isinstance(answer, Reply) else await answer
+        call.emit(reply.text)
+        return reply
+
+    async def _record(self, request: AgentRequest, call: Call) -> Reply:
+        try:
+            # Found out before the agent is asked: its answer would be paid for and lost.
+            append(self._file, {})
+        except OSError as error:
+            raise AgentBadRequest(f"{self._file} cannot be written: {error}") from error
+        changed = await asyncio.to_thread(file_edits.watch, request)
+        entry = {
+            "agent": self._name,
+            "place": place_of(call),
+            "request": plain_request(request),
+        }
+        try:
+            reply = await self._agent.ask(request, call)
+        except AgentError as error:
+            usage = usage_of(error)
+            fault = {**fault_to_json(error), **({"usage": usage.to_json()} if usage else {})}
+            append(self._file, {**entry, "error": fault})
+            raise
+        files = await asyncio.to_thread(changed)
+        append(self._file, {**entry, "reply": reply.to_json(), "files": files})
+        return reply
+
+    def _not_recorded(self, entries: list[AnswerEntry], plain: dict[str, Any]) -> str:
+        key = digest(plain)
+        times = [each.request_key for each in entries if each.recorded].count(key)
+        if times:
+            return (
+                f"{self._file} holds {times} answers of {self._name!r} to this request, and "
+                f"it is asked once more: {plain['prompt']!r:.200}"
+            )
+        return (
+            f"{self._file} holds no answer of {self._name!r} to this request; record it "
+            f"(mode: record or auto), or see what changed:\n{difference(plain, entries)}"
+        )

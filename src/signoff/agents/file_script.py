@@ -1,0 +1,69 @@
+"""Scripted answers from a file (see `answer_file`), for runs without any model."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from signoff.agents.answer_entry import AnswerEntry, find, key_of
+from signoff.agents.answer_file import read_entries
+from signoff.agents.base import Health
+from signoff.agents.scripted import Delayed, ScriptedAgent, ScriptedAnswer
+from signoff.core.effects import AgentRequest
+from signoff.errors import AgentBadRequest, ConfigError
+from signoff.runtime.ports import Call
+
+
+class FileScript(ScriptedAgent):
+    """Answers by the rules of a file, read when it is first asked.
+
+    The first rule that fits and is not used up answers. How often each has answered is counted
+    for each run, calls of earlier processes included: a resume goes on where the run was.
+    """
+
+    def __init__(self, *, file: str | Path) -> None:
+        super().__init__()
+        self._file = Path(file)
+        self._entries: list[AnswerEntry] | None = None
+        self._used: dict[str, Counter[int]] = {}
+
+    async def health(self) -> Health:
+        """Reads the file."""
+        try:
+            rules = read_entries(self._file)
+        except ConfigError as error:
+            return Health(False, str(error), "fix the file")
+        return Health(True, f"{self._file}, {len(rules)} rules")
+
+    def _next(self, request: AgentRequest) -> ScriptedAnswer:
+        call = self.calls[-1]
+        entries, used = self._rules_for(call)
+        number = find(entries, request, call, call.agent, used)
+        if number is None:
+            self.refused.append(request.prompt)
+            raise AgentBadRequest(
+                f"no rule of {self._file.name} fits what step {call.step!r} asks {call.agent!r} "
+                f"under the key {key_of(call)!r}: {request.prompt!r:.200}"
+            )
+        answer = partial(entries[number].answer, used=used[number])
+        used[number] += 1
+        delay = entries[number].data.get("delay")
+        return Delayed(float(delay), answer) if delay else answer
+
+    def _rules_for(self, call: Call) -> tuple[Sequence[AnswerEntry], Counter[int]]:
+        """Returns the rules, and how often each has answered in the call's run."""
+        if self._entries is None:
+            try:
+                self._entries = read_entries(self._file)
+            except ConfigError as error:
+                raise AgentBadRequest(str(error)) from error
+        run = call.run_key or call.run
+        if run not in self._used:
+            used = self._used[run] = Counter()
+            for request, earlier, answered_by in call.earlier():
+                number = find(self._entries, request, earlier, earlier.agent, used)
+                if number is not None and not answered_by:
+                    used[number] += 1
+        return self._entries, self._used[run]
