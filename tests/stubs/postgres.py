@@ -41,11 +41,11 @@ class PostgresServer:
     """A running server; gives each test a database of its own."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        self.folder = folder
         self._numbers = count(1)
 
     def url(self, name: str = "postgres") -> str:
-        return f"postgresql://postgres@/{name}?host={self._folder}"
+        return f"postgresql://postgres@/{name}?host={self.folder}"
 
     def new_database(self) -> str:
         import psycopg
