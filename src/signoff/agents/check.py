@@ -17,7 +17,6 @@ from typing import Any
 from signoff.agents.answer import ModelAnswer, judge
 from signoff.agents.base import Health
 from signoff.agents.findings import (
-    SEVERITIES,
     Source,
     critique,
     from_code,
@@ -26,6 +25,7 @@ from signoff.agents.findings import (
     from_output,
 )
 from signoff.core.effects import AgentRequest, Reply
+from signoff.core.severity import SEVERITIES, Severity
 from signoff.errors import (
     AgentBadOutput,
     AgentBadRequest,
@@ -73,8 +73,8 @@ class CheckAgent:
             raise ConfigError("a check has either argv, a list, or function, a module:function")
         if findings not in _READERS:
             raise ConfigError(f"findings is {findings!r}; it is one of: {', '.join(_READERS)}")
-        if severity.upper() not in SEVERITIES:
-            raise ConfigError(f"severity is {severity!r}; it is one of: {', '.join(SEVERITIES)}")
+        if severity.upper() not in Severity.__members__:
+            raise ConfigError(f"severity is {severity!r}; it is one of: {SEVERITIES}")
         if isinstance(pass_env, str) or not isinstance(pass_env, Sequence):
             raise ConfigError("pass_env is a list of names")
         self._argv = [str(each) for each in argv or ()]

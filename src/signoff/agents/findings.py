@@ -13,10 +13,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from signoff.core.severity import Severity
 from signoff.errors import AgentBadOutput
 
-SEVERITIES = ("CRITICAL", "HIGH", "MEDIUM", "LOW")
-WORDS = {"fatal": "CRITICAL", "error": "HIGH", "warning": "MEDIUM", "note": "LOW", "info": "LOW"}
+WORDS = {
+    "fatal": Severity.CRITICAL,
+    "error": Severity.HIGH,
+    "warning": Severity.MEDIUM,
+    "note": Severity.LOW,
+    "info": Severity.LOW,
+}
 """How compilers and linters call what they found."""
 
 MOST_FINDINGS = 500
@@ -109,15 +115,14 @@ def from_code(output: str, code: int, source: Source) -> dict[str, Any]:
 
 def _issue(found: Any, number: int, source: Source) -> dict[str, Any]:
     said = _from_line(found, source) if isinstance(found, str) else _from_mapping(found, number)
-    severity = str(said.get("severity") or source.severity).upper()
+    severity = str(said.get("severity") or source.severity)
     severity = WORDS.get(severity.lower(), severity)
     confidence = said.get("confidence")
     exact = said.get("edit")
     return {
         "id": str(said.get("id") or f"{source.constraint}-{number:03d}"),
         "rule_id": str(said.get("rule_id") or source.constraint),
-        # What nobody can place is taken seriously.
-        "severity": severity if severity in SEVERITIES else "HIGH",
+        "severity": Severity.read(severity).value,
         "location": str(said.get("location") or ""),
         "finding": str(said["finding"]),
         "evidence": str(said.get("evidence") or ""),

@@ -19,7 +19,7 @@ from signoff.flows.judging_file import SeverityName
 from signoff.flows.routing_file import AGENTS, Agents
 from signoff.flows.sections import BEHAVIORS, BehaviorSection, SourceSection, Word
 from signoff.review.constraint import DEFAULT_PRIORITY, Constraint, Rule, SourceBlock
-from signoff.review.severity import Severity
+from signoff.review.severity import SEVERITIES, Severity
 
 ID = r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$"
 ID_WORDS = "letters, digits, _, . and -"
@@ -41,7 +41,7 @@ class RuleSection(Section):
     default_severity: SeverityName = Field(
         "HIGH",
         title="How bad breaking it is, where the critic does not say",
-        description="one of: CRITICAL, HIGH, MEDIUM, LOW",
+        description=f"one of: {SEVERITIES}",
     )
     examples: ExamplesSection = Field(
         default_factory=ExamplesSection,

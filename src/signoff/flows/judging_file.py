@@ -15,7 +15,7 @@ from signoff.documents.mistakes import Mistake
 from signoff.documents.sections import Section
 from signoff.flows.model import AdjudicationConfig, Tension, Trigger
 from signoff.flows.sections import Word
-from signoff.review.severity import DEFAULT_BLOCK_ON, Severity
+from signoff.review.severity import DEFAULT_BLOCK_ON, SEVERITIES, Severity
 
 POLICIES: dict[str, tuple[Severity, ...]] = {
     "no_critical": (Severity.CRITICAL,),
@@ -26,7 +26,7 @@ POLICIES: dict[str, tuple[Severity, ...]] = {
 """Names for what keeps an artifact from being approved."""
 
 POLICY = f"one of: {', '.join(POLICIES)}"
-SEVERITIES = "a list of: CRITICAL, HIGH, MEDIUM, LOW"
+SEVERITY_LIST = f"a list of: {SEVERITIES}"
 TRIGGERS = f"a list of: {', '.join(get_args(Trigger))}"
 
 
@@ -37,7 +37,7 @@ def _upper(value: Any) -> Any:
 SeverityName = Annotated[
     Literal["CRITICAL", "HIGH", "MEDIUM", "LOW"],
     BeforeValidator(_upper),
-    Field(description="one of: CRITICAL, HIGH, MEDIUM, LOW"),
+    Field(description=f"one of: {SEVERITIES}"),
 ]
 TriggerName = Annotated[Trigger, Field(description=f"one of: {', '.join(get_args(Trigger))}")]
 PolicyName = Literal[
@@ -49,7 +49,7 @@ class ApprovalSection(Section):
     """What keeps an artifact from being approved."""
 
     block_on: list[SeverityName] | None = Field(
-        None, title="Severities that block", description=SEVERITIES
+        None, title="Severities that block", description=SEVERITY_LIST
     )
     policy: PolicyName | None = Field(None, title="The same by a name", description=POLICY)
 

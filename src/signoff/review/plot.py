@@ -29,14 +29,15 @@ def story(rounds: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _heading(per_letter: int) -> str:
-    scale = "C H M L" if per_letter == 1 else f"C H M L, a letter for {per_letter}"
+    letters = " ".join(severity.letter for severity in Severity)
+    scale = letters if per_letter == 1 else f"{letters}, a letter for {per_letter}"
     columns = "".join(f"{name:>{_width(name)}}" for name in _COLUMNS.values())
     return f"round  open  {scale:<{BAR}}{columns}"
 
 
 def _line(counted: Mapping[str, Any], per_letter: int) -> str:
     bar = "".join(
-        severity.value[0] * -(-_open(counted, severity) // per_letter) for severity in Severity
+        severity.letter * -(-_open(counted, severity) // per_letter) for severity in Severity
     )
     columns = "".join(
         f"{counted.get(key) or '.':>{_width(name)}}" for key, name in _COLUMNS.items()

@@ -1,33 +1,10 @@
-"""How bad a finding is."""
+"""Which severities keep an artifact from being approved."""
 
 from __future__ import annotations
 
-from enum import StrEnum
+from signoff.core.severity import SEVERITIES, Severity
 
-
-class Severity(StrEnum):
-    """The four severities, the worst first."""
-
-    CRITICAL = "CRITICAL"
-    HIGH = "HIGH"
-    MEDIUM = "MEDIUM"
-    LOW = "LOW"
-
-    @property
-    def rank(self) -> int:
-        """0 for the worst; what sorts first matters most."""
-        return _RANKS[self]
-
-    @classmethod
-    def read(cls, text: object) -> Severity:
-        """Returns the severity a text names in any case; what nobody can place is taken as HIGH."""
-        try:
-            return cls(str(text).strip().upper())
-        except ValueError:
-            return cls.HIGH
-
-
-_RANKS = {severity: rank for rank, severity in enumerate(Severity)}
+__all__ = ["DEFAULT_BLOCK_ON", "SEVERITIES", "Severity"]
 
 DEFAULT_BLOCK_ON = (Severity.CRITICAL, Severity.HIGH)
 """What keeps an artifact from being approved, unless the author says otherwise."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from signoff.core.severity import Severity
 from signoff.review.edit import Edit, EditKind
 from signoff.review.edits import EditResult, apply_edits
 from signoff.review.work_order_parser import CodeBlock, WorkOrderLine, read_lines
@@ -20,7 +21,7 @@ LONGEST_BILL = 1_000_000
 
 # The quantifiers give nothing back, so that no line is read twice however it is made.
 _ISSUE = re.compile(r"[#*_\s\d.)-]*+Issue:", re.IGNORECASE)
-_SEVERITY = re.compile(r"\((?:CRITICAL|HIGH|MEDIUM|LOW)\)", re.IGNORECASE)
+_SEVERITY = re.compile(rf"\((?:{'|'.join(Severity)})\)", re.IGNORECASE)
 _LABEL = re.compile(
     r"[#*_\s-]*+(find|replace(?: with)?|with|anchor|insert(?: after)?)[*_]*+:[*_]*+[ \t]*+(.*+)",
     re.IGNORECASE,
