@@ -221,6 +221,8 @@ class AgentError(SignoffError):
     """Which agent it was, once the engine has noted it."""
     model: str = ""
     """Which model it was asked for, if one was named."""
+    status: int | None = None
+    """The HTTP status of a refusal, where the agent is a server that gave one."""
 
 
 class AgentTransient(AgentError):
@@ -269,7 +271,11 @@ class ModelMissing(AgentBadRequest):
         available: Iterable[str] = (),
         remedy: Remedy | tuple[Remedy, ...] = (),
     ) -> None:
-        self.model, self.available = model, tuple(available)
+        from difflib import get_close_matches
+
+        names = tuple(available)
+        close = get_close_matches(model, names)
+        self.model, self.available = model, tuple(dict.fromkeys([*close, *names]))
         super().__init__(message, remedy=remedy or ChooseModel(self.available))
 
 

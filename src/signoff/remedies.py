@@ -30,6 +30,8 @@ class RaiseIterations:
     """Allow more iterations in the workflow, then resume with the changed definition."""
 
     run: str = ""
+    file: str = ""
+    """The file that sets the limit; empty if it is code."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +89,6 @@ class TakeWork:
     """Ask for the run's next piece of external work."""
 
     run: str = ""
-    item: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +103,8 @@ class ShowInbox:
 class AnswerRequest:
     """Answer a request with one of these values, or with any text if none are listed."""
 
-    item: int
+    item: int | str
+    """Its number, or the name of the run that has only this one."""
     options: tuple[str, ...] = ()
 
 
@@ -131,10 +133,12 @@ class ShowSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class EditSettings:
-    """Set a key in the project's settings file."""
+class Login:
+    """Log in to an agent's program or service."""
 
-    key: str
+    program: str
+    how: str = ""
+    """What its vendor provides for that, such as a command of theirs or a variable for the key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,30 +149,10 @@ class Install:
 
 
 @dataclass(frozen=True, slots=True)
-class InstallProgram:
-    """Install a vendor's program."""
-
-    program: str
-    command: str = ""
-    """How its vendor says to install it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Login:
-    """Log in to an agent's program or service."""
-
-    program: str
-    command: str = ""
-    """The vendor's own command for it, or the environment variable that holds the key."""
-
-
-@dataclass(frozen=True, slots=True)
 class PullModel:
-    """Download a model."""
+    """Download one of the local models."""
 
     model: str
-    program: str = ""
-    """Whose model it is; empty for the built-in local models."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,16 +165,6 @@ class ChooseModel:
 @dataclass(frozen=True, slots=True)
 class ListBackups:
     """List the backups of the user's database."""
-
-
-@dataclass(frozen=True, slots=True)
-class BackUp:
-    """Make a backup of the user's database."""
-
-
-@dataclass(frozen=True, slots=True)
-class MigrateDatabase:
-    """Write a numbered migration and apply it."""
 
 
 Remedy = (
@@ -209,15 +183,11 @@ Remedy = (
     | InitProject
     | CheckSetup
     | ShowSettings
-    | EditSettings
-    | Install
-    | InstallProgram
     | Login
+    | Install
     | PullModel
     | ChooseModel
     | ListBackups
-    | BackUp
-    | MigrateDatabase
 )
 
 REMEDIES: TaggedUnion[Remedy] = TaggedUnion(*get_args(Remedy))

@@ -129,7 +129,7 @@ def test_a_deadline_is_told_and_kept_to(site: Site) -> None:
     assert "until 20" in soon.stdout
     assert "then it counts as rejected" in soon.stdout
     assert (refused.returncode, len(refused.stderr.splitlines())) == (2, 1)
-    assert "and it counts as rejected; go on: signoff resume one" in refused.stderr
+    assert "and it counts as rejected; resume it: signoff resume one" in refused.stderr
     assert resumed.returncode == 14
 
 
@@ -211,7 +211,7 @@ def test_an_answer_that_was_forgotten_is_not_made_up(site: Site) -> None:
     answered = site.signoff("answer", "Bob")
 
     assert [done.returncode for done in refused] == [2, 2, 2]
-    assert all("say what to answer: signoff answer" in done.stderr for done in refused)
+    assert all("answer it: signoff answer" in done.stderr for done in refused)
     assert answered.returncode == 0, answered.stderr
 
 

@@ -268,7 +268,7 @@ def test_several_pieces_of_work_have_to_be_told_apart(outside: Outside) -> None:
     unclear = outside.here("submit", "one", "--result", "{}")
 
     assert unclear.code == 2
-    assert f"--item {first}, --item {second}" in unclear.err
+    assert f"#{first}, #{second}; name one; add --item NUMBER" in unclear.err
     assert outside.here("next", "one", "--item", str(second)).out.count("--- work #") == 1
 
 

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from signoff._extras import install_command
 from signoff.agents.anthropic import AnthropicModel
 from signoff.agents.http import HttpModel
 from signoff.agents.ollama import OllamaModel
 from signoff.agents.openai import OpenAIModel
 from signoff.core.effects import AgentRequest
-from signoff.errors import AgentAuth, AgentBadRequest, AgentTransient
+from signoff.errors import AgentAuth, AgentBadRequest, AgentTransient, ModelMissing
+from signoff.remedies import ChooseModel, Install
 from signoff.testing.agent_harness import Fault, Gone, Refuses, Says, ask, call_for
 from signoff.testing.agent_suite.bounds import settled
 from tests.contract.http_harness import KEY, KEY_ENV, HttpHarness
@@ -277,8 +277,33 @@ async def test_a_client_that_is_not_installed_is_named_with_its_remedy(
         await ask(agent)
     health = await agent.health()
 
-    assert install_command(name) in str(raised.value)
-    assert install_command(name) in health.detail
+    assert raised.value.remedies == health.remedies == (Install(name),)
+
+
+async def test_a_missing_model_is_an_error_of_its_own_that_lists_the_others(
+    harness: HttpHarness,
+) -> None:
+    """Whoever mistyped a model gets to see what there is, and programs can offer it."""
+    names = tuple(await harness.made().models())
+    await harness.act(Refuses(Fault.NO_MODEL))
+
+    with pytest.raises(ModelMissing) as raised:
+        await ask(harness.made(), model="typo")
+
+    assert raised.value.model == "typo"
+    assert raised.value.available == names
+    assert raised.value.remedies == (ChooseModel(names),)
+
+
+async def test_a_404_of_a_model_that_is_there_is_no_missing_model(harness: HttpHarness) -> None:
+    """A wrong address answers 404 too; to say the model is missing would mislead."""
+    name, *_ = await harness.made().models()
+    await harness.act(Refuses(Fault.NO_MODEL))
+
+    with pytest.raises(AgentBadRequest) as raised:
+        await ask(harness.made(), model=name)
+
+    assert not isinstance(raised.value, ModelMissing)
 
 
 def test_an_agent_outlives_an_event_loop(kind: HttpKind, monkeypatch: pytest.MonkeyPatch) -> None:

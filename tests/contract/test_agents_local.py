@@ -10,7 +10,7 @@ import pytest
 from signoff.agents.local import SEED, TEMPERATURE, LocalModel
 from signoff.agents.local_process import Load, LocalRequest, desk
 from signoff.core.effects import AgentRequest, EffectId
-from signoff.errors import AgentBadRequest, AgentTimeout, AgentTransient
+from signoff.errors import AgentBadRequest, AgentTimeout, AgentTransient, ModelMissing
 from signoff.runtime.faults import usage_of
 from signoff.runtime.owner import birth_of
 from signoff.runtime.ports import Call
@@ -51,8 +51,10 @@ class TestLocalModel(
         """There are few: one that is not among them is refused, and the others are listed."""
         await harness.act(Says("Yes."))
 
-        with pytest.raises(AgentBadRequest, match="smollm2-135m"):
+        with pytest.raises(ModelMissing) as raised:
             await ask(harness.agent(), model="another-model")
+
+        assert "smollm2-135m" in raised.value.available
 
         assert harness.asked() == []
 

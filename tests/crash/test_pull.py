@@ -13,6 +13,7 @@ import pytest
 
 from signoff.app.project import open_project
 from signoff.cli import main
+from signoff.core.requests import ItemState
 from tests.acceptance.book import WORKFLOW
 from tests.crash import worker
 from tests.patience import PATIENCE_SECONDS
@@ -59,7 +60,10 @@ def test_a_worker_killed_at_any_write_costs_no_work(
 
         assert (found.row.step, len(found.people)) == ("gate", 1), f"killed at write {at}"
         with open_project(folder, os.environ) as project:
-            asked = project.store.items("one", state=("open", "answered", "used", "withdrawn"))
+            asked = project.store.items(
+                "one",
+                state=(ItemState.OPEN, ItemState.ANSWERED, ItemState.USED, ItemState.WITHDRAWN),
+            )
         assert [item.state for item in asked] == ["used"] * 4 + ["open"], f"killed at write {at}"
         with closing(sqlite3.connect(folder / "book.db")) as db:
             words = [row[0] for row in db.execute("SELECT words FROM chapters ORDER BY id")]

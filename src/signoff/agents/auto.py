@@ -15,6 +15,7 @@ from signoff.agents.base import Health, health_of, models_of
 from signoff.agents.kinds import WITHOUT_SETTINGS
 from signoff.core.effects import AgentRequest, Reply
 from signoff.errors import AgentAuth, AgentBadRequest, AgentError, ConfigError
+from signoff.remedies import CheckSetup, Resume
 from signoff.runtime.ports import (
     Agent,
     Call,
@@ -141,8 +142,8 @@ class AutoAgent:
                 return Choice(candidate, health, tuple(passed), model)
             passed.append((candidate.name, health))
         raise AgentAuth(
-            f"no agent is ready ({_needs(passed)}); answer yourself: "
-            f"signoff resume {run} --agent auto=manual"
+            f"no agent is ready ({_needs(passed)}); you can answer yourself",
+            remedy=(CheckSetup(), Resume(run, agent="auto", instead="manual")),
         )
 
 
@@ -154,8 +155,7 @@ def _needs(passed: Sequence[tuple[str, Health]]) -> str:
         case [(name, health)]:
             return f"{name}: {health.remedy or health.detail}"
         case _:
-            names = ", ".join(name for name, _ in passed)
-            return f"{names}: what each needs is told by signoff doctor -v"
+            return ", ".join(name for name, _ in passed)
 
 
 async def look(agent: object) -> Health:

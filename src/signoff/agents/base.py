@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import Protocol, runtime_checkable
 
 from signoff.agents.kinds import WITHOUT_SETTINGS
+from signoff.remedies import Remedy
 from signoff.runtime.ports import Capabilities, capabilities_of
 
 
@@ -25,7 +26,9 @@ class Health:
     detail: str
     """What was found: a version, an address, a model."""
     remedy: str = ""
-    """What to do when it is not ready."""
+    """What to do when it is not ready, in the vendor's own words."""
+    remedies: tuple[Remedy, ...] = ()
+    """What to do about it in signoff."""
 
 
 @runtime_checkable

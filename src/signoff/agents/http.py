@@ -11,12 +11,12 @@ import asyncio
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
+from http import HTTPStatus
 from importlib import import_module
 from typing import Any, ClassVar
 
-from signoff._extras import install_command
 from signoff.agents.answer import ModelAnswer, judge, whole_characters
 from signoff.agents.base import Health
 from signoff.agents.http_errors import unreachable, without_secrets
@@ -29,7 +29,9 @@ from signoff.errors import (
     AgentTimeout,
     AgentTransient,
     ConfigError,
+    ModelMissing,
 )
+from signoff.remedies import Install
 from signoff.runtime.ports import Call, Capabilities
 
 LOOK_SECONDS = 5.0
@@ -86,8 +88,13 @@ class HttpModel(ABC):
         """Answers, or raises one of the `AgentError` family."""
         question = self._question(request)
         server = self._server()
-        async with self._sorted(server, self._timeout):
-            answer = await self._answer(server, question, call)
+        try:
+            async with self._sorted(server, self._timeout):
+                answer = await self._answer(server, question, call)
+        except AgentBadRequest as error:
+            if error.status != HTTPStatus.NOT_FOUND:
+                raise
+            raise await self._missing(question.model, error) from None
         return judge(answer, request.schema)
 
     async def models(self) -> list[str]:
@@ -101,8 +108,20 @@ class HttpModel(ABC):
         try:
             names = await self.models()
         except AgentError as error:
-            return Health(ready=False, detail=str(error), remedy=self._cure(error))
+            return Health(False, str(error), self._cure(error), error.remedies)
         return self._judged_health(names)
+
+    async def _missing(self, model: str, error: AgentError) -> AgentError:
+        """Returns what a 404 means: the server's list tells a missing model from a wrong path."""
+        with suppress(AgentError):
+            names = await self.models()
+            if model not in names:
+                return ModelMissing(
+                    f"{self.who} at {self._address} has no model {model!r}",
+                    model=model,
+                    available=names,
+                )
+        return error
 
     @abstractmethod
     async def _answer(self, server: Server, question: ModelRequest, call: Call) -> ModelAnswer:
@@ -210,7 +229,7 @@ def installed(extra: str) -> Iterator[None]:
         yield
     except ImportError as error:
         raise AgentBadRequest(
-            f"the {extra} client is not installed, or too old: {install_command(extra)}"
+            f"the {extra} client is not installed, or too old", remedy=Install(extra)
         ) from error
 
 

@@ -76,7 +76,9 @@ def refused(
         return AgentAuth(f"{message} ({remedy})")
     if status in _PASSING or (status >= 500 and status not in _HOPELESS):
         return AgentBadRequest(message) if _MEMORY.search(said) else busy(message, until, now)
-    return AgentBadRequest(message)
+    error = AgentBadRequest(message)
+    error.status = status
+    return error
 
 
 def busy(message: str, until: datetime | None, now: datetime) -> AgentTransient:

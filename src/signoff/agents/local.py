@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
-from signoff._extras import install_command
 from signoff.agents.answer import Collected, ModelAnswer, judge, tokens, whole_characters
 from signoff.agents.base import Health
 from signoff.agents.http import positive
@@ -26,7 +25,15 @@ from signoff.agents.local_process import Load, LocalRequest, desk
 from signoff.agents.weights import SMOLLM2, ModelCache, State, Weights, model_cache
 from signoff.core.effects import AgentRequest, Reply
 from signoff.core.spend import Usage
-from signoff.errors import AgentBadRequest, AgentError, AgentTimeout, AgentTransient, ConfigError
+from signoff.errors import (
+    AgentBadRequest,
+    AgentError,
+    AgentTimeout,
+    AgentTransient,
+    ConfigError,
+    ModelMissing,
+)
+from signoff.remedies import Install, PullModel, Remedy
 from signoff.runtime.faults import costing
 from signoff.runtime.ports import Call, Capabilities
 
@@ -107,19 +114,18 @@ class LocalModel:
         try:
             path = self._file(self._model)
         except AgentError as error:
-            steps = [install_command(EXTRA)] if find_spec("xllamacpp") is None else []
+            steps: list[Remedy] = [Install(EXTRA)] if find_spec("xllamacpp") is None else []
             weights = _cache().catalogue.get(self._model)
             if weights is not None and _cache().state(weights) is not State.READY:
-                steps.append(_pull(weights))
-            return Health(ready=False, detail=str(error), remedy=" && ".join(steps))
+                steps.append(PullModel(weights.name))
+            return Health(ready=False, detail=str(error), remedies=tuple(steps))
         known = _cache().catalogue.get(self._model)
         detail = f"{known.name}, {known.summary}" if known else str(path)
         return Health(ready=True, detail=detail)
 
     async def models(self) -> list[str]:
         """Returns the models that are on this machine."""
-        cache = _cache()
-        return [name for name, each in cache.catalogue.items() if cache.state(each) is State.READY]
+        return _ready(_cache())
 
     async def _answer(
         self, load: Load, body: dict[str, Any], said: _LocalReply, call: Call
@@ -153,9 +159,7 @@ class LocalModel:
     def _file(self, name: str) -> Path:
         """Returns the weights; raises `AgentBadRequest` with the remedy when they are no use."""
         if find_spec("xllamacpp") is None:
-            raise AgentBadRequest(
-                f"what runs local models is not installed: {install_command(EXTRA)}"
-            )
+            raise AgentBadRequest("what runs local models is not installed", remedy=Install(EXTRA))
         cache = _cache()
         weights = cache.catalogue.get(name)
         if weights is not None:
@@ -166,8 +170,9 @@ class LocalModel:
             if path.is_file():
                 return path
             raise AgentBadRequest(f"there is no file {path} (model: in the settings)")
-        known = ", ".join(cache.catalogue)
-        raise AgentBadRequest(f"there is no local model {name!r} (models: {known})")
+        raise ModelMissing(
+            f"there is no local model {name!r}", model=name, available=cache.catalogue
+        )
 
     def _body(self, request: AgentRequest) -> dict[str, Any]:
         if request.edit:
@@ -261,19 +266,17 @@ def _refusal(error: dict[str, Any]) -> AgentError:
 
 
 def _in_cache(cache: ModelCache, weights: Weights) -> Path:
-    match cache.state(weights):
-        case State.READY:
-            return cache.path(weights)
-        case State.MISSING:
-            raise AgentBadRequest(
-                f"the weights of {weights.name} are not on this machine: {_pull(weights)}"
-            )
-        case State.DAMAGED:
-            raise AgentBadRequest(f"the weights of {weights.name} are damaged: {_pull(weights)}")
+    state = cache.state(weights)
+    if state is State.READY:
+        return cache.path(weights)
+    wrong = "damaged" if state is State.DAMAGED else "not on this machine"
+    problem = f"the weights of {weights.name} are {wrong}"
+    pull = PullModel(weights.name)
+    raise ModelMissing(problem, model=weights.name, available=_ready(cache), remedy=pull)
 
 
-def _pull(weights: Weights) -> str:
-    return f"signoff models pull {weights.name}"
+def _ready(cache: ModelCache) -> list[str]:
+    return [name for name, each in cache.catalogue.items() if cache.state(each) is State.READY]
 
 
 def _cache() -> ModelCache:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from signoff.agents.base import Health
 from signoff.core.effects import AgentRequest, Reply
 from signoff.errors import AgentBadRequest
+from signoff.remedies import ShowInbox
 from signoff.runtime.ports import Call, Capabilities
 
 
@@ -19,7 +20,7 @@ class ManualAgent:
 
     async def ask(self, request: AgentRequest, call: Call) -> Reply:  # noqa: ARG002  # never asked
         """Refuses: an engine asks a person through the inbox instead."""
-        raise AgentBadRequest("a manual agent is answered through the inbox: signoff inbox")
+        raise AgentBadRequest("a manual agent is answered through the inbox", remedy=ShowInbox())
 
     async def health(self) -> Health:
         """Tells that a person is always there, sooner or later."""

@@ -13,6 +13,7 @@ from signoff.agents.kinds import WITHOUT_SETTINGS
 from signoff.app.settings import AgentSettings
 from signoff.core.effects import AgentRequest, Reply
 from signoff.errors import AgentBadRequest, ConfigError
+from signoff.remedies import Resume
 from signoff.runtime.agent_limits import AgentLimits
 from signoff.runtime.ports import (
     Agent,
@@ -112,7 +113,7 @@ class LazyAgent:
                 self._agent = self._make()
             except ConfigError as error:
                 # The run fails here with this reason, and goes on here once it is mended.
-                raise AgentBadRequest(str(error)) from error
+                raise AgentBadRequest(str(error), remedy=error.remedies) from error
         return self._agent
 
 
@@ -170,8 +171,9 @@ def _with_fallback(
     _check_chain(name, known)
     if made and capabilities_of(made[other]).answered_by_human:
         raise ConfigError(
-            f"agents.{name}.fallback: a person cannot stand in unasked; when it comes to that: "
-            f"signoff resume RUN --agent {name}={other}"
+            f"agents.{name}.fallback: {other!r} is a human, who cannot stand in unasked; resume "
+            "with that agent when it comes to it",
+            remedy=Resume(agent=name, instead=other),
         )
     return WithFallback(agent, made[other], name=other, attempts=_attempts(known[name]))
 

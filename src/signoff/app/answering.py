@@ -11,13 +11,14 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, assert_never
 
 from signoff.app.project import Project
 from signoff.core.codec import decode
 from signoff.core.digest import SHORT
-from signoff.core.requests import check_answer, default_words
+from signoff.core.requests import ItemState, RequestKind, check_answer, default_words
 from signoff.errors import AgentBadOutput, InvalidAnswer, StaleApproval, UnsafePath, UsageError
+from signoff.remedies import AnswerRequest, Resume, ShowInbox
 from signoff.runtime.people import ApprovedFiles
 from signoff.runtime.store_port import InboxItem
 from signoff.store.rundir.files import RunFiles, file_of
@@ -128,14 +129,17 @@ def _decide(project: Project, number: int, given: Given, *, yes: bool) -> InboxI
     _check_open(item)
     verb = "approve" if yes else "reject"
     match item.kind:
-        case "approval":
+        case RequestKind.APPROVAL:
             value: Any = yes
-        case "choice":
+        case RequestKind.CHOICE:
             value = _option(form_of(project, item), verb, number)
-        case _:
+        case RequestKind.QUESTION | RequestKind.RESPONSE:
             raise InvalidAnswer(
-                f"request #{number} is a {item.kind}; answer it: signoff answer {number} TEXT"
+                f"request #{number} is a {item.kind}, which cannot be approved or rejected",
+                remedy=AnswerRequest(number),
             )
+        case _:
+            assert_never(item.kind)
     return record_answer(project, number, Given(value, given.text, given.by, given.digest))
 
 
@@ -145,7 +149,7 @@ def _option(form: dict[str, Any], verb: str, number: int) -> str:
         if label.casefold() == verb:
             return label
     raise InvalidAnswer(
-        f"request #{number} offers no {verb!r}; choose: signoff answer {number} {'|'.join(labels)}"
+        f"request #{number} offers no {verb!r}", remedy=AnswerRequest(number, tuple(labels))
     )
 
 
@@ -172,11 +176,11 @@ def _held(value: Any, schema: Mapping[str, Any] | None) -> Any:
 
 
 def _check_open(item: InboxItem) -> None:
-    if item.state == "open":
+    if item.state == ItemState.OPEN:
         return
     by = f" by {item.answered_by}" if item.answered_by else ""
     # Whether the run has read an answer yet makes no difference to a person.
-    state = "answered" if item.state == "used" else item.state
+    state = ItemState.ANSWERED if item.state == ItemState.USED else item.state
     raise InvalidAnswer(f"request #{item.id} is no longer open: {state}{by}")
 
 
@@ -187,8 +191,8 @@ def _check_in_time(item: InboxItem, form: Mapping[str, Any], at: float) -> None:
     passed = datetime.fromtimestamp(item.deadline, UTC)
     raise InvalidAnswer(
         f"the deadline of request #{item.id} passed at {passed:%Y-%m-%d %H:%M:%S} UTC, "
-        f"and {default_words(form)}; "
-        f"go on: signoff resume {item.run}"
+        f"and {default_words(form)}",
+        remedy=Resume(item.run),
     )
 
 
@@ -199,8 +203,8 @@ def _check_digest(item: InboxItem, digest: str | None) -> None:
         raise InvalidAnswer(f"give at least {SHORTEST_DIGEST} characters of the digest")
     if not item.digest.startswith(digest.lower()):
         raise StaleApproval(
-            f"request #{item.id} now shows {item.digest[:SHORT]}, not {digest}; "
-            f"look at it again: signoff inbox {item.id}"
+            f"request #{item.id} now shows {item.digest[:SHORT]}, not {digest}",
+            remedy=ShowInbox(item.id),
         )
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from signoff.app.home import FOLDER, VARIABLE, Home, write_new
 from signoff.app.presets import begin
 from signoff.errors import UnknownName, UsageError, WriteFailed
+from signoff.remedies import PassOption
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -89,7 +90,10 @@ def prepare(folder: Path) -> Home:
     """Makes the demo's project, or takes it as it stands; refuses a folder of other things."""
     home = Home(folder / FOLDER)
     if folder.exists() and not _is_demo(home) and (not folder.is_dir() or any(folder.iterdir())):
-        raise UsageError(f"{folder} is there and is no demo; name another place: --folder DIR")
+        raise UsageError(
+            f"{folder} exists and is not a demo; choose another folder",
+            remedy=PassOption("folder", "DIR"),
+        )
     try:
         home.path.mkdir(parents=True, exist_ok=True, mode=0o755)
         # Before everything else: the settings that `begin` writes would be in the way.

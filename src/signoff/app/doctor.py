@@ -12,16 +12,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from signoff import plugins
-from signoff._extras import install_command
 from signoff.agents.base import Health
 from signoff.app.agent_health import look_at_agents
 from signoff.app.agent_settings import unplayed_roles
 from signoff.app.agents import build_agents
 from signoff.app.home import ELSEWHERE, Home, find_home
 from signoff.app.loading import make_importable
+from signoff.app.next_commands import next_command, next_commands
 from signoff.app.project import database_path, open_store
 from signoff.app.settings import AgentSettings, Settings, load_settings, unknown_variables
 from signoff.errors import ConfigError, SignoffError, StoreBusy, StoreDamaged, StoreTooNew
+from signoff.remedies import CheckSetup, InitProject, Install, PullModel, ShowSettings
 from signoff.runtime.ports import Capabilities, capabilities_of
 
 FREE_BYTES = 500_000_000
@@ -31,8 +32,8 @@ API_KEYS = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY")
 
 _NO_AGENT = (
     "a chat window in your browser: ask the agent `manual`, and paste prompts and answers",
-    "an account with a vendor: install claude, codex or gemini and log in (signoff doctor -v)",
-    "neither: {install} && signoff models pull smollm2-135m  (a small model)",
+    "an account with a vendor: install claude, codex or gemini and log in; {setup}",
+    "neither: use a small model on this machine; {install}; {pull}",
 )
 """What somebody without any agent can do, from nothing to install to something to install."""
 
@@ -87,8 +88,9 @@ def examine(cwd: Path, environment: Mapping[str, str], look: Look | None = None)
 
 
 def _advice() -> tuple[str, ...]:
-    install = install_command("local")
-    return tuple(line.format(install=install) for line in _NO_AGENT)
+    setup, install = next_command(CheckSetup()), next_command(Install("local"))
+    pull = next_command(PullModel("smollm2-135m"))
+    return tuple(line.format(setup=setup, install=install, pull=pull) for line in _NO_AGENT)
 
 
 def _checks(cwd: Path, environment: Mapping[str, str], look: Look) -> Iterator[Check]:
@@ -96,7 +98,7 @@ def _checks(cwd: Path, environment: Mapping[str, str], look: Look) -> Iterator[C
     try:
         home = find_home(cwd, environment)
     except SignoffError as error:
-        yield Check("project", ready=False, detail=str(error), remedy="signoff init")
+        yield Check("project", ready=False, detail=str(error), remedy=next_command(InitProject()))
         return
     settings = None
     try:
@@ -145,7 +147,7 @@ def _no_project(cwd: Path) -> Check:
     none = "no .signoff/ here or above"
     if not _writable(cwd):
         return Check("project", False, f"{none}, and {cwd} cannot be written", ELSEWHERE)
-    remedy = "signoff init (or just run something: it is made on the first run)"
+    remedy = f"{next_command(InitProject())} (or start a run, which creates it)"
     return Check("project", False, none, remedy, needed=False)
 
 
@@ -201,7 +203,7 @@ def _mend(error: Exception) -> str:
         case StoreBusy():
             return "end the process that holds it, or try again"
         case _:
-            return "check its path (`signoff config show`) and permissions"
+            return f"check its path and permissions; {next_command(ShowSettings())}"
 
 
 def _integrity(path: Path) -> tuple[int, str]:
@@ -241,7 +243,8 @@ def _told(name: str, settings: AgentSettings, health: Health) -> Health:
         return Health(
             False, f"agent {name!r} needs {needs}, which its settings do not give", remedy
         )
-    remedy = health.remedy or "see docs/agents.md for what it needs"
+    remedy = "; ".join([*filter(None, [health.remedy]), *next_commands(health.remedies)])
+    remedy = remedy or "see docs/agents.md for what it needs"
     return Health(False, health.detail.removesuffix(f": {remedy}"), remedy)
 
 
@@ -282,6 +285,6 @@ def _variables(environment: Mapping[str, str]) -> Iterator[Check]:
             "environment",
             ready=False,
             detail=f"unknown: {', '.join(unknown)}",
-            remedy="check the spelling; `signoff config show` lists what holds",
+            remedy=f"check the spelling; {next_command(ShowSettings())}",
             needed=False,
         )

@@ -20,8 +20,10 @@ from signoff.app.start import start
 from signoff.app.targets import Target
 from signoff.core import events as ev
 from signoff.core.outcome import Status
+from signoff.core.requests import ItemState
 from signoff.core.spend import Limits
 from signoff.errors import InvalidAnswer, RunBusy, StaleApproval, UsageError
+from signoff.remedies import PassOption, Resume, TakeWork
 from signoff.runtime.people import BY_PERSON
 from signoff.runtime.ports import Observer
 from signoff.runtime.store_port import InboxItem, RunRow
@@ -189,15 +191,18 @@ def _meant(project: Project, row: RunRow, number: int | None) -> InboxItem:
             tail = f"; it waits for a person ({for_people})" if items else ""
             raise InvalidAnswer(f"no work is open in run {row.name!r}{tail}")
         case several:
-            listed = ", ".join(f"--item {item.id}" for item in several[:8])
-            raise UsageError(f"{len(several)} pieces of work are open; say which: {listed}")
+            listed = ", ".join(f"#{item.id}" for item in several[:8])
+            raise UsageError(
+                f"{len(several)} pieces of work are open: {listed}; name one",
+                remedy=PassOption("item", "NUMBER"),
+            )
 
 
 def _record(project: Project, item: InboxItem, given: Submission) -> None:
     takes = form_of(project, item).get("about", {}).get("takes", ())
     for name, said in (("statements", given.statements), ("hint", given.hint)):
         if said and name not in takes:
-            raise InvalidAnswer(f"--{name} was given, and this work takes none; leave it out")
+            raise InvalidAnswer(f"{name} was given, and this work takes none; leave it out")
     beside = {"statements": list(given.statements), "next_step_hint": given.hint}
     answer = Given(
         given.text,
@@ -210,7 +215,7 @@ def _record(project: Project, item: InboxItem, given: Submission) -> None:
 
 
 def _can_go_on(project: Project, row: RunRow) -> bool:
-    if project.store.items(row.name, state=("answered",)):
+    if project.store.items(row.name, state=(ItemState.ANSWERED,)):
         return True
     return row.status in _GO_ON and not any(map(_is_work, project.store.items(row.name)))
 
@@ -219,8 +224,8 @@ def _check_pulled(project: Project, row: RunRow) -> None:
     """Raises where going on would set agents to work that nobody asked for here."""
     if ev.ANYBODY not in folded(project, row).stand_ins:
         raise UsageError(
-            f"run {row.name!r} is not played from outside; let it go on: signoff resume "
-            f"{row.name}, or hand its work out from here on: signoff resume {row.name} --pull"
+            f"the work of run {row.name!r} is not handed out to outside workers",
+            remedy=(Resume(row.name), Resume(row.name, external=True)),
         )
 
 
@@ -246,14 +251,14 @@ async def _go_on(
 
 def _unread(project: Project, name: str, number: int) -> bool:
     """Tells whether what was handed in still waits, or its run has not come to rest since."""
-    if project.store.item(number).state == "answered":
+    if project.store.item(number).state == ItemState.ANSWERED:
         return True
     return as_it_stands(project, project.store.row(name)).status is Status.RUNNING
 
 
 def _still_busy(name: str, number: int | None) -> RunBusy:
     kept = f"work #{number} is recorded, but " if number is not None else ""
-    return RunBusy(f"{kept}another process is driving run {name!r}; later: signoff next {name}")
+    return RunBusy(f"{kept}another process is driving run {name!r}", remedy=TakeWork(name))
 
 
 _KEPT = "what you handed in is kept, and is checked again when the run goes on"

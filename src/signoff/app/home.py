@@ -11,21 +11,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from signoff.app.next_commands import next_command
 from signoff.errors import UsageError, WriteFailed
+from signoff.remedies import InitProject, ShowSettings
 
 FOLDER = ".signoff"
 VARIABLE = "SIGNOFF_HOME"
 
-ELSEWHERE = f"keep it elsewhere: export {VARIABLE}=FOLDER, then signoff init"
+ELSEWHERE = f"keep it elsewhere: set {VARIABLE}=FOLDER and create it there"
 """What to do where nothing can be written."""
 
-CONFIG = """\
-# Settings of this project. Everything here is optional; `signoff config show` says what
-# holds and where it comes from. A file of the same form for all your projects can stand
-# in ~/.config/signoff/config.yaml; this one is stronger.
+CONFIG = f"""\
+# Settings of this project, all optional; {next_command(ShowSettings())}
+# A file of the same form for all your projects can be in ~/.config/signoff/config.yaml;
+# this one overrides it.
 version: 1
 
-# What one run may cost at most. `signoff run --limit usd=5` is stronger.
+# What one run may cost at most; a limit given when a run starts overrides it.
 # limits:
 #   usd: 5.00
 #   tokens: 2000000
@@ -46,8 +48,8 @@ version: 1
 # roles:
 #   developer: claude
 
-# Where `signoff run NAME` looks for Python files that assign WORKFLOW, besides flows/:
-# folders, seen from the project's root, or module paths.
+# Where workflows are found by name, besides flows/: Python files that assign WORKFLOW, in
+# folders, seen from the project's root, or in modules.
 # workflows:
 #   - workflows
 #   - my_package.workflows
@@ -129,7 +131,7 @@ def need_home(start: Path, environment: Mapping[str, str]) -> Home:
     """Returns the home of the project around `start`, or says how to make one."""
     home = find_home(start, environment)
     if home is None:
-        raise UsageError(f"no {FOLDER}/ here or in any folder above; make one with: signoff init")
+        raise UsageError(f"no {FOLDER}/ here or in any folder above", remedy=InitProject())
     return home
 
 
@@ -148,7 +150,9 @@ def init_home(start: Path, environment: Mapping[str, str]) -> Initialised:
                 created.append(path)
     except OSError as error:
         why = error.strerror or error
-        raise WriteFailed(f"cannot make {home.path}: {why}; {ELSEWHERE}") from error
+        raise WriteFailed(
+            f"cannot make {home.path}: {why}; {ELSEWHERE}", remedy=InitProject()
+        ) from error
     return Initialised(home, tuple(created))
 
 
@@ -169,7 +173,7 @@ def write_new(path: Path, text: str) -> bool:
 def _named_home(start: Path, named: str) -> Home:
     path = _absolute(start, named)
     if not path.is_dir():
-        raise UsageError(f"{VARIABLE} names {path}, which is no folder; make it: signoff init")
+        raise UsageError(f"{VARIABLE} names {path}, which is no folder", remedy=InitProject())
     return Home(path)
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-import shlex
 from typing import Any
 
 from signoff.app.answering import form_of, request_number, title_of
+from signoff.app.next_commands import answer_commands
 from signoff.app.project import Project
-from signoff.core.digest import SHORT
-from signoff.core.requests import default_words
+from signoff.core.requests import RequestKind, default_words, options_of
 from signoff.errors import UnknownName, UsageError
+from signoff.remedies import AnswerRequest
 from signoff.runtime.store_port import InboxItem, InboxLine
 from signoff.store.rundir.files import HITL
 from signoff.store.rundir.questions import prompt_name
@@ -32,8 +32,9 @@ def refuse_place_alone(project: Project, word: str) -> None:
     """
     if _is_request(project, word) or _is_run(project, word):
         raise UsageError(
-            f"say what to answer: signoff answer {word.removeprefix('#')} VALUE "
-            f"(if {word!r} is the answer, say to what: signoff answer ITEM {shlex.quote(word)})"
+            f"the answer is missing: {word!r} names what to answer (if it is the answer itself, "
+            "name the request or the run too)",
+            remedy=AnswerRequest(word.removeprefix("#")),
         )
 
 
@@ -77,42 +78,9 @@ def answer_to_json(item: InboxItem) -> dict[str, Any] | None:
     }
 
 
-def options_of(form: dict[str, Any]) -> list[dict[str, Any]]:
-    """Returns what can be chosen; empty when anything can be said."""
-    listed = form.get("options") or []
-    return [o if isinstance(o, dict) else {"label": str(o)} for o in listed]
-
-
-def answer_commands(item: InboxItem, form: dict[str, Any], now: float) -> list[str]:
-    """Returns the exact commands that answer a request and let its run go on, one per way.
-
-    A request that is no longer open has none; past its deadline, its run can only go on.
-    """
-    if item.state != "open":
-        return []
-    if item.deadline is not None and item.deadline <= now:
-        return [f"signoff resume {item.run}"]
-    match item.kind:
-        case "approval":
-            ways = [f"approve {item.id}", f'reject {item.id} --why "..."']
-        case "choice":
-            ways = [f"answer {item.id} {_choice(option)}" for option in options_of(form)]
-        case "response":
-            ways = [f"answer {item.id} --file REPLY.md"]
-        case _:
-            ways = [f'answer {item.id} "..."']
-    # Bound to what is shown here: copied late, or in another project, it answers nothing else.
-    return [f"signoff {way} --digest {item.digest[:SHORT]} --resume" for way in ways]
-
-
-def _choice(option: dict[str, Any]) -> str:
-    text = ' --text "..."' if option.get("requires_input") else ""
-    return f"{shlex.quote(str(option['label']))}{text}"
-
-
 def _prompt_file(project: Project, item: InboxItem) -> str | None:
     """Returns where the whole prompt of a request for a response stands in the run's folder."""
-    if item.kind != "response":
+    if item.kind != RequestKind.RESPONSE:
         return None
     place = project.folder(item.run) / HITL / prompt_name(item.id)
     return str(place) if place.is_file() else None

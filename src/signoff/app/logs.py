@@ -7,10 +7,13 @@ from dataclasses import dataclass
 
 from signoff.app.history import events_of
 from signoff.app.inbox import answer_to_json
+from signoff.app.next_commands import next_command
 from signoff.app.project import Project
 from signoff.app.runs import as_it_stands
 from signoff.core import events as ev
 from signoff.core.outcome import Status
+from signoff.core.requests import ItemState
+from signoff.remedies import Resume
 from signoff.runtime.narration import LogLine, Narrator, Weight, answer_words
 
 LOOK_SECONDS = 0.5
@@ -58,13 +61,13 @@ def afterwards(project: Project, name: str) -> list[LogLine]:
     """Returns what is true of a run and not in its journal yet, since nobody drives it."""
     row = project.store.row(name)
     lines = []
-    for item in project.store.items(name, state=("answered",)):
+    for item in project.store.items(name, state=(ItemState.ANSWERED,)):
         words = answer_words(answer_to_json(item) or {})
         ready = f"{item.step}: {words} (#{item.id}, taken when the run goes on)"
         lines.append(LogLine(item.answered_at or row.updated_at, ready))
     stands = as_it_stands(project, row)
     if stands.status is not row.status:
-        why = f"{stands.status.value}: {stands.reason}; go on: signoff resume {name}"
+        why = f"{stands.status.value}: {stands.reason}; {next_command(Resume(name))}"
         lines.append(LogLine(row.updated_at, why, Weight.TROUBLE))
     return lines
 

@@ -20,6 +20,7 @@ from signoff.app.home import Home, find_home, init_home, need_home
 from signoff.app.settings import Settings, load_settings
 from signoff.errors import ConfigError, InvalidWorkflow, Problem, UsageError
 from signoff.notation import Notation
+from signoff.remedies import Resume, StartRun
 from signoff.runtime.environment import Secrets
 from signoff.runtime.ports import Agent, Clock, Observer, SystemClock
 from signoff.runtime.store_port import RunRow, Store
@@ -100,8 +101,9 @@ class Project:
         """Returns the workflow of a run, seen from the project's root and as it was given."""
         if not row.target:
             raise UsageError(
-                f"run {row.name!r} was started from Python and does not say where its workflow "
-                f"stands; name it: signoff resume {row.name} --target package.module:NAME"
+                f"run {row.name!r} was started from Python and does not record where its workflow "
+                "is; name it as package.module:NAME",
+                remedy=Resume(row.name, target=True),
             )
         try:
             return self._resolved(row.target, self.home.root, row)
@@ -109,7 +111,8 @@ class Project:
             raise self._with_stored_files(error, row) from error
         except UsageError as error:
             raise UsageError(
-                f"{error}; if the workflow has moved: signoff resume {row.name} --target TARGET"
+                f"{error}; if the workflow has moved, name it again",
+                remedy=Resume(row.name, target=True),
             ) from error
 
     def _resolved(self, target: str, cwd: Path, row: RunRow | None) -> Target:
@@ -148,7 +151,7 @@ class Project:
             return self.store.row(name)
         latest = self.store.rows(limit=1)
         if not latest:
-            raise UsageError("there are no runs yet; start one: signoff run TARGET")
+            raise UsageError("there are no runs yet", remedy=StartRun())
         return latest[0]
 
     def directory(self) -> RunDirectory:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from signoff.app.inbox import request_to_json
 from signoff.app.project import Project
 from signoff.app.runs import as_it_stands
 from signoff.core.outcome import Status
+from signoff.core.requests import ItemState
 from signoff.core.run_state import RunState
 from signoff.core.spend import LedgerEntry, Spend
 from signoff.core.stop_reason import (
@@ -23,9 +24,11 @@ from signoff.core.stop_reason import (
     remedies,
 )
 from signoff.notation import RunReport
-from signoff.remedies import REMEDIES, Remedy
+from signoff.remedies import REMEDIES, RaiseIterations, Remedy
 from signoff.runtime.store_port import InboxItem, RunRow
 from signoff.runtime.timeline import Decision, StepVisit, Timeline
+
+_FILES = (".yaml", ".yml")
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,16 @@ class RunDetails:
     @property
     def remedies(self) -> tuple[Remedy, ...]:
         """What brings the run on from here; empty when it has ended for good."""
-        return remedies(self.row.name, self.row.status, self.stop_reason, self.row.due_at)
+        row = self.row
+        found = remedies(row.name, row.status, self.stop_reason, row.due_at)
+        # In Python, iterations may be counted at any edge that closes a loop.
+        file = (
+            row.target if row.target.endswith(_FILES) and self.notation_report is not None else ""
+        )
+        return tuple(
+            replace(each, file=file) if isinstance(each, RaiseIterations) else each
+            for each in found
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Returns the report as plain values."""
@@ -105,7 +117,7 @@ def show(project: Project, name: str | None = None) -> RunDetails:
         requests=tuple(request_to_json(project, item) for item in inbox),
         answered=tuple(
             request_to_json(project, item)
-            for item in project.store.items(row.name, state=("answered",))
+            for item in project.store.items(row.name, state=(ItemState.ANSWERED,))
         ),
         ledger=tuple(sorted(state.ledger.values())),
         folder=project.folder(row.name),

@@ -18,6 +18,7 @@ from signoff.core import graph
 from signoff.core.spend import Limits
 from signoff.errors import NameTaken, UnknownName
 from signoff.notation import DryRunPlan
+from signoff.remedies import Resume
 from signoff.runtime.ports import Observer
 from signoff.runtime.result import RunResult
 
@@ -116,6 +117,6 @@ def refuse_taken(project: Project, name: str) -> None:
     except UnknownName:
         return
     raise NameTaken(
-        f"a run called {name!r} exists; choose another --name, or go on with it: "
-        f"signoff resume {name}"
+        f"a run called {name!r} exists; choose another name",
+        remedy=Resume(name),
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,14 +16,14 @@ from typing import Any
 import click
 
 from signoff.app.answering import Given, form_of, record_answer, title_of
-from signoff.app.inbox import options_of
+from signoff.app.next_commands import message_of
 from signoff.app.project import Project
 from signoff.cli.clipboard import copy
 from signoff.cli.headline import at_deadline
 from signoff.cli.terminal import forget_typed
 from signoff.cli.text import clean, wrapped
 from signoff.core.digest import SHORT
-from signoff.core.requests import default_words
+from signoff.core.requests import ItemState, RequestKind, default_words, options_of
 from signoff.documents.regular_files import read_regular
 from signoff.errors import InvalidAnswer, StaleApproval
 from signoff.runtime.store_port import InboxItem
@@ -76,7 +76,7 @@ def _ask(project: Project, item: InboxItem, of: str) -> bool:
     _show(form)
     if _too_late(project, item, form):
         return False
-    if item.kind == "response":
+    if item.kind == RequestKind.RESPONSE:
         _offer(project.folder(item.run) / HITL / prompt_name(item.id))
     return _answered(project, item, form)
 
@@ -85,20 +85,20 @@ def _answered(project: Project, item: InboxItem, form: dict[str, Any]) -> bool:
     """Asks until there is an answer that can be taken, or none is wanted any more."""
     while True:
         try:
-            given = _KINDS.get(item.kind, _question)(item, form)
+            given = _KINDS[item.kind](item, form)
             record_answer(project, item.id, given)
         except AnswerLater:
             return False
         except InvalidAnswer as error:
-            _say(f"  {error}", style="red")
+            _say(f"  {message_of(error)}", style="red")
             state = project.store.item(item.id).state
-            if state != "open":
+            if state != ItemState.OPEN:
                 # Somebody was quicker, at another terminal; with their answer the run can go on.
-                return state in ("answered", "used")
+                return state in (ItemState.ANSWERED, ItemState.USED)
             if item.deadline is not None and item.deadline <= project.clock.now():
                 return False
         except StaleApproval as error:
-            _say(f"  {error}", style="red")
+            _say(f"  {message_of(error)}", style="red")
             return False
         else:
             return True
@@ -109,7 +109,11 @@ def _too_late(project: Project, item: InboxItem, form: dict[str, Any]) -> bool:
     if item.deadline is None:
         return False
     now = project.clock.now()
-    request = {"deadline": item.deadline, "state": "open", "at_deadline": default_words(form)}
+    request = {
+        "deadline": item.deadline,
+        "state": ItemState.OPEN,
+        "at_deadline": default_words(form),
+    }
     for line in at_deadline(request, now):
         _say(f"  {line}", style="yellow")
     return item.deadline <= now
@@ -171,7 +175,12 @@ def _response(item: InboxItem, _form: dict[str, Any]) -> Given:
     return Given(text, digest=item.digest)
 
 
-_KINDS = {"approval": _approval, "choice": _choice, "question": _question, "response": _response}
+_KINDS: Mapping[RequestKind, Callable[[InboxItem, dict[str, Any]], Given]] = {
+    RequestKind.APPROVAL: _approval,
+    RequestKind.CHOICE: _choice,
+    RequestKind.QUESTION: _question,
+    RequestKind.RESPONSE: _response,
+}
 
 
 def _show_prompt(item: InboxItem) -> None:
@@ -179,7 +188,7 @@ def _show_prompt(item: InboxItem) -> None:
     left = f"{len(lines) - SHOWN_LINES} more lines: signoff inbox {item.id}"
     cut = len(lines) > SHOWN_LINES
     # A prompt for an agent begins with what holds for every task; what is to be done comes last.
-    at_end = item.kind == "response"
+    at_end = item.kind == RequestKind.RESPONSE
     if cut and at_end:
         _say(f"{left} …", style="dim")
     for line in lines[-SHOWN_LINES:] if at_end else lines[:SHOWN_LINES]:

@@ -168,7 +168,9 @@ def run_command(arguments: Sequence[str]) -> int:
     except click.ClickException as error:
         return _complain(_worded(error), exits.USAGE, debug, error)
     except SignoffError as error:
-        return _complain(str(error), exits.code_of_error(error), debug, error)
+        from signoff.app.next_commands import message_of
+
+        return _complain(message_of(error), exits.code_of_error(error), debug, error)
     except OSError as error:
         return _complain(_blamed(error), exits.ERROR, debug, error)
     except SystemExit:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from signoff.cli.text import moment, near, one_line
+from signoff.core.requests import ItemState
 
 WIDTH = 200
 
@@ -34,7 +35,7 @@ def where_more(request: Mapping[str, Any]) -> Iterator[str]:
 def at_deadline(request: Mapping[str, Any], now: float) -> Iterator[str]:
     """Yields until when a request can be answered, and what counts then."""
     deadline = request.get("deadline")
-    if deadline is None or request["state"] != "open":
+    if deadline is None or request["state"] != ItemState.OPEN:
         return
     if deadline > now:
         yield f"until {moment(deadline)}, then {request['at_deadline']}"

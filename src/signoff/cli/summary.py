@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from signoff.app.next_commands import next_commands
 from signoff.app.show import RunDetails
 from signoff.cli.exits import exit_code
 from signoff.cli.headline import headline, where_more
 from signoff.cli.output import STYLES, Output
-from signoff.cli.text import moment, near, one_line
+from signoff.cli.text import near, one_line
 from signoff.core.outcome import Status
-from signoff.core.stop_reason import BudgetReached
 from signoff.runtime.amounts import duration, spend_words
 from signoff.runtime.narration import answer_words, stop_words
 
@@ -77,44 +77,13 @@ def tell_details(report: RunDetails, out: Output) -> None:
 
 def what_next(report: RunDetails) -> Iterator[str]:
     """Yields what a person can do now, as exact commands."""
-    row = report.row
-    match row.status:
-        case Status.WAITING:
-            yield from _waiting(report)
-        case Status.PARKED:
-            until = f"until {moment(row.due_at)}; then" if row.due_at is not None else "go on"
-            yield f"{until}: signoff resume --due"
-        case Status.BUDGET:
-            yield _more(report)
-        case Status.LIMIT:
-            yield f"{_more_rounds(report)}, then: signoff resume {row.name} --adopt"
-        case Status.FAILED:
-            yield f"when that is mended: signoff resume {row.name}"
-            yield f"if you changed the workflow: signoff resume {row.name} --adopt"
-        case Status.INTERRUPTED:
-            yield f"go on: signoff resume {row.name}"
-        case Status.RUNNING:
-            yield f"watch it: signoff logs -f {row.name}"
+    if report.row.status is Status.WAITING:
+        yield from _waiting(report)
+    else:
+        yield from next_commands(report.remedies)
 
 
-_FILES = (".yaml", ".yml")
 _EXPLAINED = frozenset(Status) - {Status.WAITING}
-
-
-def _more_rounds(report: RunDetails) -> str:
-    """Says where rounds are counted; in Python, it may be any edge that closes a loop."""
-    in_file = report.row.target.endswith(_FILES) and report.notation_report is not None
-    return f"raise max_iterations in {report.row.target}" if in_file else "allow more rounds"
-
-
-def _more(report: RunDetails) -> str:
-    """Says how to raise the ceiling that was reached: the run's own, or the one of its step."""
-    row = report.row
-    reason = report.stop_reason
-    name = reason.limit if isinstance(reason, BudgetReached) else "NAME"
-    if isinstance(reason, BudgetReached) and reason.scope == "step":
-        return f"raise the step's {name}, then: signoff resume {row.name} --adopt"
-    return f"give it more: signoff resume {row.name} --limit {name}=NUMBER"
 
 
 def _waiting(report: RunDetails) -> Iterator[str]:

@@ -10,19 +10,41 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, ClassVar
+from enum import StrEnum
+from typing import Any, ClassVar, assert_never
 
 from signoff.errors import InvalidAnswer, UsageError
+from signoff.remedies import PassOption
 
 AT_DEADLINE = "deadline passed"
 """Stands where a person would have written something."""
+
+
+class RequestKind(StrEnum):
+    """What a request asks for."""
+
+    QUESTION = "question"
+    APPROVAL = "approval"
+    CHOICE = "choice"
+    RESPONSE = "response"
+    """The work of an agent, done by a human or an outside worker."""
+
+
+class ItemState(StrEnum):
+    """How far a request in the inbox has come."""
+
+    OPEN = "open"
+    ANSWERED = "answered"
+    USED = "used"
+    """The run has continued with the answer."""
+    WITHDRAWN = "withdrawn"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
     """The part every request to a person shares."""
 
-    kind: ClassVar[str] = "request"
+    kind: ClassVar[RequestKind]
     prompt: str
     """What the person reads."""
     shown: Mapping[str, Any] = field(default_factory=dict)
@@ -69,7 +91,7 @@ class Request:
 
     def to_json(self) -> dict[str, Any]:
         """Returns the form as it is stored in the inbox."""
-        form: dict[str, Any] = {"kind": self.kind, "prompt": self.prompt}
+        form: dict[str, Any] = {"kind": self.kind.value, "prompt": self.prompt}
         if self.shown:
             form["shown"] = dict(self.shown)
         if self.deadline is not None:
@@ -82,7 +104,7 @@ class Request:
 
 @dataclass(frozen=True, kw_only=True)
 class _Question(Request):
-    kind: ClassVar[str] = "question"
+    kind: ClassVar[RequestKind] = RequestKind.QUESTION
     options: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
@@ -107,7 +129,7 @@ class Option:
 
 @dataclass(frozen=True, kw_only=True)
 class _Choice(Request):
-    kind: ClassVar[str] = "choice"
+    kind: ClassVar[RequestKind] = RequestKind.CHOICE
     options: tuple[Option, ...] = ()
 
     @property
@@ -140,7 +162,7 @@ def Choice(prompt: str, options: Sequence[Option | str], **common: Any) -> Reque
 
 @dataclass(frozen=True, kw_only=True)
 class _Approval(Request):
-    kind: ClassVar[str] = "approval"
+    kind: ClassVar[RequestKind] = RequestKind.APPROVAL
     path: str = ""
 
     def to_json(self) -> dict[str, Any]:
@@ -168,7 +190,7 @@ def Approval(prompt: str, content: Any = None, *, path: str = "", **common: Any)
 
 @dataclass(frozen=True, kw_only=True)
 class _Response(Request):
-    kind: ClassVar[str] = "response"
+    kind: ClassVar[RequestKind] = RequestKind.RESPONSE
     schema: Mapping[str, Any] | None = None
     about: Mapping[str, Any] = field(default_factory=dict)
 
@@ -231,27 +253,36 @@ def default_answer(form: Mapping[str, Any]) -> dict[str, Any]:
     return answer
 
 
+def options_of(form: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Returns what can be chosen; empty when anything can be answered."""
+    listed = form.get("options") or []
+    return [o if isinstance(o, dict) else {"label": str(o)} for o in listed]
+
+
 def default_words(form: Mapping[str, Any]) -> str:
     """Says what the deadline of a request means for it."""
     default = form.get("default")
-    if form["kind"] == "approval":
+    if form["kind"] == RequestKind.APPROVAL:
         return f"it counts as {'approved' if default is True else 'rejected'}"
     return f"{default!r} is taken"
 
 
 def check_answer(form: Mapping[str, Any], value: Any, text: str = "") -> Any:
     """Returns the answer in its stored form, or raises `InvalidAnswer` naming what would fit."""
-    match form["kind"]:
-        case "choice":
+    kind = RequestKind(form["kind"])
+    match kind:
+        case RequestKind.CHOICE:
             return _one_of(form["options"], value, text)
-        case "approval":
+        case RequestKind.APPROVAL:
             if not isinstance(value, bool):
-                raise InvalidAnswer("this waits for an approval: use `approve` or `reject`")
+                raise InvalidAnswer("this waits for an approval: approve or reject it")
             return value
-        case _:
+        case RequestKind.QUESTION | RequestKind.RESPONSE:
             if not isinstance(value, str) or not value.strip():
                 raise InvalidAnswer("the answer must not be empty")
             return value
+        case _:
+            assert_never(kind)
 
 
 def _one_of(options: Sequence[Mapping[str, Any]], value: Any, text: str) -> str:
@@ -266,5 +297,7 @@ def _one_of(options: Sequence[Mapping[str, Any]], value: Any, text: str) -> str:
     if wanted not in labels:
         raise InvalidAnswer(f"{value!r} is not an option; choose one of: {', '.join(labels)}")
     if options[labels.index(wanted)].get("requires_input") and not text.strip():
-        raise InvalidAnswer(f"option {wanted!r} needs an explanation: add --text '...'")
+        raise InvalidAnswer(
+            f"option {wanted!r} needs an explanation", remedy=PassOption("text", "'...'")
+        )
     return wanted

@@ -58,7 +58,7 @@ class Sleeping:
 
     def __str__(self) -> str:
         """Returns the text for people."""
-        return "parked by its step"
+        return "by its step"
 
 
 @dataclass(frozen=True, slots=True)

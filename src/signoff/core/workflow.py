@@ -31,7 +31,6 @@ class StepOutput:
     outcome: Outcome
     state: dict[str, Any]
     next: str | None
-    next_command: str | None
 
 
 @dataclass(frozen=True, init=False, eq=False)
@@ -172,7 +171,6 @@ class Workflow:
             outcome=outcome,
             state={**(state or {}), **update},
             next=target,
-            next_command=f"signoff skill run {self.name} --step {target}" if target else None,
         )
 
 

@@ -49,7 +49,7 @@ def _flow(read: ReadFlow, context: CompileContext) -> Flow:
 
 def _problems(read: ReadFlow, flow: Flow, name: str, *, check_only: bool) -> Iterator[Problem]:
     if read.goal is None and not check_only:
-        yield Problem(name, "there is no goal", "give --goal FILE, or write goal: in the flow")
+        yield Problem(name, "there is no goal", "name a goal file, or write goal: in the flow")
     rule = flow.config.independence
     if rule.rule == "different_family" and rule.otherwise == "refuse":
         found = relatives(flow)

@@ -182,7 +182,7 @@ class _Sources:
         name = f"sources of {of or 'the goal'}"
         self.warnings += [f"{name}: {said}" for said in (*read.errors, *read.warnings)]
         if read.scripts and not flow.allow_scripts:
-            self.warnings.append(f"{name}: scripts run only with --allow-scripts")
+            self.warnings.append(f"{name}: scripts run only if the run allows them (allow_scripts)")
         return read
 
 

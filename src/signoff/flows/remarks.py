@@ -101,4 +101,4 @@ def _goal(config: GenflowConfig) -> Iterator[Mistake]:
     text = config.goal.text.strip() if config.goal else ""
     if text.endswith(_FILES) and len(text.split()) == 1:
         what = f"goal is the text {text!r}, not the file of that name"
-        yield Mistake(("goal",), what, "name a file with --goal")
+        yield Mistake(("goal",), what, "name a goal file")

@@ -73,7 +73,7 @@ def _remarked(remarks: list[Mapping[str, Any]]) -> list[str]:
         for each in remarks
     ]
     left = len(lines) - MOST_REMARKS
-    before = [f"  ... {left} earlier: signoff show --json"] if left > 0 else []
+    before = [f"  ... {left} earlier, in the JSON form"] if left > 0 else []
     return [f"remarks: {len(remarks)}", *before, *lines[-MOST_REMARKS:]]
 
 

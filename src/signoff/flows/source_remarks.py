@@ -27,7 +27,8 @@ def source_remarks(flow: Flow) -> Iterator[str]:
             yield f"sources of {of}: {said}"
     idle = [] if flow.allow_scripts else _scripts(flow)
     if idle:
-        yield f"scripts run only with --allow-scripts; these will not: {', '.join(idle)}"
+        listed = ", ".join(idle)
+        yield f"scripts run only if the run allows them (allow_scripts); these will not: {listed}"
 
 
 def _plain(block: SourceBlock) -> SourceBlock:

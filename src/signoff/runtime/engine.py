@@ -22,12 +22,13 @@ from signoff.core.digest import SHORT
 from signoff.core.effects import EffectKind
 from signoff.core.frozen import thaw
 from signoff.core.outcome import FINAL, Status
-from signoff.core.requests import default_answer
+from signoff.core.requests import ItemState, default_answer
 from signoff.core.run_state import RunState
 from signoff.core.spend import Limits
 from signoff.core.stop_reason import AnswersUnused, Cancelled, ProcessStopped
 from signoff.core.workflow import Workflow
 from signoff.errors import DefinitionChanged, InvalidAnswer, RunBusy
+from signoff.remedies import PassOption, Resume, ShowRun
 from signoff.runtime.agent_limits import AgentGate, AgentLimits
 from signoff.runtime.ceilings import check_prices
 from signoff.runtime.environment import Secrets
@@ -291,8 +292,8 @@ class Engine:
         """Returns a run's open and answered requests; deadlines that have passed are answered."""
         found = {}
         now = self._clock.now()
-        for item in self._store.items(name, state=("open", "answered")):
-            if item.state == "open" and item.deadline is not None and item.deadline <= now:
+        for item in self._store.items(name, state=(ItemState.OPEN, ItemState.ANSWERED)):
+            if item.state == ItemState.OPEN and item.deadline is not None and item.deadline <= now:
                 form = decode(item.form, self._store.blob)
                 answer = json.dumps(default_answer(form))
                 # A person may have answered in the last moment; then that answer stands.
@@ -332,8 +333,8 @@ class Engine:
             self._store.ask_cancel(row.id, why)
         if time.monotonic() > until:
             raise RunBusy(
-                f"run {row.name!r} was asked to stop, but the process driving it has not done so "
-                f"yet; see: signoff show {row.name}"
+                f"run {row.name!r} was asked to stop, but its process has not done so yet",
+                remedy=ShowRun(row.name),
             )
         await asyncio.sleep(LOOK_AGAIN_SECONDS)
 
@@ -345,12 +346,13 @@ def _check_definition(row: RunRow, workflow: Workflow, *, adopt: bool) -> None:
         if workflow.name != row.workflow:
             raise DefinitionChanged(
                 f"run {name!r} is of workflow {row.workflow!r}, and {workflow.name!r} is another "
-                "one; to go on with that all the same, say --adopt too"
+                "one; to resume with it anyway, adopt it",
+                remedy=PassOption("adopt"),
             )
         raise DefinitionChanged(
             f"run {name!r} was started with definition {row.definition[:SHORT]}, and "
-            f"{workflow.name!r} is now {workflow.digest[:SHORT]}; to go on with the changed "
-            f"one: signoff resume {name} --adopt"
+            f"{workflow.name!r} is now {workflow.digest[:SHORT]}",
+            remedy=Resume(name, adopt=True),
         )
     if row.step is not None and row.step not in workflow.steps:
         raise DefinitionChanged(
@@ -374,4 +376,4 @@ async def _end_processes(state: RunState) -> None:
 
 
 def _answered(inbox: Mapping[str, InboxItem]) -> Set[int]:
-    return {item.id for item in inbox.values() if item.state == "answered"}
+    return {item.id for item in inbox.values() if item.state == ItemState.ANSWERED}

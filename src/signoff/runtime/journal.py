@@ -17,6 +17,7 @@ from signoff.core.fold import evolve, fold
 from signoff.core.frozen import CHECKPOINT_DEPTH
 from signoff.core.run_state import RunState
 from signoff.errors import BadHandlerResult, LeaseLost, NameTaken, SignoffError
+from signoff.remedies import Resume
 from signoff.runtime.environment import Secrets
 from signoff.runtime.ports import Clock
 from signoff.runtime.store_port import Commit, CommitResult, NewItem, NewRun, RunId, StoredRun
@@ -222,8 +223,8 @@ class RunJournal:
         if not verdict.accepted:
             self.fail(
                 NameTaken(
-                    f"a run called {self.name!r} exists; choose another name, "
-                    f"or go on with it: signoff resume {self.name}"
+                    f"a run called {self.name!r} exists; choose another name",
+                    remedy=Resume(self.name),
                 )
                 if self._new is not None
                 else LeaseLost(f"another process took run {self.name!r} over; this one stops")

@@ -7,6 +7,7 @@ import secrets
 import time
 
 from signoff.errors import UsageError
+from signoff.remedies import ShowInbox
 
 LONGEST = 100
 """Characters of a name, which is a directory's too."""
@@ -25,7 +26,7 @@ def checked_name(name: str) -> str:
     """Returns a name that can be a directory too, or says why this one cannot."""
     if name.isdecimal():
         raise UsageError(
-            f"{name!r} cannot name a run: numbers stand for requests (signoff inbox {name})"
+            f"{name!r} cannot name a run: numbers name requests", remedy=ShowInbox(int(name))
         )
     if _NAME.fullmatch(name) and name not in _RESERVED:
         return name

@@ -17,7 +17,7 @@ from signoff.core import events as ev
 from signoff.core.codec import decode
 from signoff.core.digest import digest, text_digest
 from signoff.core.effects import EffectId, EffectKind
-from signoff.core.requests import Answer, Request
+from signoff.core.requests import Answer, ItemState, Request, RequestKind
 from signoff.core.stop_reason import AnswerPending, ApprovalStale
 from signoff.errors import UnsafePath
 from signoff.runtime.journal import RunJournal
@@ -63,7 +63,7 @@ class People:
         elif item is None:
             # A wait without its request, as a switch of agents leaves behind: asked once more.
             deadline = self._open(identity, form)
-        elif item.state == "answered":
+        elif item.state == ItemState.ANSWERED:
             stale = self._stale(item, form)
             if stale is None:
                 return self._use(item)
@@ -77,12 +77,12 @@ class People:
     def answered(self, identity: EffectId) -> bool:
         """Tells whether a person has answered a request that is still to be used."""
         item = self._asked(identity)
-        return item is not None and item.state == "answered"
+        return item is not None and item.state == ItemState.ANSWERED
 
     def dismiss(self, identity: EffectId) -> None:
         """Closes a request that nobody needs answered any more."""
         item = self._asked(identity)
-        if item is not None and item.state == "open":
+        if item is not None and item.state == ItemState.OPEN:
             self._journal.withdraw_item(item.id)
 
     def _asked(self, identity: EffectId) -> InboxItem | None:
@@ -109,7 +109,7 @@ class People:
                 # Another agent may stand in by now, and need no person.
                 continue
             items = [self._live.get(key) for key in pending]
-            if all(item is not None and item.state == "open" for item in items):
+            if all(item is not None and item.state == ItemState.OPEN for item in items):
                 times = [i.deadline for i in items if i is not None and i.deadline is not None]
                 found[scope] = min(times, default=None)
         return found
@@ -134,7 +134,7 @@ class People:
         self._journal.open_item(
             NewItem(
                 effect=identity,
-                kind=str(form["kind"]),
+                kind=RequestKind(str(form["kind"])),
                 prompt=f"{before}\n\n{form['prompt']}" if before else str(form["prompt"]),
                 form=self._journal.kept(form),
                 # What was shown, word for word; the effect may be known by its material alone.

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, NewType, Protocol
 
 from signoff.core.outcome import Status
+from signoff.core.requests import ItemState, RequestKind
 from signoff.core.spend import LedgerEntry
 
 LEASE_SECONDS = 30.0
@@ -68,7 +69,7 @@ class InboxItem(NamedTuple):
     id: int
     run: str
     effect: str
-    kind: str
+    kind: RequestKind
     prompt: str
     form: str
     """The whole request, as JSON."""
@@ -77,8 +78,7 @@ class InboxItem(NamedTuple):
     step: str
     opened_at: float
     deadline: float | None
-    state: str
-    """open, answered, used or withdrawn."""
+    state: ItemState
     answer: str | None
     """`{"value": ..., "text": ...}` as JSON, once answered."""
     answered_by: str | None
@@ -91,7 +91,7 @@ class InboxLine(NamedTuple):
     id: int
     run: str
     step: str
-    kind: str
+    kind: RequestKind
     prompt: str
     opened_at: float
     deadline: float | None
@@ -101,7 +101,7 @@ class NewItem(NamedTuple):
     """A request to a person, about to be opened."""
 
     effect: str
-    kind: str
+    kind: RequestKind
     prompt: str
     form: str
     digest: str
@@ -265,7 +265,9 @@ class Store(Protocol):
         """Replaces a run's frozen definition."""
         ...
 
-    def items(self, run: str | None = None, *, state: Sequence[str] = ("open",)) -> list[InboxItem]:
+    def items(
+        self, run: str | None = None, *, state: Sequence[ItemState] = (ItemState.OPEN,)
+    ) -> list[InboxItem]:
         """Returns requests to people, oldest first."""
         ...
 

@@ -18,6 +18,7 @@ from signoff.core.edges import ERROR
 from signoff.core.effects import EffectKind
 from signoff.core.fold import charge, count_time, evolve
 from signoff.core.outcome import Outcome
+from signoff.core.requests import RequestKind
 from signoff.core.run_state import RunState
 from signoff.core.spend import Spend
 
@@ -25,7 +26,7 @@ _ITEM = re.compile(r"(?P<fan>[^/]+)\[(?P<index>\d+)\](?:~\d+)?(?:/|$)")
 """The outermost fan-out item in an effect's id or an item's scope."""
 _ORDINAL = re.compile(r"[#~]\d+(?=$|/|\[)")
 
-_WORK = "response"
+_WORK = RequestKind.RESPONSE.value
 """The kind of a request for work in an agent's place."""
 
 _ATTEMPT_ENDS = (ev.AttemptFailed, ev.AttemptOpened, ev.AttemptReplaced, ev.StepFinished)

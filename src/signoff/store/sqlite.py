@@ -11,19 +11,23 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import Sequence
+from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from signoff.core.digest import text_digest
 from signoff.core.outcome import Status
+from signoff.core.requests import ItemState, RequestKind
 from signoff.core.spend import LedgerEntry
 from signoff.errors import (
     InvalidAnswer,
     RunBusy,
     StaleApproval,
     StoreDamaged,
+    StoreTooNew,
     UnknownName,
 )
+from signoff.remedies import CancelRun, ShowInbox
 from signoff.runtime.store_port import (
     LEASE_SECONDS,
     Alive,
@@ -46,6 +50,9 @@ _NUMBERS = 1 << 63
 
 PATIENCE_SECONDS = 60.0
 """How long a write waits for other processes before it gives up."""
+
+
+E = TypeVar("E", bound=StrEnum)
 
 
 class SqliteStore:
@@ -159,7 +166,8 @@ class SqliteStore:
         if until > now if lives is None else lives:
             raise RunBusy(
                 f"run {row.name!r} is being driven by process {other.pid} on "
-                f"{other.host.split('/')[0]}; wait for it, or stop it: signoff cancel {row.name}"
+                f"{other.host.split('/')[0]}",
+                remedy=CancelRun(row.name),
             )
 
     def beat(self, owner: Owner, until: float) -> None:
@@ -191,11 +199,13 @@ class SqliteStore:
 
     # The inbox
 
-    def items(self, run: str | None = None, *, state: Sequence[str] = ("open",)) -> list[InboxItem]:
+    def items(
+        self, run: str | None = None, *, state: Sequence[ItemState] = (ItemState.OPEN,)
+    ) -> list[InboxItem]:
         """Returns requests to people, oldest first."""
         # Written out, so that the partial index on live requests can serve it.
         where = [f"state IN ({', '.join('?' * len(state))})"]
-        if set(state) <= {"open", "answered"}:
+        if set(state) <= {ItemState.OPEN, ItemState.ANSWERED}:
             where.append("state IN ('open', 'answered')")
         values: list[Any] = list(state)
         if run is not None:
@@ -203,12 +213,12 @@ class SqliteStore:
             values.append(run)
         with self._reading as db:
             sql = q.ITEMS.format(where=" AND ".join(where))
-            return list(map(InboxItem._make, db.execute(sql, values)))
+            return list(map(_inbox_item, db.execute(sql, values)))
 
     def waiting(self) -> list[InboxLine]:
         """Returns every open request as a list shows it, oldest first."""
         with self._reading as db:
-            return list(map(InboxLine._make, db.execute(q.WAITING)))
+            return list(map(_inbox_line, db.execute(q.WAITING)))
 
     def item(self, number: int) -> InboxItem:
         """Returns one request; raises `UnknownName`."""
@@ -219,11 +229,11 @@ class SqliteStore:
         """Stores an answer, once."""
         with self._writing as db:
             item = self._item(db, number)
-            if item.state != "open":
+            if item.state != ItemState.OPEN:
                 raise InvalidAnswer(f"request #{number} is no longer open ({item.state})")
             if item.digest != digest:
                 raise StaleApproval(
-                    f"request #{number} shows something else by now; look again: signoff inbox"
+                    f"request #{number} shows something else by now", remedy=ShowInbox(number)
                 )
             db.execute(q.ANSWER, (answer, whole(by), at, number))
             return self._item(db, number)
@@ -304,13 +314,32 @@ class SqliteStore:
         if found is None:
             live = db.execute(q.ITEMS.format(where="state = 'open'")).fetchmany(12)
             raise UnknownName("request", f"#{number}", [f"#{r[0]}" for r in live])
-        return InboxItem(*found)
+        return _inbox_item(found)
 
     def _one(self, db: sqlite3.Connection, sql: str, values: tuple[Any, ...]) -> tuple[Any, ...]:
         found: tuple[Any, ...] | None = db.execute(sql, values).fetchone()
         if found is None:
             raise StoreDamaged(f"{self.path} lacks something a run refers to; restore a backup")
         return found
+
+
+def _inbox_item(values: tuple[Any, ...]) -> InboxItem:
+    item = InboxItem._make(values)
+    return item._replace(kind=_known(RequestKind, item.kind), state=_known(ItemState, item.state))
+
+
+def _inbox_line(values: tuple[Any, ...]) -> InboxLine:
+    line = InboxLine._make(values)
+    return line._replace(kind=_known(RequestKind, line.kind))
+
+
+def _known(enum: type[E], word: str) -> E:
+    try:
+        return enum(word)
+    except ValueError:
+        raise StoreTooNew(
+            f"the inbox holds {word!r}, which this signoff does not know; upgrade signoff"
+        ) from None
 
 
 _STATUS = {status.value: status for status in Status}

@@ -9,6 +9,7 @@ from signoff.agents.auto import AutoAgent, Candidate
 from signoff.agents.base import Health
 from signoff.core.effects import AgentRequest
 from signoff.errors import AgentAuth, ConfigError
+from signoff.remedies import CheckSetup, Resume
 from signoff.runtime.ports import capabilities_of
 from signoff.testing import ScriptedAgent
 from signoff.testing.agent_harness import call_for
@@ -151,7 +152,7 @@ async def test_when_nobody_is_ready_the_remedy_is_told(candidate: Candidate, rem
     with pytest.raises(AgentAuth, match=remedy) as raised:
         await asked(agent)
 
-    assert "signoff resume run --agent auto=manual" in str(raised.value)
+    assert Resume("run", agent="auto", instead="manual") in raised.value.remedies
     assert not (await agent.health()).ready
 
 
@@ -161,5 +162,7 @@ async def test_when_several_are_not_ready_the_doctor_is_named() -> None:
         *(candidate(name, absent(), name) for name in ("claude", "codex")),
     )
 
-    with pytest.raises(AgentAuth, match=r"claude, codex: .* signoff doctor -v"):
+    with pytest.raises(AgentAuth, match="claude, codex") as raised:
         await asked(agent)
+
+    assert CheckSetup() in raised.value.remedies

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from signoff._extras import install_command
 from signoff.agents.local import LocalModel
 from signoff.agents.weights import SMOLLM2
-from signoff.errors import AgentBadRequest, ConfigError
+from signoff.errors import AgentBadRequest, ConfigError, ModelMissing
+from signoff.remedies import Install, PullModel
 from signoff.testing.agent_harness import ask
 from tests.contract.local_harness import RUNNER
 
@@ -46,15 +46,17 @@ async def test_a_missing_extra_is_answered_with_the_command_that_brings_it() -> 
     with pytest.raises(AgentBadRequest) as raised:
         await ask(LocalModel())
 
-    assert str(raised.value).endswith(install_command("local"))
+    assert raised.value.remedies == (Install("local"),)
     assert "\n" not in str(raised.value)
 
 
 @pytest.mark.usefixtures("models", "runner")
 async def test_missing_weights_are_answered_with_the_command_that_brings_them() -> None:
     """A run never fetches a hundred megabytes by itself."""
-    with pytest.raises(AgentBadRequest, match="signoff models pull smollm2-135m"):
+    with pytest.raises(ModelMissing, match="not on this machine") as missing:
         await ask(LocalModel())
+
+    assert missing.value.remedies == (PullModel("smollm2-135m"),)
 
 
 @pytest.mark.usefixtures("runner")
@@ -62,8 +64,10 @@ async def test_damaged_weights_are_not_loaded(models: Path) -> None:
     """Native code reads what the file says; half a file makes it crash."""
     (models / SMOLLM2.file).write_bytes(b"half")
 
-    with pytest.raises(AgentBadRequest, match=r"damaged: signoff models pull"):
+    with pytest.raises(ModelMissing, match="damaged") as missing:
         await ask(LocalModel())
+
+    assert missing.value.remedies == (PullModel("smollm2-135m"),)
 
 
 @pytest.mark.usefixtures("models", "no_runner")
@@ -72,7 +76,7 @@ async def test_health_names_everything_that_is_missing() -> None:
     health = await LocalModel().health()
 
     assert not health.ready
-    assert health.remedy == f"{install_command('local')} && signoff models pull smollm2-135m"
+    assert health.remedies == (Install("local"), PullModel("smollm2-135m"))
 
 
 @pytest.mark.usefixtures("models", "runner")
@@ -80,7 +84,7 @@ async def test_health_asks_only_for_what_is_missing() -> None:
     """Whoever has the one does not need to get it again."""
     health = await LocalModel().health()
 
-    assert (health.ready, health.remedy) == (False, "signoff models pull smollm2-135m")
+    assert (health.ready, health.remedies) == (False, (PullModel("smollm2-135m"),))
 
 
 @pytest.mark.usefixtures("runner")

@@ -172,7 +172,7 @@ async def test_an_agent_without_retries_fails_at_its_first_fault() -> None:
             {"writer": mine(Busy, fallback="b"), "b": mine(Busy, fallback="writer")},
             "writer -> b -> writer",
         ),
-        ({"writer": mine(Busy, fallback="manual")}, "--agent writer=manual"),
+        ({"writer": mine(Busy, fallback="manual")}, "'manual' is a human"),
     ],
 )
 async def test_a_fallback_that_cannot_work_is_refused(

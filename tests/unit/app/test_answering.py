@@ -25,6 +25,7 @@ from signoff.app.project import Project
 from signoff.core.outcome import Status
 from signoff.core.requests import Request
 from signoff.errors import InvalidAnswer, StaleApproval, UnknownName, UsageError
+from signoff.remedies import AnswerRequest, PassOption, Resume, ShowInbox
 from signoff.runtime.store_port import InboxItem
 from signoff.testing import FrozenClock
 
@@ -100,8 +101,9 @@ async def test_an_approval_of_something_else_is_refused(project: Project) -> Non
     """The digest says what the person has seen; anything else was not approved."""
     (item,) = await waiting_for(project, Approval("Ship?", "text"))
 
-    with pytest.raises(StaleApproval, match=f"signoff inbox {item.id}"):
+    with pytest.raises(StaleApproval) as refused:
         approve(project, item.id, Given(None, digest="0123456789ab"))
+    assert refused.value.remedies == (ShowInbox(item.id),)
     assert project.store.item(item.id).state == "open"
 
 
@@ -324,8 +326,9 @@ async def test_a_decision_after_the_deadline_is_refused(
     said = datetime.fromtimestamp(item.deadline or 0, UTC)
     assert str(refused.value) == (
         f"the deadline of request #{item.id} passed at {said:%Y-%m-%d %H:%M:%S} UTC, "
-        "and it counts as rejected; go on: signoff resume one"
+        "and it counts as rejected"
     )
+    assert refused.value.remedies == (Resume("one"),)
     assert project.store.item(item.id).state == "open"
 
 
@@ -363,8 +366,9 @@ async def test_an_option_that_needs_a_reason_is_refused_without_one(project: Pro
     options = [Option("ship"), Option("change", requires_input=True)]
     (item,) = await waiting_for(project, Choice("Which?", options))
 
-    with pytest.raises(InvalidAnswer, match="--text"):
+    with pytest.raises(InvalidAnswer) as refused:
         record_answer(project, item.id, Given("change"))
+    assert refused.value.remedies == (PassOption("text", "'...'"),)
 
 
 async def test_approve_and_reject_work_at_a_gate_that_offers_them(project: Project) -> None:
@@ -385,16 +389,18 @@ async def test_a_gate_without_approve_names_its_own_options(project: Project) ->
     async with project.engine() as engine:
         (item,) = (await engine.start(flow, name="one")).inbox
 
-    with pytest.raises(InvalidAnswer, match=r"publish\|drop"):
+    with pytest.raises(InvalidAnswer) as refused:
         approve(project, item.id, Given(None))
+    assert refused.value.remedies == (AnswerRequest(item.id, ("publish", "drop")),)
 
 
 async def test_a_question_cannot_be_approved(project: Project) -> None:
     """Any text that approves is how gates approve the wrong thing."""
     (item,) = await waiting_for(project, Question("Name?"))
 
-    with pytest.raises(InvalidAnswer, match=f"signoff answer {item.id}"):
+    with pytest.raises(InvalidAnswer) as refused:
         approve(project, item.id, Given(None))
+    assert refused.value.remedies == (AnswerRequest(item.id),)
 
 
 async def test_an_approval_is_not_given_by_a_word(project: Project) -> None:

@@ -8,6 +8,7 @@ from signoff.app.demo import DemoRun, begin_run, drive_run, prepare, versions
 from signoff.app.show import show
 from signoff.core.outcome import Status
 from signoff.errors import UnknownName, UsageError
+from signoff.remedies import PassOption
 from signoff.testing import ScriptedAgent
 
 FIRST = "Sipwell is a great app. It is free and needs no account."
@@ -89,8 +90,9 @@ def test_a_place_that_holds_something_else_is_left_alone(tmp_path: Path, is_file
     inside.parent.mkdir(exist_ok=True)
     inside.write_text("mine")
 
-    with pytest.raises(UsageError, match="--folder"):
+    with pytest.raises(UsageError) as refused:
         prepare(taken)
+    assert refused.value.remedies == (PassOption("folder", "DIR"),)
 
     assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == [inside.name]
 

@@ -16,6 +16,7 @@ from signoff.app.targets import Target
 from signoff.core import events as ev
 from signoff.core.outcome import Status
 from signoff.errors import RunBusy, UsageError
+from signoff.remedies import Resume
 from signoff.runtime.owner import this_process
 from signoff.testing import FrozenClock
 
@@ -140,8 +141,9 @@ async def test_a_run_of_agents_is_not_set_going(project: Project, target: Target
         )
     project.store.answer(1, '{"value": "x"}', "ann", 0.0, project.store.item(1).digest)
 
-    with pytest.raises(UsageError, match="is not played from outside"):
+    with pytest.raises(UsageError) as refused:
         await next_work(project, "one")
+    assert refused.value.remedies == (Resume("one"), Resume("one", external=True))
 
 
 @pytest.mark.usefixtures("before")

@@ -4,6 +4,7 @@ import pytest
 
 from signoff.app.home import find_home, init_home, need_home
 from signoff.errors import UsageError, WriteFailed
+from signoff.remedies import InitProject
 
 
 def test_a_home_is_found_from_any_folder_below_the_project(tmp_path: Path) -> None:
@@ -47,14 +48,16 @@ def test_a_named_home_that_is_not_there_is_not_replaced_by_another(tmp_path: Pat
     """A typo in the variable would otherwise send runs to the wrong database."""
     init_home(tmp_path, {})
 
-    with pytest.raises(UsageError, match="signoff init"):
+    with pytest.raises(UsageError) as refused:
         find_home(tmp_path, {"SIGNOFF_HOME": str(tmp_path / "typo")})
+    assert refused.value.remedies == (InitProject(),)
 
 
 def test_without_a_home_the_command_that_makes_one_is_named(tmp_path: Path) -> None:
     """A first-time user has to learn what to type next."""
-    with pytest.raises(UsageError, match="signoff init"):
+    with pytest.raises(UsageError) as refused:
         need_home(tmp_path, {})
+    assert refused.value.remedies == (InitProject(),)
 
 
 def test_making_a_home_shares_settings_and_keeps_runs_out_of_git(tmp_path: Path) -> None:

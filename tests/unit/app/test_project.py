@@ -4,6 +4,7 @@ import pytest
 
 from signoff.app.project import open_project
 from signoff.errors import ConfigError, UsageError
+from signoff.remedies import InitProject
 
 
 def test_a_project_is_made_where_there_is_none_if_that_is_wanted(tmp_path: Path) -> None:
@@ -15,8 +16,9 @@ def test_a_project_is_made_where_there_is_none_if_that_is_wanted(tmp_path: Path)
 
 def test_a_project_is_not_made_by_looking_for_one(tmp_path: Path) -> None:
     """`signoff runs` in the wrong folder must not leave a database behind."""
-    with pytest.raises(UsageError, match="signoff init"):
+    with pytest.raises(UsageError) as refused:
         open_project(tmp_path, isolated(tmp_path))
+    assert refused.value.remedies == (InitProject(),)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -9,6 +9,7 @@ from signoff.app.resume import due_runs, resume, resume_due
 from signoff.app.start import start
 from signoff.core.outcome import Status
 from signoff.errors import AgentAuth, InvalidWorkflow, UsageError
+from signoff.remedies import Resume
 from signoff.testing import FrozenClock, ScriptedAgent
 
 FLOW = """
@@ -86,8 +87,9 @@ async def test_a_run_that_does_not_know_its_workflow_says_how_to_name_it(project
     async with project.engine() as engine:
         await engine.start(workflow, name="one")
 
-    with pytest.raises(UsageError, match="--target"):
+    with pytest.raises(UsageError) as refused:
         await resume(project, "one")
+    assert refused.value.remedies == (Resume("one", target=True),)
     assert (await resume(project, "one", target="flow.py:ASKS")).status is Status.WAITING
 
 
@@ -99,9 +101,7 @@ async def test_a_run_whose_workflow_has_moved_says_how_to_name_its_place(project
     with pytest.raises(UsageError, match="no file called") as refused:
         await resume(project, "one")
 
-    assert str(refused.value).endswith(
-        "if the workflow has moved: signoff resume one --target TARGET"
-    )
+    assert refused.value.remedies == (Resume("one", target=True),)
 
 
 async def test_only_what_is_due_is_woken(project: Project, clock: FrozenClock) -> None:

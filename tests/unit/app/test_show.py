@@ -10,6 +10,7 @@ from signoff.app.show import show
 from signoff.core import events as ev
 from signoff.core.effects import EffectId, EffectKind
 from signoff.errors import UnknownName, UsageError
+from signoff.remedies import StartRun
 from signoff.runtime.owner import this_process
 from signoff.testing import FrozenClock, ScriptedAgent
 from signoff.testing.store_suite.scribe import Scribe
@@ -102,8 +103,9 @@ async def test_a_wrong_name_is_answered_with_the_right_ones(project: Project) ->
 
 def test_without_any_run_the_command_that_starts_one_is_named(project: Project) -> None:
     """The first thing a newcomer types may be `show`."""
-    with pytest.raises(UsageError, match="signoff run"):
+    with pytest.raises(UsageError) as refused:
         show(project)
+    assert refused.value.remedies == (StartRun(),)
 
 
 async def test_runs_are_listed_newest_first_and_by_status(project: Project) -> None:

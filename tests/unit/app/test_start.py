@@ -7,6 +7,7 @@ from signoff.app.start import plan, start
 from signoff.core.outcome import Status
 from signoff.core.spend import Limits
 from signoff.errors import ConfigError, InvalidParams, NameTaken
+from signoff.remedies import Resume
 
 FLOW = """
 from typing import Annotated
@@ -45,8 +46,9 @@ async def test_an_existing_run_is_never_gone_on_with_by_accident(
     target = project.find(flow)
     await start(project, target, {}, name="one")
 
-    with pytest.raises(NameTaken, match="signoff resume one"):
+    with pytest.raises(NameTaken) as refused:
         await start(project, target, {}, name="one")
+    assert refused.value.remedies == (Resume("one"),)
 
 
 def test_a_plan_says_what_would_run_and_leaves_no_trace(tmp_path: Path, flow: str) -> None:

@@ -13,6 +13,7 @@ from signoff.app.home import init_home
 from signoff.app.project import Project
 from signoff.app.settings import Settings
 from signoff.cli.asking import SHOWN_LINES, PromptResult, ask_all
+from signoff.core.requests import ItemState
 from signoff.store.memory import MemoryStore
 from signoff.testing import FrozenClock
 
@@ -80,7 +81,7 @@ async def test_leaving_at_a_prompt_keeps_what_was_answered_and_asks_no_more(
         asked = ask_all(project, project.store.items("one"))
 
         assert asked == PromptResult(answered=1, left=True)
-        assert [item.state for item in project.store.items("one", state=("answered",))] == [
+        assert [item.state for item in project.store.items("one", state=(ItemState.ANSWERED,))] == [
             "answered"
         ]
         assert len(project.store.items("one")) == 2

@@ -98,7 +98,7 @@ def test_scripts_without_leave_are_a_warning(tmp_path: Path) -> None:
 
     (warning,) = plan(compile_flow(made, "flow")).warnings
 
-    assert "--allow-scripts" in warning
+    assert "allow_scripts" in warning
 
 
 @pytest.mark.parametrize("mode", ["edit", "apply", "rewrite"])

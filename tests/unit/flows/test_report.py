@@ -84,7 +84,7 @@ def test_remarks_are_listed_the_latest_ones_and_short() -> None:
 
     first, left, *lines = told.details.splitlines()
     assert first == f"remarks: {MOST_REMARKS + 3}"
-    assert left == "  ... 3 earlier: signoff show --json"
+    assert left == "  ... 3 earlier, in the JSON form"
     assert len(lines) == MOST_REMARKS
     assert lines[0].startswith("  4 review: 4 ")
     assert all(len(line) <= LONGEST_REMARK + 20 for line in lines)

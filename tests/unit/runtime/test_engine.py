@@ -25,6 +25,7 @@ from signoff.errors import (
     UnknownName,
     UsageError,
 )
+from signoff.remedies import PassOption, Resume
 from signoff.runtime.engine import Engine
 from signoff.runtime.owner import this_process
 from signoff.runtime.result import RunResult
@@ -113,8 +114,9 @@ async def test_a_name_that_is_taken_is_refused_with_the_way_on(bench: EngineFixt
     """Resume is never implied."""
     await bench.start(one_step(None))
 
-    with pytest.raises(NameTaken, match="signoff resume run"):
+    with pytest.raises(NameTaken) as refused:
         await bench.start(one_step(None))
+    assert refused.value.remedies == (Resume("run"),)
 
     assert len(bench.store.rows()) == 1
 
@@ -269,7 +271,7 @@ async def test_a_changed_definition_is_refused_with_both_digests(bench: EngineFi
 
     assert version(1).digest[:12] in str(refused.value)
     assert version(2).digest[:12] in str(refused.value)
-    assert "signoff resume run --adopt" in str(refused.value)
+    assert refused.value.remedies == (Resume("run", adopt=True),)
     assert (await bench.resume(version(1))).state == {"version": 1}
 
 
@@ -281,10 +283,8 @@ async def test_another_workflow_is_not_taken_for_a_changed_one(bench: EngineFixt
     with pytest.raises(DefinitionChanged) as refused:
         await bench.resume(other)
 
-    assert str(refused.value) == (
-        f"run 'run' is of workflow {version(1).name!r}, and 'other' is another one; "
-        "to go on with that all the same, say --adopt too"
-    )
+    assert f"of workflow {version(1).name!r}, and 'other' is another one" in str(refused.value)
+    assert refused.value.remedies == (PassOption("adopt"),)
 
 
 async def test_a_changed_definition_can_be_adopted(bench: EngineFixture) -> None:

@@ -10,7 +10,7 @@ from signoff.core import events as ev
 from signoff.core.context import StepContext
 from signoff.core.effects import AgentRequest
 from signoff.core.outcome import Outcome, Status
-from signoff.core.requests import Answer, Approval, Choice, Question, Request, Response
+from signoff.core.requests import Answer, Approval, Choice, ItemState, Question, Request, Response
 from signoff.errors import InvalidAnswer, StaleApproval
 from signoff.runtime.people import ApprovedFiles
 from signoff.runtime.store_port import InboxItem
@@ -107,9 +107,9 @@ async def test_an_answer_is_used_once(bench: EngineFixture) -> None:
     waiting = await bench.resume(workflow)
 
     assert waiting.status is Status.WAITING
-    assert only(bench.store.items("run", state=("used",))).answer is not None
+    assert only(bench.store.items("run", state=(ItemState.USED,))).answer is not None
     with pytest.raises(InvalidAnswer):
-        bench.answer("no", number=only(bench.store.items("run", state=("used",))).id)
+        bench.answer("no", number=only(bench.store.items("run", state=(ItemState.USED,))).id)
 
 
 async def test_an_answer_is_used_by_the_commit_that_records_it(bench: EngineFixture) -> None:

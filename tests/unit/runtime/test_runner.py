@@ -7,7 +7,7 @@ from signoff.core import events as ev
 from signoff.core.context import StepContext
 from signoff.core.delta import Append
 from signoff.core.outcome import End, Outcome, Status
-from signoff.core.requests import Question
+from signoff.core.requests import ItemState, Question
 from signoff.core.spend import Limits
 from signoff.core.step import Condition, Edge, Gate, GateOption, StepDef
 from signoff.core.stop_reason import BudgetReached
@@ -807,7 +807,7 @@ async def test_a_request_answered_in_vain_is_withdrawn_with_the_run(bench: Engin
 
     await bench.engine.cancel("run", "no longer needed")
 
-    assert bench.store.items(state=("open", "answered")) == []
+    assert bench.store.items(state=(ItemState.OPEN, ItemState.ANSWERED)) == []
 
 
 async def test_a_branch_that_waits_does_not_cut_off_its_sibling(bench: EngineFixture) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from signoff.cli.options import complete_run, debug_option, json_option, open_here, output
+from signoff.core.requests import ItemState
 
 if TYPE_CHECKING:
     from signoff.cli.output import Output
@@ -76,7 +77,7 @@ def _show(request: dict[str, Any], out: Output, *, whole: bool) -> None:
         _show_content(request, out)
     for line in at_deadline(request, now) if whole else where_more(request):
         out.line(f"    {line}")
-    if request["state"] != "open":
+    if request["state"] != ItemState.OPEN:
         out.line(f"    {_ended(request)}", style="green")
     for command in request["commands"]:
         out.line(f"    {command}")

@@ -100,6 +100,7 @@ def _workflow(project: Project, run: str) -> Workflow:
 
 def _resume_due(project: Project, display: DisplayOptions) -> int:
     from signoff.app.history import timeline_of
+    from signoff.app.next_commands import message_of
     from signoff.app.resume import due_runs, resume_due
     from signoff.app.settings import given_limits
     from signoff.app.show import show
@@ -138,6 +139,6 @@ def _resume_due(project: Project, display: DisplayOptions) -> int:
     codes = [exits.exit_code(report.row.status) or exits.OK for report in reports]
     for each in resumed:
         if each.error is not None:
-            out.warn(f"{each.run}: {each.error}")
+            out.warn(f"{each.run}: {message_of(each.error)}")
             codes.append(exits.code_of_error(each.error))
     return exits.code_of_several(codes)

@@ -7,7 +7,7 @@ from signoff.contracts.db.verdict import Refused
 ENTRANCES = frozenset({"select", "with", "values", "table", "insert", "update", "delete"})
 """The first words of statements that are looked at further."""
 
-_MIGRATE = "put schema changes into a numbered migration and run `signoff db migrate`"
+_MIGRATE = "put schema changes into a numbered migration and apply it"
 _DELETE = "use DELETE with a WHERE and a token from get_delete_confirmation()"
 _TRANSACTION = "a step's statements share one transaction that signoff opens and closes"
 _SETTINGS = "settings of the connection belong to signoff; leave it out"
@@ -39,7 +39,7 @@ _INSTEAD = {
     "discard": _SETTINGS,
     "attach": "a step works on one database; copy what it needs into a table by a migration",
     "detach": "a step works on one database",
-    "vacuum": "use `signoff db backup` for a copy; other upkeep is done outside of workflows",
+    "vacuum": "upkeep, such as a backup, is done outside of workflows",
     "copy": "read with query() and write with INSERT; files are not touched through SQL",
     "explain": "look at plans outside of workflows; EXPLAIN ANALYZE runs what it explains",
 }

@@ -19,6 +19,7 @@ from typing import Protocol
 
 from signoff.documents.regular_files import create_private, make_private_folders
 from signoff.errors import StoreDamaged, StoreError, UnknownName, WriteFailed
+from signoff.remedies import ListBackups
 
 KEEP = 10
 """How many backups stay; the oldest go first."""
@@ -189,8 +190,8 @@ class Backups:
             )
         if not path.is_file() or _digest(path) != backup.sha256:
             raise StoreDamaged(
-                f"backup {backup.id} is damaged or was changed; choose another one "
-                "(`signoff db backups` lists them)"
+                f"backup {backup.id} is damaged or was changed; choose another one",
+                remedy=ListBackups(),
             )
         self._copies.verify(path, backup.database)
 

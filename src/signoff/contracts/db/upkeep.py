@@ -17,6 +17,7 @@ from signoff.contracts.db.ports import Connection
 from signoff.contracts.db.verdict import Dialect
 from signoff.documents.regular_files import create_private
 from signoff.errors import ConfigError, UsageError, WriteFailed
+from signoff.remedies import PassOption
 from signoff.runtime.ports import SystemClock
 
 
@@ -81,7 +82,8 @@ class Upkeep:
         """
         if self._migrations is None:
             raise UsageError(
-                "there is no folder of migrations; give --migrations DIR, or set data.migrations"
+                "there is no folder of migrations; name one, or set data.migrations",
+                remedy=PassOption("migrations", "DIR"),
             )
         files = self._files()
         fresh = not self._exists()

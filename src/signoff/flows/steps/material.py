@@ -15,7 +15,7 @@ from signoff.review.sources import Script, SourceError, read_source, script_sect
 SCRIPT_SECONDS = 30.0
 REVIEWED = "reviewed"
 """The folder of a run with the artifact that scripts read."""
-NOT_ALLOWED = "not run: scripts run only with --allow-scripts"
+NOT_ALLOWED = "not run: scripts run only if the run allows them (allow_scripts)"
 
 
 async def gather(ctx: StepContext, flow: Flow) -> dict[str, str]:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from signoff.core.requests import ItemState
 from signoff.runtime.store_port import InboxItem
 from signoff.store.rundir.disk import Disk, read_plain
 
@@ -72,7 +73,7 @@ def set_early_aside(disk: Disk, folder: Path, items: Sequence[InboxItem]) -> lis
 
     An agent could put an answer there for a request that nobody has seen yet.
     """
-    opened_at = min((item.opened_at for item in items if item.state == "open"), default=0.0)
+    opened_at = min((item.opened_at for item in items if item.state is ItemState.OPEN), default=0.0)
     lines = []
     for path in find_answer_files(folder):
         read = read_answer_file(path)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from signoff.core.requests import ItemState, RequestKind
 from signoff.runtime.store_port import InboxItem
 from signoff.store.rundir.answer_files import (
     AnswerFile,
@@ -90,7 +91,7 @@ class _AnswerReader:
         self.found: dict[int, FileAnswer] = {}
         self.warnings: list[str] = []
         self.spent: list[AnswerFile] = []
-        self._open = {item.id: item for item in items if item.state == "open"}
+        self._open = {item.id: item for item in items if item.state == ItemState.OPEN}
         self._names = {
             item.id: str(form_of(item, blob).get("question_id") or "")
             for item in self._open.values()
@@ -219,17 +220,17 @@ def _response(item: InboxItem, text: str) -> _AnswerEntry:
 
     An approval is followed by the digest of what it approves: `approve 1a2b3c4d`.
     """
-    if item.kind not in ("approval", "choice"):
+    if item.kind not in (RequestKind.APPROVAL, RequestKind.CHOICE):
         return _AnswerEntry(str(item.id), text)
     decision, _, reason = text.strip().partition("\n")
     digest = ""
-    if item.kind == "approval":
+    if item.kind == RequestKind.APPROVAL:
         decision, _, digest = decision.strip().partition(" ")
     return _AnswerEntry(str(item.id), decision.strip(), reason.strip(), digest.strip())
 
 
 def _value(kind: str, answer: Any) -> Any:
-    if kind != "approval":
+    if kind != RequestKind.APPROVAL:
         return answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
     if isinstance(answer, bool):
         return answer

@@ -21,6 +21,7 @@ from signoff.core import events as ev
 from signoff.core.codec import decode
 from signoff.core.digest import text_digest
 from signoff.core.outcome import Status
+from signoff.core.requests import ItemState
 from signoff.runtime.paths import safe_path
 from signoff.runtime.store_port import JournalRow, RunRow, Store
 from signoff.store.rundir.answer_files import archive_file, set_early_aside
@@ -55,7 +56,7 @@ ROWS_AT_ONCE = 200
 """Commits whose files are held in memory at once while a long run is rebuilt."""
 
 _log = logging.getLogger(__name__)
-_EVERY_STATE = ("open", "answered", "used", "withdrawn")
+_EVERY_STATE = tuple(ItemState)
 
 
 class RunDirectory:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from signoff.core.codec import decode
+from signoff.core.requests import RequestKind
 from signoff.runtime.paths import safe_path
 from signoff.runtime.store_port import InboxItem
 from signoff.store.rundir.disk import read_plain
@@ -30,7 +31,7 @@ def question_files(
     forms = {item.id: form_of(item, blob) for item in items}
     files = {QUESTIONS: as_bytes(_document(items, forms, iteration))}
     for item in items:
-        if item.kind == "response":
+        if item.kind == RequestKind.RESPONSE:
             files[prompt_name(item.id)] = _prompt(item, forms[item.id])
     return files
 
@@ -78,11 +79,11 @@ def _document(
 def _question(item: InboxItem, form: Mapping[str, Any]) -> dict[str, Any]:
     named = str(form.get("question_id") or "")
     # An approval counts for exactly what was shown, and only the number says what that was.
-    use_name = named and item.kind != "approval"
+    use_name = named and item.kind != RequestKind.APPROVAL
     question: dict[str, Any] = {
         "id": named if use_name else str(item.id),
         "question": item.prompt,
-        "priority": "critical" if item.kind == "approval" else "high",
+        "priority": "critical" if item.kind == RequestKind.APPROVAL else "high",
         "required": item.deadline is None,
         "number": item.id,
         "kind": item.kind,
@@ -97,7 +98,7 @@ def _question(item: InboxItem, form: Mapping[str, Any]) -> dict[str, Any]:
     if item.deadline is not None:
         question["deadline"] = timestamp(item.deadline)
         question["default"] = form.get("default")
-    if item.kind == "response":
+    if item.kind == RequestKind.RESPONSE:
         question["prompt_file"] = prompt_name(item.id)
         question["response_file"] = response_name(item.id)
     if form.get("shown"):
@@ -113,7 +114,11 @@ def _labels(form: Mapping[str, Any]) -> list[str]:
 def _example(question: Mapping[str, Any]) -> dict[str, Any]:
     example = {"question_id": question["id"], "answer": PLACEHOLDER}
     # An approval by file counts only with the digest of what it approves.
-    return {**example, "digest": question["digest"]} if question["kind"] == "approval" else example
+    return (
+        {**example, "digest": question["digest"]}
+        if question["kind"] == RequestKind.APPROVAL
+        else example
+    )
 
 
 def _prompt(item: InboxItem, form: Mapping[str, Any]) -> bytes:

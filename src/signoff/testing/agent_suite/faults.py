@@ -45,7 +45,7 @@ class FaultPromises(Harnessed):
         with pytest.raises(AgentError) as raised:
             await ask(harness.agent())
 
-        assert type(raised.value) is error
+        assert isinstance(raised.value, error)
         assert len(str(raised.value).splitlines()) == 1
 
     async def test_a_quota_that_returns_says_when(self, harness: Harness) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from signoff.core.outcome import Status
+from signoff.core.requests import ItemState
 from signoff.errors import InvalidAnswer, StaleApproval, StoreDamaged, UnknownName
 from signoff.runtime.store_port import InboxItem, Store
 from signoff.testing.store_suite.opening import Opening
@@ -69,13 +70,13 @@ class InboxPromises(Opening):
         one.go_on(opened=[asking("d#1")])
         _answered(store, _find(store, "b#1"))
 
-        def effects(run: str | None = None, *state: str) -> list[str]:
-            return [item.effect for item in store.items(run, state=state or ("open",))]
+        def effects(run: str | None = None, *state: ItemState) -> list[str]:
+            return [item.effect for item in store.items(run, state=state or (ItemState.OPEN,))]
 
         assert effects() == ["a#1", "c#1", "d#1"]
         assert effects("one") == ["a#1", "d#1"]
-        assert effects("one", "open", "answered") == ["a#1", "b#1", "d#1"]
-        assert effects("two", "answered") == []
+        assert effects("one", ItemState.OPEN, ItemState.ANSWERED) == ["a#1", "b#1", "d#1"]
+        assert effects("two", ItemState.ANSWERED) == []
         assert effects("nobody") == []
 
     def test_an_answer_is_kept_with_who_gave_it_and_when(self, store: Store) -> None:
@@ -192,7 +193,7 @@ class InboxPromises(Opening):
         run.go_on(used=[item.id])
 
         assert store.item(item.id).state == "used"
-        assert store.items("run", state=("open", "answered")) == []
+        assert store.items("run", state=(ItemState.OPEN, ItemState.ANSWERED)) == []
         assert not run.wait().wake
 
     @pytest.mark.parametrize("state", ["open", "used", "withdrawn"])
@@ -227,8 +228,10 @@ class InboxPromises(Opening):
 
         run.go_on(withdraw=True)
 
-        assert [i.effect for i in store.items(state=("open", "answered"))] == ["theirs#1"]
-        gone = store.items("run", state=("withdrawn",))
+        assert [i.effect for i in store.items(state=(ItemState.OPEN, ItemState.ANSWERED))] == [
+            "theirs#1"
+        ]
+        gone = store.items("run", state=(ItemState.WITHDRAWN,))
         assert [i.effect for i in gone] == ["open#1", "answered#1"]
         with pytest.raises(InvalidAnswer):
             store.answer(gone[0].id, "{}", "ann", 5.0, "shown")
@@ -244,7 +247,7 @@ class InboxPromises(Opening):
         run.go_on(used=[gate.id], withdraw=True)
 
         assert store.item(gate.id).state == "used"
-        gone = store.items("run", state=("withdrawn",))
+        gone = store.items("run", state=(ItemState.WITHDRAWN,))
         assert [i.effect for i in gone] == ["open#1", "answered#1"]
 
     def test_a_commit_can_withdraw_old_requests_and_open_new_ones(self, store: Store) -> None:

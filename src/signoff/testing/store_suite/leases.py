@@ -6,6 +6,7 @@ import pytest
 
 from signoff.core.outcome import Status
 from signoff.errors import RunBusy
+from signoff.remedies import CancelRun
 from signoff.runtime.store_port import Owner, Store
 from signoff.testing.store_suite.opening import Opening
 from signoff.testing.store_suite.scribe import ANN, BOB, begun
@@ -54,8 +55,10 @@ class LeasePromises(Opening):
         store.beat(elsewhere, NOW + 9)
         run = begun(store)
 
-        with pytest.raises(RunBusy, match=r"process 101 on desk; .*signoff cancel run"):
+        with pytest.raises(RunBusy, match="process 101 on desk$") as refused:
             store.take(run.run, BOB, NOW, _lives)
+
+        assert refused.value.remedies == (CancelRun("run"),)
 
     def test_a_run_whose_owner_lives_is_refused(self, store: Store) -> None:
         """Two runners on one run would pay for everything twice."""

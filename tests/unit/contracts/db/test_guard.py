@@ -52,9 +52,9 @@ def test_a_delete_of_some_rows_is_not_taken_for_one_of_all(guard: Guard, where: 
 @pytest.mark.parametrize(
     ("sql", "instead"),
     [
-        ("DROP TABLE books", "signoff db migrate"),
-        ("ALTER TABLE books ADD x int", "signoff db migrate"),
-        ("CREATE TABLE x (a int)", "signoff db migrate"),
+        ("DROP TABLE books", "numbered migration"),
+        ("ALTER TABLE books ADD x int", "numbered migration"),
+        ("CREATE TABLE x (a int)", "numbered migration"),
         ("TRUNCATE books", "get_delete_confirmation()"),
         ("DELETE FROM books", "WHERE"),
         ("UPDATE books SET title = 'x'", "WHERE"),

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from signoff.core.requests import ItemState, RequestKind
 from signoff.runtime.store_port import InboxItem
 from signoff.store.rundir.questions import question_files
 
@@ -13,8 +14,8 @@ from signoff.store.rundir.questions import question_files
 def asked(form: Mapping[str, Any]) -> dict[str, Any]:
     """Returns how a request for a response stands in `questions.json`."""
     item = InboxItem(
-        7, "one", "ask!person", "response", "You review.", json.dumps(form), "d" * 64, "review",
-        0.0, None, "open", None, None, None,
+        7, "one", "ask!person", RequestKind.RESPONSE, "You review.", json.dumps(form), "d" * 64,
+        "review", 0.0, None, ItemState.OPEN, None, None, None,
     )  # fmt: skip
     files = question_files([item], 1, lambda digest: digest)
     (group,) = json.loads(files["questions.json"])["questions"]

@@ -1,0 +1,134 @@
+"""Words remedies as commands to type, for texts that tell the user what to do next.
+
+No other module outside `cli` names a command or an option.
+"""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, assert_never
+
+from signoff import remedies as fix
+from signoff._extras import install_command
+from signoff.core.digest import SHORT
+from signoff.core.requests import ItemState, RequestKind, options_of
+from signoff.errors import SHOWN_NAMES, SignoffError
+from signoff.runtime.store_port import InboxItem
+
+
+def message_of(error: SignoffError) -> str:
+    """Returns what an error reports, with the commands that fix it."""
+    return "; ".join([str(error), *map(next_command, error.remedies)])
+
+
+def next_commands(remedies: Iterable[fix.Remedy], run: str = "") -> list[str]:
+    """Returns one line per remedy; `run` is the one that remedies without a run are about."""
+    return [next_command(each, run) for each in remedies]
+
+
+def next_command(remedy: fix.Remedy, run: str = "") -> str:
+    """Returns what to do in a few words, and the exact command."""
+    words = _WORDS[type(remedy)]
+    return words(remedy, getattr(remedy, "run", "") or run)
+
+
+def option_words(option: fix.PassOption) -> str:
+    """Returns an option as it is typed."""
+    return f"--{option.option.replace('_', '-')} {option.value}".rstrip()
+
+
+def _raise_limit(remedy: fix.RaiseLimit, run: str) -> str:
+    if remedy.scope == "step":
+        return f"raise the step's {remedy.limit}, then: signoff resume {run} --adopt"
+    return f"raise the limit: signoff resume {run} --limit {remedy.limit}=NUMBER"
+
+
+def _raise_iterations(remedy: fix.RaiseIterations, run: str) -> str:
+    more = f"raise max_iterations in {remedy.file}" if remedy.file else "allow more iterations"
+    return f"{more}, then: signoff resume {run} --adopt"
+
+
+def _resume(remedy: fix.Resume, run: str) -> str:
+    command = f"signoff resume {run or 'RUN'}"
+    if remedy.adopt:
+        return f"if you changed the workflow: {command} --adopt"
+    if remedy.agent:
+        return f"use another agent: {command} --agent {remedy.agent}={remedy.instead or 'AGENT'}"
+    if remedy.target:
+        return f"name the workflow: {command} --target TARGET"
+    if remedy.external:
+        return f"hand its work out from here on: {command} --pull"
+    return f"resume it: {command}"
+
+
+def _resume_due(remedy: fix.ResumeDue, _run: str) -> str:
+    if remedy.after is None:
+        return "resume what is due: signoff resume --due"
+    at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(remedy.after))
+    return f"after {at}: signoff resume --due"
+
+
+def _answer(remedy: fix.AnswerRequest, _run: str) -> str:
+    options = "|".join(map(shlex.quote, remedy.options))
+    return f"answer it: signoff answer {remedy.item} {options or 'TEXT'}"
+
+
+def _models(remedy: fix.ChooseModel, _run: str) -> str:
+    names = remedy.available
+    more = f" and {len(names) - SHOWN_NAMES} more" if names[SHOWN_NAMES:] else ""
+    return f"available models: {', '.join(names[:SHOWN_NAMES]) or 'none'}{more}"
+
+
+_WORDS: Mapping[type[fix.Remedy], Callable[[Any, str], str]] = {
+    fix.RaiseLimit: _raise_limit,
+    fix.RaiseIterations: _raise_iterations,
+    fix.Resume: _resume,
+    fix.ResumeDue: _resume_due,
+    fix.StartRun: lambda _, __: "start one: signoff run TARGET",
+    fix.CancelRun: lambda _, run: f"stop it: signoff cancel {run}",
+    fix.ShowRun: lambda _, run: f"look at it: signoff show {run}",
+    fix.WatchRun: lambda _, run: f"watch it: signoff logs -f {run}",
+    fix.TakeWork: lambda _, run: f"try again later: signoff next {run}",
+    fix.ShowInbox: lambda it, run: f"look at it: signoff inbox {it.item or run}".rstrip(),
+    fix.AnswerRequest: _answer,
+    fix.PassOption: lambda it, _: f"add {option_words(it)}",
+    fix.InitProject: lambda _, __: "create one: signoff init",
+    fix.CheckSetup: lambda _, __: "see what each agent needs: signoff doctor -v",
+    fix.ShowSettings: lambda _, __: "see what is set where: signoff config show",
+    fix.Login: lambda it, _: f"log in to {it.program}{it.how and f': {it.how}'}",
+    fix.Install: lambda it, _: f"install it: {install_command(it.extra)}",
+    fix.PullModel: lambda it, _: f"download it: signoff models pull {it.model}",
+    fix.ChooseModel: _models,
+    fix.ListBackups: lambda _, __: "list them: signoff db backups",
+}
+
+
+def answer_commands(item: InboxItem, form: Mapping[str, Any], now: float) -> list[str]:
+    """Returns the exact commands that answer a request and resume its run, one per answer.
+
+    A request that is no longer open has none; past its deadline, its run can only be resumed.
+    """
+    if item.state is not ItemState.OPEN:
+        return []
+    if item.deadline is not None and item.deadline <= now:
+        return [f"signoff resume {item.run}"]
+    match item.kind:
+        case RequestKind.APPROVAL:
+            commands = [f"approve {item.id}", f'reject {item.id} --why "..."']
+        case RequestKind.CHOICE:
+            commands = [f"answer {item.id} {_choice(option)}" for option in options_of(form)]
+        case RequestKind.RESPONSE:
+            commands = [f"answer {item.id} --file REPLY.md"]
+        case RequestKind.QUESTION:
+            commands = [f'answer {item.id} "..."']
+        case _:
+            assert_never(item.kind)
+    # Bound to what is shown here: copied late, or in another project, it answers nothing else.
+    return [f"signoff {each} --digest {item.digest[:SHORT]} --resume" for each in commands]
+
+
+def _choice(option: Mapping[str, Any]) -> str:
+    text = ' --text "..."' if option.get("requires_input") else ""
+    return f"{shlex.quote(str(option['label']))}{text}"

@@ -1,0 +1,73 @@
+from typing import get_args
+
+import pytest
+
+from signoff import remedies as fix
+from signoff.app.next_commands import message_of, next_command
+from signoff.errors import RunBusy
+
+EXAMPLES: list[fix.Remedy] = [
+    fix.RaiseLimit("usd"),
+    fix.RaiseLimit("calls", "step"),
+    fix.RaiseIterations(),
+    fix.Resume(),
+    fix.Resume(adopt=True),
+    fix.Resume(agent="claude"),
+    fix.ResumeDue(),
+    fix.ResumeDue(5.0),
+    fix.StartRun(),
+    fix.CancelRun(),
+    fix.ShowRun(),
+    fix.WatchRun(),
+    fix.TakeWork(),
+    fix.ShowInbox(),
+    fix.AnswerRequest(7),
+    fix.PassOption("allow_scripts"),
+    fix.InitProject(),
+    fix.CheckSetup(),
+    fix.ShowSettings(),
+    fix.Login("claude"),
+    fix.Install("local"),
+    fix.PullModel("smollm2-135m"),
+    fix.ChooseModel(("a", "b")),
+    fix.ListBackups(),
+]
+
+
+def test_every_remedy_has_words() -> None:
+    """An error with a remedy that cannot be worded would end in a traceback."""
+    assert {type(remedy) for remedy in EXAMPLES} == set(get_args(fix.Remedy))
+    assert all(next_command(remedy, "one") for remedy in EXAMPLES)
+
+
+@pytest.mark.parametrize("remedy", EXAMPLES, ids=repr)
+def test_a_remedy_is_read_back_as_it_was_stored(remedy: fix.Remedy) -> None:
+    """Errors are stored in the journal with what fixes them."""
+    assert fix.REMEDIES.from_json(fix.REMEDIES.to_json(remedy)) == remedy
+
+
+@pytest.mark.parametrize(
+    ("remedy", "command"),
+    [
+        (fix.RaiseLimit("usd"), "signoff resume one --limit usd=NUMBER"),
+        (fix.RaiseLimit("usd", "step"), "signoff resume one --adopt"),
+        (fix.Resume("other"), "signoff resume other"),
+        (fix.Resume(agent="auto", instead="manual"), "signoff resume one --agent auto=manual"),
+        (fix.ShowInbox(7), "signoff inbox 7"),
+        (fix.AnswerRequest(7, ("yes", "not yet")), "signoff answer 7 yes|'not yet'"),
+        (fix.PassOption("allow_scripts"), "--allow-scripts"),
+        (fix.PassOption("limit", "calls=NUMBER"), "--limit calls=NUMBER"),
+    ],
+)
+def test_a_remedy_names_the_exact_command(remedy: fix.Remedy, command: str) -> None:
+    """It is copied and pasted."""
+    assert next_command(remedy, "one").endswith(command)
+
+
+def test_an_error_is_told_with_what_fixes_it() -> None:
+    """One line says what is wrong and what to type."""
+    error = RunBusy("run 'one' is busy", remedy=(fix.CancelRun("one"), fix.ShowRun("one")))
+
+    assert message_of(error) == (
+        "run 'one' is busy; stop it: signoff cancel one; look at it: signoff show one"
+    )
