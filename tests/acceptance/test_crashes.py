@@ -48,7 +48,9 @@ def test_a_run_whose_process_died_says_so_everywhere(holding: Site) -> None:
     assert (report["status"], report["exit_code"]) == ("interrupted", 130)
     assert "its process is gone" in listed
     assert followed.returncode == 0, followed.stderr
-    assert followed.stdout.endswith("interrupted: its process is gone; resume it: signoff resume one\n")
+    assert followed.stdout.endswith(
+        "interrupted: its process is gone; resume it: signoff resume one\n"
+    )
 
 
 def test_ctrl_c_stops_the_run_cleanly_and_it_can_be_resumed(holding: Site) -> None:

@@ -9,6 +9,8 @@ SOURCE = Path(__file__).parents[2] / "src" / "signoff"
 
 SURFACES = ("cli", "testing")
 WORDING = "app/next_commands.py"
+COMMANDS = "commands.py"
+"""Where a notation keeps the commands that it adds to the command line."""
 VENDORS = ("agents/", "contracts/db/postgres_", "_extras.py")
 """Modules that call other programs, whose options they have to name."""
 
@@ -23,6 +25,7 @@ MODULES = sorted(
     for path in SOURCE.rglob("*.py")
     if path.relative_to(SOURCE).parts[0] not in SURFACES
     and path.relative_to(SOURCE).as_posix() != WORDING
+    and path.name != COMMANDS
 )
 
 
@@ -57,7 +60,7 @@ def literals(tree: ast.Module) -> Iterator[tuple[int, str]]:
     """Yields the string literals that can become output: docstrings and declared flags cannot."""
     skipped = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Option":
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "").endswith("Option"):
             # A notation declares the flags that the command line offers for it.
             skipped |= {id(argument) for argument in node.args}
     for node in ast.walk(tree):

@@ -55,7 +55,7 @@ class LeasePromises(Opening):
         store.beat(elsewhere, NOW + 9)
         run = begun(store)
 
-        with pytest.raises(RunBusy, match="process 101 on desk$") as refused:
+        with pytest.raises(RunBusy, match=r"process 101 on desk$") as refused:
             store.take(run.run, BOB, NOW, _lives)
 
         assert refused.value.remedies == (CancelRun("run"),)
