@@ -59,9 +59,11 @@ def command_environment(names: Iterable[str], fixed: Mapping[str, str]) -> dict[
 
 
 def hidden_in(text: str) -> str | None:
-    """Returns the variable whose value was taken out of a text, if one was."""
-    found = _HIDDEN.search(text)
-    return found[1] if found else None
+    """Returns the variable whose value was taken out of a text, if one was.
+
+    A text may be about this very mark, so only the names of real variables count.
+    """
+    return next((name for name in _HIDDEN.findall(text) if name in os.environ), None)
 
 
 @dataclass(frozen=True)

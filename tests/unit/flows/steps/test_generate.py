@@ -32,7 +32,11 @@ def test_nothing_and_far_too_much_are_no_artifact(said: str) -> None:
         checked_artifact(said)
 
 
-def test_an_artifact_that_a_secret_was_taken_out_of_is_none() -> None:
+def test_an_artifact_that_a_secret_was_taken_out_of_is_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """It would be approved with a hole in it; the message names the file and the variable."""
+    monkeypatch.setenv("MY_API_KEY", "zq-4711-very-secret")
     with pytest.raises(AgentBadOutput, match=r"artifact\.md contained the value of MY_API_KEY"):
         checked_artifact("The key is [hidden: MY_API_KEY].")
+    assert checked_artifact("Secrets become [hidden: NAME].\n")
