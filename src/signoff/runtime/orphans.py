@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -42,19 +42,21 @@ def call_mark(call: Call) -> str:
     return mark_of(call.run_key, call.step, call.visit, call.step_attempt, call.effect)
 
 
-async def end_orphans(*marks: str, also: Sequence[psutil.Process] = ()) -> None:
+async def end_orphans(*marks: str, also: Iterable[psutil.Process] = ()) -> None:
     """Ends the processes with one of the marks, and those in `also`: politely, then for good."""
-    left = await asyncio.to_thread(_alive, marks, also)
+    known = set(also)
     for number in (signal.SIGTERM, signal.SIGKILL):
         for _ in range(_LOOKS):
+            # Looked for each time: until it is gone, a program may start others.
+            known.update(await asyncio.to_thread(marked, *marks))
+            left = [process for process in known if _lives(process)]
             if not left:
                 return
             send(left, number)
             await asyncio.sleep(_LOOK_SECONDS)
-            left = await asyncio.to_thread(_alive, marks, also)
 
 
-def send(processes: Sequence[psutil.Process], number: int) -> None:
+def send(processes: Iterable[psutil.Process], number: int) -> None:
     """Signals processes; those that have ended, or belong to another user, are left out."""
     import psutil
 
@@ -64,13 +66,20 @@ def send(processes: Sequence[psutil.Process], number: int) -> None:
 
 
 def descendants(pid: int) -> list[psutil.Process]:
-    """Returns the children of a process, their children, and so on."""
-    import psutil
+    """Returns the children of a process, their children, and so on.
 
-    try:
-        found: list[psutil.Process] = psutil.Process(pid).children(recursive=True)
-    except psutil.Error:
-        return []
+    psutil's own way compares times of birth, which a system whose clock is being corrected tells
+    differently from one moment to the next; children would be missed.
+    """
+    family, found = {pid}, []
+    parents = {process: _parent(process) for process in _processes()}
+    grown = True
+    while grown:
+        children = [each for each, parent in parents.items() if parent in family]
+        new = [each for each in children if each.pid not in family]
+        family.update(each.pid for each in new)
+        found += new
+        grown = bool(new)
     return found
 
 
@@ -80,19 +89,35 @@ def marked(*marks: str) -> list[psutil.Process]:
 
     wanted = {mark for mark in marks if mark}
     found = []
-    for process in psutil.process_iter() if wanted else ():
+    for process in _processes() if wanted else ():
         with suppress(psutil.Error, OSError):
             if process.environ().get(MARK) in wanted and process.pid != os.getpid():
                 found.append(process)
     return found
 
 
-def _alive(marks: Sequence[str], also: Sequence[psutil.Process]) -> list[psutil.Process]:
+def _processes() -> Iterator[psutil.Process]:
+    """Yields every process, as it is now; `process_iter` would remember some that have ended."""
     import psutil
 
-    living = marked(*marks)
-    for process in also:
+    for pid in psutil.pids():
         with suppress(psutil.Error):
-            if process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
-                living.append(process)
-    return living
+            yield psutil.Process(pid)
+
+
+def _parent(process: psutil.Process) -> int | None:
+    import psutil
+
+    try:
+        return int(process.ppid())
+    except psutil.Error:
+        return None
+
+
+def _lives(process: psutil.Process) -> bool:
+    import psutil
+
+    try:
+        return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.Error:
+        return False
