@@ -283,14 +283,20 @@ class AgentBadOutput(AgentError):
     """The agent's reply does not fit what was asked for."""
 
     def __init__(
-        self, message: str = "", *problems: str, value: object = None, usable: bool = False
+        self,
+        message: str = "",
+        *problems: str,
+        answer: str = "",
+        value: object = None,
+        usable: bool = False,
     ) -> None:
-        """`problems` lists everything wrong with it, `value` holds what could be read of it.
+        """`problems` lists everything wrong with the `answer`, `value` is what could be read.
 
         A `usable` answer counts as it is when retries did not help.
         """
         super().__init__(message or "; ".join(problems))
         self.problems = problems or (str(self),)
+        self.answer = answer
         self.value = value
         self.usable = usable
 

@@ -13,6 +13,9 @@ from signoff.agents.lenient_json import NotJson, load, unfenced
 from signoff.documents import bounded
 from signoff.errors import AgentBadOutput
 
+MOST_PROBLEMS = 20
+"""What is reported of an answer that does not fit its schema."""
+
 
 def parse_answer(text: str, schema: Mapping[str, Any]) -> Any:
     """Returns the JSON value an answer holds, checked against its schema.
@@ -22,7 +25,8 @@ def parse_answer(text: str, schema: Mapping[str, Any]) -> Any:
     value = _load(text)
     problems = schema_problems(value, schema)
     if problems:
-        raise AgentBadOutput("the answer does not fit its schema: " + "; ".join(problems[:5]))
+        listed = "; ".join(problems[:MOST_PROBLEMS])
+        raise AgentBadOutput(f"the answer does not fit its schema: {listed}", answer=text)
     return value
 
 
@@ -50,7 +54,7 @@ def _load(text: str) -> Any:
     try:
         return load(body)
     except NotJson as error:
-        raise AgentBadOutput(f"the answer cannot be read: {error}") from error
+        raise AgentBadOutput(f"the answer cannot be read: {error}", answer=text) from error
 
 
 def _place(path: Any) -> str:

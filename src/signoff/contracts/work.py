@@ -11,9 +11,13 @@ from signoff.contracts.calling import call
 from signoff.contracts.checkpoint import lookup
 from signoff.contracts.context import StepContext
 from signoff.contracts.model import Condition, StepInput, StepOutput, WorkflowStep
+from signoff.core.correction import enclosed_answer
 from signoff.core.effects import ProductPrompt
 from signoff.errors import StepFailed, UsageError
 from signoff.runtime.process import KEPT_BYTES
+
+KEY = "work"
+"""The key of the call that does a step's work."""
 
 _VARIABLE = re.compile(r"\{\{\s*([\w.]+)\s*\}\}")
 _OUTPUT_KEYS = frozenset({"success", "result", "error", "next_step_hint", "statements"})
@@ -67,7 +71,7 @@ async def _ask(step: WorkflowStep, ctx: StepContext) -> StepOutput:
     reply = await ctx.ask(
         step.agent,
         prompt_of(step, ctx),
-        key="work",
+        key=KEY,
         model=step.model,
         schema=step.schema,
         # Only here is the reply the step's whole work, and not a function's to make use of.
@@ -89,6 +93,8 @@ def prompt_of(step: WorkflowStep, ctx: StepContext) -> ProductPrompt:
         parts.append(f"A person says: {wish}")
     if ctx.feedback and ctx.feedback != wish:
         said = "Previous attempt failed" if ctx.attempt > 1 else "A person says"
+        if previous := ctx.engine.previous_answers.get(KEY) if ctx.engine else None:
+            parts.append(enclosed_answer(previous))
         parts.append(f"{said}: {ctx.feedback}")
     checks = [
         [each.name, each.error, each.check if isinstance(each.check, str) else ""]

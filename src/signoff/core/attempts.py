@@ -35,9 +35,22 @@ def forget_failed(state: RunState, scope: str, *, every: bool) -> None:
         }
 
 
+def answers_in(state: RunState, scope: str) -> dict[str, str]:
+    """Returns what agents answered in a scope, by key: of each the last answer."""
+    prefix = f"{scope}/" if scope else ""
+    found: dict[str, str] = {}
+    for identity, record in state.effects.get(scope, {}).items():
+        if record.kind is EffectKind.ASK:
+            # An answer that did not fit its schema is kept with the error.
+            text = (record.reply or {}).get("text") or (record.error or {}).get("answer")
+            found[identity.removeprefix(prefix).rpartition("#")[0]] = str(text or "")
+    return found
+
+
 def next_attempt(state: RunState, feedback: str | None, *, late: bool = False) -> None:
     """Opens another attempt at a step; after a `late` one, it keeps what that had finished."""
     effects, items = _finished(state) if late else ({}, {})
+    state.previous_answers = answers_in(state, "")
     state.attempt += 1
     state.feedback = feedback
     state.stage = Stage.WORK

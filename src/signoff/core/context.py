@@ -142,6 +142,8 @@ class StepContext:
     """What the handler returned, for conditions that look at it."""
     state_before: Mapping[str, Any] = field(default_factory=dict)
     """For postconditions, the run's state before the step; `step_state` is the one after it."""
+    previous_answers: Mapping[str, str] = field(default_factory=dict)
+    """On a retry, what agents answered in the attempt before, by key."""
     port: EffectPort | None = field(default=None, repr=False, compare=False)
     """Who performs effects; None in a context built by hand."""
 
@@ -315,7 +317,9 @@ class StepContext:
         if self.port is not None:
             self.port.progress(self, message)
 
-    def in_item(self, scope: str, attempt: int, feedback: str | None) -> StepContext:
+    def in_item(
+        self, scope: str, attempt: int, feedback: str | None, answers: Mapping[str, str]
+    ) -> StepContext:
         """Returns the context of one attempt at a fan-out item."""
         return StepContext(
             self.step_id,
@@ -330,6 +334,7 @@ class StepContext:
             scope,
             self.result,
             self.state_before,
+            answers,
             self.port,
         )
 

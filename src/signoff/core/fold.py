@@ -113,8 +113,9 @@ def _attempt_opened(state: RunState, event: ev.AttemptOpened) -> None:
 
 
 def _attempt_replaced(state: RunState, _event: ev.AttemptReplaced) -> None:
-    stage = state.stage
+    stage, answers = state.stage, state.previous_answers
     next_attempt(state, state.feedback)
+    state.previous_answers = answers
     state.replaced += 1
     if stage is Stage.ENTER:
         # Its preconditions have yet to hold.
@@ -139,7 +140,7 @@ def _step_finished(state: RunState, event: ev.StepFinished) -> None:
     state.iteration = event.iteration
     state.attempt, state.begun, state.replaced = 1, 1, 0
     state.stage = Stage.ENTER
-    state.feedback = event.feedback
+    state.feedback, state.previous_answers = event.feedback, {}
     forget_attempt(state)
     state.visit_spend = Spend()
     if event.to is not None:

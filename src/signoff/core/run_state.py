@@ -82,6 +82,8 @@ class RunState:
     attempt: int = 1
     stage: Stage = Stage.ENTER
     feedback: str | None = None
+    previous_answers: dict[str, str] = field(default_factory=dict)
+    """What agents answered in the attempt before this one, by key, so that a retry can show it."""
     counters: dict[str, int] = field(default_factory=dict)
     """How often each loop has gone round; under `ROUNDS`, how often more rounds were granted."""
     state: FrozenDict = field(default_factory=FrozenDict)

@@ -194,6 +194,7 @@ class Attempt:
             iteration=state.iteration,
             attempt=state.attempt,
             feedback=state.feedback,
+            previous_answers=state.previous_answers,
             port=self.visit,
         )
 

@@ -31,6 +31,7 @@ async def ask_checked(port: EffectPort, ctx: StepContext, call: CheckedCall[T]) 
             return Checked(call.read(reply), sent_back=sent_back)
         except AgentBadOutput as error:
             bad = error
+            reply = reply or Reply(error.answer)
         last: Checked[Any] = Checked(bad.value, bad.problems, sent_back)
         fact = FellShort(str(bad), usable=bad.usable)
         tried = RequestPosition(attempt, call.retries)

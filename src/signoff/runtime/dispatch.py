@@ -7,10 +7,13 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from signoff.core.context import StepContext
+from signoff.core.correction import enclosed_answer
 from signoff.core.effects import ProductPrompt
 from signoff.core.outcome import Outcome
 from signoff.core.step import Dispatch, StepDef
 from signoff.errors import AgentBadOutput
+
+KEY = "dispatch"
 
 VERDICT_SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -31,7 +34,7 @@ def dispatch(
     async def handler(ctx: StepContext) -> tuple[Outcome, dict[str, Any]]:
         role = str(how.agent)
         schema = None if how.free_form else VERDICT_SCHEMA
-        reply = await ctx.ask(role, _prompt(step, how, ctx), key="dispatch", schema=schema)
+        reply = await ctx.ask(role, _prompt(step, how, ctx), key=KEY, schema=schema)
         if how.free_form:
             return Outcome.OK, {step.id: reply.text}
         verdict = _verdict(step.id, reply.value, reply.text)
@@ -48,6 +51,8 @@ def _prompt(step: StepDef, how: Dispatch, ctx: StepContext) -> ProductPrompt:
     if how.context_vars:
         parts.append("Context:\n" + json.dumps(dict(how.context_vars), indent=2))
     if ctx.feedback:
+        if previous := ctx.previous_answers.get(KEY):
+            parts.append(enclosed_answer(previous))
         parts.append(f"Previous attempt failed: {ctx.feedback}")
     if not how.free_form:
         parts.append('Answer with one JSON object: {"status": "pass" or "fail", "notes": "..."}')

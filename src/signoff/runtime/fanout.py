@@ -12,6 +12,7 @@ import inspect
 from typing import TYPE_CHECKING, Any
 
 from signoff.core import events as ev
+from signoff.core.attempts import answers_in
 from signoff.core.context import Failure, FanOutCall, StepContext
 from signoff.core.digest import digest
 from signoff.core.effects import EffectId, EffectKind
@@ -135,7 +136,8 @@ class FanOut:
             earlier = state.item_failures.get(scope, [])
             attempt = len(earlier) + 1
             feedback = earlier[-1] if earlier else self._ctx.feedback
-            ctx = self._ctx.in_item(item_scope(scope, attempt), attempt, feedback)
+            answers = answers_in(state, item_scope(scope, attempt - 1)) if earlier else {}
+            ctx = self._ctx.in_item(item_scope(scope, attempt), attempt, feedback, answers)
             try:
                 result = await awaited(self._fan.handler(ctx, item))
                 self._visit.insist(ctx.scope, ctx.step_id)

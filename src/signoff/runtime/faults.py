@@ -7,7 +7,14 @@ from typing import Any
 
 from signoff import errors
 from signoff.core.spend import Usage
-from signoff.errors import AgentError, AgentQuota, CommandFailed, ModelMissing, SignoffError
+from signoff.errors import (
+    AgentBadOutput,
+    AgentError,
+    AgentQuota,
+    CommandFailed,
+    ModelMissing,
+    SignoffError,
+)
 from signoff.remedies import REMEDIES
 
 FREE = Usage(tokens_in=0, tokens_out=0, usd=0.0)
@@ -28,6 +35,10 @@ def fault_to_json(error: SignoffError) -> dict[str, Any]:
         data["until"] = error.until.timestamp()
     if isinstance(error, AgentError):
         data |= {name: value for name in _WHO if (value := getattr(error, name))}
+    if isinstance(error, AgentBadOutput):
+        data |= {"answer": error.answer} if error.answer else {}
+        # The next try is worded by them, so a replay needs the same ones.
+        data |= {"problems": list(error.problems)} if len(error.problems) > 1 else {}
     if isinstance(error, ModelMissing):
         data["available"] = list(error.available)
     if error.remedies:
@@ -49,6 +60,9 @@ def _raised_again(data: dict[str, Any]) -> SignoffError:
     message = str(data.get("message", ""))
     if kind is AgentQuota and data.get("until") is not None:
         return AgentQuota(message, until=datetime.fromtimestamp(data["until"], UTC))
+    if kind is AgentBadOutput:
+        answer = str(data.get("answer", ""))
+        return AgentBadOutput(message, *data.get("problems", ()), answer=answer)
     if kind is ModelMissing:
         return ModelMissing(message, available=data.get("available", ()))
     if isinstance(kind, type) and issubclass(kind, EFFECT_ERRORS):

@@ -159,6 +159,20 @@ async def test_a_second_attempt_at_a_prompt_says_what_was_wrong() -> None:
 
     assert result.status is Status.COMPLETED, result.reason
     assert claude.prompts[1].endswith("Previous attempt failed: Too few")
+    assert '{"n": 1}' in claude.prompts[1]
+
+
+async def test_a_retried_item_is_shown_its_own_previous_answer() -> None:
+    """The answer to another item would mislead more than none."""
+    claude = ScriptedAgent().on("failed", '{"ok": true}').on('"a"', '{"ok": 1}').on("", '{"ok": 2}')
+    items = {"parallel": True, "parallel_key": "names", "postconditions": ["result.ok === true"]}
+
+    result = await play({"names": ["a", "b"]}, prompt="Do.", agents={"claude": claude}, **items)
+
+    assert result.status is Status.COMPLETED, result.reason
+    retried = [prompt for prompt in claude.prompts if "failed" in prompt]
+    shown = [('"a"' in prompt, '{"ok": 1}' in prompt, '{"ok": 2}' in prompt) for prompt in retried]
+    assert sorted(shown) == [(False, False, True), (True, True, False)]
 
 
 async def test_what_a_person_wrote_at_a_gate_is_told_at_every_attempt() -> None:

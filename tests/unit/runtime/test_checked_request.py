@@ -213,3 +213,51 @@ async def test_a_replay_of_a_checked_request_asks_nobody_again(bench: EngineFixt
 
     assert result.state == {"count": 7}
     assert len(bench.agent.prompts) == 2
+
+
+async def test_another_attempt_knows_the_answers_of_the_one_before_and_no_others(
+    bench: EngineFixture,
+) -> None:
+    """A handler can show an agent what it got wrong; the feedback stays the bare problem."""
+    seen: list[tuple[dict[str, str], str | None]] = []
+
+    async def work(ctx: StepContext) -> Work:
+        seen.append((dict(ctx.previous_answers), ctx.feedback))
+        await ctx.ask("claude", f"Write {ctx.attempt}.", key="draft")
+        if ctx.attempt < 3:
+            raise StepFailed(f"bad {ctx.attempt}")
+        return OK, {}
+
+    bench.agent.on("Write 1.", "one").on("Write 2.", "two").on("", "three")
+    workflow = one_step(work)
+    await bench.start(workflow)
+    bench.answer("retry", "again")
+
+    result = await bench.resume(workflow)
+
+    assert result.status is Status.COMPLETED, result.reason
+    assert seen == [({}, None), ({"draft": "one"}, "bad 1"), ({"draft": "two"}, "again")]
+
+
+async def test_an_answer_that_does_not_fit_its_schema_is_shown_on_the_retry(
+    bench: EngineFixture,
+) -> None:
+    """It is the most common fault, and without the answer the problems refer to nothing."""
+
+    async def work(ctx: StepContext) -> Work:
+        schema = {"type": "object", "required": ["count"]}
+        checked = await ctx.ask("claude", "Count.", schema=schema, read=lambda reply: reply.value)
+        await ctx.wait(Question("Good?"))
+        return OK, {"value": checked.value}
+
+    bench.agent.on("not accepted", {"count": 1}).on("", '{"cuont": 1}')
+    workflow = one_step(work)
+    await bench.start(workflow)
+    bench.answer("yes")
+
+    result = await bench.resume(workflow)
+
+    assert result.state == {"value": {"count": 1}}
+    _first, second = bench.agent.prompts
+    assert '{"cuont": 1}' in second
+    assert "required property" in second

@@ -65,6 +65,7 @@ async def test_what_is_no_verdict_is_never_a_pass(bench: EngineFixture, said: st
     assert result.status is Status.WAITING
     assert len(bench.agent.prompts) == 2
     assert "Previous attempt failed" in bench.agent.prompts[1]
+    assert said in bench.agent.prompts[1]
 
 
 async def test_a_verdict_written_as_text_is_read_too(bench: EngineFixture) -> None:
