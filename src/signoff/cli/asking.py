@@ -24,6 +24,7 @@ from signoff.cli.terminal import forget_typed
 from signoff.cli.text import clean, wrapped
 from signoff.core.digest import SHORT
 from signoff.core.requests import ItemState, RequestKind, default_words, options_of
+from signoff.documents.control_characters import json_text
 from signoff.documents.regular_files import read_regular
 from signoff.errors import InvalidAnswer, StaleApproval
 from signoff.runtime.store_port import InboxItem
@@ -224,9 +225,7 @@ def _show(form: dict[str, Any], *, whole: bool = False) -> None:
 
 
 def _pretty(value: Any) -> str:
-    import json
-
-    return json.dumps(value, indent=2, ensure_ascii=False)
+    return json_text(value, indent=2)
 
 
 def _read(path: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import asdict
@@ -18,6 +17,7 @@ from signoff.cli.summary import WORDS
 from signoff.cli.text import one_line
 from signoff.core.digest import SHORT
 from signoff.core.outcome import Status
+from signoff.documents.control_characters import json_text
 from signoff.runtime.ports import Observer
 
 _MENDED = frozenset({Status.FAILED, Status.INTERRUPTED})
@@ -107,7 +107,7 @@ def _tell_piece(piece: WorkItem, out: Output) -> None:
         out.line()
     if piece.schema:
         out.line("The result must fit this JSON Schema:")
-        out.line(json.dumps(piece.schema, indent=1, ensure_ascii=False))
+        out.line(json_text(piece.schema, indent=1))
         out.line()
     out.line("When it is done, or cannot be done:")
     for command in _commands(piece):

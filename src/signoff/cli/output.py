@@ -6,7 +6,6 @@ are drawn by rich; anywhere else they are plain, complete lines.
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -14,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, TextIO
 
 from signoff.cli.text import clean, one_line, terminal_width, wrapped
+from signoff.documents.control_characters import json_text
 
 LAST_WIDTH = 8
 """What is left of a table's last column, at least."""
@@ -53,11 +53,11 @@ class Output:
 
     def json(self, value: Any) -> None:
         """Prints the one JSON document."""
-        print(json.dumps(value, indent=2, ensure_ascii=False, default=str), file=self.results)
+        print(json_text(value, indent=2, default=str), file=self.results)
 
     def json_line(self, value: Any) -> None:
         """Prints one of many JSON objects, each on its own line."""
-        text = json.dumps(value, ensure_ascii=False, default=str)
+        text = json_text(value, default=str)
         print(text, file=self.results, flush=True)
 
     def line(self, text: str = "", style: str = "") -> None:

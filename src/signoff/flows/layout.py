@@ -7,11 +7,11 @@ line of `thread.jsonl` for each of them and for each word of a person.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from signoff.core.outcome import Status
+from signoff.documents.control_characters import json_text
 from signoff.flows.yaml_pages import as_yaml
 from signoff.review.constraint import Constraint, compress_constraints
 from signoff.runtime.paths import folded
@@ -210,7 +210,7 @@ def _summaries(constraints: list[Mapping[str, Any]]) -> Iterator[Constraint]:
 
 
 def _json(value: Mapping[str, Any]) -> bytes:
-    text = json.dumps(value, ensure_ascii=False, indent=2)
+    text = json_text(value, indent=2)
     return f"{text}\n".encode("utf-8", "backslashreplace")
 
 

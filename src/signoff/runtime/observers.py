@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections import defaultdict
 from contextlib import suppress
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from signoff.core import events as ev
+from signoff.documents.control_characters import json_text
 from signoff.documents.regular_files import create_private
 from signoff.runtime.narration import Narrator, Weight
 from signoff.runtime.ports import Notice, Progress, Recorded, Retrying
@@ -78,7 +78,7 @@ class JsonlObserver:
         if self._file is None:
             return
         try:
-            self._file.write("".join(f"{json.dumps(line)}\n" for line in lines))
+            self._file.write("".join(f"{json_text(line, ensure_ascii=True)}\n" for line in lines))
             self._file.flush()
         except OSError as error:
             self._give_up(self._file, error)

@@ -9,6 +9,7 @@ import click
 
 from signoff.cli.options import complete_run, debug_option, json_option, open_here, output
 from signoff.core.requests import ItemState
+from signoff.documents.control_characters import json_text
 
 if TYPE_CHECKING:
     from signoff.cli.output import Output
@@ -99,12 +100,11 @@ def _ended(request: dict[str, Any]) -> str:
 
 
 def _show_content(request: dict[str, Any], out: Output) -> None:
-    import json
 
     for name, value in request["shown"].items():
         if value is None:
             continue
-        text = value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)
+        text = value if isinstance(value, str) else json_text(value, indent=2)
         out.line(f"    {name}:")
         for line in text.splitlines():
             out.line(f"    │ {line}")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from signoff.cli.options import debug_option, json_option, open_here, output, run_argument
+from signoff.documents.control_characters import json_text
 
 if TYPE_CHECKING:
     from signoff.app.show import RunDetails
@@ -119,9 +120,7 @@ def _tell_decisions(line: Timeline, out: Output) -> None:
 
 
 def _show_state(report: RunDetails, out: Output) -> None:
-    import json
-
     out.line()
     out.line("  state")
-    for line in json.dumps(report.state, indent=2, ensure_ascii=False).splitlines():
+    for line in json_text(report.state, indent=2).split("\n"):
         out.line(f"  {line}")

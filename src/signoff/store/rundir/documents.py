@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import unicodedata
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -17,6 +16,7 @@ from typing import Any, NamedTuple
 from signoff.core.outcome import Status
 from signoff.core.run_state import RunState
 from signoff.core.spend import Spend
+from signoff.documents.control_characters import json_text, visible
 from signoff.store.rundir.layout import Layout
 
 VERSION = 1
@@ -114,7 +114,7 @@ def resolution_document(state: RunState, layout: Layout) -> dict[str, Any] | Non
 
 def as_bytes(document: Mapping[str, Any]) -> bytes:
     """Returns a document as it is written: indented, in UTF-8."""
-    text = json.dumps(document, ensure_ascii=False, indent=2)
+    text = json_text(document, indent=2)
     # Half a pair of surrogates becomes its JSON escape, so the file is valid and complete.
     return f"{text}\n".encode("utf-8", "backslashreplace")
 
@@ -141,7 +141,7 @@ def timestamp(at: float) -> str:
 def thread_line(place: str, at: float, entry: Mapping[str, Any]) -> bytes:
     """Returns one line of `thread.jsonl`; `place` is unique in the journal and makes its id."""
     line_id = hashlib.sha256(place.encode()).hexdigest()[:16]
-    text = json.dumps({"id": line_id, "ts": timestamp(at), **entry}, ensure_ascii=False)
+    text = json_text({"id": line_id, "ts": timestamp(at), **entry})
     return f"{text}\n".encode("utf-8", "backslashreplace")
 
 
@@ -153,9 +153,5 @@ def log_line(at: float, text: str) -> bytes:
 def quote(text: Any) -> str:
     """Returns the beginning of an outside text on one line, nothing in it a terminal obeys."""
     words = " ".join(str(text)[: LONGEST_QUOTE * 2].split())
-    shown = words if words.isprintable() else "".join(map(_visible, words))
+    shown = visible(words)
     return shown if len(shown) <= LONGEST_QUOTE else f"{shown[:LONGEST_QUOTE]}…"
-
-
-def _visible(character: str) -> str:
-    return "?" if unicodedata.category(character) in ("Cc", "Cf") else character

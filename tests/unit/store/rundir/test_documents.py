@@ -25,7 +25,8 @@ def test_a_text_from_outside_stays_on_its_line_and_cannot_steer_a_terminal() -> 
     """A reply could otherwise forge log lines, or clear the screen of whoever follows."""
     line = log_line(0.0, "said\n2023-01-01T00:00:00Z  approved\x1b[2J\u202e")
 
-    assert line == b"1970-01-01T00:00:00.000Z  said 2023-01-01T00:00:00Z approved?[2J?\n"
+    told = b"1970-01-01T00:00:00.000Z  said 2023-01-01T00:00:00Z approved"
+    assert line == told + rb"\u001b[2J\u202e" + b"\n"
 
 
 def test_a_long_text_is_cut_and_a_short_one_is_whole() -> None:
