@@ -60,14 +60,13 @@ def begin_run(
     folder: Path, environment: Mapping[str, str], command_line: Mapping[str, Any] | None = None
 ) -> DemoRun:
     """Makes the demo's project where there is none, and finds a new name for a run in it."""
-    from signoff.app.project import open_project
     from signoff.app.start import plan
 
     home = prepare(folder)
     # A home of somebody else must not take the demo in.
     own = {name: value for name, value in environment.items() if name != VARIABLE}
     planned = plan(home.root, own, FLOW, {}, command_line=command_line, options={"goal": GOAL})
-    project = open_project(home.root, own, command_line=command_line)
+    project = planned.open(home.root, own)
     return DemoRun(project, planned, _free_name(project))
 
 

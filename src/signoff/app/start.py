@@ -9,10 +9,10 @@ from typing import Any
 
 from signoff import plugins
 from signoff.app.agent_settings import unknown_kinds
-from signoff.app.home import expected_home
+from signoff.app.home import Home, expected_home, init_home
 from signoff.app.notations import compile_context
-from signoff.app.project import Project, database_path, open_project
-from signoff.app.settings import given_limits, load_settings
+from signoff.app.project import Project, database_path, open_store
+from signoff.app.settings import Settings, given_limits, load_settings
 from signoff.app.targets import Target, resolve
 from signoff.core import graph
 from signoff.core.spend import Limits
@@ -33,8 +33,16 @@ class StartPlan:
     """The ceilings that would hold."""
     given: Limits | None
     """Those of the command line alone."""
+    home: Home
+    settings: Settings
     remarks: tuple[str, ...] = ()
     """What is odd about the settings."""
+
+    def open(self, cwd: Path, environment: Mapping[str, str]) -> Project:
+        """Opens the project of the run, making its home where there is none."""
+        if not self.home.path.is_dir():
+            init_home(cwd, environment)
+        return Project(self.home, self.settings, open_store(self.home, self.settings), cwd)
 
     def to_json(self) -> dict[str, Any]:
         """Returns the plan as plain values."""
@@ -102,12 +110,12 @@ def plan(
     found = resolve(target, cwd=cwd, home=home, places=settings.workflows, context=context)
     values = found.workflow.bind(params)
     if name is not None and database_path(home, settings).exists():
-        with open_project(cwd, environment) as project:
+        with Project(home, settings, open_store(home, settings), cwd) as project:
             refuse_taken(project, name)
     ceilings = given_limits(settings)
     holds = (ceilings or Limits()).over(found.workflow.limits).over(settings.limits)
     remarks = tuple(map(str, unknown_kinds(settings)))
-    return StartPlan(found, values, holds, ceilings, remarks)
+    return StartPlan(found, values, holds, ceilings, home, settings, remarks)
 
 
 def refuse_taken(project: Project, name: str) -> None:

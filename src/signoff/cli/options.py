@@ -118,13 +118,13 @@ def answer_options(command: F) -> F:
     return command
 
 
-def open_here(*, limits: Mapping[str, str] | None = None, create: bool = False) -> Project:
+def open_here(*, limits: Mapping[str, str] | None = None) -> Project:
     """Opens the project around the current folder."""
     from signoff.app.project import open_project
 
     given = limit_settings(limits or {})
-    project = open_project(Path.cwd(), os.environ, command_line=given, create=create)
-    _set_up_logging(project.settings.log_level)
+    project = open_project(Path.cwd(), os.environ, command_line=given)
+    set_up_logging(project.settings.log_level)
     return project
 
 
@@ -244,7 +244,8 @@ def _limits(
     return pairs(given, "--limit")
 
 
-def _set_up_logging(level: str) -> None:
+def set_up_logging(level: str) -> None:
+    """Shows log records from a level on, each as one line."""
     import logging
 
     from signoff.cli.log_lines import LogLines

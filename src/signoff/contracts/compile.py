@@ -18,6 +18,7 @@ from signoff.contracts.model import (
     WorkflowDefinition,
     WorkflowStep,
 )
+from signoff.contracts.params import params_of
 from signoff.contracts.steps import ContractRuntime, ForEach, Single, Together
 from signoff.core.code import describe_code
 from signoff.core.context import StepContext
@@ -54,6 +55,7 @@ def compile_definition(
         notation=NOTATION,
         source={"contract": described(definition), **(source or {})},
         remarks=tuple(remarks),
+        inputs=params_of(definition),
     )
 
 

@@ -228,6 +228,11 @@ class ContractFile(Section):
     limits: LimitsSection | None = Field(
         None, title="Ceilings for one run", description="usd, tokens, calls and seconds"
     )
+    params: list[Text] | None = Field(
+        None,
+        title="The parameters a run may be started with; others are refused",
+        description="a list of names",
+    )
     steps: list[StepSection] = Field(
         min_length=1, title="The steps", description="a list of steps, each with a name"
     )

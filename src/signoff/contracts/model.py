@@ -156,6 +156,8 @@ class WorkflowDefinition:
     roles: Mapping[str, str] = field(default_factory=dict)
     """Which agent plays a role, where the settings say nothing."""
     limits: Limits = field(default_factory=Limits)
+    params: Sequence[str] | None = None
+    """The parameters a run may be started with; None finds them in prompts and expressions."""
 
 
 @dataclass(frozen=True)

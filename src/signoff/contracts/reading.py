@@ -41,6 +41,7 @@ _VALUES: Mapping[str, tuple[Kinds, str]] = {
     "schema": ((Mapping,), "a JSON Schema"),
     "roles": ((Mapping,), "agents by role"),
     "limits": ((Mapping, Limits), "usd, tokens, calls and seconds"),
+    "params": ((list, tuple), "a list of names"),
     "commands": ((Mapping,), "functions by name"),
     "context": ((list, tuple), "a list of names"),
     "options": ((list, tuple), "a list of options"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import types
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
@@ -116,15 +116,17 @@ def read_params(handler: Callable[..., Any]) -> dict[str, Param]:
 
 
 def bind(
-    declared: Mapping[str, Param], given: Mapping[str, Any]
+    declared: Mapping[str, Param], given: Mapping[str, Any], others: Collection[str] | None = None
 ) -> tuple[dict[str, Any], list[Problem]]:
-    """Converts and checks what a run is started with; returns values and every problem."""
-    values: dict[str, Any] = {}
-    problems = [
-        Problem(f"parameter {name!r}", "is not declared by any step", _known(declared))
-        for name in given
-        if declared and name not in declared
-    ]
+    """Converts and checks what a run is started with; returns values and every problem.
+
+    `others` are names that are taken as they are; None takes any if nothing is declared.
+    """
+    known = [*declared, *sorted(others or ())]
+    anything = others is None and not declared
+    unknown = [name for name in given if name not in known and not anything]
+    problems = [Problem(f"parameter {name!r}", "is unknown", _known(known)) for name in unknown]
+    values = {n: v for n, v in given.items() if n not in declared and n not in unknown}
     for name, param in declared.items():
         if name not in given:
             if param.required:
@@ -136,8 +138,6 @@ def bind(
         if problem:
             problems.append(Problem(f"parameter {name!r}", problem, _hint(param)))
         values[name] = value
-    if not declared:
-        values.update(given)
     return values, problems
 
 
@@ -247,8 +247,8 @@ def _article(kind: type) -> str:
     return names.get(kind, f"a {kind.__name__}")
 
 
-def _known(declared: Mapping[str, Param]) -> str:
-    return f"declared: {', '.join(declared)}"
+def _known(names: Sequence[str]) -> str:
+    return f"valid: {', '.join(names)}" if names else "it takes none"
 
 
 def _hint(param: Param) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from types import MappingProxyType
@@ -55,6 +55,9 @@ class Workflow:
     """What the notation wants kept with the run (goal, configuration); part of the digest."""
     remarks: tuple[str, ...]
     """What its author should know though it can be run; no run depends on it."""
+    inputs: frozenset[str] | None
+    """Parameters that handlers read from their context. None takes any, unless handlers
+    declare theirs."""
 
     def __init__(
         self,
@@ -68,6 +71,7 @@ class Workflow:
         roles: Mapping[str, str] | None = None,
         source: Mapping[str, Any] | None = None,
         remarks: Sequence[str] = (),
+        inputs: Collection[str] | None = None,
         validate: bool = True,
     ) -> None:
         """Builds the graph; the first step is the entry point unless one is named."""
@@ -87,6 +91,7 @@ class Workflow:
         put(self, "roles", MappingProxyType(dict(roles or {})))
         put(self, "source", MappingProxyType(dict(source or {})))
         put(self, "remarks", tuple(remarks))
+        put(self, "inputs", frozenset(inputs) if inputs is not None else None)
 
     def __getitem__(self, step_id: str) -> StepDef:
         """Returns a step by its id."""
@@ -138,7 +143,7 @@ class Workflow:
             for name, param in of_step.items():
                 if name not in declared or declared[name].required:
                     declared[name] = param
-        values, problems = bind(declared, given)
+        values, problems = bind(declared, given, self.inputs)
         if problems:
             raise InvalidParams(problems)
         return values

@@ -43,6 +43,7 @@ def compile_flow(flow: Flow, name: str, remarks: Sequence[str] = ()) -> Workflow
         notation="flows",
         source=frozen_source(flow),
         remarks=tuple(remarks),
+        inputs=(),
     )
 
 

@@ -17,7 +17,7 @@ from signoff.app.start import plan, start
 from signoff.app.targets import resolve
 from signoff.app.validate import validate
 from signoff.documents.source_file import SourceFile
-from signoff.errors import ConfigError, InvalidWorkflow, UnknownName, UsageError
+from signoff.errors import ConfigError, InvalidParams, InvalidWorkflow, UnknownName, UsageError
 from signoff.notation import CompileContext
 
 TOY = """
@@ -44,7 +44,7 @@ def compile_file(file, context):
     return workflow(file.path.stem, (context.root / theme).read_text() if theme else "")
 
 def resolve(name, context):
-    return workflow(name, context.options.get("color", ""))
+    return workflow(name, context.options.get("color") or f"at home: {context.home is not None}")
 
 NOTATION = Notation(
     name="toy",
@@ -175,6 +175,39 @@ async def test_a_run_of_something_that_is_no_file_is_found_again(
     assert project.run("one").target == "toy:bear"
     assert again.workflow.source["theme"] == "red"
     assert again.workflow.digest == planned.target.workflow.digest
+
+
+async def test_a_first_run_is_compiled_as_its_resume_is(tmp_path: Path) -> None:
+    """The first run makes the home; a compiler that saw none gave another digest on resume."""
+    folder, environment = tmp_path / "new", {"XDG_CONFIG_HOME": str(tmp_path / "nowhere")}
+    folder.mkdir()
+    planned = plan(folder, environment, "toy:bear", {})
+
+    with planned.open(folder, environment) as project:
+        await start(project, planned.target, {}, name="one")
+        again = project.find_again(project.run("one"))
+
+        assert project.settings is planned.settings
+        assert (folder / ".signoff/flows").is_dir()
+        assert again.workflow.digest == planned.target.workflow.digest
+
+
+@pytest.mark.parametrize(
+    ("text", "params", "valid"),
+    [
+        ("goal: x\nworkflow: [{step: generate}]\n", {"foo": "bar"}, "it takes none"),
+        ("type: x\nsteps: [{name: a, prompt: 'On {{ topic }}'}]\n", {"foo": "1"}, "valid: topic"),
+        ("type: x\nparams: [a]\nsteps: [{name: a, command: [x]}]\n", {"b": "1"}, "valid: a"),
+    ],
+)
+def test_an_unknown_parameter_is_refused_before_anything_is_paid_for(
+    home: Home, text: str, params: dict[str, str], valid: str
+) -> None:
+    """A misspelled parameter was dropped, and the run was paid for without it."""
+    (home.root / "file.yaml").write_text(text)
+
+    with pytest.raises(InvalidParams, match=valid):
+        plan(home.root, isolated(home), "file.yaml", params)
 
 
 async def test_a_moved_file_is_compiled_with_the_options_of_its_run(

@@ -138,7 +138,7 @@ async def test_a_prompt_that_names_nothing_known_is_not_sent() -> None:
     """An agent asked about `{{bok}}` would make something up."""
     claude = ScriptedAgent(["{}"])
 
-    result = await play({"book": "Emma"}, prompt="Review {{bok}}.", agents={"claude": claude})
+    result = await play({}, prompt="Review {{bok}}.", agents={"claude": claude})
 
     assert result.status is Status.FAILED
     assert str(result.reason).endswith(

@@ -187,7 +187,7 @@ def test_every_problem_is_reported_with_what_would_fit() -> None:
     _, problems = bind(read_params(handler), {"times": 9, "most": 9, "mode": "x", "tpoic": "a"})
 
     assert [str(p) for p in problems] == [
-        "parameter 'tpoic': is not declared by any step (declared: times, most, mode, topic, tone)",
+        "parameter 'tpoic': is unknown (valid: times, most, mode, topic, tone)",
         "parameter 'times': 9 is above 3 (from 1 to 3)",
         "parameter 'most': 9 is above 3 (from any to 3)",
         "parameter 'mode': 'x' is not one of the choices (choose one of: quick, full)",

@@ -104,7 +104,7 @@ def test_parameters_are_bound_once_for_all_steps() -> None:
     """A run is refused before its first step, with everything that is wrong."""
     assert FLOW.bind({}) == {"mode": "full"}
     assert FLOW.bind({"mode": "quick"}) == {"mode": "quick"}
-    with pytest.raises(InvalidParams, match=r"'mood': is not declared .*'mode': 'slow' is not one"):
+    with pytest.raises(InvalidParams, match=r"'mood': is unknown .*'mode': 'slow' is not one"):
         FLOW.bind({"mode": "slow", "mood": "good"})
 
 

@@ -15,9 +15,9 @@ from signoff.cli.options import (
     inputs,
     limit_settings,
     notation_options,
-    open_here,
     output,
     progress_options,
+    set_up_logging,
 )
 
 if TYPE_CHECKING:
@@ -78,7 +78,8 @@ def command(
         os.environ,
         target,
         params,
-        name=name,
+        # A run that is started refuses a name that is taken by itself.
+        name=name if dry_run else None,
         command_line=limit_settings(limits),
         options=options,
     )
@@ -92,7 +93,8 @@ def command(
         else:
             _show_plan(planned)
         return 0
-    with open_here(limits=limits, create=True) as project:
+    set_up_logging(planned.settings.log_level)
+    with planned.open(Path.cwd(), os.environ) as project:
         if pull:
             return _pulled(project, planned, params, name, display)
         return drive(

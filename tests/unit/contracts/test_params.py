@@ -1,0 +1,42 @@
+from typing import Any
+
+import pytest
+
+from signoff.contracts.model import Condition, ConditionalNext, WorkflowDefinition, WorkflowStep
+from signoff.contracts.params import params_of
+
+
+def of(step: WorkflowStep, **more: Any) -> frozenset[str] | None:
+    return params_of(WorkflowDefinition("x", [step], **more))
+
+
+def test_names_in_prompts_and_expressions_are_the_parameters() -> None:
+    """What a contract never mentions cannot be meant, so it is refused at the start."""
+    step = WorkflowStep(
+        "a",
+        prompt="Write about {{ topic }} for {{item}}, as in {{draft.text}}.",
+        parallel_key="chapters",
+        postconditions=[Condition("long", "size(result.text) > params.words")],
+        next=ConditionalNext("params.again == 'yes'", on_true="a", on_false="a"),
+    )
+
+    assert of(step) == frozenset({"topic", "draft", "chapters", "words", "again"})
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        WorkflowStep("a", command=["make"]),
+        WorkflowStep("a", prompt="x", postconditions=[Condition("ok", lambda _ctx: True)]),
+        WorkflowStep("a", prompt="x", postconditions=[Condition("ok", "'a' in params")]),
+    ],
+    ids=["program", "function", "all of them"],
+)
+def test_where_anything_can_be_read_any_name_is_taken(step: WorkflowStep) -> None:
+    """Refusing what a program reads would break workflows that work."""
+    assert of(step) is None
+
+
+def test_declared_parameters_are_all_there_are() -> None:
+    """That is what the author of a program writes to have typos refused."""
+    assert of(WorkflowStep("a", command=["make"]), params=["a"]) == frozenset({"a"})
