@@ -1,0 +1,122 @@
+"""A notation of another package: installed, it is as good as a built-in one."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.patience import PATIENCE_SECONDS
+
+ROOT = Path(__file__).parents[2]
+EXAMPLE = ROOT / "examples" / "notation_plugin"
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The `signoff` of a fresh environment that has nothing but signoff and the example."""
+    environment = tmp_path_factory.mktemp("environment")
+    constraints = ROOT / "constraints"
+    uv("venv", "--python", sys.executable, str(environment))
+    uv(
+        "pip", "install", "--python", str(environment),
+        "--constraints", str(constraints / "runtime.txt"),
+        "--build-constraints", str(constraints / "dev.txt"), str(ROOT), str(EXAMPLE),
+    )  # fmt: skip
+    return str(environment / "bin" / "signoff")
+
+
+def uv(*arguments: str) -> None:
+    """Installs from uv's cache, and over the network only what the cache does not hold."""
+    command = [sys.executable, "-m", "uv", *arguments]
+    if subprocess.run([*command, "--offline"], capture_output=True).returncode != 0:
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+
+
+class Project:
+    """A folder, and the installed program in it."""
+
+    def __init__(self, program: str, folder: Path) -> None:
+        self.program, self.folder = program, folder
+
+    def signoff(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [self.program, *arguments],
+            cwd=self.folder,
+            env={"PATH": os.defpath, "HOME": str(self.folder / "nobody"), "LANG": "C.UTF-8"},
+            input="",
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_SECONDS,
+        )
+
+    def pending(self, run: str) -> str:
+        (request,) = json.loads(self.signoff("show", run, "--json").stdout)["inbox"]
+        return str(request["prompt"])
+
+
+@pytest.fixture
+def project(program: str, tmp_path: Path) -> Project:
+    return Project(program, tmp_path)
+
+
+def test_a_preset_of_it_runs_waits_and_is_resumed(project: Project) -> None:
+    """The option of the first day still holds on the second, though nobody repeats it."""
+    made = project.signoff("init", "--preset", "checklist")
+    config = project.folder / ".signoff/config.yaml"
+    config.write_text("version: 1\nchecklists: {greeting: Have a look}\n")
+
+    begun = project.signoff("run", "release", "--owner", "Ann", "--name", "one")
+    first = project.pending("one")
+    approved = project.signoff("approve", "one", "--resume")
+    second = project.pending("one")
+    done = project.signoff("approve", "one", "--resume")
+
+    assert "signoff run .signoff/flows/release.yaml --owner Ann" in made.stdout + made.stderr
+    assert (begun.returncode, approved.returncode, done.returncode) == (10, 10, 0), done.stderr
+    assert first == "Have a look, Ann: The changelog is up to date."
+    assert second == "Have a look, Ann: The tests are green."
+
+
+def test_what_it_has_under_a_name_is_run_and_resumed_without_a_file(project: Project) -> None:
+    """Its target is a name behind a scheme, in a folder that was no project before."""
+    begun = project.signoff("run", "checklist:travel", "--owner", "Bob", "--name", "trip")
+    asked = project.pending("trip")
+    done = project.signoff("approve", "trip", "--resume")
+
+    assert (begun.returncode, done.returncode) == (10, 0), begun.stderr + done.stderr
+    assert asked == "Please check, Bob: The passport is valid."
+
+
+def test_its_command_is_listed_and_works(project: Project) -> None:
+    """A command nobody sees in the help does not exist."""
+    listed = project.signoff("--help")
+    shown = project.signoff("checklists")
+
+    assert "List named checklists." in listed.stdout
+    assert "checklist:travel" in shown.stdout, shown.stderr
+
+
+def test_mistakes_are_answered_as_for_built_in_notations(project: Project) -> None:
+    """Options of others, unknown names, parameters and settings are refused before a run."""
+    (project.folder / "flow.yaml").write_text("goal: x\nworkflow: [{step: generate}]\n")
+
+    foreign = project.signoff("run", "flow.yaml", "--owner", "Ann")
+    unknown = project.signoff("run", "checklist:travle")
+    parameter = project.signoff("run", "checklist:travel", "-i", "foo=bar")
+    project.signoff("init")
+    config = project.folder / ".signoff/config.yaml"
+    config.write_text("version: 1\nchecklist: {greeting: Hello}\n")
+    section = project.signoff("runs")
+
+    codes = [each.returncode for each in (foreign, unknown, parameter, section)]
+    assert codes == [2, 2, 2, 2], section.stderr
+    assert "--owner cannot be used with flow.yaml" in foreign.stderr
+    assert "travel" in unknown.stderr
+    assert "it takes none" in parameter.stderr
+    assert "checklists" in section.stderr
