@@ -27,7 +27,8 @@ class OptionKind(StrEnum):
     FLAG = "flag"
     FILE = "file"
     """An existing file; stored so that it is found again from the project's folder."""
-    JSON = "json"
+    LIST = "list"
+    """A list, written as JSON."""
 
 
 @dataclass(frozen=True)

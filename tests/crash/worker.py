@@ -34,7 +34,7 @@ def _worked(piece: WorkItem) -> Submission:
         return Submission(json.dumps({"chapters": [1, 2]}))
     if piece.step == "write":
         longer = "UPDATE chapters SET words = words + 200 WHERE id = ?"
-        return Submission("{}", statements=[[longer, [piece.item]]])
+        return Submission("{}", beside={"statements": [[longer, [piece.item]]]})
     return Submission(json.dumps({"decision": "approved"}))
 
 

@@ -46,7 +46,7 @@ class Given:
     at: float | None = None
     """When they said it, in seconds since 1970; None means now."""
     beside: Mapping[str, Any] = field(default_factory=dict)
-    """What a worker hands in beside the result, by the names of `contracts.StepOutput`."""
+    """What a worker hands in beside the result, by the names the notation knows."""
 
 
 def record_answer(project: Project, number: int, given: Given) -> InboxItem:

@@ -57,7 +57,7 @@ class WorkItem:
     must_hold: Sequence[str] = ()
     """What is checked afterwards, in words."""
     takes: Sequence[str] = ()
-    """What can be handed in beside the result: `statements` for a database, a `hint`."""
+    """What can be handed in beside the result, by the words of the notation's options."""
 
 
 @dataclass(frozen=True)
@@ -67,8 +67,8 @@ class Submission:
     text: str
     """The result; of a failure, the reason."""
     failed: bool = False
-    statements: Sequence[Any] = ()
-    hint: str | None = None
+    beside: Mapping[str, Any] = field(default_factory=dict)
+    """What the run's notation takes besides the result, by the names of its options."""
     digest: str | None = None
     by: str = ""
 
@@ -200,16 +200,17 @@ def _meant(project: Project, row: RunRow, number: int | None) -> InboxItem:
 
 def _record(project: Project, item: InboxItem, given: Submission) -> None:
     takes = form_of(project, item).get("about", {}).get("takes", ())
-    for name, said in (("statements", given.statements), ("hint", given.hint)):
-        if said and name not in takes:
+    notation = project.notation_of(project.store.row(item.run))
+    words = {each.name: each.word for each in notation.options} if notation is not None else {}
+    for name in given.beside:
+        if words.get(name, name) not in takes:
             raise InvalidAnswer(f"{name} was given, and this work takes none; leave it out")
-    beside = {"statements": list(given.statements), "next_step_hint": given.hint}
     answer = Given(
         given.text,
         by=given.by,
         digest=given.digest,
         failed=given.failed,
-        beside={} if given.failed else {key: said for key, said in beside.items() if said},
+        beside={} if given.failed else given.beside,
     )
     record_answer(project, item.id, answer)
 

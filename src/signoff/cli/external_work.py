@@ -8,6 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from signoff import plugins
 from signoff.app.external_work import RunStatus, WorkItem
 from signoff.cli import exits
 from signoff.cli.driving import choose_view, events_file
@@ -112,11 +113,9 @@ def _tell_piece(piece: WorkItem, out: Output) -> None:
     out.line("When it is done, or cannot be done:")
     for command in _commands(piece):
         out.line(f"  {command}")
-    if "statements" in piece.takes:
-        out.line(
-            "  Changes of the database go with the result: --statements '[[\"UPDATE ...\", [1]]]'; "
-            "they are applied only if everything above holds then."
-        )
+    for option in plugins.options_of("submit") if piece.takes else ():
+        if option.word in piece.takes:
+            out.line(f"  Optional: {option.flag} {option.metavar}. {option.help}")
     out.line()
 
 

@@ -210,19 +210,22 @@ def _click_option(option: NotationOption) -> Callable[[F], F]:
         case OptionKind.FILE:
             kind = click.Path(exists=True, dir_okay=False)
             return click.option(flag, name, type=kind, metavar=option.metavar, help=option.help)
-        case OptionKind.JSON:
+        case OptionKind.LIST:
             return click.option(
-                flag, name, metavar=option.metavar, help=option.help, callback=_json_value
+                flag, name, metavar=option.metavar, help=option.help, callback=_json_list
             )
         case OptionKind.TEXT:
             return click.option(flag, name, metavar=option.metavar, help=option.help)
 
 
-def _json_value(_context: click.Context, option: click.Parameter, text: str | None) -> Any:
+def _json_list(_context: click.Context, option: click.Parameter, text: str | None) -> list[Any]:
     try:
-        return json.loads(text) if text is not None else None
+        values = json.loads(text) if text is not None else []
     except (ValueError, RecursionError) as error:
         raise click.BadParameter(f"is not JSON: {error}", param_hint=option.opts[0]) from error
+    if not isinstance(values, list):
+        raise click.BadParameter("is not a JSON list", param_hint=option.opts[0])
+    return values
 
 
 def _json(name: str, text: str) -> Any:

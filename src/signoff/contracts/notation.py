@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from signoff.notation import Command, Notation, SettingsSection
+from signoff.notation import Command, Notation, NotationOption, OptionKind, SettingsSection
 
 KEYS = frozenset({"steps", "type", "initial_step", "initialStep"})
 """Any of these at the top of a file makes it a contract."""
@@ -21,6 +21,24 @@ NOTATION = Notation(
     label="contract workflow",
     compile="signoff.contracts.compile_file:compile_file",
     recognize=recognize,
+    options=(
+        NotationOption(
+            "statements",
+            "--statements",
+            "Database statements: a list of [SQL] or [SQL, PARAMETERS], applied only if all "
+            "conditions hold.",
+            OptionKind.LIST,
+            "JSON",
+            commands=("submit",),
+        ),
+        NotationOption(
+            "next_step_hint",
+            "--hint",
+            "The step that you suggest should follow.",
+            metavar="STEP",
+            commands=("submit",),
+        ),
+    ),
     settings=SettingsSection(
         "data",
         "signoff.contracts.settings:DataSection",

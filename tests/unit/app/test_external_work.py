@@ -75,7 +75,11 @@ async def test_what_an_author_asks_of_a_person_is_no_work(project: Project) -> N
 
 @pytest.mark.usefixtures("before")
 @pytest.mark.parametrize(
-    "given", [Submission("x", statements=[["UPDATE t SET a = 1"]]), Submission("x", hint="two")]
+    "given",
+    [
+        Submission("x", beside={"statements": [["UPDATE t SET a = 1"]]}),
+        Submission("x", beside={"next_step_hint": "two"}),
+    ],
 )
 async def test_what_nobody_would_read_is_not_taken(project: Project, given: Submission) -> None:
     """A worker that believes its statements were applied would go on wrongly."""

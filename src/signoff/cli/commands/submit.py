@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,14 @@ from typing import Any
 import click
 
 from signoff.cli import exits
-from signoff.cli.options import debug_option, json_option, open_here, output, run_argument
+from signoff.cli.options import (
+    debug_option,
+    json_option,
+    notation_options,
+    open_here,
+    output,
+    run_argument,
+)
 from signoff.documents.regular_files import read_regular
 
 _EPILOG = """\b
@@ -35,9 +41,7 @@ for `run`.
 @click.option("--failure", metavar="WHY", help="Report that it could not be done, and why.")
 @click.option("--item", "number", type=click.IntRange(1), metavar="N",
               help="Which piece of work, if several are open.")  # fmt: skip
-@click.option("--statements", metavar="JSON",
-              help="Database statements: a list of [SQL] or [SQL, PARAMETERS].")  # fmt: skip
-@click.option("--hint", metavar="STEP", help="The step that you suggest should follow.")
+@notation_options("submit")
 @click.option("--digest", metavar="DIGEST",
               help="The digest of what you were shown; refused if it has changed.")  # fmt: skip
 @click.option("--by", default="", metavar="NAME",
@@ -51,8 +55,7 @@ def command(
     file: Path | None,
     failure: str | None,
     number: int | None,
-    statements: str | None,
-    hint: str | None,
+    options: dict[str, Any],
     digest: str | None,
     by: str,
     verbose: bool,
@@ -68,13 +71,12 @@ def command(
     from signoff.cli.external_work import code_of, follow, tell
 
     text = _said(result, file, failure)
-    if failure is not None and (statements or hint):
-        raise click.UsageError("--failure changes nothing: leave --statements and --hint out")
+    if failure is not None and options:
+        raise click.UsageError(f"--failure changes nothing: leave {' and '.join(options)} out")
     given = Submission(
         text,
         failed=failure is not None,
-        statements=_statements(statements),
-        hint=hint,
+        beside=options,
         digest=digest,
         by=by,
     )
@@ -103,15 +105,3 @@ def _said(result: str | None, file: Path | None, failure: str | None) -> str:
     if result == "-":
         return sys.stdin.read()
     return (failure if result is None else result) or ""
-
-
-def _statements(text: str | None) -> list[Any]:
-    if text is None:
-        return []
-    try:
-        listed = json.loads(text)
-    except ValueError as error:
-        raise click.BadParameter(f"is not JSON: {error}", param_hint="--statements") from error
-    if not isinstance(listed, list):
-        raise click.BadParameter("is no list of [SQL, PARAMETERS]", param_hint="--statements")
-    return listed
