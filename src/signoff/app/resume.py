@@ -8,11 +8,13 @@ from dataclasses import dataclass
 
 from signoff.agents.kinds import MANUAL
 from signoff.app.file_answers import take_file_answers
+from signoff.app.history import folded
 from signoff.app.project import Project
 from signoff.app.run_files import Warn, catch_up
 from signoff.core.events import ANYBODY
 from signoff.core.outcome import FINAL, Status
 from signoff.core.spend import Limits
+from signoff.core.stop_reason import error_of
 from signoff.core.workflow import Workflow
 from signoff.errors import SignoffError
 from signoff.runtime.ports import Observer
@@ -96,13 +98,20 @@ def _also_by_role(
     known = {*known_agents(project.settings.agents), *project.agents, *roles}
     wide: dict[str, str] = {}
     for agent, to in switch.items():
-        if agent not in {*known, ANYBODY} and repr(agent) not in row.reason:
+        if agent not in {*known, ANYBODY} and agent != _failed_agent(project, row):
             warn(
                 f"no agent or role is called {agent!r}; only steps that ask this name are switched"
             )
         wide.update({role: to for role, played in roles.items() if played == agent})
         wide[agent] = to
     return wide
+
+
+def _failed_agent(project: Project, row: RunRow) -> str:
+    """Returns the agent whose error stopped the run: a workflow may ask one no settings name."""
+    state = folded(project, row)
+    error = error_of(state.status, state.stop_reason)
+    return error.agent if error is not None else ""
 
 
 def _ready(project: Project, row: RunRow, target: str | None, warn: Warn) -> Workflow:

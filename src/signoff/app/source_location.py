@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import ast
 import importlib
-import re
 import traceback
+from dataclasses import replace
 from pathlib import Path
 
-from signoff.errors import InvalidWorkflow, Problem
+from signoff.errors import InvalidWorkflow
 
 _OURS = str(Path(__file__).parents[1])
 _IMPORTLIB = str(Path(importlib.__file__).parent)
-_STEP = re.compile(r"step '(?P<id>[^']+)'")
 
 
 def place_of(error: BaseException) -> str:
@@ -33,10 +32,9 @@ def located(error: InvalidWorkflow) -> InvalidWorkflow:
     lines = _step_lines(Path(file))
     problems = []
     for problem in error.problems:
-        named = _STEP.match(problem.where)
-        line = lines.get(named["id"]) if named else None
+        line = lines.get(problem.step)
         where = f"{file}:{line}" if line else place
-        problems.append(Problem(f"{where}: {problem.where}", problem.what, problem.remedy))
+        problems.append(replace(problem, where=f"{where}: {problem.where}"))
     return InvalidWorkflow(error.name, problems)
 
 

@@ -30,7 +30,6 @@ Place = tuple[str | int, ...]
 _AS_WRITTEN = "schema"
 """Below this key stands somebody else's notation, whose names are left alone."""
 
-_STEP = re.compile(r"step '([^']+)'")
 _CAMEL = re.compile(r"(?<=[a-z0-9])([A-Z])")
 
 
@@ -75,8 +74,7 @@ class ReadContract:
 
     def placed(self, problem: Problem) -> Problem:
         """Returns a problem of a step, or of several that run together, with its line."""
-        named = _STEP.match(problem.where)
-        first = named[1].partition("+")[0] if named else ""
+        first = problem.step.partition("+")[0]
         names = [step.name for step in self.definition.steps]
         place: Place = ("steps", names.index(first)) if first in names else ("steps",)
         where = self.document.at(place)

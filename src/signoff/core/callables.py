@@ -87,6 +87,7 @@ def agreement_problems(steps: Sequence[StepDef]) -> Iterator[Problem]:
                     f"step {step.id!r}",
                     f"parameter {param.name!r} is declared otherwise by step {before.id!r}",
                     "declare it alike in both, or give one of them another name",
+                    str(step.id),
                 )
 
 

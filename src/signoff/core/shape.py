@@ -132,7 +132,8 @@ class _Checks:
         return [each for each in value if isinstance(each, kind)]
 
     def _wrong(self, name: str, value: Any, remedy: str) -> None:
-        self.found.append(Problem(self.where, f"{name} is {value!r:.80}", remedy))
+        what, step = f"{name} is {value!r:.80}", str(self.step.id)
+        self.found.append(Problem(self.where, what, remedy, step))
 
 
 def _is_name(value: Any) -> bool:

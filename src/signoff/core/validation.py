@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from signoff.core.callables import agreement_problems, handler_problems
@@ -69,7 +70,8 @@ def _steps_are_steps(steps: Sequence[Any]) -> Iterator[Problem]:
 def _ids_are_unique(steps: Steps, _entry: str) -> Iterator[Problem]:
     for step_id, count in Counter(str(s.id) for s in steps).items():
         if count > 1:
-            yield Problem(f"step {step_id!r}", f"is defined {count} times", "give each its own id")
+            what = f"is defined {count} times"
+            yield Problem(f"step {step_id!r}", what, "give each its own id", step_id)
 
 
 def _entry_exists(steps: Steps, entry: str) -> Iterator[Problem]:
@@ -85,7 +87,7 @@ def _outcome_keys_are_right(steps: Steps, _entry: str) -> Iterator[Problem]:
     for step in steps:
         for key in step.next:
             if not isinstance(key, Outcome):
-                yield Problem(_at(step), f"next has the key {key!r}", f"use one of: {outcomes}")
+                yield _of(step, f"next has the key {key!r}", f"use one of: {outcomes}")
 
 
 def _targets_exist(steps: Steps, _entry: str) -> Iterator[Problem]:
@@ -94,9 +96,7 @@ def _targets_exist(steps: Steps, _entry: str) -> Iterator[Problem]:
         for name, edge in declared_edges(step):
             target = _step_target(edge)
             if target is not None and target not in ids:
-                yield Problem(
-                    _at(step), f"{name} leads to {target!r}, which is no step", _listed(ids)
-                )
+                yield _of(step, f"{name} leads to {target!r}, which is no step", _listed(ids))
 
 
 def _some_step_ends(steps: Steps, _entry: str) -> Iterator[Problem]:
@@ -108,9 +108,7 @@ def _some_step_ends(steps: Steps, _entry: str) -> Iterator[Problem]:
 def _every_step_leads_on(steps: Steps, _entry: str) -> Iterator[Problem]:
     for step in steps:
         if not step.next and step.gate is None:
-            yield Problem(
-                _at(step), "leads nowhere", "give it next={Outcome.OK: None} to end there"
-            )
+            yield _of(step, "leads nowhere", "give it next={Outcome.OK: None} to end there")
 
 
 def _all_are_reachable(steps: Steps, entry: str) -> Iterator[Problem]:
@@ -126,12 +124,12 @@ def _all_are_reachable(steps: Steps, entry: str) -> Iterator[Problem]:
         todo.extend(fresh)
     for step in steps:
         if step.id not in seen:
-            yield Problem(_at(step), f"cannot be reached from {entry!r}", "lead an outcome to it")
+            yield _of(step, f"cannot be reached from {entry!r}", "lead an outcome to it")
 
 
 def _handlers_can_be_called(steps: Steps, _entry: str) -> Iterator[Problem]:
     for step in steps:
-        yield from handler_problems(step)
+        yield from (replace(each, step=str(step.id)) for each in handler_problems(step))
 
 
 def _parameters_agree(steps: Steps, _entry: str) -> Iterator[Problem]:
@@ -144,12 +142,12 @@ def _gates_decide(steps: Steps, _entry: str) -> Iterator[Problem]:
             continue
         labels = [o.label for o in step.gate.options]
         if not labels:
-            yield Problem(_at(step), "gate has no options", "give it at least one GateOption")
+            yield _of(step, "gate has no options", "give it at least one GateOption")
         if len(set(labels)) != len(labels):
-            yield Problem(_at(step), "gate has two options of one label", "give each its own label")
+            yield _of(step, "gate has two options of one label", "give each its own label")
         if Outcome.OK in step.next:
             what = "has a gate, so next[Outcome.OK] is never taken"
-            yield Problem(_at(step), what, "let an option of the gate lead there")
+            yield _of(step, what, "let an option of the gate lead there")
 
 
 _RULES: tuple[Callable[[Steps, str], Iterator[Problem]], ...] = (
@@ -170,8 +168,8 @@ def _step_target(edge: Edge) -> str | None:
     return None if edge.to is None or isinstance(edge.to, End) else edge.to
 
 
-def _at(step: StepDef) -> str:
-    return f"step {step.id!r}"
+def _of(step: StepDef, what: str, remedy: str) -> Problem:
+    return Problem(f"step {step.id!r}", what, remedy, str(step.id))
 
 
 def _listed(ids: set[str]) -> str:

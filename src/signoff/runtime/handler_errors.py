@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from signoff.core.error_info import ErrorInfo
-from signoff.errors import AgentError, SignoffError
+from signoff.errors import AgentError, SignoffError, UnknownName
 
 _ENGINE = Path(__file__).parents[1]
 
@@ -22,6 +22,8 @@ def error_info(error: BaseException, step: str = "") -> ErrorInfo:
     agent, model = "", ""
     if isinstance(error, AgentError):
         agent, model = error.agent, error.model
+    elif isinstance(error, UnknownName) and error.kind == "agent":
+        agent = error.name
     return ErrorInfo(kind, str(error), agent, model, remedies=error.remedies)
 
 

@@ -461,3 +461,11 @@ class TestSharedParameters:
         found = said(last(handler="x"))
 
         assert len(found) == 1
+
+
+def test_a_problem_of_a_step_names_the_step_as_data() -> None:
+    """Editors and surfaces find its line by it; the sentence is for people."""
+    with pytest.raises(InvalidWorkflow) as refused:
+        Workflow("flow", StepDef("a", next={Outcome.OK: "nowhere"}))
+
+    assert {problem.step for problem in refused.value.problems} == {"a", ""}
