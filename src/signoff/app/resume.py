@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from signoff.agents.kinds import MANUAL
 from signoff.app.file_answers import take_file_answers
@@ -45,12 +46,13 @@ async def resume(
     adopt: bool = False,
     target: str | None = None,
     switch: Mapping[str, str] | None = None,
+    params: Mapping[str, Any] | None = None,
     observers: Sequence[Observer] = (),
     warn: Warn = lambda _warning: None,
 ) -> RunResult:
     """Drives a run on; answers that lie in its folder as files are taken first.
 
-    `switch` names agents that others stand in for from here on.
+    `switch` names agents that others stand in for from here on; `params` corrects parameters.
     """
     row = project.run(name)
     if row.status in FINAL:
@@ -59,7 +61,9 @@ async def resume(
     workflow = _ready(project, row, target, warn)
     wide = _also_by_role(project, row, switch or {}, warn)
     async with project.engine(observers) as engine:
-        return await engine.resume(row.name, workflow, limits=limits, adopt=adopt, switch=wide)
+        return await engine.resume(
+            row.name, workflow, limits=limits, adopt=adopt, switch=wide, params=params
+        )
 
 
 def due_runs(project: Project) -> list[RunRow]:

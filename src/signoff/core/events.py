@@ -94,6 +94,14 @@ class AgentSwitched(Event):
 
 
 @dataclass(slots=True)
+class ParamsCorrected(Event):
+    """Someone corrected parameters that no finished step had used."""
+
+    tag: ClassVar[str] = "params_corrected"
+    params: dict[str, Any]
+
+
+@dataclass(slots=True)
 class DefinitionAdopted(Event):
     """Somebody let the run go on with a changed definition."""
 
@@ -258,6 +266,7 @@ KINDS: dict[str, type[Event]] = {
         RunStopped,
         LimitsChanged,
         AgentSwitched,
+        ParamsCorrected,
         DefinitionAdopted,
         StepBegun,
         StepWorked,

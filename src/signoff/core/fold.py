@@ -85,6 +85,12 @@ def _agent_switched(state: RunState, event: ev.AgentSwitched) -> None:
     state.stand_ins[event.agent] = event.to
 
 
+def _params_corrected(state: RunState, event: ev.ParamsCorrected) -> None:
+    state.params = freeze({**state.params, **event.params}, STORED_DEPTH)
+    # The current attempt may ask for something else now than what is recorded of it.
+    state.adopted = True
+
+
 def _definition_adopted(state: RunState, event: ev.DefinitionAdopted) -> None:
     state.definition = event.definition
     state.adopted = True
@@ -241,6 +247,7 @@ _HOW: dict[str, Callable[[RunState, Any], None]] = {
     ev.RunStopped.tag: _run_stopped,
     ev.LimitsChanged.tag: _limits_changed,
     ev.AgentSwitched.tag: _agent_switched,
+    ev.ParamsCorrected.tag: _params_corrected,
     ev.DefinitionAdopted.tag: _definition_adopted,
     ev.StepBegun.tag: _step_begun,
     ev.StepWorked.tag: _step_worked,

@@ -15,6 +15,7 @@ from signoff.core.context import StepContext
 from signoff.core.digest import describe, digest
 from signoff.core.edges import EdgeTable, edge_table
 from signoff.core.outcome import Outcome
+from signoff.core.run_state import RunState
 from signoff.core.spend import Limits
 from signoff.core.step import StepDef
 from signoff.core.validation import problems_of
@@ -147,6 +148,28 @@ class Workflow:
         if problems:
             raise InvalidParams(problems)
         return values
+
+    def correct(self, given: Mapping[str, Any], state: RunState) -> dict[str, Any]:
+        """Returns corrected parameters of a run; one that a finished step may have used is refused.
+
+        What a handler declares is known. Parameters that handlers read from their context may
+        have been used by any step.
+        """
+        values = self.bind({**state.params, **given})
+        declared = {name for of_step in self.params.values() for name in of_step}
+        finished = [
+            step
+            for step, visits in state.visits.items()
+            if step != state.step or visits > 1 or state.pending is not None
+        ]
+        for name in given:
+            used = [s for s in finished if name not in declared or name in self.params.get(s, ())]
+            if used:
+                raise UsageError(
+                    f"parameter {name!r} cannot be corrected: finished steps may have used it "
+                    f"({', '.join(used)}); start a new run"
+                )
+        return {name: values[name] for name in given}
 
     def with_source(self, **more: Any) -> Workflow:
         """Returns the same workflow with more of its source stored with every run of it."""

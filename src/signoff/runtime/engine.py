@@ -165,10 +165,12 @@ class Engine:
         limits: Limits | None = None,
         adopt: bool = False,
         switch: Mapping[str, str] | None = None,
+        params: Mapping[str, Any] | None = None,
     ) -> RunResult:
         """Takes a run up where it rests and drives it on; a finished one just says how it ended.
 
-        `switch` names agents that from here on are stood in for by others.
+        `switch` names agents that from here on are stood in for by others; `params` corrects
+        parameters that no finished step has used.
         """
         row = self._store.row(name)
         if row.status in FINAL:
@@ -177,6 +179,7 @@ class Engine:
         if name in self._tasks:
             raise RunBusy(f"run {name!r} is being driven by this very process")
         _check_definition(row, workflow, adopt=adopt)
+        self._check_params(name, workflow, params or {})
         journal = self._take(row)
         if journal.state.status in FINAL:
             # Somebody else brought it to its end between our look at it and our taking it.
@@ -185,12 +188,18 @@ class Engine:
         if changed:
             self._store.adopt(journal.run, workflow.digest, workflow.described)
             journal.record(ev.DefinitionAdopted(workflow.digest))
+        if params:
+            journal.record(ev.ParamsCorrected(workflow.correct(params, journal.state)))
         if limits is not None:
             journal.record(ev.LimitsChanged(limits.over(journal.state.limits).to_json()))
-        if switch:
-            self._switch(journal, switch)
+        self._switch(journal, switch or {})
         journal.record(ev.RunResumed())
         return await self._drive(workflow, journal, self._live_items(name))
+
+    def _check_params(self, name: str, workflow: Workflow, params: Mapping[str, Any]) -> None:
+        """Refuses wrong corrections before the run is taken: a mistake must not touch it."""
+        if params:
+            workflow.correct(params, folded_state(self._store.load(name), self._store.blob))
 
     async def cancel(self, name: str, why: str = "") -> Status:
         """Cancels a run; returns once nothing of it is under way any more."""

@@ -148,6 +148,11 @@ def _agent_switched(_scene: _Scene, event: ev.AgentSwitched) -> Told:
     yield f"{event.to} answers in place of {replaced} from here on", Weight.NEWS
 
 
+def _params_corrected(_scene: _Scene, event: ev.ParamsCorrected) -> Told:
+    listed = ", ".join(f"{name} {value!r:.60}" for name, value in event.params.items())
+    yield f"parameters are now: {listed}", Weight.NEWS
+
+
 def _definition_adopted(_scene: _Scene, event: ev.DefinitionAdopted) -> Told:
     yield f"goes on with the changed definition {event.definition[:12]}", Weight.NEWS
 
@@ -269,6 +274,7 @@ _WORDS: dict[str, Callable[[_Scene, Any], Told]] = {
     ev.RunStopped.tag: _run_stopped,
     ev.LimitsChanged.tag: _limits_changed,
     ev.AgentSwitched.tag: _agent_switched,
+    ev.ParamsCorrected.tag: _params_corrected,
     ev.DefinitionAdopted.tag: _definition_adopted,
     ev.AttemptFailed.tag: _attempt_failed,
     ev.Escalated.tag: _escalated,

@@ -16,6 +16,7 @@ FULL: list[ev.Event] = [
     ev.RunResumed(at=2.0),
     ev.RunStopped(Status.PARKED, "out of quota", 99.5, at=3.0),
     ev.LimitsChanged({"calls": 3}, at=4.0),
+    ev.ParamsCorrected({"words": 3}),
     ev.AgentSwitched("writer", "manual", at=4.5),
     ev.DefinitionAdopted("other", at=5.0),
     ev.StepBegun(at=6.0),

@@ -11,6 +11,7 @@ from signoff.cli import exits
 from signoff.cli.display_options import DisplayOptions
 from signoff.cli.options import (
     debug_option,
+    inputs,
     open_here,
     pairs,
     progress_options,
@@ -40,6 +41,10 @@ Examples:
     "--agent", "agents", multiple=True, metavar="NAME=OTHER",
     help="Use agent OTHER (or `manual`: you) instead of NAME from now on. Repeatable.",
 )  # fmt: skip
+@click.option(
+    "-i", "--input", "given", multiple=True, metavar="KEY=VALUE",
+    help="Correct a parameter that no finished step has used. Repeatable.",
+)  # fmt: skip
 @click.option("--pull", is_flag=True,
               help="Hand all further work to external workers (`signoff next RUN`).")  # fmt: skip
 @progress_options
@@ -50,6 +55,7 @@ def command(
     adopt: bool,
     target: str | None,
     agents: tuple[str, ...],
+    given: tuple[str, ...],
     pull: bool,
     limits: dict[str, str],
     display: DisplayOptions,
@@ -64,7 +70,7 @@ def command(
     from signoff.app.settings import given_limits
     from signoff.cli.driving import drive
 
-    if due and (run or adopt or target or agents or pull):
+    if due and (run or adopt or target or agents or given or pull):
         raise click.UsageError(
             "--due wakes all runs that are due; leave RUN, --adopt, --agent, --pull and --target "
             "out"
@@ -86,6 +92,7 @@ def command(
                 adopt=adopt,
                 target=target,
                 switch=switch,
+                params=inputs(given),
                 observers=observers,
                 warn=out.warn,
             ),
