@@ -2,7 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from signoff.review.edit import Edit, EditKind
-from signoff.review.work_order import apply_edits, format_bill, parse_bill
+from signoff.review.work_order import apply_edits, format_work_order, parse_work_order
 
 # Pieces a bill is made of, and characters some programs take for the end of a line.
 PIECES = st.sampled_from(
@@ -29,13 +29,13 @@ def test_a_bill_gives_back_exactly_the_edits_it_was_made_of(
     made: list[Edit], notes: list[tuple[str, str, str]]
 ) -> None:
     """Text of an artifact or a finding that reads like a bill could order changes."""
-    assert parse_bill(format_bill(made, notes)) == made
+    assert parse_work_order(format_work_order(made, notes)) == made
 
 
 @given(text=LITERAL)
 def test_any_text_is_a_bill_without_harm(text: str) -> None:
     """Judges write what they like; the engine only makes what has something to be found."""
-    assert all(edit.find for edit in parse_bill(text))
+    assert all(edit.find for edit in parse_work_order(text))
 
 
 PLACES = st.lists(st.text("abc", min_size=1, max_size=3), max_size=4)

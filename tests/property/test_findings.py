@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from signoff.review.critique import Critique, CritiqueIssue, Overall
 from signoff.review.finding import FindingStatus
-from signoff.review.findings import Ledger, round_of
+from signoff.review.findings import Ledger, summarize_round
 from signoff.review.severity import Severity
 
 PASSAGES = [
@@ -50,7 +50,7 @@ def test_any_history_of_critiques_adds_up(history: Histories) -> None:
     ledger, before, iteration = Ledger(), "", 0
     for next_round, critiques, text in history:
         iteration += next_round or iteration == 0
-        ledger, told = ledger.take(
+        ledger, told = ledger.record(
             iteration=iteration, critiques=critiques, artifact=text, previous_artifact=before
         )
         before = text
@@ -60,7 +60,7 @@ def test_any_history_of_critiques_adds_up(history: Histories) -> None:
         assert all(ledger.findings[i.finding_id].label == i.label for i in issues)
         assert Ledger.from_json(ledger.to_json()) == ledger
 
-    counted = [round_of(ledger, number) for number in range(1, ledger.iteration + 1)]
+    counted = [summarize_round(ledger, number) for number in range(1, ledger.iteration + 1)]
     assert [each["iteration"] for each in counted] == list(range(1, iteration + 1))
     assert sum(counted[-1]["open"].values()) == len(ledger.open())
     for finding in ledger.findings.values():
@@ -78,9 +78,9 @@ def test_the_same_critiques_again_find_nothing_new(critiques: list[Critique], te
     passage is which is told by their words, and critics do not agree on words.
     """
     usable = [_one_each(c) for c in critiques if c.overall is not Overall.ERROR]
-    first, told = Ledger().take(iteration=1, critiques=usable, artifact=text)
+    first, told = Ledger().record(iteration=1, critiques=usable, artifact=text)
 
-    second, again = first.take(iteration=2, critiques=usable, artifact=text)
+    second, again = first.record(iteration=2, critiques=usable, artifact=text)
 
     assert set(second.findings) == set(first.findings)
     assert [_ids(each) for each in again] == [_ids(each) for each in told]

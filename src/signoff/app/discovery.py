@@ -18,7 +18,7 @@ from signoff.app.home import Home
 from signoff.app.loading import import_file, make_importable
 from signoff.app.notations import compile_path
 from signoff.core.workflow import Workflow
-from signoff.documents.files import shown
+from signoff.documents.files import display_path
 from signoff.documents.regular_files import read_regular
 from signoff.errors import InvalidWorkflow, Problem, SignoffError
 from signoff.notation import CompileContext
@@ -158,7 +158,7 @@ def _load(path: Path, look: CompileContext, problems: list[Problem]) -> Workflow
 def _placed(path: Path, where: str) -> str:
     """Returns the place of a problem with its file in front, once."""
     named, colon, line = where.partition(":")
-    if named in (shown(path), path.name):
+    if named in (display_path(path), path.name):
         return f"{path}{colon}{line}"
     return where if str(path) in where else f"{path}: {where}"
 

@@ -19,7 +19,7 @@ from signoff.contracts.model import Database, WorkflowDefinition, WorkflowStep
 from signoff.contracts.reading import At, read_definition, spelled
 from signoff.core.workflow import Workflow
 from signoff.documents.mistakes import Mistake, mistakes_of
-from signoff.documents.pruning import without
+from signoff.documents.pruning import without_paths
 from signoff.documents.source_file import SourceFile
 from signoff.documents.yaml_text import Document
 from signoff.errors import InvalidWorkflow, Problem
@@ -105,7 +105,7 @@ def _checked(
     if any(_shapes_the_workflow(mistake.path) for mistake in found):
         # Where steps themselves are in doubt, nothing can be said about how they fit.
         return None
-    rest = without(raw, [mistake.path for mistake in found])
+    rest = without_paths(raw, [mistake.path for mistake in found])
     definition = read_definition(rest, [] if found else problems, at)
     if definition is not None:
         problems.extend(problems_of(definition, at))

@@ -23,7 +23,7 @@ def json_text(value: Any, *, ensure_ascii: bool = False, **options: Any) -> str:
     return CONTROL.sub(_code_unit, json.dumps(value, ensure_ascii=ensure_ascii, **options))
 
 
-def visible(text: str) -> str:
+def escape_controls(text: str) -> str:
     """Returns a text with its control characters written out, such as \\u001b."""
     return CONTROL.sub(_code_unit, text)
 

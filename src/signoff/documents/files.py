@@ -14,7 +14,7 @@ MOST_BYTES = 1_000_000
 
 def read_text(path: Path, problems: list[Problem], *, name: str = "") -> str | None:
     """Returns the text of a file; what stands in the way goes to `problems`."""
-    name = name or shown(path)
+    name = name or display_path(path)
     try:
         content = read_regular(path, MOST_BYTES, follow=True)
     except FileNotFoundError:
@@ -40,7 +40,7 @@ def read_text(path: Path, problems: list[Problem], *, name: str = "") -> str | N
         return None
 
 
-def shown(path: Path) -> str:
+def display_path(path: Path) -> str:
     """Returns a path as people would write it: short where it lies below the current folder."""
     try:
         return os.fspath(path.relative_to(Path.cwd())) if path.is_absolute() else os.fspath(path)

@@ -52,7 +52,7 @@ def line_of(problem: Problem) -> int:
     return int(number) if number.isdigit() else 0
 
 
-def spelled(path: Iterable[str | int]) -> str:
+def format_path(path: Iterable[str | int]) -> str:
     """Returns a path as people write it: `workflow[1].execution`."""
     parts = [f"[{part}]" if isinstance(part, int) else f".{part}" for part in path]
     return "".join(parts).removeprefix(".")
@@ -71,14 +71,14 @@ def _mistake(said: Mapping[str, Any], model: type[BaseModel]) -> Mistake:
     path, kind = place.path, said["type"]
     if kind == "extra_forbidden" and place.model is not None:
         name = str(path[-1])
-        elsewhere = getattr(place.model, "elsewhere", {}).get(name, "")
+        elsewhere = getattr(place.model, "misplaced_keys", {}).get(name, "")
         return Mistake(path, *unknown_key(name, list(_keys(place.model)), elsewhere))
     if kind == "missing":
-        return Mistake(path, f"{spelled(path)} is missing", place.description)
+        return Mistake(path, f"{format_path(path)} is missing", place.description)
     if kind in ("union_tag_invalid", "union_tag_not_found"):
         return _wrong_kind(said, place)
     remedy = said["msg"] if kind == ADVICE else place.description
-    return Mistake(path, f"{spelled(path)} is {said['input']!r:.60}", remedy)
+    return Mistake(path, f"{format_path(path)} is {said['input']!r:.60}", remedy)
 
 
 def _wrong_kind(said: Mapping[str, Any], place: _Place) -> Mistake:
@@ -86,8 +86,8 @@ def _wrong_kind(said: Mapping[str, Any], place: _Place) -> Mistake:
     path = (*place.path, key)
     remedy = f"one of: {', '.join(place.kinds)}"
     if said["type"] == "union_tag_not_found":
-        return Mistake(path, f"{spelled(path)} is missing", remedy)
-    return Mistake(path, f"{spelled(path)} is {said['ctx']['tag']!r:.60}", remedy)
+        return Mistake(path, f"{format_path(path)} is missing", remedy)
+    return Mistake(path, f"{format_path(path)} is {said['ctx']['tag']!r:.60}", remedy)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any
 Place = tuple[str | int, ...]
 
 
-def without(raw: dict[str, Any], paths: Iterable[Place]) -> dict[str, Any]:
+def without_paths(raw: dict[str, Any], paths: Iterable[Place]) -> dict[str, Any]:
     """Returns a copy in which, for each path, the nearest key that can be left out is left out."""
     rest = copy.deepcopy(raw)
     # All are found before any is taken out, or the second of two would take out too much.

@@ -20,7 +20,7 @@ class Section(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    elsewhere: ClassVar[Mapping[str, str]] = {}
+    misplaced_keys: ClassVar[Mapping[str, str]] = {}
     """Keys that are right in another place, and what to say of them."""
 
 

@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from signoff.documents.files import read_text, shown
+from signoff.documents.files import display_path, read_text
 from signoff.documents.yaml_text import Document, as_mapping, newer_version, read_yaml
 from signoff.errors import Problem
 
@@ -21,7 +21,7 @@ class SourceFile:
     @property
     def name(self) -> str:
         """The path as problems report it."""
-        return shown(self.path)
+        return display_path(self.path)
 
     @property
     def content(self) -> Any:

@@ -127,7 +127,7 @@ def _tell(found: Explanation, out: Output) -> None:
     out.line()
     rows = [
         (level.value, said.value if said else "-", "<" if level is found.resolved.level else "")
-        for level, said in found.resolved.stated
+        for level, said in found.resolved.by_level
     ]
     out.table(("LEVEL, STRONGEST FIRST", f"SAYS OF {finding.severity.value}", ""), rows)
 

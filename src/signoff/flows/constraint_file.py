@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError
 
-from signoff.documents.files import read_text, shown
+from signoff.documents.files import display_path, read_text
 from signoff.documents.mistakes import Mistake, line_of, mistakes_of
 from signoff.documents.sections import FileSection, Section
 from signoff.documents.yaml_text import newer_version, read_mapping
@@ -164,7 +164,7 @@ def constraint_files(path: Path, problems: list[Problem]) -> list[Path]:
     try:
         found = [file for file in path.iterdir() if file.suffix in (".yaml", ".yml")]
     except OSError as error:
-        problems.append(Problem(shown(path), f"cannot be read: {error.strerror or error}"))
+        problems.append(Problem(display_path(path), f"cannot be read: {error.strerror or error}"))
         return []
     return sorted(file for file in found if not file.name.startswith("."))
 
@@ -181,8 +181,10 @@ def read_constraints(
             continue
         other = owner.setdefault(constraint.id, file)
         if other is not file:
-            what = f"the id {constraint.id!r} is taken by {shown(other)}"
-            problems.append(Problem(shown(file), what, "give each constraint an id of its own"))
+            what = f"the id {constraint.id!r} is taken by {display_path(other)}"
+            problems.append(
+                Problem(display_path(file), what, "give each constraint an id of its own")
+            )
             continue
         constraints.append(constraint)
     return constraints
@@ -208,7 +210,9 @@ def inline_constraint(name: str, sentence: str, priority: int) -> Constraint:
 
 def _read_file(file: Path, problems: list[Problem], remarks: list[Problem]) -> Constraint | None:
     text = read_text(file, problems)
-    document = read_mapping(text, shown(file), problems, "fields") if text is not None else None
+    document = (
+        read_mapping(text, display_path(file), problems, "fields") if text is not None else None
+    )
     if document is None:
         return None
     newer = newer_version(document, VERSION)
@@ -218,7 +222,9 @@ def _read_file(file: Path, problems: list[Problem], remarks: list[Problem]) -> C
     own: list[Problem] = []
     said = _checked(document.content, document.at, own)
     if said is not None and said.id is None and not _is_id(file.stem):
-        own.append(Problem(shown(file), f"its name {file.stem!r} is no id", "write an id: into it"))
+        own.append(
+            Problem(display_path(file), f"its name {file.stem!r} is no id", "write an id: into it")
+        )
     problems.extend(sorted(own, key=line_of))
     if said is None or own:
         return None
@@ -227,7 +233,7 @@ def _read_file(file: Path, problems: list[Problem], remarks: list[Problem]) -> C
             Problem(document.at(("sources",)), "`sources` is the older form", "source: {files: …}")
         )
     if not said.summary.strip() and not said.rules:
-        remarks.append(Problem(shown(file), "has neither a summary nor rules"))
+        remarks.append(Problem(display_path(file), "has neither a summary nor rules"))
     return said.value(file.stem)
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from signoff.documents.files import shown
+from signoff.documents.files import display_path
 from signoff.documents.yaml_text import Document
 from signoff.errors import Problem
 from signoff.flows.constraint_file import (
@@ -105,4 +105,4 @@ def _look(name: str, places: Sequence[Path]) -> Path | None:
 
 
 def _looked(places: Sequence[Path]) -> str:
-    return f"looked in {' and '.join(dict.fromkeys(shown(place) for place in places))}"
+    return f"looked in {' and '.join(dict.fromkeys(display_path(place) for place in places))}"

@@ -15,7 +15,7 @@ from signoff.flows.step_file import Step, step_value, with_ids
 class FlowFile(CommonFile):
     """A review flow: steps that generate, critique, adjudicate and refine."""
 
-    elsewhere: ClassVar[Mapping[str, str]] = {
+    misplaced_keys: ClassVar[Mapping[str, str]] = {
         "phases": "only files without `workflow` have it",
     }
 

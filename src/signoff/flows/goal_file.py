@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field, ValidationError
 
-from signoff.documents.files import read_text, shown
+from signoff.documents.files import display_path, read_text
 from signoff.documents.mistakes import mistakes_of
 from signoff.documents.yaml_text import Document, newer_version, read_yaml
 from signoff.errors import InvalidWorkflow, Problem
@@ -43,7 +43,7 @@ def read_goal(path: Path, problems: list[Problem]) -> Goal | None:
         return None
     if path.suffix.lower() not in YAML_NAMES:
         return _whole(text, path, problems)
-    document = read_yaml(text, shown(path), problems)
+    document = read_yaml(text, display_path(path), problems)
     if document is None:
         return None
     if not isinstance(document.content, dict):
@@ -56,7 +56,7 @@ def _of_folder(folder: Path, problems: list[Problem]) -> Goal | None:
         if (folder / name).is_file():
             return read_goal(folder / name, problems)
     if not (folder / "goal.md").is_file():
-        problems.append(Problem(shown(folder), "holds no goal.yaml and no goal.md"))
+        problems.append(Problem(display_path(folder), "holds no goal.yaml and no goal.md"))
         return None
     goal = read_goal(folder / "goal.md", problems)
     if goal is None or not (folder / "source.md").is_file():
@@ -80,6 +80,6 @@ def _of_mapping(document: Document, problems: list[Problem]) -> Goal | None:
 
 def _whole(text: str, path: Path, problems: list[Problem]) -> Goal | None:
     if not text.strip():
-        problems.append(Problem(shown(path), "is empty", "write down what is to be made"))
+        problems.append(Problem(display_path(path), "is empty", "write down what is to be made"))
         return None
     return Goal(text)

@@ -9,7 +9,7 @@ from signoff.flows.flow import Flow
 from signoff.flows.model import StepKind, WorkflowStep
 from signoff.flows.reviewers import reviewers_of
 from signoff.flows.selection import resolve_constraints_for_step
-from signoff.review.families import ModelUse, Relatives, shared
+from signoff.review.families import ModelUse, Relatives, find_relatives
 
 
 def relatives(flow: Flow) -> Relatives:
@@ -21,7 +21,7 @@ def relatives(flow: Flow) -> Relatives:
         for constraint in resolve_constraints_for_step(step, flow.constraints)
         for agent in reviewers_of(flow, step, constraint)
     }
-    return shared(_who(flow, flow.agent(author), author), critics)
+    return find_relatives(_who(flow, flow.agent(author), author), critics)
 
 
 def dependence(flow: Flow) -> Iterator[str]:

@@ -8,7 +8,12 @@ from enum import StrEnum
 from typing import Any, ClassVar, Literal
 
 from signoff.core.spend import Limits
-from signoff.review.behaviors import ConstraintBehavior, IssueBehavior, Resolved, resolve_behavior
+from signoff.review.behaviors import (
+    ConstraintBehavior,
+    IssueBehavior,
+    ResolvedBehavior,
+    resolve_behavior,
+)
 from signoff.review.constraint import Constraint, SourceBlock
 from signoff.review.severity import DEFAULT_BLOCK_ON, Severity
 
@@ -199,7 +204,7 @@ class GenflowConfig:
     from_dict: ClassVar[Callable[[Mapping[str, Any]], GenflowConfig]]
     """Reads a flow as it is in YAML; `signoff.flows.reading`, which can read it, sets this."""
 
-    def behavior(self, constraint: Constraint, severity: Severity) -> Resolved:
+    def behavior(self, constraint: Constraint, severity: Severity) -> ResolvedBehavior:
         """Returns what an issue does, and which level decided it."""
         return resolve_behavior(
             severity,

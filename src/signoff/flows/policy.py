@@ -19,7 +19,7 @@ from signoff.flows.reading import read_policy
 from signoff.flows.replay import Done, Replay
 from signoff.flows.replay import replay as recompute
 from signoff.flows.serialize import config_from_json
-from signoff.review.behaviors import Resolved
+from signoff.review.behaviors import ResolvedBehavior
 from signoff.review.constraint import Constraint
 from signoff.review.finding import Finding
 from signoff.review.findings import Ledger
@@ -34,7 +34,7 @@ class Explanation:
 
     run: str
     finding: Finding
-    resolved: Resolved
+    resolved: ResolvedBehavior
     blocks: bool
     """Whether its severity keeps the artifact from being approved."""
     decision: Mapping[str, Any] | None
@@ -50,7 +50,7 @@ class Explanation:
             "decided_by": self.resolved.level.value,
             "levels": [
                 {"level": level.value, "says": said.value if said else None}
-                for level, said in self.resolved.stated
+                for level, said in self.resolved.by_level
             ],
             "blocks_approval": self.blocks,
             "unverified": self.unverified,

@@ -13,9 +13,9 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from signoff.documents.files import shown
-from signoff.documents.mistakes import Mistake, line_of, mistakes_in, mistakes_of, spelled
-from signoff.documents.pruning import without
+from signoff.documents.files import display_path
+from signoff.documents.mistakes import Mistake, format_path, line_of, mistakes_in, mistakes_of
+from signoff.documents.pruning import without_paths
 from signoff.documents.source_file import SourceFile
 from signoff.documents.yaml_text import Document
 from signoff.errors import InvalidWorkflow, Problem
@@ -103,7 +103,7 @@ def read_flow_file(path: Path) -> GenflowConfig:
     document = _document(SourceFile(path), problems)
     config = _checked(document.content, document.at, problems) if document is not None else None
     if config is None or problems:
-        raise InvalidWorkflow(shown(path), problems)
+        raise InvalidWorkflow(display_path(path), problems)
     return config
 
 
@@ -117,7 +117,7 @@ def read_policy(path: Path, onto: GenflowConfig) -> GenflowConfig:
     document = _document(SourceFile(path), problems)
     config = _checked(document.content, document.at, problems) if document is not None else None
     if document is None or config is None or problems:
-        raise InvalidWorkflow(shown(path), problems)
+        raise InvalidWorkflow(display_path(path), problems)
     said: dict[str, Any] = document.content
     named = ConstraintBehavior.from_dict(said.get("default_behavior") or {}).by_severity
     changed: dict[str, Any] = {
@@ -137,7 +137,7 @@ def config_from_dict(raw: Mapping[str, Any], name: str = "flow") -> GenflowConfi
     if not isinstance(raw, Mapping):
         problems.append(Problem(name, f"is {raw!r:.60}", "a mapping with `workflow`"))
         raise InvalidWorkflow(name, problems)
-    config = _checked(dict(raw), lambda place: spelled(place) or name, problems)
+    config = _checked(dict(raw), lambda place: format_path(place) or name, problems)
     if config is None or problems:
         raise InvalidWorkflow(name, problems)
     return config
@@ -152,7 +152,7 @@ def step_from_dict(raw: Mapping[str, Any]) -> WorkflowStep:
     except ValidationError as error:
         wrong = [{**mistake, "loc": ("workflow", *mistake["loc"])} for mistake in error.errors()]
         found = mistakes_in(wrong, FlowFile)
-        problems = [Problem(spelled(each.path), each.what, each.remedy) for each in found]
+        problems = [Problem(format_path(each.path), each.what, each.remedy) for each in found]
         raise InvalidWorkflow("step", problems) from None
     return with_ids(step_value(step) for step in said)[0]
 
@@ -199,7 +199,7 @@ def _remainder(
     """Returns a flow without the values that were complained about, and what else is wrong."""
     wrong = {mistake.path for mistake in found}
     doubtful = {path[1:2] for path in wrong if _shapes_the_flow(path)}
-    rest = without(raw, [path for path in wrong if path[1:2] not in doubtful])
+    rest = without_paths(raw, [path for path in wrong if path[1:2] not in doubtful])
     if doubtful:
         rest["workflow"] = _with_stand_ins(rest.get("workflow"), doubtful)
     for _ in range(_TRIES):
@@ -208,7 +208,7 @@ def _remainder(
             new = [mistake for mistake in others if mistake.path not in wrong]
             return config, _certain(new, doubtful) if doubtful else new
         # A key that must be there was taken out, so what is around it goes as well.
-        rest = without(rest, [mistake.path for mistake in others])
+        rest = without_paths(rest, [mistake.path for mistake in others])
     return None, []
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 
-from signoff.documents.mistakes import Mistake, spelled
+from signoff.documents.mistakes import Mistake, format_path
 from signoff.flows.model import GenflowConfig, StepKind, WorkflowStep
 from signoff.flows.selection import selects
 from signoff.review.constraint import Constraint
@@ -24,12 +24,12 @@ def flow_remarks(config: GenflowConfig, constraints: Sequence[Constraint]) -> li
 def _patterns(config: GenflowConfig, constraints: Sequence[Constraint]) -> Iterator[Mistake]:
     for path, pattern in _all_patterns(config):
         if not any(fnmatchcase(constraint.id, pattern) for constraint in constraints):
-            yield Mistake(path, f"{spelled(path)}: {pattern!r} matches no constraint")
+            yield Mistake(path, f"{format_path(path)}: {pattern!r} matches no constraint")
     for position, route in enumerate(config.constraints.routing.priority_routing):
         if not any(route.low <= each.priority <= route.high for each in constraints):
             path = ("constraints", "routing", "priority_routing", position)
             what = f"no constraint has a priority from {route.low} to {route.high}"
-            yield Mistake(path, f"{spelled(path)}: {what}")
+            yield Mistake(path, f"{format_path(path)}: {what}")
 
 
 def _all_patterns(config: GenflowConfig) -> Iterator[tuple[tuple[str | int, ...], str]]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from signoff.flows.state import UNREVIEWED, FlowState
 from signoff.review.findings import Finding, Ledger
-from signoff.review.plot import story
+from signoff.review.plot import draw_plot
 
 MOST_FINDINGS = 12
 """Open findings listed, the worst first; the rest is counted."""
@@ -46,7 +46,7 @@ def report(state: Mapping[str, Any]) -> FlowReport:
         facts["remarks"] = remarks
     if ledger.findings:
         facts["findings"] = [each.to_json() for each in ledger.findings.values()]
-    plot = story(rounds) if rounds else ""
+    plot = draw_plot(rounds) if rounds else ""
     several = len(rounds) > 1
     parts = [] if several or not plot else [plot]
     parts += [*_listed(ledger.open()), *_remarked(remarks)]

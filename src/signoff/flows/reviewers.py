@@ -6,7 +6,7 @@ from signoff.flows.flow import Flow
 from signoff.flows.model import StepKind, WorkflowStep
 from signoff.flows.selection import resolve_constraints_for_step
 from signoff.review.constraint import Constraint
-from signoff.review.routing import reviewers
+from signoff.review.routing import select_reviewers
 
 
 def reviewers_of(flow: Flow, step: WorkflowStep, constraint: Constraint) -> tuple[str, ...]:
@@ -20,7 +20,7 @@ def routed(flow: Flow, step: WorkflowStep, constraint: Constraint) -> tuple[tupl
     Of several, a built-in one that is not installed is left out; a constraint nobody could
     read keeps its critics, and the run says what is missing.
     """
-    agents, why = reviewers(
+    agents, why = select_reviewers(
         step.agent, constraint, flow.config.constraints.routing, (flow.default_agent,)
     )
     here = tuple(agent for agent in agents if not flow.is_missing(agent))
@@ -31,7 +31,7 @@ def missing_agents(flow: Flow, step: WorkflowStep) -> dict[str, list[str]]:
     """Returns the agents that were left out, with the constraints they were to read."""
     left_out: dict[str, list[str]] = {}
     for constraint in resolve_constraints_for_step(step, flow.constraints):
-        agents, _why = reviewers(
+        agents, _why = select_reviewers(
             step.agent, constraint, flow.config.constraints.routing, (flow.default_agent,)
         )
         for agent in agents:

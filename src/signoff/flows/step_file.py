@@ -68,7 +68,7 @@ _PROMPT: Any = Field(
 class GenerateStep(_AnyStep):
     """Makes the artifact."""
 
-    elsewhere: ClassVar[Mapping[str, str]] = _of_others(StepKind.GENERATE)
+    misplaced_keys: ClassVar[Mapping[str, str]] = _of_others(StepKind.GENERATE)
 
     step: Literal["generate"] = Field(title="Makes the artifact", description="generate")
     prompt: Literal["full", "brief"] = _PROMPT
@@ -77,7 +77,7 @@ class GenerateStep(_AnyStep):
 class CritiqueStep(_AnyStep):
     """Reviews the artifact against constraints."""
 
-    elsewhere: ClassVar[Mapping[str, str]] = _of_others(StepKind.CRITIQUE)
+    misplaced_keys: ClassVar[Mapping[str, str]] = _of_others(StepKind.CRITIQUE)
 
     step: Literal["critique"] = Field(
         title="Reviews the artifact against constraints", description="critique"
@@ -102,7 +102,7 @@ class CritiqueStep(_AnyStep):
 class AdjudicateStep(_AnyStep):
     """Decides about what was found."""
 
-    elsewhere: ClassVar[Mapping[str, str]] = _of_others(StepKind.ADJUDICATE)
+    misplaced_keys: ClassVar[Mapping[str, str]] = _of_others(StepKind.ADJUDICATE)
 
     step: Literal["adjudicate"] = Field(
         title="Decides about what was found", description="adjudicate"
@@ -122,7 +122,7 @@ class AdjudicateStep(_AnyStep):
 class RefineStep(_AnyStep):
     """Mends the artifact."""
 
-    elsewhere: ClassVar[Mapping[str, str]] = _of_others(StepKind.REFINE)
+    misplaced_keys: ClassVar[Mapping[str, str]] = _of_others(StepKind.REFINE)
 
     step: Literal["refine"] = Field(title="Mends the artifact", description="refine")
     mode: Literal["edit", "rewrite", "apply"] = Field(

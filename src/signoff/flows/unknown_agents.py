@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Collection, Iterator, Sequence
 
-from signoff.documents.mistakes import Mistake, spelled
+from signoff.documents.mistakes import Mistake, format_path
 from signoff.flows.model import POLICY_JUDGE, GenflowConfig
 from signoff.review.constraint import Constraint
 
@@ -31,14 +31,14 @@ def _named(
     for position, step in enumerate(config.workflow):
         if step.agent is not None:
             path: Place = ("workflow", position, "agent")
-            yield path, f"{spelled(path)} is", step.agent
+            yield path, f"{format_path(path)} is", step.agent
     routing = config.constraints.routing
     groups: list[tuple[Place, tuple[str, ...]]] = [(("default_agents",), routing.default_agents)]
     groups += [(("rules", n), rule.agents) for n, rule in enumerate(routing.rules)]
     groups += [(("priority_routing", n), r.agents) for n, r in enumerate(routing.priority_routing)]
     for place, agents in groups:
         path = ("constraints", "routing", *place)
-        yield from ((path, f"{spelled(path)} names", agent) for agent in agents)
+        yield from ((path, f"{format_path(path)} names", agent) for agent in agents)
     for constraint in constraints:
         said = f"the constraint {constraint.id!r} names"
         yield from ((("constraints",), said, agent) for agent in constraint.agents or ())

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from typing import Any, get_args, get_type_hints
 
-from signoff.documents.mistakes import Mistake, spelled
+from signoff.documents.mistakes import Mistake, format_path
 from signoff.errors import Problem
 from signoff.flows.model import POLICY_JUDGE, GenflowConfig, RoutingConfig, StepKind, WorkflowStep
 from signoff.flows.selection import resolve_constraints_for_step
@@ -22,7 +22,7 @@ def validate_workflow(
 ) -> list[Problem]:
     """Returns everything that is wrong with a flow; `str` of each reads as one line."""
     found = flow_mistakes(config, constraints)
-    return [mistake.problem(lambda path: spelled(path) or "flow") for mistake in found]
+    return [mistake.problem(lambda path: format_path(path) or "flow") for mistake in found]
 
 
 def flow_mistakes(
@@ -50,7 +50,9 @@ def _values(config: GenflowConfig) -> Iterator[Mistake]:
             value = getattr(step, name)
             if allowed and value is not None and value not in allowed:
                 path = ("workflow", position, name)
-                yield Mistake(path, f"{spelled(path)} is {value!r:.60}", f"one of: {_or(allowed)}")
+                yield Mistake(
+                    path, f"{format_path(path)} is {value!r:.60}", f"one of: {_or(allowed)}"
+                )
 
 
 def _names(config: GenflowConfig) -> Iterator[Mistake]:
@@ -58,7 +60,7 @@ def _names(config: GenflowConfig) -> Iterator[Mistake]:
     for position, step in enumerate(with_ids(config.workflow)):
         path = ("workflow", position, "name")
         if step.name is not None and not re.match(NAME, step.name):
-            yield Mistake(path, f"{spelled(path)} is {step.name!r:.60}", NAME_WORDS)
+            yield Mistake(path, f"{format_path(path)} is {step.name!r:.60}", NAME_WORDS)
         first = seen.setdefault(step.id, position)
         if first != position:
             what = f"{step.id!r} is the name of workflow[{first}] and of workflow[{position}]"
@@ -72,7 +74,7 @@ def _foreign_fields(config: GenflowConfig) -> Iterator[Mistake]:
         for name in sorted(foreign):
             if getattr(step, name) != defaults[name]:
                 path = ("workflow", position, name)
-                what = f"{spelled(path)} does not belong to a {step.step} step"
+                what = f"{format_path(path)} does not belong to a {step.step} step"
                 yield Mistake(path, what, owners(name))
 
 
@@ -103,10 +105,10 @@ def _loops(config: GenflowConfig) -> Iterator[Mistake]:
         earlier = ids[:position]
         remedy = f"one of: {', '.join(earlier)}" if earlier else "a step that comes earlier"
         if step.loop_to not in ids:
-            what = f"{spelled(path)} is {step.loop_to!r}, which is no step"
+            what = f"{format_path(path)} is {step.loop_to!r}, which is no step"
             yield Mistake(path, what, remedy)
         elif step.loop_to not in earlier:
-            what = f"{spelled(path)} is {step.loop_to!r}, which comes no earlier"
+            what = f"{format_path(path)} is {step.loop_to!r}, which comes no earlier"
             yield Mistake(path, what, remedy)
 
 
@@ -138,7 +140,7 @@ def _policy_judges_only(config: GenflowConfig) -> Iterator[Mistake]:
     for position, step in enumerate(config.workflow):
         if step.agent == POLICY_JUDGE and step.step is not StepKind.ADJUDICATE:
             path = ("workflow", position, "agent")
-            what = f"{spelled(path)} is {POLICY_JUDGE!r}"
+            what = f"{format_path(path)} is {POLICY_JUDGE!r}"
             yield Mistake(path, what, "the built-in judge works adjudicate steps only")
 
 
@@ -166,7 +168,7 @@ def _model_of_many(
         agents = _several(step, routing, constraints)
         if agents:
             path = ("workflow", position, "model")
-            what = f"{spelled(path)} is {step.model!r}, but the routing names {_or(agents)}"
+            what = f"{format_path(path)} is {step.model!r}, but the routing names {_or(agents)}"
             yield Mistake(path, what, "name the step's agent too, or leave the model out")
 
 
@@ -179,10 +181,10 @@ def _several(
         said = [agents for agents in lists if agents]
         # Without the constraints it is certain only where every way leads to several.
         return said[0] if said and all(len(agents) > 1 for agents in said) else ()
-    from signoff.review.routing import reviewers
+    from signoff.review.routing import select_reviewers
 
     chosen = resolve_constraints_for_step(step, constraints)
-    routed = (reviewers(None, constraint, routing, ("one",))[0] for constraint in chosen)
+    routed = (select_reviewers(None, constraint, routing, ("one",))[0] for constraint in chosen)
     return next((agents for agents in routed if len(agents) > 1), ())
 
 

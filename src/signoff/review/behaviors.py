@@ -72,12 +72,12 @@ BUILT_IN = ConstraintBehavior(
 
 
 @dataclass(frozen=True)
-class Resolved:
+class ResolvedBehavior:
     """A behaviour, and the level that decided it."""
 
     behavior: IssueBehavior
     level: Level
-    stated: tuple[tuple[Level, IssueBehavior | None], ...]
+    by_level: tuple[tuple[Level, IssueBehavior | None], ...]
     """What every level says, the strongest first; None where it says nothing."""
 
 
@@ -86,7 +86,7 @@ def resolve_behavior(
     own: ConstraintBehavior | None = None,
     of_flow: ConstraintBehavior | None = None,
     default: ConstraintBehavior | None = None,
-) -> Resolved:
+) -> ResolvedBehavior:
     """Returns what an issue of a severity does, and who says so."""
     silent = ConstraintBehavior()
     levels = (
@@ -95,6 +95,6 @@ def resolve_behavior(
         (Level.DEFAULT, default or silent),
         (Level.BUILT_IN, BUILT_IN),
     )
-    stated = tuple((level, said.get(severity)) for level, said in levels)
-    level, behavior = next((lv, b) for lv, b in stated if b is not None)
-    return Resolved(behavior, level, stated)
+    by_level = tuple((level, said.get(severity)) for level, said in levels)
+    level, behavior = next((lv, b) for lv, b in by_level if b is not None)
+    return ResolvedBehavior(behavior, level, by_level)

@@ -18,7 +18,7 @@ MOST_NAMED = 5
 """Findings an explanation names before it only counts them."""
 
 
-class Rules(Protocol):
+class StopRules(Protocol):
     """How many rounds in a row each rule takes (oscillation: returns of one finding)."""
 
     @property
@@ -39,11 +39,11 @@ class Stop:
     evidence: str
 
 
-def check(
+def find_stop_reason(
     rounds: Sequence[Mapping[str, Any]],
     ledger: Ledger,
     pursued_by_round: Sequence[Sequence[str]],
-    config: Rules,
+    config: StopRules,
 ) -> Stop | None:
     """Returns why a run does not converge, or None; the rule that says most comes first."""
     if not ledger.open():
@@ -57,7 +57,7 @@ def check(
     return next((stop for stop in found if stop is not None), None)
 
 
-def chronic(pursued_by_round: Sequence[Sequence[str]], threshold: int) -> list[str]:
+def pursued_in_a_row(pursued_by_round: Sequence[Sequence[str]], threshold: int) -> list[str]:
     """Returns what was pursued again `threshold` times in a row, in the latest order."""
     window = pursued_by_round[-(threshold + 1) :]
     if len(window) < threshold + 1:
@@ -85,7 +85,7 @@ def _thrashing(
 ) -> Stop | None:
     if rounds is None:
         return None
-    named = set(chronic(pursued_by_round, rounds - 1))
+    named = set(pursued_in_a_row(pursued_by_round, rounds - 1))
     stuck = [each for each in ledger.open() if each.id in named]
     if not stuck:
         return None

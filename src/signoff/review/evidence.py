@@ -50,7 +50,7 @@ class ArtifactText:
         if rendered != text:
             self._forms.append(_Form(rendered))
 
-    def holds(self, quote: str) -> bool:
+    def contains(self, quote: str) -> bool:
         """Tells whether a quote stands in the artifact; "..." stands for any words."""
         return any(form.spans(each) for each in _readings(quote) for form in self._forms)
 
@@ -64,7 +64,7 @@ class ArtifactText:
 
 
 @dataclass(frozen=True)
-class Problems:
+class CritiqueProblems:
     """What is wrong with a critique, all of it."""
 
     missing_quotes: tuple[CritiqueIssue, ...] = ()
@@ -83,7 +83,7 @@ class Problems:
         """The ids of the issues nothing in the artifact supports."""
         return frozenset(issue.id for issue in (*self.missing_quotes, *self.no_evidence))
 
-    def told(self) -> list[str]:
+    def messages(self) -> list[str]:
         """Returns the problems in words for whoever wrote the critique."""
         said = [self.contradiction] if self.contradiction else []
         said += [
@@ -94,23 +94,23 @@ class Problems:
         return [*said, EVIDENCE_RULE] if self.unverified else said
 
 
-def problems_of(
+def find_problems(
     critique: Critique, artifact: ArtifactText, block_on: Sequence[Severity]
-) -> Problems:
+) -> CritiqueProblems:
     """Returns what has to be mended before a critique can be believed."""
     present = [issue for issue in critique.issues if not issue.omission]
-    return Problems(
+    return CritiqueProblems(
         missing_quotes=tuple(
             issue
             for issue in present
-            if issue.evidence.strip() and not artifact.holds(issue.evidence)
+            if issue.evidence.strip() and not artifact.contains(issue.evidence)
         ),
         no_evidence=tuple(issue for issue in present if not issue.evidence.strip()),
         contradiction=_contradiction(critique, block_on),
     )
 
 
-def mark_unverified(critique: Critique, problems: Problems) -> Critique:
+def mark_unverified(critique: Critique, problems: CritiqueProblems) -> Critique:
     """Returns a critique with the issues marked that nothing in the artifact supports."""
     doubtful = problems.unverified
     if not doubtful:

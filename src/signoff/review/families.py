@@ -81,7 +81,7 @@ class ModelUse:
         return self.capabilities.answered_by_human or self.capabilities.deterministic
 
 
-def shared(author: ModelUse, critics: Mapping[str, ModelUse]) -> Relatives:
+def find_relatives(author: ModelUse, critics: Mapping[str, ModelUse]) -> Relatives:
     """Returns which critics are of the author's family."""
     own = author.family
     if author.no_model:

@@ -78,11 +78,11 @@ class Finding:
         """What it is about, in a form that can be compared."""
         return subject_of(self.quote, self.location, self.finding, omission=self.omission)
 
-    def noted(self, iteration: int, word: str) -> Finding:
+    def with_history(self, iteration: int, word: str) -> Finding:
         """Returns it with one more line of its story."""
         return replace(self, history=(*self.history, (iteration, word)))
 
-    def at(self, iteration: int) -> str:
+    def label_at(self, iteration: int) -> str:
         """Returns what was last said of it up to the end of an iteration, or nothing."""
         return next((word for when, word in reversed(self.history) if when <= iteration), "")
 
@@ -110,7 +110,7 @@ class Finding:
         )
 
 
-def set_aside(issue: CritiqueIssue) -> bool:
+def is_set_aside(issue: CritiqueIssue) -> bool:
     """Tells whether an issue is kept from the judge."""
     if issue.behavior == IssueBehavior.IGNORE:
         return True

@@ -16,11 +16,11 @@ from signoff.core.digest import SHORT, text_digest
 from signoff.review.adjudication import Adjudication, Pursuit
 from signoff.review.critique import Critique, CritiqueIssue, Overall
 from signoff.review.evidence import ArtifactText
-from signoff.review.finding import Finding, FindingStatus, Label, set_aside
+from signoff.review.finding import Finding, FindingStatus, Label, is_set_aside
 from signoff.review.identity import identify
 from signoff.review.severity import Severity
 
-__all__ = ["Finding", "FindingStatus", "Label", "Ledger", "round_of"]
+__all__ = ["Finding", "FindingStatus", "Label", "Ledger", "summarize_round"]
 
 _CLOSED = frozenset(
     {"", FindingStatus.FIXED.value, FindingStatus.DISMISSED.value, FindingStatus.IGNORED.value}
@@ -36,7 +36,7 @@ class Ledger:
     iteration: int = 0
     """The latest iteration that was taken in."""
 
-    def take(
+    def record(
         self,
         *,
         iteration: int,
@@ -66,7 +66,7 @@ class Ledger:
         told = [_labelled(*each, seen) for each in zip(critiques, ids, strict=True)]
         return ledger, told
 
-    def decide(self, adjudication: Adjudication) -> Ledger:
+    def apply(self, adjudication: Adjudication) -> Ledger:
         """Returns the ledger with a judge's decisions in it: what is dismissed is not open."""
         decided = {
             each.finding_id: _decided(
@@ -103,12 +103,12 @@ class Ledger:
         return cls({each.id: each for each in entries}, raw["iteration"])
 
 
-def round_of(ledger: Ledger, iteration: int) -> dict[str, Any]:
+def summarize_round(ledger: Ledger, iteration: int) -> dict[str, Any]:
     """Returns what was open at the end of an iteration by severity, and what had happened.
 
     Severities are those of the latest report. What was set aside is not counted.
     """
-    opened = [each for each in ledger.findings.values() if each.at(iteration) not in _CLOSED]
+    opened = [each for each in ledger.findings.values() if each.label_at(iteration) not in _CLOSED]
     severities = Counter(each.severity for each in opened)
     labels = Counter(_first_word(each, iteration) for each in opened)
     fixed = sum(_fixed_in(each, iteration) for each in ledger.findings.values())
@@ -150,7 +150,7 @@ class _LedgerUpdate:
             artifact=self._named,
             unverified=all(issue.unverified for _, _, issue in said),
         )
-        aside = all(set_aside(issue) for _, _, issue in said)
+        aside = all(is_set_aside(issue) for _, _, issue in said)
         if known is not None and self.still_holds(known):
             return _joined(known, now, aside=aside, iteration=self.iteration)
         known = self.not_gone_after_all(known)
@@ -160,7 +160,7 @@ class _LedgerUpdate:
             returns = known.returns + (label is Label.REGRESSED)
             now = replace(now, first=known.first, history=known.history, returns=returns)
         word = FindingStatus.IGNORED.value if aside else label.value
-        return replace(now, status=status, label=label).noted(self.iteration, word)
+        return replace(now, status=status, label=label).with_history(self.iteration, word)
 
     def gone(self, known: Finding) -> Finding:
         """Returns a finding that nobody reports, though its constraint was read."""
@@ -168,7 +168,7 @@ class _LedgerUpdate:
         if over or self.still_holds(known):
             return known
         fixed = replace(known, status=FindingStatus.FIXED, label=Label.FIXED, artifact=self._named)
-        return fixed.noted(self.iteration, Label.FIXED.value)
+        return fixed.with_history(self.iteration, Label.FIXED.value)
 
     def label(self, known: Finding | None, now: Finding) -> Label:
         """Returns what this reading says of a finding."""
@@ -176,7 +176,7 @@ class _LedgerUpdate:
             return Label.REGRESSED if known.status is FindingStatus.FIXED else Label.PERSISTING
         if now.omission or not self.previous:
             return Label.NEW
-        brought_in = not self._before.holds(now.quote) and self._text.holds(now.quote)
+        brought_in = not self._before.contains(now.quote) and self._text.contains(now.quote)
         return Label.INTRODUCED if brought_in else Label.NEW
 
     def not_gone_after_all(self, known: Finding | None) -> Finding | None:
@@ -216,16 +216,16 @@ def _joined(known: Finding, now: Finding, *, aside: bool, iteration: int) -> Fin
     )
     if aside or known.status is FindingStatus.OPEN:
         return joined
-    return replace(joined, status=FindingStatus.OPEN).noted(iteration, known.label.value)
+    return replace(joined, status=FindingStatus.OPEN).with_history(iteration, known.label.value)
 
 
 def _decided(known: Finding, pursuit: Pursuit, iteration: int) -> Finding:
     if pursuit is Pursuit.DISMISSED and known.status is FindingStatus.OPEN:
-        return replace(known, status=FindingStatus.DISMISSED).noted(
+        return replace(known, status=FindingStatus.DISMISSED).with_history(
             iteration, FindingStatus.DISMISSED.value
         )
     if pursuit is Pursuit.PURSUING and known.status is FindingStatus.DISMISSED:
-        return replace(known, status=FindingStatus.OPEN).noted(iteration, known.label.value)
+        return replace(known, status=FindingStatus.OPEN).with_history(iteration, known.label.value)
     return known
 
 

@@ -32,7 +32,7 @@ _PLAIN = str.maketrans(
 _BLANKS = re.compile(r"\s+")
 
 
-class Known(Protocol):
+class ExistingFinding(Protocol):
     """What is compared of a finding that was seen before."""
 
     @property
@@ -49,7 +49,7 @@ class Known(Protocol):
     def omission(self) -> bool: ...
 
 
-def normalised(text: str) -> str:
+def normalize(text: str) -> str:
     """Returns a text without what may differ between two quotes of one passage."""
     plain = unicodedata.normalize("NFKC", text).translate(_PLAIN)
     return _BLANKS.sub(" ", plain).strip().casefold()
@@ -57,12 +57,12 @@ def normalised(text: str) -> str:
 
 def subject_of(evidence: str, location: str, finding: str, *, omission: bool) -> str:
     """Returns what a finding is about: its quote, else its place, else its words."""
-    quote = "" if omission else normalised(evidence) or evidence.strip()
-    return quote or normalised(location) or normalised(finding)
+    quote = "" if omission else normalize(evidence) or evidence.strip()
+    return quote or normalize(location) or normalize(finding)
 
 
 def identify(
-    known: Iterable[Known], critiques: Sequence[Critique], artifact: str
+    known: Iterable[ExistingFinding], critiques: Sequence[Critique], artifact: str
 ) -> list[list[str]]:
     """Returns the lasting id of every issue, critique by critique, in their order."""
     register = _Register(_Passages(artifact))
@@ -83,14 +83,14 @@ class _Candidate:
     quoted: bool
 
     @classmethod
-    def known(cls, each: Known) -> _Candidate:
-        rule, words = normalised(each.rule), normalised(each.finding)
+    def known(cls, each: ExistingFinding) -> _Candidate:
+        rule, words = normalize(each.rule), normalize(each.finding)
         return cls(each.id, each.constraint, rule, each.subject, words, not each.omission)
 
     @classmethod
     def of(cls, issue: CritiqueIssue, constraint: str) -> _Candidate:
         subject = subject_of(issue.evidence, issue.location, issue.finding, omission=issue.omission)
-        rule, words = normalised(issue.rule_id), normalised(issue.finding)
+        rule, words = normalize(issue.rule_id), normalize(issue.finding)
         quoted = not quotes_nothing(issue.evidence)
         # Omissions at a place and quotes that read the same are kept apart.
         named = _short(constraint, rule, "quote" if quoted else "omission", subject)
@@ -133,7 +133,7 @@ class _Passages:
 
     def _span(self, passage: str) -> tuple[int, int] | None:
         if self._plain is None:
-            self._plain = normalised(self.text)
+            self._plain = normalize(self.text)
         if passage not in self._spans:
             start = self._plain.find(passage)
             self._spans[passage] = (start, start + len(passage)) if start >= 0 else None

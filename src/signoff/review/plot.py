@@ -16,7 +16,7 @@ _COLUMNS = {"new": "new", "introduced": "by a fix", "regressed": "back", "fixed"
 """What happened in a round, and what it is called in the heading."""
 
 
-def story(rounds: Sequence[Mapping[str, Any]]) -> str:
+def draw_plot(rounds: Sequence[Mapping[str, Any]]) -> str:
     """Returns lines of at most 80 columns: what was open by severity, and what had happened."""
     if not rounds:
         return "no round was reviewed"

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from signoff.review.adjudication import Adjudication, AdjudicationDecision, Pursuit, Verdict
 from signoff.review.critique import Critique, CritiqueIssue
 from signoff.review.edit import Edit
-from signoff.review.finding import set_aside
+from signoff.review.finding import is_set_aside
 from signoff.review.severity import DEFAULT_BLOCK_ON, Severity
 
 
@@ -64,7 +64,7 @@ def conflicting_criticals(adjudication: Adjudication) -> list[AdjudicationDecisi
 def for_judge(critiques: Sequence[Critique]) -> list[Critique]:
     """Returns what a judge is shown: every critique, without the issues that are set aside."""
     return [
-        replace(each, issues=tuple(issue for issue in each.issues if not set_aside(issue)))
+        replace(each, issues=tuple(issue for issue in each.issues if not is_set_aside(issue)))
         for each in critiques
     ]
 
@@ -163,7 +163,7 @@ def _decision(
 
 
 def _bill(docket: Sequence[_Case]) -> str:
-    from signoff.review.work_order import format_bill
+    from signoff.review.work_order import format_work_order
 
     edits: list[Edit] = []
     notes: list[tuple[str, str, str]] = []
@@ -175,4 +175,4 @@ def _bill(docket: Sequence[_Case]) -> str:
         _, issue = case.worst
         notes.append((case.name, issue.severity.value, issue.suggested_fix or issue.finding))
     severities = {case.name: case.worst[1].severity.value for case in docket}
-    return format_bill(edits, notes, severities) if docket else ""
+    return format_work_order(edits, notes, severities) if docket else ""

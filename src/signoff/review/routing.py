@@ -18,7 +18,7 @@ class RoutingPattern(Protocol):
     def agents(self) -> tuple[str, ...]: ...
 
 
-class Range(Protocol):
+class PriorityRange(Protocol):
     """Sends constraints of some priorities, both ends included, to some agents."""
 
     @property
@@ -37,10 +37,10 @@ class Routing(Protocol):
     @property
     def rules(self) -> Sequence[RoutingPattern]: ...
     @property
-    def priority_routing(self) -> Sequence[Range]: ...
+    def priority_routing(self) -> Sequence[PriorityRange]: ...
 
 
-def reviewers(
+def select_reviewers(
     step_agent: str | None,
     constraint: Constraint,
     routing: Routing,

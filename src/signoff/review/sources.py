@@ -80,7 +80,7 @@ def script_section(name: str, output: str) -> str:
     return f"### SCRIPT: {name}\n\n{output.strip()}\n"
 
 
-def words_of(command: str, variables: Mapping[str, str]) -> list[str]:
+def split_command(command: str, variables: Mapping[str, str]) -> list[str]:
     """Returns a command as a list, its variables filled in; raises `SourceError`.
 
     Values are filled in after it was split, so one with blanks stays one argument, quoted or not.
@@ -205,7 +205,7 @@ class _SourceReader:
 
     def argv(self, command: str) -> tuple[str, ...]:
         """Returns a command as a list; a value with blanks in it stays one argument."""
-        program, *arguments = words_of(command, self.variables)
+        program, *arguments = split_command(command, self.variables)
         return (self.program(program), *arguments)
 
     def program(self, name: str) -> str:

@@ -14,7 +14,13 @@ from signoff.review.edit import Edit, EditKind
 from signoff.review.edits import EditResult, apply_edits
 from signoff.review.work_order_parser import CodeBlock, WorkOrderLine, read_lines
 
-__all__ = ["EditResult", "apply_edits", "bill_entries", "format_bill", "parse_bill"]
+__all__ = [
+    "EditResult",
+    "apply_edits",
+    "format_work_order",
+    "parse_work_order",
+    "work_order_entries",
+]
 
 LONGEST_BILL = 1_000_000
 """Characters; what is longer was not written by a judge who meant it."""
@@ -38,7 +44,7 @@ _DISMISSED = re.compile(
 _INLINE_CODE = re.compile(r"(`+)(.+?)\1")
 
 
-def parse_bill(markdown: str) -> list[Edit]:
+def parse_work_order(markdown: str) -> list[Edit]:
     """Returns the literal edits of a bill, in its order.
 
     Entries under a heading that dismisses them are not work, and give none; nor does a bill
@@ -49,7 +55,7 @@ def parse_bill(markdown: str) -> list[Edit]:
     return [edit for entry in _entries(markdown) for edit in entry.edits()]
 
 
-def bill_entries(markdown: str) -> list[tuple[str, str]]:
+def work_order_entries(markdown: str) -> list[tuple[str, str]]:
     """Returns the entries of a bill that are work, each with its issue and in its own words."""
     lines = markdown.split("\n")
     found = _entries(markdown)
@@ -61,14 +67,14 @@ def bill_entries(markdown: str) -> list[tuple[str, str]]:
     ]
 
 
-def format_bill(
+def format_work_order(
     edits: Sequence[Edit],
     notes: Sequence[tuple[str, str, str]],
     severities: Mapping[str, str] | None = None,
 ) -> str:
     """Returns a bill of literal edits and of work that needs hands: (issue, severity, words).
 
-    `parse_bill` reads exactly the edits back, whatever their texts and the words are.
+    `parse_work_order` reads exactly the edits back, whatever their texts and the words are.
     """
     known = {**{issue: severity for issue, severity, _ in notes}, **(severities or {})}
     parts = [_edit_entry(edit, known.get(edit.issue, "")) for edit in edits]

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from signoff.documents.control_characters import CONTROL, json_text, visible
+from signoff.documents.control_characters import CONTROL, escape_controls, json_text
 
 HOSTILE = "".join(map(chr, [*range(0xA0), 0x061C, 0x200E, 0x200F])) + "\u202a\u202e\u2066\u2069"
 
@@ -20,13 +20,13 @@ def test_json_with_control_characters_is_safe_to_print_and_loses_nothing(
 
 def test_a_text_for_people_shows_what_was_in_it() -> None:
     """Whoever reads the file sees that somebody tried; lines and tabs stay."""
-    assert visible("a\x1b[2J\u202e\x7f\x9b\tb\n") == "a\\u001b[2J\\u202e\\u007f\\u009b\tb\n"
+    assert escape_controls("a\x1b[2J\u202e\x7f\x9b\tb\n") == "a\\u001b[2J\\u202e\\u007f\\u009b\tb\n"
 
 
 def test_other_languages_and_emoji_stay_as_they_are() -> None:
     """Only what is obeyed instead of shown is escaped."""
     text = "Grüße, שלום, 你好, 👩\u200d💻"
 
-    assert visible(text) == text
+    assert escape_controls(text) == text
     assert json.loads(json_text(text)) == text
     assert text in json_text(text)

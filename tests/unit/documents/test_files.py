@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from signoff.documents.files import MOST_BYTES, read_text, shown
+from signoff.documents.files import MOST_BYTES, display_path, read_text
 from signoff.errors import Problem
 
 
@@ -37,6 +37,6 @@ def test_a_path_below_the_current_folder_is_shown_short(
     """Complaints are read where the command was given."""
     monkeypatch.chdir(tmp_path)
 
-    assert shown(tmp_path / "flows" / "a.yaml") == str(Path("flows", "a.yaml"))
-    assert shown(tmp_path.parent) == str(tmp_path.parent)
-    assert shown(Path("a.yaml")) == "a.yaml"
+    assert display_path(tmp_path / "flows" / "a.yaml") == str(Path("flows", "a.yaml"))
+    assert display_path(tmp_path.parent) == str(tmp_path.parent)
+    assert display_path(Path("a.yaml")) == "a.yaml"

@@ -4,7 +4,7 @@ import pytest
 from pydantic import Discriminator, Field, Tag, ValidationError, field_validator
 from pydantic_core import PydanticCustomError
 
-from signoff.documents.mistakes import ADVICE, Mistake, mistakes_of, spelled
+from signoff.documents.mistakes import ADVICE, Mistake, format_path, mistakes_of
 from signoff.documents.sections import Section
 
 
@@ -103,5 +103,5 @@ def test_a_long_value_is_cut() -> None:
 
 def test_a_path_is_spelled_as_people_write_it() -> None:
     """`workflow.1.execution` would have to be explained."""
-    assert spelled(("workflow", 1, "execution")) == "workflow[1].execution"
-    assert spelled(()) == ""
+    assert format_path(("workflow", 1, "execution")) == "workflow[1].execution"
+    assert format_path(()) == ""

@@ -4,7 +4,7 @@ from typing import Any
 
 from signoff.flows.report import LONGEST_REMARK, MOST_FINDINGS, MOST_REMARKS, report
 from signoff.review.critique import Critique, CritiqueIssue, Overall
-from signoff.review.findings import Ledger, round_of
+from signoff.review.findings import Ledger, summarize_round
 from signoff.review.severity import Severity
 
 
@@ -23,8 +23,8 @@ def after(*rounds: int) -> dict[str, Any]:
             for n in range(found)
         )
         critique = Critique("style", "claude", iteration, Overall.FAIL, issues)
-        ledger, _ = ledger.take(iteration=iteration, critiques=[critique], artifact="")
-        summaries.append(round_of(ledger, iteration))
+        ledger, _ = ledger.record(iteration=iteration, critiques=[critique], artifact="")
+        summaries.append(summarize_round(ledger, iteration))
     return {"rounds": summaries, "findings": ledger.to_json()}
 
 

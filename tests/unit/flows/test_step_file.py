@@ -46,4 +46,4 @@ def test_the_table_of_fields_is_true(kind: StepKind, model: type[Section]) -> No
     common = {"step", "name", "agent", "model", "timeout"}
 
     assert set(model.model_fields) == common | OF_KIND[kind]
-    assert set(model.elsewhere) == set().union(*OF_KIND.values()) - OF_KIND[kind]
+    assert set(model.misplaced_keys) == set().union(*OF_KIND.values()) - OF_KIND[kind]

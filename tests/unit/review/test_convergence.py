@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from signoff.review.convergence import Stop, check, chronic
+from signoff.review.convergence import Stop, find_stop_reason, pursued_in_a_row
 from signoff.review.finding import Finding, FindingStatus
 from signoff.review.findings import Ledger
 from signoff.review.severity import Severity
@@ -53,7 +53,7 @@ def stop(
     pursued: Sequence[Sequence[str]] = (),
     *findings: Finding,
 ) -> Stop | None:
-    return check(rounds(*counted), ledger(*(findings or (found(),))), pursued, rules)
+    return find_stop_reason(rounds(*counted), ledger(*(findings or (found(),))), pursued, rules)
 
 
 def test_without_rules_nothing_ends_a_run() -> None:
@@ -197,8 +197,8 @@ def test_a_long_list_of_findings_is_cut_in_the_explanation() -> None:
 
 def test_chronic_is_what_was_pursued_again_as_often_as_the_threshold_says() -> None:
     """With the threshold 2, the third adjudication in a row asks a person."""
-    assert chronic([["a"], ["a"]], 2) == []
-    assert chronic([["a", "b"], ["b", "a"], ["a", "c", "b"]], 2) == ["a", "b"]
-    assert chronic([["a"], ["b"], ["a"]], 1) == []
-    assert chronic([["z"], ["a"], ["a"], ["a"]], 2) == ["a"]
-    assert chronic([], 1) == []
+    assert pursued_in_a_row([["a"], ["a"]], 2) == []
+    assert pursued_in_a_row([["a", "b"], ["b", "a"], ["a", "c", "b"]], 2) == ["a", "b"]
+    assert pursued_in_a_row([["a"], ["b"], ["a"]], 1) == []
+    assert pursued_in_a_row([["z"], ["a"], ["a"], ["a"]], 2) == ["a"]
+    assert pursued_in_a_row([], 1) == []

@@ -4,7 +4,7 @@ import time
 import pytest
 
 from signoff.review.critique import Critique, CritiqueIssue, Overall, quotes_nothing
-from signoff.review.evidence import ArtifactText, mark_unverified, problems_of
+from signoff.review.evidence import ArtifactText, find_problems, mark_unverified
 from signoff.review.severity import DEFAULT_BLOCK_ON, Severity
 
 ARTIFACT = """# The **Plan**
@@ -41,7 +41,7 @@ He said \u201cno\u201d.\tThat was\nall.
 )
 def test_a_quote_is_found_however_it_is_set(quote: str) -> None:
     """A critic that quotes correctly must not be sent back for a space or an asterisk."""
-    assert ArtifactText(ARTIFACT).holds(quote)
+    assert ArtifactText(ARTIFACT).contains(quote)
 
 
 @pytest.mark.parametrize(
@@ -61,18 +61,18 @@ def test_a_quote_is_found_however_it_is_set(quote: str) -> None:
 )
 def test_a_quote_that_stands_nowhere_is_not_found(quote: str) -> None:
     """Findings about text nobody wrote are what makes a loop run for nothing."""
-    assert not ArtifactText(ARTIFACT).holds(quote)
+    assert not ArtifactText(ARTIFACT).contains(quote)
 
 
 def test_a_quote_of_nothing_but_signs_counts_if_it_is_there() -> None:
     """In code, a stray sign is a finding."""
-    assert ArtifactText("a = 1;;\n").holds(";;")
-    assert not ArtifactText("a = 1;\n").holds(";;")
+    assert ArtifactText("a = 1;;\n").contains(";;")
+    assert not ArtifactText("a = 1;\n").contains(";;")
 
 
 def test_no_quote_is_in_an_empty_artifact() -> None:
     """An empty text satisfies nothing."""
-    assert not ArtifactText("").holds("a")
+    assert not ArtifactText("").contains("a")
 
 
 @pytest.mark.parametrize("sign", ["[", "(", "![](", "> ", "#", "*", "\n", ".", '"', "- ", "\ud800"])
@@ -80,7 +80,7 @@ def test_hostile_artifacts_are_read_in_time(sign: str) -> None:
     """An expression that reads a text again for every sign of it would hang the run."""
     start = time.process_time()
 
-    assert not ArtifactText(sign * 100_000).holds("a ... b ... words")
+    assert not ArtifactText(sign * 100_000).contains("a ... b ... words")
 
     assert time.process_time() - start < 2
 
@@ -91,8 +91,8 @@ def test_five_hundred_quotes_of_a_large_artifact_are_checked_in_seconds() -> Non
     start = time.process_time()
     artifact = ArtifactText("\n".join(lines))
 
-    found = [artifact.holds(lines[n * 100]) for n in range(250)]
-    missing = [artifact.holds(f"Line {n} ... says nothing") for n in range(250)]
+    found = [artifact.contains(lines[n * 100]) for n in range(250)]
+    missing = [artifact.contains(f"Line {n} ... says nothing") for n in range(250)]
 
     assert all(found)
     assert not any(missing)
@@ -131,12 +131,12 @@ def test_what_nothing_supports_is_told_all_at_once_and_marked() -> None:
     issues = issue("a", "That was all."), issue("b", "not there"), issue("c", " ")
     critique = reading(Overall.FAIL, *issues, issue("d", "omission: no date"))
 
-    problems = problems_of(critique, TEXT, DEFAULT_BLOCK_ON)
+    problems = find_problems(critique, TEXT, DEFAULT_BLOCK_ON)
     marked = mark_unverified(critique, problems)
 
     assert [each.id for each in problems.missing_quotes] == ["b"]
     assert [each.id for each in problems.no_evidence] == ["c"]
-    assert [words.split()[0] for words in problems.told()] == ["the", "c", "evidence"]
+    assert [words.split()[0] for words in problems.messages()] == ["the", "c", "evidence"]
     assert [each.id for each in marked.issues if each.unverified] == ["b", "c"]
     assert marked.notes == ("not found in the artifact: the evidence of b, c",)
 
@@ -145,10 +145,10 @@ def test_a_sound_critique_has_no_problems_and_stays_as_it_is() -> None:
     """Otherwise it would be paid for twice."""
     critique = reading(Overall.FAIL, issue("a", "That was all.", Severity.HIGH))
 
-    problems = problems_of(critique, TEXT, DEFAULT_BLOCK_ON)
+    problems = find_problems(critique, TEXT, DEFAULT_BLOCK_ON)
 
     assert not problems
-    assert problems.told() == []
+    assert problems.messages() == []
     assert mark_unverified(critique, problems) is critique
 
 
@@ -168,7 +168,7 @@ def test_a_verdict_is_held_against_its_issues(
     """Neither a pass over a fault nor a fail for nothing may stand."""
     issues = [issue(f"x{n}", "all", severity) for n, severity in enumerate(severities)]
 
-    problems = problems_of(reading(overall, *issues), TEXT, DEFAULT_BLOCK_ON)
+    problems = find_problems(reading(overall, *issues), TEXT, DEFAULT_BLOCK_ON)
 
     assert bool(problems) is bool(why)
     assert re.search(why, problems.contradiction)

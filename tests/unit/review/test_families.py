@@ -2,7 +2,7 @@ import pytest
 
 from signoff import plugins
 from signoff.agents.kinds import BUILT_IN
-from signoff.review.families import ModelUse, shared
+from signoff.review.families import ModelUse, find_relatives
 from signoff.runtime.ports import capabilities_of
 
 
@@ -52,7 +52,7 @@ def test_a_family_is_known_by_the_model_and_else_by_the_program(
 
 def test_critics_of_the_authors_family_are_named() -> None:
     """A flow that asks for independence is refused with these names."""
-    report = shared(
+    report = find_relatives(
         use("claude", "opus"),
         {
             "twin": use("claude", "haiku"),
@@ -71,7 +71,7 @@ def test_critics_of_the_authors_family_are_named() -> None:
 
 def test_a_family_nobody_can_tell_is_not_taken_for_another() -> None:
     """Unknown is not independent."""
-    report = shared(use("claude"), {"mystery": use("command"), "gemini": use("gemini")})
+    report = find_relatives(use("claude"), {"mystery": use("command"), "gemini": use("gemini")})
 
     assert report.unknown == ("mystery",)
     assert not report.independent
@@ -80,7 +80,7 @@ def test_a_family_nobody_can_tell_is_not_taken_for_another() -> None:
 
 def test_with_an_unknown_author_every_model_may_be_a_relative() -> None:
     """Only people and rules are surely none; the very same model surely is one."""
-    report = shared(
+    report = find_relatives(
         use("ollama", "ours"),
         {"same": use("ollama", "ours"), "codex": use("codex"), "ann": use("manual")},
     )
@@ -93,7 +93,7 @@ def test_with_an_unknown_author_every_model_may_be_a_relative() -> None:
 @pytest.mark.parametrize("author", [use("manual"), use("check")])
 def test_who_runs_no_model_has_no_relatives(author: ModelUse) -> None:
     """Two people are not of one family, and neither are a person's text and any critic."""
-    report = shared(author, {"ann": use("manual"), "claude": use("claude")})
+    report = find_relatives(author, {"ann": use("manual"), "claude": use("claude")})
 
     assert report.independent
     assert str(report) == "no critic is of the author's family"

@@ -8,7 +8,7 @@ import pytest
 from signoff.review.adjudication import Adjudication, AdjudicationDecision, Pursuit, Verdict
 from signoff.review.critique import Critique, CritiqueIssue, Overall
 from signoff.review.finding import Finding, FindingStatus, Label
-from signoff.review.findings import Ledger, round_of
+from signoff.review.findings import Ledger, summarize_round
 from signoff.review.severity import Severity
 
 LIMIT = "We accept any number of users."
@@ -29,7 +29,7 @@ def read(*issues: CritiqueIssue, by: str = "claude", of: str = "c", round_: int 
 def take(
     ledger: Ledger, iteration: int, *critiques: Critique, text: str = TEXT, before: str = ""
 ) -> tuple[Ledger, list[CritiqueIssue]]:
-    taken, told = ledger.take(
+    taken, told = ledger.record(
         iteration=iteration, critiques=critiques, artifact=text, previous_artifact=before
     )
     return taken, [each for critique in told for each in critique.issues]
@@ -298,7 +298,7 @@ def test_a_finding_fixed_and_seen_again_in_one_round_is_open() -> None:
 
     assert told[0].label == "persisting"
     assert only(ledger).status is FindingStatus.OPEN
-    assert round_of(ledger, 1)["open"]["HIGH"] == 1
+    assert summarize_round(ledger, 1)["open"]["HIGH"] == 1
 
 
 def test_a_report_that_is_set_aside_does_not_reopen_what_was() -> None:
@@ -346,7 +346,7 @@ def test_a_second_reading_of_a_changed_text_in_a_round_does() -> None:
     ledger, _ = take(ledger, 1, read(), text="mended")
 
     assert only(ledger).status is FindingStatus.FIXED
-    assert round_of(ledger, 1)["fixed"] == 1
+    assert summarize_round(ledger, 1)["fixed"] == 1
 
 
 @pytest.mark.parametrize(
@@ -367,7 +367,7 @@ def test_what_the_judge_never_sees_is_kept_but_not_open(
     ledger, _ = take(Ledger(), 1, read(issue(**said)))
 
     assert only(ledger).status is status
-    assert sum(round_of(ledger, 1)["open"].values()) == (status is FindingStatus.OPEN)
+    assert sum(summarize_round(ledger, 1)["open"].values()) == (status is FindingStatus.OPEN)
 
 
 def test_a_finding_one_critic_may_report_is_open_though_another_report_is_set_aside() -> None:
@@ -392,12 +392,12 @@ def test_what_a_judge_dismisses_is_not_open_until_it_is_reported_again() -> None
     """The judge decides each round; an old decision does not bind it."""
     ledger, _ = take(Ledger(), 1, read(issue()))
 
-    dismissed = ledger.decide(decided(only(ledger), Pursuit.DISMISSED, 1))
+    dismissed = ledger.apply(decided(only(ledger), Pursuit.DISMISSED, 1))
     again, told = take(dismissed, 2, read(issue()))
     gone, _ = take(dismissed, 2, read(), text="changed")
 
     assert only(dismissed).status is FindingStatus.DISMISSED
-    assert round_of(dismissed, 1)["open"]["HIGH"] == 0
+    assert summarize_round(dismissed, 1)["open"]["HIGH"] == 0
     assert only(again).status is FindingStatus.OPEN
     assert told[0].label == "persisting"
     assert only(gone).status is FindingStatus.DISMISSED
@@ -406,12 +406,12 @@ def test_what_a_judge_dismisses_is_not_open_until_it_is_reported_again() -> None
 def test_a_judge_may_take_up_again_what_an_earlier_one_dismissed() -> None:
     """With the scope `all`, a second judge of a round sees the same critiques."""
     ledger, _ = take(Ledger(), 1, read(issue()))
-    dismissed = ledger.decide(decided(only(ledger), Pursuit.DISMISSED, 1))
+    dismissed = ledger.apply(decided(only(ledger), Pursuit.DISMISSED, 1))
 
-    pursued = dismissed.decide(decided(only(ledger), Pursuit.PURSUING, 1))
+    pursued = dismissed.apply(decided(only(ledger), Pursuit.PURSUING, 1))
 
     assert only(pursued).status is FindingStatus.OPEN
-    assert round_of(pursued, 1)["open"]["HIGH"] == 1
+    assert summarize_round(pursued, 1)["open"]["HIGH"] == 1
 
 
 def test_rounds_count_what_was_open_at_their_end_and_what_happened_in_them() -> None:
@@ -421,7 +421,7 @@ def test_rounds_count_what_was_open_at_their_end_and_what_happened_in_them() -> 
     ledger, _ = take(ledger, 2, read(low, issue("Fresh.")), text=f"{PRICE} Fresh.", before=TEXT)
     ledger, _ = take(ledger, 3, read(high, low))
 
-    assert [round_of(ledger, number) for number in (1, 2, 3)] == [
+    assert [summarize_round(ledger, number) for number in (1, 2, 3)] == [
         {
             "iteration": 1,
             "open": {"CRITICAL": 0, "HIGH": 1, "MEDIUM": 0, "LOW": 1},
@@ -459,7 +459,7 @@ def test_what_was_never_open_is_not_counted_as_fixed() -> None:
 
     ledger, _ = take(ledger, 2, read(round_=2), text="# Offer\n", before=TEXT)
 
-    counted = [round_of(ledger, number) for number in (1, 2)]
+    counted = [summarize_round(ledger, number) for number in (1, 2)]
     assert [(each["new"], each["fixed"]) for each in counted] == [(1, 0), (0, 1)]
 
 

@@ -1,7 +1,7 @@
 import pytest
 
 from signoff.review.critique import Critique, CritiqueIssue, Overall
-from signoff.review.identity import identify, normalised, subject_of
+from signoff.review.identity import identify, normalize, subject_of
 from signoff.review.severity import Severity
 
 
@@ -19,7 +19,7 @@ from signoff.review.severity import Severity
 )
 def test_how_a_text_is_set_does_not_count(text: str, plain: str) -> None:
     """Two critics never quote with the same marks."""
-    assert normalised(text) == plain
+    assert normalize(text) == plain
 
 
 def test_a_finding_is_about_its_quote_else_its_place_else_its_words() -> None:

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from signoff.review.plot import story
+from signoff.review.plot import draw_plot
 
 
 def counted(iteration: int, critical: int, high: int, **happened: int) -> dict[str, Any]:
@@ -15,7 +15,7 @@ def counted(iteration: int, critical: int, high: int, **happened: int) -> dict[s
 
 def test_each_open_finding_is_a_letter_and_the_columns_tell_what_happened() -> None:
     """Whoever looks at a run sees at a glance whether it gets better."""
-    drawn = story(
+    drawn = draw_plot(
         [
             counted(1, 2, 3, new=6),
             counted(2, 0, 2, fixed=4, introduced=1, regressed=1, persisting=1),
@@ -35,7 +35,7 @@ def test_each_open_finding_is_a_letter_and_the_columns_tell_what_happened() -> N
 @pytest.mark.parametrize("many", [1, 40, 9_999])
 def test_any_run_fits_a_terminal(number: int, many: int) -> None:
     """A plot that wraps or scrolls away tells nothing."""
-    drawn = story([counted(n, many, many, new=many) for n in range(1, number + 1)]).splitlines()
+    drawn = draw_plot([counted(n, many, many, new=many) for n in range(1, number + 1)]).splitlines()
 
     assert max(map(len, drawn)) <= 80
     assert len(drawn) <= 22
@@ -43,7 +43,7 @@ def test_any_run_fits_a_terminal(number: int, many: int) -> None:
 
 def test_of_a_long_run_the_first_and_the_last_rounds_are_shown() -> None:
     """The end is what matters, compared with the beginning."""
-    drawn = story([counted(n, 0, n) for n in range(1, 41)]).splitlines()
+    drawn = draw_plot([counted(n, 0, n) for n in range(1, 41)]).splitlines()
 
     assert [line.split()[0] for line in drawn[1:]] == [
         *(str(n) for n in range(1, 7)),
@@ -55,7 +55,7 @@ def test_of_a_long_run_the_first_and_the_last_rounds_are_shown() -> None:
 
 def test_many_findings_share_a_letter_and_one_alone_is_still_seen() -> None:
     """A single critical finding among hundreds must not vanish by rounding."""
-    heading, line = story([counted(1, 1, 300)]).splitlines()
+    heading, line = draw_plot([counted(1, 1, 300)]).splitlines()
 
     assert "a letter for 10" in heading
     assert "C" + "H" * 30 + "M" in line
@@ -63,4 +63,4 @@ def test_many_findings_share_a_letter_and_one_alone_is_still_seen() -> None:
 
 def test_a_run_without_a_review_says_so() -> None:
     """An empty plot would look like a mistake."""
-    assert story([]) == "no round was reviewed"
+    assert draw_plot([]) == "no round was reviewed"

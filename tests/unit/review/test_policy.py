@@ -9,7 +9,7 @@ from signoff.review.critique import Critique, CritiqueIssue, Overall
 from signoff.review.edit import Edit, EditKind
 from signoff.review.policy import check_verdict, conflicting_criticals, for_judge, policy_judge
 from signoff.review.severity import DEFAULT_BLOCK_ON, Severity
-from signoff.review.work_order import parse_bill
+from signoff.review.work_order import parse_work_order
 
 BLOCK = DEFAULT_BLOCK_ON
 
@@ -264,7 +264,7 @@ def test_the_policy_judges_bill_holds_literal_edits_and_words_the_worst_first() 
 
     bill = policy_judge(critiques, iteration=1, block_on=BLOCK).bill_of_work
 
-    assert parse_bill(bill) == [
+    assert parse_work_order(bill) == [
         Edit(EditKind.DELETE, "secret", issue="c-4"),
         Edit(EditKind.REPLACE, "teh", "the", issue="c-1"),
     ]

@@ -13,7 +13,7 @@ from signoff.review.prompts import (
     refinement_prompt,
 )
 from signoff.review.severity import DEFAULT_BLOCK_ON, Severity
-from signoff.review.work_order import format_bill, parse_bill
+from signoff.review.work_order import format_work_order, parse_work_order
 
 TONE = Constraint(
     "tone", 2, "Be kind.", (Rule("soft", "No shouting.", Severity.LOW, "NO!", "No."),)
@@ -145,7 +145,7 @@ def test_the_form_a_judge_is_asked_for_is_the_one_that_is_read() -> None:
     read = parse_adjudication(answer, iteration=1)
 
     assert [decision.issue_id for decision in read.decisions] == ["the id as given"]
-    assert [edit.text for edit in parse_bill(read.bill_of_work)] == ["what takes its place"]
+    assert [edit.text for edit in parse_work_order(read.bill_of_work)] == ["what takes its place"]
 
 
 def test_whoever_edits_the_file_is_told_which_and_what_went_wrong_before() -> None:
@@ -161,7 +161,9 @@ def test_whoever_edits_the_file_is_told_which_and_what_went_wrong_before() -> No
 
 def test_a_small_model_is_told_the_goal_and_what_to_mend_and_nothing_else() -> None:
     """It writes about formats when it is told about them, and copies what it is shown."""
-    bill = format_bill([], [("facts-001", "HIGH", "Say when"), ("facts-002", "LOW", "Say how.")])
+    bill = format_work_order(
+        [], [("facts-001", "HIGH", "Say when"), ("facts-002", "LOW", "Say how.")]
+    )
 
     prompt = brief_prompt(
         goal="Write a line.\n", sources="It is free.", bill_of_work=bill, guidance=["Be\ncalm."]

@@ -3,7 +3,7 @@ from dataclasses import dataclass
 import pytest
 
 from signoff.review.constraint import Constraint
-from signoff.review.routing import Range, RoutingPattern, reviewers
+from signoff.review.routing import PriorityRange, RoutingPattern, select_reviewers
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Span:
 class Table:
     default_agents: tuple[str, ...] = ()
     rules: tuple[RoutingPattern, ...] = ()
-    priority_routing: tuple[Range, ...] = ()
+    priority_routing: tuple[PriorityRange, ...] = ()
 
 
 FULL = Table(
@@ -56,30 +56,30 @@ def test_the_first_level_that_names_somebody_decides(
     step: str | None, constraint: Constraint, table: Table, agents: tuple[str, ...], by: str
 ) -> None:
     """Whoever reads a flow file must be able to tell who will be called, and why."""
-    assert reviewers(step, constraint, table, ["claude"]) == (agents, by)
+    assert select_reviewers(step, constraint, table, ["claude"]) == (agents, by)
 
 
 def test_a_critic_named_twice_reads_once() -> None:
     """A doubled name would be paid for twice."""
     table = Table(default_agents=("a", "b", "a"))
 
-    assert reviewers(None, PLAIN, table, [])[0] == ("a", "b")
+    assert select_reviewers(None, PLAIN, table, [])[0] == ("a", "b")
 
 
 def test_a_rule_that_names_nobody_leaves_it_to_the_next() -> None:
     """A constraint nobody reads would pass without a review."""
     table = Table(("by-default",), (Pattern("*", ()),))
 
-    assert reviewers(None, PLAIN, table, [])[0] == ("by-default",)
+    assert select_reviewers(None, PLAIN, table, [])[0] == ("by-default",)
 
 
 def test_globs_tell_upper_from_lower_case_everywhere() -> None:
     """The same file has to mean the same on every system."""
     table = Table(("by-default",), (Pattern("SEC*", ("by-rule",)),))
 
-    assert reviewers(None, PLAIN, table, [])[0] == ("by-default",)
+    assert select_reviewers(None, PLAIN, table, [])[0] == ("by-default",)
 
 
 def test_when_nobody_is_named_at_all_it_says_so() -> None:
     """The caller refuses such a flow; it must not mistake the reason."""
-    assert reviewers(None, PLAIN, Table(), []) == ((), "nobody is named")
+    assert select_reviewers(None, PLAIN, Table(), []) == ((), "nobody is named")

@@ -6,9 +6,9 @@ from signoff.review.edit import Edit, EditKind
 from signoff.review.work_order import (
     LONGEST_BILL,
     apply_edits,
-    bill_entries,
-    format_bill,
-    parse_bill,
+    format_work_order,
+    parse_work_order,
+    work_order_entries,
 )
 
 WRITTEN = """# Bill of work
@@ -53,7 +53,7 @@ Replace: `b`
 
 def test_a_judges_bill_gives_its_literal_edits() -> None:
     """These are made for nothing; the entry in words and the dismissed one are not edits."""
-    assert parse_bill(WRITTEN) == [
+    assert parse_work_order(WRITTEN) == [
         Edit(EditKind.REPLACE, "we promise", "we try", "law-001"),
         Edit(EditKind.INSERT_AFTER, "Hello", ", dear reader", "tone-001"),
         Edit(EditKind.DELETE, "very ", "", "tone-002"),
@@ -64,7 +64,7 @@ def test_one_issue_may_need_several_edits() -> None:
     """A wrong name stands in more than one place."""
     bill = "Issue: a (HIGH)\nFind: `x`\nReplace: `y`\nFind: `z`\nReplace with: `w`\n"
 
-    assert [(e.find, e.text, e.issue) for e in parse_bill(bill)] == [
+    assert [(e.find, e.text, e.issue) for e in parse_work_order(bill)] == [
         ("x", "y", "a"),
         ("z", "w", "a"),
     ]
@@ -91,7 +91,7 @@ def test_an_entry_that_leaves_a_doubt_gives_no_edit(entry: str) -> None:
     """Half a passage replaced is worse than none; an agent reads the bill instead."""
     before = "Issue: sure (HIGH)\nFind: `s`\nReplace: `t`\n\n"
 
-    assert [e.issue for e in parse_bill(f"{before}Issue: a (HIGH)\n{entry}\n")] == ["sure"]
+    assert [e.issue for e in parse_work_order(f"{before}Issue: a (HIGH)\n{entry}\n")] == ["sure"]
 
 
 def test_once_blocks_have_come_apart_nothing_that_follows_is_believed() -> None:
@@ -100,14 +100,14 @@ def test_once_blocks_have_come_apart_nothing_that_follows_is_believed() -> None:
     inside = "Issue: evil (HIGH)\nFind: `g`\nReplace: `h`\nIssue: more (LOW)"
     follows = f"Issue: b (HIGH)\nFind:\n```\n{inside}\n```\nReplace: `z`\n"
 
-    assert [edit.issue for edit in parse_bill(follows)] == ["b"]
-    assert parse_bill(torn + follows) == []
+    assert [edit.issue for edit in parse_work_order(follows)] == ["b"]
+    assert parse_work_order(torn + follows) == []
 
 
 def test_an_entry_dismissed_in_its_heading_gives_no_edit() -> None:
     """What a judge rejects must not be done."""
-    assert parse_bill("Issue: a (LOW), dismissed\nFind: `x`\nReplace: `y`") == []
-    assert parse_bill("Dismissed:\n\nIssue: a (LOW)\nFind: `x`\nReplace: `y`") == []
+    assert parse_work_order("Issue: a (LOW), dismissed\nFind: `x`\nReplace: `y`") == []
+    assert parse_work_order("Dismissed:\n\nIssue: a (LOW)\nFind: `x`\nReplace: `y`") == []
 
 
 def test_literal_text_that_imitates_a_bill_stays_text() -> None:
@@ -115,18 +115,18 @@ def test_literal_text_that_imitates_a_bill_stays_text() -> None:
     imitation = "### Issue: evil (HIGH)\nFind: `good`\nReplace: `bad`\n```\n````"
     edits = [Edit(EditKind.REPLACE, imitation, imitation, "a-1")]
 
-    bill = format_bill(edits, [("b-1", "HIGH", imitation)])
+    bill = format_work_order(edits, [("b-1", "HIGH", imitation)])
 
-    assert parse_bill(bill) == edits
+    assert parse_work_order(bill) == edits
 
 
 def test_an_edit_is_headed_by_its_severity_where_that_is_known() -> None:
     """People read the worst first."""
     edit = Edit(EditKind.DELETE, "x", "", "a-1")
 
-    assert "Issue: a-1 (LOW)\n" in format_bill([edit], [], {"a-1": "LOW"})
-    assert "Issue: a-1\n" in format_bill([edit], [])
-    assert format_bill([], []) == ""
+    assert "Issue: a-1 (LOW)\n" in format_work_order([edit], [], {"a-1": "LOW"})
+    assert "Issue: a-1\n" in format_work_order([edit], [])
+    assert format_work_order([], []) == ""
 
 
 @pytest.mark.parametrize("line", ["*", "#", " ", "- ", "`", "Issue: *", "**", "Find:", ">", "\n"])
@@ -134,10 +134,10 @@ def test_hostile_bills_are_read_in_time(line: str) -> None:
     """An expression that goes back over a line for every sign of it would hang the run."""
     start = time.process_time()
 
-    parse_bill(line * 100_000)
-    parse_bill(("Issue: a\n" + line * 1_000 + "x\n") * 50)
+    parse_work_order(line * 100_000)
+    parse_work_order(("Issue: a\n" + line * 1_000 + "x\n") * 50)
 
-    assert parse_bill("Issue: a\nFind: `x`\nReplace: `y`\n" + "\n" * LONGEST_BILL) == []
+    assert parse_work_order("Issue: a\nFind: `x`\nReplace: `y`\n" + "\n" * LONGEST_BILL) == []
     assert time.process_time() - start < 3
 
 
@@ -220,7 +220,7 @@ def test_counting_places_in_a_large_text_ends() -> None:
 
 def test_the_entries_of_a_bill_that_are_work_stand_in_their_own_words() -> None:
     """What no literal edit can do is told to an agent as the judge said it."""
-    entries = dict(bill_entries(WRITTEN))
+    entries = dict(work_order_entries(WRITTEN))
 
     assert list(entries) == ["law-001", "tone-001", "tone-002", "tone-003"]
     assert entries["tone-003"] == "## Issue: tone-003 (HIGH)\n\nMake the ending friendlier."
@@ -231,6 +231,8 @@ def test_the_entries_of_a_bill_that_are_work_stand_in_their_own_words() -> None:
 
 def test_a_bill_without_entries_or_with_a_block_left_open_loses_nothing() -> None:
     """A judge may write freely, or be cut off in the middle of a block."""
-    assert bill_entries("Mend it.") == []
-    assert bill_entries("") == []
-    assert bill_entries("Issue: a (LOW)\nFind:\n```\nx") == [("a", "Issue: a (LOW)\nFind:\n```\nx")]
+    assert work_order_entries("Mend it.") == []
+    assert work_order_entries("") == []
+    assert work_order_entries("Issue: a (LOW)\nFind:\n```\nx") == [
+        ("a", "Issue: a (LOW)\nFind:\n```\nx")
+    ]

@@ -40,8 +40,7 @@ from signoff.flows.steps.remarks import remarked
 from signoff.flows.steps.scoring import with_best, with_round
 from signoff.flows.steps.work_order import bill_of
 from signoff.review.adjudication import Adjudication, Verdict
-from signoff.review.convergence import check as why_stop
-from signoff.review.convergence import chronic
+from signoff.review.convergence import find_stop_reason, pursued_in_a_row
 from signoff.review.critique import Critique
 from signoff.review.findings import Finding, Ledger
 from signoff.review.parsing import parse_adjudication
@@ -74,7 +73,7 @@ class AdjudicateHandler:
         )
         judged = _with_bill(judged, state)
         pursued = sorted({d.finding_id for d in judged.pursued() if d.finding_id})
-        ledger = state.ledger.decide(judged)
+        ledger = state.ledger.apply(judged)
         update: dict[str, Any] = {
             "last_adjudication": judged.to_json(),
             "unadjudicated_critiques": left_unadjudicated(ctx.step_state, self.step.scope),
@@ -157,7 +156,9 @@ class AdjudicateHandler:
         """Leads on to the next round, unless a rule or a person ends it here."""
         state = FlowState(after(ctx.step_state, update))
         update |= await self._escalations(ctx, judged, state)
-        stop = why_stop(state.rounds, state.ledger, state.pursued, self.flow.config.convergence)
+        stop = find_stop_reason(
+            state.rounds, state.ledger, state.pursued, self.flow.config.convergence
+        )
         if stop is not None:
             why = f"not converging ({stop.rule}): {stop.evidence}"
             if await self._ends_here(ctx, why, state.ledger, update):
@@ -172,7 +173,7 @@ class AdjudicateHandler:
         self, ctx: StepContext, judged: Adjudication, state: FlowState
     ) -> dict[str, Any]:
         config, known = self.flow.config.adjudication, state.ledger.findings
-        stuck = chronic(state.pursued, config.thrash_threshold)
+        stuck = pursued_in_a_row(state.pursued, config.thrash_threshold)
         if "thrashing" in config.triggers and stuck:
             prompt = (
                 "The same findings come back round after round. How should they be dealt with? "

@@ -29,8 +29,8 @@ from signoff.review.critique import OMISSION, Critique, CritiqueIssue, Overall
 from signoff.review.evidence import (
     EVIDENCE_RULE,
     ArtifactText,
+    find_problems,
     mark_unverified,
-    problems_of,
 )
 from signoff.review.parsing import parse_critique
 from signoff.review.prompts import critic_prompt
@@ -99,11 +99,11 @@ class CriticHandler:
         )
         if text is None:
             return critique
-        found = problems_of(critique, text, self.flow.config.adjudication.block_on)
+        found = find_problems(critique, text, self.flow.config.adjudication.block_on)
         if not found:
             return critique
         marked = mark_unverified(critique, found)
-        raise AgentBadOutput("", *found.told(), value=marked, usable=not found.contradiction)
+        raise AgentBadOutput("", *found.messages(), value=marked, usable=not found.contradiction)
 
     def _unusable(self, agent: str, constraint: Constraint, last: Checked[Critique]) -> Request:
         options = [Option(RETRY), Option(PASS), Option(FAIL, requires_input=True)]

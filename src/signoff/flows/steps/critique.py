@@ -29,7 +29,7 @@ from signoff.flows.steps.scoring import with_best, with_round
 from signoff.review.behaviors import IssueBehavior
 from signoff.review.critique import Critique, CritiqueIssue
 from signoff.review.evidence import ArtifactText
-from signoff.review.finding import set_aside
+from signoff.review.finding import is_set_aside
 
 STOPS = (IssueBehavior.HALT, IssueBehavior.ESCALATE)
 
@@ -59,7 +59,7 @@ class Critics:
             return await self._onward(ctx, {**answered, "escalation": None})
         critiques = await self._read_all(ctx, state)
         before = _read_before(state)
-        ledger, critiques = state.ledger.take(
+        ledger, critiques = state.ledger.record(
             iteration=ctx.iteration,
             critiques=critiques,
             artifact=state.artifact,
@@ -134,7 +134,7 @@ def _told(issues: Sequence[CritiqueIssue]) -> str:
 
 def _does(issue: CritiqueIssue, *behaviors: IssueBehavior) -> bool:
     """Tells whether an issue has such an effect; one that is kept from the judge has none."""
-    return not set_aside(issue) and issue.behavior in behaviors
+    return not is_set_aside(issue) and issue.behavior in behaviors
 
 
 def _escalates(issue: CritiqueIssue) -> bool:

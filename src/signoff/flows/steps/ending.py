@@ -7,7 +7,7 @@ from typing import Any
 
 from signoff.core.context import StepContext
 from signoff.core.outcome import Outcome
-from signoff.documents.control_characters import visible
+from signoff.documents.control_characters import escape_controls
 from signoff.flows.flow import Flow
 from signoff.flows.model import WorkflowStep
 from signoff.flows.state import FlowState
@@ -44,7 +44,9 @@ async def save_approved(ctx: StepContext, flow: Flow, state: Mapping[str, Any]) 
     if earlier:
         lines[-1] += f" If `{_beside(flow)}` is here, it is an older version."
     lines += _remarked(view)
-    await ctx.write(_place(flow, "status.md"), visible("\n".join(lines)) + "\n", key="status")
+    await ctx.write(
+        _place(flow, "status.md"), escape_controls("\n".join(lines)) + "\n", key="status"
+    )
     return {"unapproved": ""} if earlier else {}
 
 
@@ -61,7 +63,7 @@ async def save_unapproved(
     unreviewed = view.artifact if best and view.artifact != best["artifact"] else ""
     if unreviewed:
         await ctx.write(_place(flow, _beside(flow)), unreviewed, key="unreviewed")
-    status = visible(_status(flow, view, why, unreviewed))
+    status = escape_controls(_status(flow, view, why, unreviewed))
     await ctx.write(_place(flow, "status.md"), status, key="status")
     return {"unapproved": why, "_reason": why}
 

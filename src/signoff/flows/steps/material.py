@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from signoff.core.context import StepContext
 from signoff.flows.flow import Flow
 from signoff.review.constraint import Constraint, SourceBlock
-from signoff.review.sources import Script, SourceError, read_source, script_section, words_of
+from signoff.review.sources import Script, SourceError, read_source, script_section, split_command
 
 SCRIPT_SECONDS = 30.0
 REVIEWED = "reviewed"
@@ -65,7 +65,7 @@ async def analysis(ctx: StepContext, flow: Flow, constraint: Constraint, artifac
         return ""
     known = variables(ctx, flow)
     try:
-        argv = words_of(constraint.script, known)
+        argv = split_command(constraint.script, known)
     except SourceError as wrong:
         ctx.progress(f"script of {constraint.id} not run: {wrong}")
         return f"(not run: {wrong})"

@@ -7,7 +7,7 @@ from typing import Any
 
 from signoff.core.context import StepContext
 from signoff.flows.state import FlowState
-from signoff.review.findings import Ledger, round_of
+from signoff.review.findings import Ledger, summarize_round
 from signoff.review.severity import Severity
 
 
@@ -28,7 +28,7 @@ def with_best(ctx: StepContext, state: Mapping[str, Any]) -> dict[str, Any]:
 def with_round(state: FlowState, ledger: Ledger, iteration: int) -> list[Mapping[str, Any]]:
     """Returns the rounds with this one as it stands; earlier ones stay as they were."""
     earlier = [each for each in state.rounds if each["iteration"] != iteration]
-    return [*earlier, round_of(ledger, iteration)]
+    return [*earlier, summarize_round(ledger, iteration)]
 
 
 def _read_against(view: FlowState) -> int:

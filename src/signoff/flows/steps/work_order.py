@@ -8,7 +8,12 @@ from signoff.flows.state import FlowState
 from signoff.review.adjudication import Adjudication, Pursuit
 from signoff.review.edit import Edit
 from signoff.review.findings import Finding
-from signoff.review.work_order import EditResult, bill_entries, format_bill, parse_bill
+from signoff.review.work_order import (
+    EditResult,
+    format_work_order,
+    parse_work_order,
+    work_order_entries,
+)
 
 
 def bill_of(state: FlowState, applied: EditResult | None = None) -> str:
@@ -17,7 +22,7 @@ def bill_of(state: FlowState, applied: EditResult | None = None) -> str:
     if judged is None:
         return ""
     bill = judged.bill_of_work
-    entries = bill_entries(bill)
+    entries = work_order_entries(bill)
     if bill.strip() and (applied is None or not entries):
         return bill
     answered = _answered(judged, applied)
@@ -25,9 +30,9 @@ def bill_of(state: FlowState, applied: EditResult | None = None) -> str:
     open_entries = [text for issue, text in entries if issue not in settled]
     mentioned = answered.union(issue for issue, _text in entries)
     parts = [
-        format_bill(_unfinished(applied, answered), []),
+        format_work_order(_unfinished(applied, answered), []),
         *open_entries,
-        format_bill([], _unmentioned(state, judged, mentioned)),
+        format_work_order([], _unmentioned(state, judged, mentioned)),
     ]
     return "\n\n".join(part.strip("\n") for part in parts if part)
 
@@ -68,7 +73,7 @@ def wanted_edits(state: FlowState, bill: str) -> list[Edit]:
     return [
         # Findings keep their lasting id from round to round, and so do the changes they caused.
         replace(edit, issue=lasting.get(edit.issue, edit.issue))
-        for edit in parse_bill(bill)
+        for edit in parse_work_order(bill)
         if edit.issue not in dismissed
     ]
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from signoff.core.outcome import Status
 from signoff.core.run_state import RunState
 from signoff.core.spend import Spend
-from signoff.documents.control_characters import json_text, visible
+from signoff.documents.control_characters import escape_controls, json_text
 from signoff.store.rundir.layout import Layout
 
 VERSION = 1
@@ -153,5 +153,5 @@ def log_line(at: float, text: str) -> bytes:
 def quote(text: Any) -> str:
     """Returns the beginning of an outside text on one line, nothing in it a terminal obeys."""
     words = " ".join(str(text)[: LONGEST_QUOTE * 2].split())
-    shown = visible(words)
+    shown = escape_controls(words)
     return shown if len(shown) <= LONGEST_QUOTE else f"{shown[:LONGEST_QUOTE]}…"

@@ -8,7 +8,7 @@ import pytest
 from signoff.core.effects import AgentRequest, Reply
 from signoff.core.outcome import Status
 from signoff.review.edit import Edit, EditKind
-from signoff.review.work_order import format_bill
+from signoff.review.work_order import format_work_order
 from signoff.store.memory import MemoryStore
 from signoff.testing import ScriptedAgent
 from tests.unit.flows.harness import fails, flow, go_on, issue, passes, play, rules, step
@@ -57,7 +57,7 @@ async def test_literal_edits_are_made_exactly_and_cost_nothing(
 ) -> None:
     """No model is asked for what the engine can do itself."""
     found = [issue(edit.issue, evidence=edit.find) for edit in edits]
-    said = rules("REWRITE", *pursued(*(e.issue for e in edits)), bill=format_bill(edits, []))
+    said = rules("REWRITE", *pursued(*(e.issue for e in edits)), bill=format_work_order(edits, []))
     claude = ScriptedAgent([TEXT, fails(*found), said, passes(), rules("APPROVED")])
 
     result = await play(flow(loop("apply")), {"claude": claude}, tmp_path)
@@ -69,7 +69,7 @@ async def test_literal_edits_are_made_exactly_and_cost_nothing(
 
 async def test_what_the_judge_dismissed_is_not_done(tmp_path: Path) -> None:
     """A bill may still list it; the decision counts."""
-    bill = format_bill([SPELLING, LESS], [])
+    bill = format_work_order([SPELLING, LESS], [])
     decisions = [
         {"issue_id": "clear-001", "status": "pursuing"},
         {"issue_id": "clear-002", "status": "dismissed"},
@@ -86,7 +86,7 @@ async def test_what_does_not_match_goes_to_the_agent_on_a_working_copy(tmp_path:
     """An edit that fits twice is nobody's guess; the others are made all the same."""
     unclear = Edit(EditKind.REPLACE, "is", "was", "clear-002")
     found = fails(issue("misspelt", evidence="see"), issue("tense", evidence="is blue"))
-    bill = format_bill([SPELLING, unclear], [])
+    bill = format_work_order([SPELLING, unclear], [])
     said = rules("REWRITE", *pursued("clear-001", "clear-002"), bill=bill)
     claude = ScriptedAgent(
         [
@@ -111,7 +111,7 @@ async def test_what_does_not_match_goes_to_the_agent_on_a_working_copy(tmp_path:
 
 async def test_every_hunk_is_tied_to_the_finding_it_answers(tmp_path: Path) -> None:
     """What changed without a reason must not pass unseen."""
-    said = rules("REWRITE", *pursued("clear-001"), bill=format_bill([SPELLING], []))
+    said = rules("REWRITE", *pursued("clear-001"), bill=format_work_order([SPELLING], []))
     claude = ScriptedAgent(
         [
             TEXT,
@@ -245,7 +245,9 @@ async def test_what_the_judge_says_in_words_reaches_the_agent_beside_exact_edits
 ) -> None:
     """The judge's own words for what no edit can do were replaced by the critic's complaint."""
     words = "### Issue: clear-002 (HIGH)\n\nSay what makes it wet, in the manner of a child."
-    bill = f"# Bill of work\n\n{format_bill([SPELLING], [])}\n{words}\n\n## Dismissed\n\nnothing"
+    bill = (
+        f"# Bill of work\n\n{format_work_order([SPELLING], [])}\n{words}\n\n## Dismissed\n\nnothing"
+    )
     claude = ScriptedAgent(
         [
             TEXT,
@@ -268,7 +270,7 @@ async def test_what_the_judge_says_in_words_reaches_the_agent_beside_exact_edits
 async def test_of_an_entry_made_in_part_only_the_rest_goes_to_the_agent(tmp_path: Path) -> None:
     """An agent must not be sent to look for words that are not there any more."""
     twice = Edit(EditKind.REPLACE, "is", "was", "clear-001")
-    entry = format_bill([SPELLING], []) + format_bill([twice], []).partition("\n")[2]
+    entry = format_work_order([SPELLING], []) + format_work_order([twice], []).partition("\n")[2]
     claude = ScriptedAgent(
         [
             TEXT,
