@@ -11,11 +11,11 @@ from time import perf_counter
 from benchmarks.payload import text
 from benchmarks.sample import Figures
 from benchmarks.scale import Scale
-from signoff.contracts.db.client import SafeDatabaseClient
-from signoff.contracts.db.guard import Guard
-from signoff.contracts.db.postconditions import Postcondition
-from signoff.contracts.db.staging import Committed, Marker
-from signoff.contracts.db.verdict import Allowed
+from signoff.guarded_db.client import SafeDatabaseClient
+from signoff.guarded_db.guard import Guard
+from signoff.guarded_db.postconditions import Postcondition
+from signoff.guarded_db.staging import Committed, Marker
+from signoff.guarded_db.verdict import Allowed
 
 SCHEMA = """
 CREATE TABLE books (id INTEGER PRIMARY KEY, chapters INTEGER NOT NULL);

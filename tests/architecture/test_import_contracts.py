@@ -15,6 +15,11 @@ FORBIDDEN_ARROWS = [
     ("review", "flows"),
     ("flows", "skills"),
     ("contracts", "app"),
+    ("contracts", "guarded_db"),
+    ("flows", "guarded_db"),
+    ("guarded_db", "contracts"),
+    ("guarded_db", "core"),
+    ("guarded_db", "runtime"),
     ("app", "testing"),
     ("app", "api"),
     ("testing", "cli"),
@@ -24,8 +29,9 @@ FORBIDDEN_ARROWS = [
 IMPURE_MODULES = ["asyncio", "os", "pydantic", "random", "sqlite3", "time"]
 
 PACKAGES = (
-    "cli web mcp testing pair api app plugins flows skills profiles contracts notation "
-    "review agents store runtime core documents errors _extras _version _lazy"
+    "cli web mcp testing pair api app plugins flows skills profiles contracts notation guarded_db "
+    "review agents store runtime core documents sqlite_errors error_text "
+    "errors _extras _version _lazy"
 ).split()
 
 

@@ -11,7 +11,7 @@ SURFACES = ("cli", "testing")
 WORDING = "app/next_commands.py"
 COMMANDS = "commands.py"
 """Where a notation keeps the commands that it adds to the command line."""
-VENDORS = ("agents/", "contracts/db/postgres_", "_extras.py")
+VENDORS = ("agents/", "guarded_db/postgres_", "_extras.py")
 """Modules that call other programs, whose options they have to name."""
 
 COMMAND = re.compile(

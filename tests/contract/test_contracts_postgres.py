@@ -8,9 +8,9 @@ import pytest
 from signoff.cli import main
 from signoff.contracts import StepContext, define_workflow
 from signoff.contracts.compile_file import compile_file
-from signoff.contracts.connections import Connections
 from signoff.core.outcome import Status
 from signoff.documents.source_file import SourceFile
+from signoff.guarded_db.connections import Connections
 from signoff.notation import CompileContext
 from signoff.runtime.engine import Engine
 from signoff.store.memory import MemoryStore

@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from signoff.contracts.db.backups import Backup
-from signoff.contracts.db.upkeep import Upkeep
 from signoff.errors import (
     ConfigError,
     StoreBusy,
@@ -18,6 +16,8 @@ from signoff.errors import (
     UsageError,
     WriteFailed,
 )
+from signoff.guarded_db.backups import Backup
+from signoff.guarded_db.upkeep import Upkeep
 from signoff.testing import FrozenClock
 from tests.contract.library import Library, postgres_library, sqlite_library
 from tests.patience import PATIENCE_SECONDS

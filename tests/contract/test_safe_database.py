@@ -6,18 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from signoff.contracts.db.client import SafeDatabaseClient
-from signoff.contracts.db.ports import Row
-from signoff.contracts.db.postconditions import Postcondition
-from signoff.contracts.db.staging import Committed, Marker, RolledBack
-from signoff.contracts.db.verdict import Allowed, StatementKind
-from signoff.contracts.db.view import ReadOnlyView
 from signoff.errors import ConfigError, NotAllowed, StoreBusy, StoreError, UsageError
+from signoff.guarded_db.client import SafeDatabaseClient
+from signoff.guarded_db.ports import Row
+from signoff.guarded_db.postconditions import Postcondition
+from signoff.guarded_db.staging import Committed, Marker, RolledBack
+from signoff.guarded_db.verdict import Allowed, StatementKind
+from signoff.guarded_db.view import ReadOnlyView
 from signoff.testing import FrozenClock
 from tests.contract.library import Library, postgres_library, sqlite_library
 from tests.patience import PATIENCE_SECONDS
-from tests.unit.contracts.db.attacks import ATTACKS, NEED_A_TOKEN
-from tests.unit.contracts.db.honest import DELETES, HONEST
+from tests.unit.guarded_db.attacks import ATTACKS, NEED_A_TOKEN
+from tests.unit.guarded_db.honest import DELETES, HONEST
 
 MARKER = Marker("run-1", "edit", 1)
 BEFORE = ["Dune", "Emma"]

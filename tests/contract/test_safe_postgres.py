@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from signoff.contracts.db.client import SafeDatabaseClient
-from signoff.contracts.db.postconditions import Postcondition
-from signoff.contracts.db.postgres import PostgresConnection, numbered
-from signoff.contracts.db.staging import Committed, Marker, RolledBack
-from signoff.contracts.db.upkeep import Upkeep
-from signoff.contracts.db.verdict import Allowed, StatementKind
-from signoff.contracts.db.view import ReadOnlyView
 from signoff.errors import ConfigError, NotAllowed, SignoffError, StoreError, WriteFailed
+from signoff.guarded_db.client import SafeDatabaseClient
+from signoff.guarded_db.postconditions import Postcondition
+from signoff.guarded_db.postgres import PostgresConnection, numbered
+from signoff.guarded_db.staging import Committed, Marker, RolledBack
+from signoff.guarded_db.upkeep import Upkeep
+from signoff.guarded_db.verdict import Allowed, StatementKind
+from signoff.guarded_db.view import ReadOnlyView
 from tests.contract.library import Library, postgres_library
 from tests.stubs.postgres import PostgresServer
-from tests.unit.contracts.db.attacks import SHARED, lines
+from tests.unit.guarded_db.attacks import SHARED, lines
 
 MARKER = Marker("run-1", "edit", 1)
 BEFORE = ["Dune", "Emma"]

@@ -5,11 +5,11 @@ import signal
 import sys
 from pathlib import Path
 
-from signoff.contracts.db.client import SafeDatabaseClient
-from signoff.contracts.db.postconditions import Postcondition
-from signoff.contracts.db.sqlite import SqliteConnection
-from signoff.contracts.db.staging import Applied, Marker
-from signoff.contracts.db.view import ReadOnlyView
+from signoff.guarded_db.client import SafeDatabaseClient
+from signoff.guarded_db.postconditions import Postcondition
+from signoff.guarded_db.sqlite import SqliteConnection
+from signoff.guarded_db.staging import Applied, Marker
+from signoff.guarded_db.view import ReadOnlyView
 
 MARKER = Marker("run-1", "edit", 1)
 KILLS = ("after begin", "in a condition", "before commit", "after commit")

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from signoff.contracts.db.client import SafeDatabaseClient
-from signoff.contracts.db.staging import Committed
+from signoff.guarded_db.client import SafeDatabaseClient
+from signoff.guarded_db.staging import Committed
 from tests.crash.database_child import KILLS, MARKER, work
 from tests.patience import PATIENCE_SECONDS
 

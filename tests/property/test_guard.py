@@ -7,10 +7,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from signoff.contracts.db.guard import Guard
-from signoff.contracts.db.verdict import Allowed, Dialect, Refused, StatementKind
-from tests.unit.contracts.db.attacks import SHARED, lines
-from tests.unit.contracts.db.honest import HONEST, SCHEMA
+from signoff.guarded_db.guard import Guard
+from signoff.guarded_db.verdict import Allowed, Dialect, Refused, StatementKind
+from tests.unit.guarded_db.attacks import SHARED, lines
+from tests.unit.guarded_db.honest import HONEST, SCHEMA
 
 DIALECTS: tuple[Dialect, ...] = ("sqlite", "postgres")
 GUARDS = {dialect: Guard(dialect) for dialect in DIALECTS}

@@ -9,7 +9,6 @@ from signoff._lazy import loader, names_in
 if TYPE_CHECKING:
     from signoff.contracts.checkpoint import Checkpoint as Checkpoint
     from signoff.contracts.context import StepContext as StepContext
-    from signoff.contracts.db.client import SafeDatabaseClient as SafeDatabaseClient
     from signoff.contracts.definition import define_workflow as define_workflow
     from signoff.contracts.model import Condition as Condition
     from signoff.contracts.model import ConditionalNext as ConditionalNext
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from signoff.contracts.model import WorkflowDefinition as WorkflowDefinition
     from signoff.contracts.model import WorkflowStep as WorkflowStep
     from signoff.contracts.resuming import ResumeContext as ResumeContext
+    from signoff.guarded_db.client import SafeDatabaseClient as SafeDatabaseClient
 
 _HOMES = {
     "signoff.contracts.definition": ("define_workflow",),
@@ -42,7 +42,7 @@ _HOMES = {
     "signoff.contracts.checkpoint": ("Checkpoint",),
     "signoff.contracts.context": ("StepContext",),
     "signoff.contracts.resuming": ("ResumeContext",),
-    "signoff.contracts.db.client": ("SafeDatabaseClient",),
+    "signoff.guarded_db.client": ("SafeDatabaseClient",),
 }
 __all__ = names_in(_HOMES)  # noqa: PLE0605  # names come from the table above
 __getattr__ = loader(__name__, _HOMES)

@@ -6,16 +6,15 @@ import difflib
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
 from signoff.contracts.compile import compile_definition, described
 from signoff.contracts.contract_file import VERSION, ContractFile
-from signoff.contracts.db.address import read_address
+from signoff.contracts.database import located
 from signoff.contracts.definition import problems_of, resolved
-from signoff.contracts.model import Database, WorkflowDefinition, WorkflowStep
+from signoff.contracts.model import WorkflowDefinition, WorkflowStep
 from signoff.contracts.reading import At, read_definition, spelled
 from signoff.core.workflow import Workflow
 from signoff.documents.mistakes import Mistake, mistakes_of
@@ -42,9 +41,10 @@ def compile_file(file: SourceFile, context: CompileContext) -> Workflow:
     definition = resolved(read.asking(context.default_agent))
     database = definition.database
     # Described as written, so that a project that was moved finds its runs unchanged.
+    backups = str((context.home or context.root) / "backups")
     placed = replace(
         definition,
-        database=database and _located(database, context.root, context.home),
+        database=database and located(database, context.root, backups),
         folder=str(context.root),
     )
     source = {"contract": described(definition), "given": context.stored}
@@ -181,17 +181,6 @@ class _At:
                 node = node[part]
             written.append(key)
         return self.document.at(tuple(written))
-
-
-def _located(database: Database, root: Path, home: Path | None) -> Database:
-    """Returns the database with its paths as they are found from anywhere."""
-    address = read_address(database.url)
-    backups = str(root / database.backups) if database.backups else None
-    if address.path is not None:
-        return replace(database, url=str(root / address.path.expanduser()), backups=backups)
-    # A server has no folder of its own for copies.
-    kept = backups or str((home or root) / "backups")
-    return replace(database, backups=kept)
 
 
 def _line(problem: Problem) -> int:

@@ -8,7 +8,6 @@ from typing import Any
 
 from signoff.contracts.checkpoint import Checkpoint
 from signoff.contracts.database import StepDatabase, Tables
-from signoff.contracts.db.view import ReadOnlyView
 from signoff.contracts.expressions import NAMES
 from signoff.core.context import StepContext as EngineContext
 from signoff.core.effects import CommandResult, Reply
@@ -36,7 +35,7 @@ class StepContext:
     """What is checked when the step is done, in words."""
     folder: str | None = None
     """Where programs are run; None runs them in the current folder."""
-    view: ReadOnlyView | None = field(default=None, repr=False, compare=False)
+    view: Tables | None = field(default=None, repr=False, compare=False)
     database: StepDatabase | None = field(default=None, repr=False, compare=False)
     engine: EngineContext | None = field(default=None, repr=False, compare=False)
 
@@ -71,7 +70,7 @@ class StepContext:
         if self.engine is not None:
             self.engine.progress(message)
 
-    def seen_by(self, view: ReadOnlyView | None, result: Any, hint: str | None) -> StepContext:
+    def seen_by(self, view: Tables | None, result: Any, hint: str | None) -> StepContext:
         """Returns the context of the conditions that look at a result."""
         return replace(self, view=view, database=None, result=result, hint=hint)
 

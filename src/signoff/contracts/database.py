@@ -1,52 +1,43 @@
-"""A step's work on the user's database: read at once, changed all together when it is proved."""
+"""The port to the user's database: steps read it, stage changes, and prove them in one transaction.
+
+This is the only module of contracts that knows `signoff.guarded_db`, which it loads when a
+workflow names a database.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any, Protocol
 
-from signoff.contracts.connections import Connections
-from signoff.contracts.db.confirmations import DeleteConfirmation
-from signoff.contracts.db.ports import Row
-from signoff.contracts.db.postconditions import Postcondition
-from signoff.contracts.db.staging import Marker, RolledBack
-from signoff.contracts.db.verdict import Params
-from signoff.contracts.db.view import ReadOnlyView
-from signoff.errors import NotAllowed, StepFailed, UsageError
+from signoff.contracts.model import Database
 
+Params = Sequence[object] | Mapping[str, object]
+"""Values bound to a statement: by position, or by `:name`."""
+Row = Mapping[str, Any]
 
-@dataclass(frozen=True)
-class Proof:
-    """A postcondition that is to hold inside the transaction."""
-
-    name: str
-    holds: Callable[[ReadOnlyView], bool]
-    error: str
-    """What to say when it does not."""
-
-    def condition(self) -> Postcondition:
-        """Returns it as the database checks it."""
-        return Postcondition(self.name, self.holds, self.error)
+StepKey = tuple[str, str, int, str]
+"""The run, step, visit and item whose work was committed."""
 
 
 class Tables(Protocol):
-    """The database as commands and conditions are given it; conditions are refused to `stage`."""
+    """The database as commands and conditions see it; conditions cannot `stage`."""
 
     def query(self, sql: str, params: Params = ()) -> tuple[Row, ...]:
-        """Returns the rows a SELECT gives, each by column name."""
+        """Returns the rows of a SELECT, each by column name."""
         ...
 
     def one(self, sql: str, params: Params = ()) -> Row | None:
-        """Returns the first row, or None when there is none."""
+        """Returns the first row, or None if there is none."""
         ...
 
     def value(self, sql: str, params: Params = ()) -> Any:
-        """Returns the first column of the first row, or None when there is no row."""
+        """Returns the first column of the first row, or None if there is no row."""
         ...
 
     def exists(self, sql: str, params: Params = ()) -> bool:
-        """Tells whether there is any row."""
+        """Returns whether there is any row."""
         ...
 
     def stage(self, sql: str, params: Params = (), *, confirm: object = None) -> None:
@@ -54,81 +45,63 @@ class Tables(Protocol):
         ...
 
 
-class StepDatabase:
-    """The database as one attempt at a step sees it."""
+Proof = tuple[str, Callable[[Tables], bool], str]
+"""A postcondition: its name, the check inside the transaction, and the message if it fails."""
 
-    def __init__(self, connections: Connections) -> None:
-        self._connections = connections
-        self._client = connections.reader()
-        self._staged = self._client.staged()
 
-    def query(self, sql: str, params: Params = ()) -> tuple[Row, ...]:
-        """Returns the rows a SELECT gives, each by column name."""
-        return self._client.query(sql, params)
+class StepDatabase(Tables, Protocol):
+    """The database during one attempt at a step."""
 
-    def one(self, sql: str, params: Params = ()) -> Row | None:
-        """Returns the first row, or None when there is none."""
-        return self.view().one(sql, params)
-
-    def value(self, sql: str, params: Params = ()) -> Any:
-        """Returns the first column of the first row, or None when there is no row."""
-        return self.view().value(sql, params)
-
-    def exists(self, sql: str, params: Params = ()) -> bool:
-        """Tells whether there is any row."""
-        return self.view().exists(sql, params)
-
-    def stage(self, sql: str, params: Params = (), *, confirm: object = None) -> None:
-        """Adds a statement to the step's work; one that is not allowed is refused here."""
-        self._staged.stage(sql, params, confirm=confirm)
-
-    def get_delete_confirmation(
-        self, table: str, where: str, params: Params = ()
-    ) -> DeleteConfirmation:
-        """Returns a token for deleting these rows, good once."""
-        return self._client.get_delete_confirmation(table, where, params)
-
-    def view(self) -> ReadOnlyView:
-        """Returns a view through which nothing can be changed."""
-        return self._client.read_only()
+    def view(self) -> Tables:
+        """Returns a read-only view."""
+        ...
 
     def take(self, statements: Sequence[Sequence[Any]]) -> None:
-        """Adds what a worker outside handed in: `[sql]` or `[sql, params]` each.
+        """Stages statements from a worker; raises `StepFailed` if one is refused."""
+        ...
 
-        One that is refused is the worker's fault, who may do better: `StepFailed`.
+    def committed(self, key: StepKey) -> str | None:
+        """Returns the note of work that was committed before, if it was."""
+        ...
+
+    def commit(self, proofs: Sequence[Proof], key: StepKey, note: str) -> str:
+        """Applies the staged work if every proof holds, else raises `StepFailed`.
+
+        Returns the note in the database: an earlier attempt's if that was committed first.
         """
-        if not isinstance(statements, list | tuple):
-            raise StepFailed(f"{statements!r:.200} is no list of statements; give [[sql, params]]")
-        for each in statements:
-            try:
-                self.stage(*_statement(each))
-            except (NotAllowed, UsageError) as error:
-                raise StepFailed(str(error)) from error
-
-    def kept(self, marker: Marker) -> str | None:
-        """Returns what was kept of a step whose work was committed before, if it was."""
-        return self._client.noted(marker)
-
-    def commit(self, proofs: Sequence[Proof], marker: Marker, keep: str = "") -> str:
-        """Applies everything in one transaction; raises `StepFailed` when a proof fails.
-
-        Returns what is kept beside the work: of an earlier attempt, where one came first.
-        """
-        conditions = [proof.condition() for proof in proofs]
-        with self._connections.writer() as writer:
-            done = self._staged.apply(conditions, marker=marker, note=keep, by=writer)
-        if isinstance(done, RolledBack):
-            raise StepFailed(str(done))
-        return self.kept(marker) or keep if done.already else keep
+        ...
 
 
-def _statement(given: Any) -> tuple[str, Params]:
-    match given:
-        case str():
-            return given, ()
-        case [str() as sql]:
-            return sql, ()
-        case [str() as sql, (list() | tuple() | dict()) as params]:
-            return sql, params
-        case _:
-            raise StepFailed(f"{given!r:.200} is no statement; give [sql, params]")
+class WorkflowDatabase(Protocol):
+    """The database of one workflow, shared by its steps."""
+
+    def begin(self) -> StepDatabase:
+        """Returns the database for one attempt at a step."""
+        ...
+
+    def back_up(self, reason: str, *, reuse: bool) -> str:
+        """Returns the id of a new backup; `reuse` takes an existing one with the same reason."""
+        ...
+
+
+def open_database(database: Database) -> WorkflowDatabase:
+    """Returns the database that a definition names; connects when it is first used."""
+    from signoff.guarded_db.session import GuardedDatabase
+
+    return GuardedDatabase(database.url, backups=database.backups, keep=database.keep)
+
+
+def check_address(url: str) -> Path | None:
+    """Returns the path of a SQLite file, None for a server; raises `ConfigError` for others."""
+    from signoff.guarded_db.address import read_address
+
+    return read_address(url).path
+
+
+def located(database: Database, folder: Path, server_backups: str | None = None) -> Database:
+    """Returns the database with absolute paths; a server has no folder of its own for backups."""
+    path = check_address(database.url)
+    backups = str(folder / database.backups) if database.backups else None
+    if path is not None:
+        return replace(database, url=str(folder / path.expanduser()), backups=backups)
+    return replace(database, backups=backups or server_backups)

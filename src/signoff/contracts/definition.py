@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from signoff.contracts.compile import compile_definition, groups_of
-from signoff.contracts.db.address import read_address
+from signoff.contracts.database import check_address, located
 from signoff.contracts.expressions import BadExpression, Expression
 from signoff.contracts.model import (
     Check,
@@ -69,12 +69,9 @@ def _seen_from(definition: WorkflowDefinition, folder: Path) -> WorkflowDefiniti
     if database is None:
         return definition
     try:
-        path = read_address(database.url).path
+        return replace(definition, database=located(database, folder))
     except ConfigError:
-        return definition  # told with everything else that is wrong
-    url = str(folder / path.expanduser()) if path is not None else database.url
-    backups = str(folder / database.backups) if database.backups else None
-    return replace(definition, database=replace(database, url=url, backups=backups))
+        return definition  # reported with all other problems
 
 
 def compiled(
@@ -114,7 +111,7 @@ def _database_problems(database: Database | None, at: At) -> Iterator[Problem]:
     if database is None:
         return
     try:
-        read_address(database.url)
+        check_address(database.url)
     except ConfigError as error:
         yield Problem(at(("database",)), str(error))
 

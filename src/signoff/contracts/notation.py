@@ -41,7 +41,7 @@ NOTATION = Notation(
     ),
     settings=SettingsSection(
         "data",
-        "signoff.contracts.settings:DataSection",
+        "signoff.guarded_db.settings:DataSection",
         "your own database: url, migrations, backups, keep",
         {"SIGNOFF_DATA_URL": "url"},
     ),
@@ -49,7 +49,7 @@ NOTATION = Notation(
     schemas="signoff.contracts:schemas",
     commands={
         "db": Command(
-            "signoff.contracts.commands:db",
+            "signoff.guarded_db.commands:db",
             "Maintain your own database: migrations, backups, restore.",
             "Set up",
         )

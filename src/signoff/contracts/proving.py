@@ -16,15 +16,15 @@ from functools import partial
 from typing import Any
 
 from signoff.contracts.context import StepContext
-from signoff.contracts.database import Proof, StepDatabase
-from signoff.contracts.db.postconditions import CONDITION_SECONDS
-from signoff.contracts.db.staging import Marker
-from signoff.contracts.db.view import ReadOnlyView
+from signoff.contracts.database import Proof, StepDatabase, StepKey, Tables
 from signoff.contracts.expressions import Expression
 from signoff.contracts.model import Check, Condition, ConditionalNext, WorkflowStep
 from signoff.core.frozen import freeze
+from signoff.error_text import in_words
 from signoff.errors import NotSerialisable, StepFailed
-from signoff.runtime.handler_errors import in_words
+
+CONDITION_SECONDS = 10.0
+"""How long one condition may take."""
 
 
 def prove(
@@ -32,7 +32,7 @@ def prove(
     database: StepDatabase,
     conditions: Sequence[Condition],
     done: Mapping[str, Any],
-    marker: Marker,
+    key: StepKey,
 ) -> Mapping[str, Any]:
     """Commits a step's statements if its conditions hold; else raises `StepFailed` with all.
 
@@ -40,13 +40,15 @@ def prove(
     lost has reached the database after all: the work there is its work.
     """
 
-    def holds_in(check: Check | str, view: ReadOnlyView) -> bool:
+    def holds_in(check: Check | str, view: Tables) -> bool:
         return holds(check, ctx.seen_by(view, done["result"], done["hint"]))
 
-    proofs = [Proof(each.name, partial(holds_in, each.check), each.words) for each in conditions]
-    keep = json.dumps(done)
-    kept = database.commit(proofs, marker, keep)
-    return done if kept == keep else dict(json.loads(kept))
+    proofs: list[Proof] = [
+        (each.name, partial(holds_in, each.check), each.words) for each in conditions
+    ]
+    note = json.dumps(done)
+    stored = database.commit(proofs, key, note)
+    return done if stored == note else dict(json.loads(stored))
 
 
 async def problems_of(conditions: Sequence[Condition], seen: StepContext) -> list[str]:

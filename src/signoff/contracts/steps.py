@@ -8,7 +8,6 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 from signoff.contracts.checkpoint import (
@@ -21,16 +20,13 @@ from signoff.contracts.checkpoint import (
     checkpoint_of,
     lookup,
 )
-from signoff.contracts.connections import Connections
 from signoff.contracts.context import StepContext
-from signoff.contracts.database import StepDatabase
-from signoff.contracts.db.staging import Marker
+from signoff.contracts.database import StepDatabase, StepKey, WorkflowDatabase, open_database
 from signoff.contracts.model import (
     MAX_RETRIES,
     Check,
     Condition,
     ConditionalNext,
-    Database,
     WorkflowDefinition,
     WorkflowStep,
 )
@@ -51,8 +47,8 @@ from signoff.core.effects import ProductPrompt
 from signoff.core.outcome import Outcome
 from signoff.core.requests import Choice, Request
 from signoff.core.transitions import RETRY
+from signoff.error_text import in_words
 from signoff.errors import StepFailed, StoreError
-from signoff.runtime.handler_errors import in_words
 
 Work = tuple[Outcome, dict[str, Any]]
 
@@ -96,14 +92,14 @@ class ContractRuntime:
         return checkpoint_of(ctx.run, self.definition.type, step.name, ctx.step_state)
 
     @cached_property
-    def connections(self) -> Connections | None:
-        """The connections to the database that all steps share."""
+    def shared_database(self) -> WorkflowDatabase | None:
+        """The database that all steps share."""
         database = self.definition.database
-        return Connections(database.url) if database is not None else None
+        return open_database(database) if database is not None else None
 
     def database(self) -> StepDatabase | None:
         """Returns the database for one attempt at a step."""
-        return StepDatabase(self.connections) if self.connections is not None else None
+        return self.shared_database.begin() if self.shared_database is not None else None
 
     async def begin(self, ctx: EngineContext) -> dict[str, Any]:
         """Takes a copy of the database before a run first touches it.
@@ -115,8 +111,7 @@ class ContractRuntime:
         if database is None or not database.backup or BACKUP in ctx.step_state:
             return {}
         # The item is recorded, so it is no address, which may hold a password.
-        copying = ctx.map([ctx.attempt], self._back_up, key="backup", on_failure="keep")
-        (taken,) = await copying
+        (taken,) = await ctx.map([ctx.attempt], self._back_up, key="backup", on_failure="keep")
         if isinstance(taken, Failure):
             raise StoreError(f"no copy of the database can be taken: {taken.error}")
         return {BACKUP: taken}
@@ -124,28 +119,22 @@ class ContractRuntime:
     def _insist_on(self, marker: Sequence[Any] | None) -> None:
         """Raises when the database has lost the run's work: then nothing it proved holds."""
         database = self.database() if marker is not None else None
-        if marker is None or database is None or database.kept(Marker(*marker)) is not None:
+        if marker is None or database is None or database.committed(tuple(marker)) is not None:
             return
         raise StoreError(
             f"the work of step {marker[1]!r} is not in the database any more: it was restored, "
             "replaced or is another one; bring back the one this run has worked on, or start anew"
         )
 
-    def marker(self, ctx: EngineContext, step: WorkflowStep, key: str = "") -> Marker:
+    def marker(self, ctx: EngineContext, step: WorkflowStep, key: str = "") -> StepKey:
         """Names the work of a step, or of one item of it, in the database."""
-        return Marker(f"{ctx.run}/{ctx.run_key}", step.name, ctx.visit, key)
+        return f"{ctx.run}/{ctx.run_key}", step.name, ctx.visit, key
 
     def _back_up(self, ctx: EngineContext, attempt: int) -> str:
-        from signoff.contracts.db.upkeep import Upkeep
-
-        database = self.definition.database or Database("")
-        folder = Path(database.backups) if database.backups else None
-        upkeep = Upkeep(database.url, backups=folder, keep=database.keep)
-        reason = f"before run {ctx.run}"
-        # Another attempt finds the copy of the first; more of them would push older ones out.
-        made = upkeep.backups() if attempt > 1 else ()
-        known = next((backup.id for backup in made if backup.reason == reason), None)
-        return known or upkeep.backup(reason).id
+        if self.shared_database is None:
+            return ""
+        # A retry reuses the backup of the first attempt; more of them would push older ones out.
+        return self.shared_database.back_up(f"before run {ctx.run}", reuse=attempt > 1)
 
     async def perform(
         self,
@@ -162,9 +151,9 @@ class ContractRuntime:
         """
         marker = self.marker(ctx, step, key)
         database = self.database()
-        kept = database.kept(marker) if database is not None else None
-        if kept is not None:
-            return dict(json.loads(kept))
+        note = database.committed(marker) if database is not None else None
+        if note is not None:
+            return dict(json.loads(note))
         inner = self.context(ctx, step, database, item, point)
         output = await work(step, inner)
         if database is None and output.statements:
@@ -184,7 +173,7 @@ class ContractRuntime:
         database: StepDatabase,
         step: WorkflowStep,
         done: dict[str, Any],
-        marker: Marker,
+        marker: StepKey,
     ) -> dict[str, Any]:
         left = threading.Event()
         in_time = Condition("in time", lambda _ctx: not left.is_set(), "it took too long")

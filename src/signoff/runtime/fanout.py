@@ -21,6 +21,7 @@ from signoff.core.frozen import freeze, thaw
 from signoff.core.request_rules import GiveUp, RequestPosition, decide_request
 from signoff.core.stop_reason import AnswerPending
 from signoff.core.transitions import FellShort, Raised
+from signoff.error_text import in_words, words_of
 from signoff.errors import (
     AgentBadOutput,
     AgentTimeout,
@@ -30,7 +31,7 @@ from signoff.errors import (
     SignoffError,
     StepFailed,
 )
-from signoff.runtime.handler_errors import error_info, in_words, words_of
+from signoff.runtime.handler_errors import error_info
 from signoff.runtime.handlers import awaited, passes_through
 from signoff.runtime.journal import RunJournal
 from signoff.runtime.suspension import Suspension, WaitingForPerson, heaviest

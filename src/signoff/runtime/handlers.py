@@ -15,9 +15,9 @@ from signoff.core.outcome import Outcome
 from signoff.core.step import Condition, Dispatch, StepDef
 from signoff.core.transitions import ConditionsBroken, ConditionsMet
 from signoff.core.workflow import Workflow, checked_result
+from signoff.error_text import in_words
 from signoff.runtime.dispatch import dispatch
 from signoff.runtime.from_thread import FromThread, on_thread
-from signoff.runtime.handler_errors import in_words
 from signoff.runtime.suspension import Suspension, cause_of
 
 Work = tuple[Outcome, dict[str, Any]]

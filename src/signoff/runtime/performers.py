@@ -17,6 +17,7 @@ from signoff.core.digest import text_digest
 from signoff.core.effects import AgentRequest, CommandResult, Effect, EffectKind, Reply, Written
 from signoff.core.requests import Answer
 from signoff.core.spend import Usage
+from signoff.error_text import in_words
 from signoff.errors import (
     AgentBadOutput,
     AgentError,
@@ -29,7 +30,6 @@ from signoff.errors import (
 )
 from signoff.runtime.environment import HidingStream, Secrets, command_environment
 from signoff.runtime.faults import costing
-from signoff.runtime.handler_errors import in_words
 from signoff.runtime.orphans import call_mark
 from signoff.runtime.paths import seen_from
 from signoff.runtime.ports import (

@@ -1,4 +1,4 @@
-"""Opens the database file, runs transactions on it, and explains what SQLite reports.
+"""Opens the database file and runs transactions on it.
 
 A new write-ahead log starts with its full length of zeros, which SQLite reads as an
 empty log, and is brought back to its start when it is full. A commit that makes the log
@@ -13,13 +13,13 @@ import os
 import secrets
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
 from signoff.documents.regular_files import create_private, make_private_folders
-from signoff.errors import StoreBusy, StoreDamaged, StoreError, WriteFailed
+from signoff.sqlite_errors import explained
 from signoff.store.schema import bring_forward
 
 IN_MEMORY = ":memory:"
@@ -60,47 +60,6 @@ def _open(path: Path, patience: float) -> sqlite3.Connection:
         db.close()
         raise
     return db
-
-
-@contextmanager
-def translated(path: Path) -> Iterator[None]:
-    """Turns what SQLite says into what a person can act on."""
-    try:
-        yield
-    except Exception as error:
-        told = explained(path, error)
-        if told is None:
-            raise
-        raise told from error
-
-
-def explained(path: Path, error: BaseException) -> StoreError | None:
-    """Returns what went wrong with a file as a person can act on it; None is another's error."""
-    match error:
-        case sqlite3.DatabaseError():
-            return _said_by_sqlite(path, error)
-        case UnicodeEncodeError():
-            return StoreError(f"a name holds half a character and cannot be stored: {error}")
-        case OSError():
-            return WriteFailed(f"cannot use {path}: {error.strerror or error}")
-    return None
-
-
-def _said_by_sqlite(path: Path, error: sqlite3.DatabaseError) -> StoreError:
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        return StoreBusy(f"{path} is locked by another process; try again")
-    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-        return StoreDamaged(f"{path} is damaged ({error}); restore a backup, or move it away")
-    if code == sqlite3.SQLITE_FULL:
-        return WriteFailed(f"the disk is full; free some space, then resume ({path})")
-    if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
-        return WriteFailed(f"{path} cannot be written ({error}); check its permissions")
-    if code == sqlite3.SQLITE_IOERR:
-        return WriteFailed(
-            f"the disk failed under {path} ({error}); check that it has room and is sound"
-        )
-    return StoreError(f"{path}: {error}")
 
 
 def lay_out_log(database: Path) -> None:

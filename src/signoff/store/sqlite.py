@@ -42,9 +42,10 @@ from signoff.runtime.store_port import (
     Store,
     StoredRun,
 )
+from signoff.sqlite_errors import translated
 from signoff.store import queries as q
 from signoff.store.commits import apply, whole
-from signoff.store.connection import Transaction, connect, translated
+from signoff.store.connection import Transaction, connect
 
 _NUMBERS = 1 << 63
 

@@ -1,5 +1,6 @@
 import subprocess
 import sys
+from importlib import import_module
 
 import pytest
 
@@ -43,7 +44,8 @@ def test_defining_a_workflow_loads_no_parser_of_sql_and_no_expressions() -> None
     program = (
         "import sys; from signoff.contracts import define_workflow; "
         "define_workflow({'type': 't', 'steps': [{'name': 'a', 'command': ['x']}]}); "
-        "print([name for name in ('cel', 'sqlglot', 'psycopg', 'pydantic') if name in sys.modules])"
+        "print([name for name in ('cel', 'sqlglot', 'psycopg', 'pydantic', 'signoff.guarded_db') "
+        "if name in sys.modules])"
     )
 
     done = subprocess.run(
@@ -51,3 +53,31 @@ def test_defining_a_workflow_loads_no_parser_of_sql_and_no_expressions() -> None
     )
 
     assert done.stdout.strip() == "[]"
+
+
+def test_a_workflow_without_a_database_runs_without_the_guarded_database() -> None:
+    """Most workflows have no database; they should not wait for its code on every run."""
+    program = (
+        "import sys, signoff; from signoff.contracts import define_workflow; "
+        "step = {'name': 'a', 'command': lambda ctx: 1, 'postconditions': ['result > 0']}; "
+        "done = signoff.run(define_workflow({'type': 't', 'steps': [step]})); "
+        "print(done.status, [name for name in sys.modules if name.startswith('signoff.guarded')])"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+
+    assert done.stdout.strip() == "completed []"
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [("client", "SafeDatabaseClient"), ("postconditions", "Postcondition"), ("upkeep", "Upkeep")],
+)
+def test_import_paths_of_earlier_versions_still_work(module: str, name: str) -> None:
+    """The guarded database was a part of contracts; programs import it from there."""
+    old = import_module(f"signoff.contracts.db.{module}")
+    new = import_module(f"signoff.guarded_db.{module}")
+
+    assert getattr(old, name) is getattr(new, name)

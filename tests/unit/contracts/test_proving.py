@@ -7,16 +7,14 @@ from typing import Any
 import pytest
 
 from signoff.contracts.checkpoint import Checkpoint
-from signoff.contracts.connections import Connections
 from signoff.contracts.context import StepContext
-from signoff.contracts.database import StepDatabase
-from signoff.contracts.db.staging import Marker
-from signoff.contracts.model import Condition
+from signoff.contracts.database import open_database
+from signoff.contracts.model import Condition, Database
 from signoff.contracts.proving import decided, problems_of, prove
 from signoff.errors import StepFailed
 
 CONTEXT = StepContext("write", Checkpoint("run", "book", "write"))
-MARKER = Marker("run", "write", 1)
+KEY = ("run", "write", 1, "")
 
 
 async def checked(check: Any, result: Any = None) -> str:
@@ -101,11 +99,11 @@ def test_what_a_branch_raises_is_raised() -> None:
 def test_a_result_counts_only_with_the_work_it_was_proved_with(tmp_path: Path) -> None:
     """Where an attempt that seemed lost came first, its work is there, and not the later one's."""
     sqlite3.connect(tmp_path / "book.db").execute("CREATE TABLE notes (text)").connection.close()
-    connections = Connections(str(tmp_path / "book.db"))
-    first, second = (StepDatabase(connections) for _ in range(2))
-    prove(CONTEXT, first, [], given("the first"), MARKER)
+    database = open_database(Database(str(tmp_path / "book.db")))
+    first, second = database.begin(), database.begin()
+    prove(CONTEXT, first, [], given("the first"), KEY)
 
     refused = [Condition("no", lambda _ctx: False)]
-    proved = prove(CONTEXT, second, refused, given("the second"), MARKER)
+    proved = prove(CONTEXT, second, refused, given("the second"), KEY)
 
     assert proved == given("the first")

@@ -1,0 +1,71 @@
+"""The second line on SQLite: the database asks before it does anything, and is told no.
+
+SQLite calls this while it compiles a statement, with what the statement really does. It does
+not matter how the text was written or what the parser made of it.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from typing import TypeAlias
+
+from signoff.guarded_db.functions import ALLOWED
+from signoff.guarded_db.sqlite_schema import Consequences
+from signoff.guarded_db.verdict import OWN_TABLES, Allowed, StatementKind
+
+Authorizer: TypeAlias = Callable[[int, str | None, str | None, str | None, str | None], int]
+
+_READS = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE})
+_WRITES = {
+    StatementKind.READ: frozenset[int](),
+    # An INSERT with ON CONFLICT DO UPDATE is both.
+    StatementKind.INSERT: frozenset({sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE}),
+    StatementKind.UPDATE: frozenset({sqlite3.SQLITE_UPDATE}),
+    StatementKind.DELETE: frozenset({sqlite3.SQLITE_DELETE}),
+}
+_ASKED_BY_SEARCH = ("data_version", None)
+"""What full-text indexes ask SQLite by themselves; it sets nothing."""
+_BY_FOREIGN_KEYS = frozenset({sqlite3.SQLITE_UPDATE, sqlite3.SQLITE_DELETE})
+_CHANGES = frozenset({sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE, sqlite3.SQLITE_DELETE})
+
+
+def authorizer(
+    allowed: Allowed, *, functions: frozenset[str], consequences: Consequences
+) -> Authorizer:
+    """Returns what answers SQLite while an allowed statement is compiled."""
+    following = consequences.of(allowed.table)
+
+    def answer(
+        action: int,
+        name: str | None,
+        detail: str | None,
+        _database: str | None,
+        trigger: str | None,
+    ) -> int:
+        if action in _READS:
+            return sqlite3.SQLITE_OK
+        if action == sqlite3.SQLITE_FUNCTION:
+            known = (detail or "").lower() in functions
+            return sqlite3.SQLITE_OK if known or trigger else sqlite3.SQLITE_DENY
+        if action == sqlite3.SQLITE_PRAGMA and (name, detail) == _ASKED_BY_SEARCH:
+            return sqlite3.SQLITE_OK
+        if action in _CHANGES and may_change((name or "").lower(), action, trigger):
+            return sqlite3.SQLITE_OK
+        return sqlite3.SQLITE_DENY
+
+    def may_change(table: str, action: int, trigger: str | None) -> bool:
+        if table.startswith((OWN_TABLES, "sqlite_")) or allowed.kind is StatementKind.READ:
+            return False
+        # Triggers came with a migration: what they do was decided by who wrote it.
+        by_trigger = trigger is not None or table in consequences.shadows
+        by_foreign_key = table in following and action in _BY_FOREIGN_KEYS
+        by_statement = table == allowed.table and action in _WRITES[allowed.kind]
+        return by_trigger or by_foreign_key or by_statement
+
+    return answer
+
+
+def functions_for(own: frozenset[str]) -> frozenset[str]:
+    """Returns the names of functions SQLite may call: ours, and those that stand for operators."""
+    return ALLOWED["sqlite"] | own | {"->", "->>"}

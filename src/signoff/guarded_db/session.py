@@ -1,0 +1,124 @@
+"""A step's work on the user's database: reads happen at once, changes together when proved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from signoff.errors import NotAllowed, StepFailed, UsageError
+from signoff.guarded_db.confirmations import DeleteConfirmation
+from signoff.guarded_db.connections import Connections
+from signoff.guarded_db.ports import Row
+from signoff.guarded_db.postconditions import Postcondition
+from signoff.guarded_db.staging import Marker, RolledBack
+from signoff.guarded_db.verdict import Params
+from signoff.guarded_db.view import ReadOnlyView
+
+
+class GuardedDatabase:
+    """The database of one workflow; its steps share the connections."""
+
+    def __init__(self, url: str, *, backups: str | None, keep: int) -> None:
+        self._url = url
+        self._backups = Path(backups) if backups else None
+        self._keep = keep
+        self._connections = Connections(url)
+
+    def begin(self) -> StepSession:
+        """Returns the database for one attempt at a step."""
+        return StepSession(self._connections)
+
+    def back_up(self, reason: str, *, reuse: bool) -> str:
+        """Returns the id of a new backup; `reuse` takes an existing one with the same reason."""
+        from signoff.guarded_db.upkeep import Upkeep
+
+        upkeep = Upkeep(self._url, backups=self._backups, keep=self._keep)
+        existing = upkeep.backups() if reuse else ()
+        found = next((backup.id for backup in existing if backup.reason == reason), None)
+        return found or upkeep.backup(reason).id
+
+
+class StepSession:
+    """The database during one attempt at a step."""
+
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
+        self._client = connections.reader()
+        self._staged = self._client.staged()
+
+    def query(self, sql: str, params: Params = ()) -> tuple[Row, ...]:
+        """Returns the rows of a SELECT, each by column name."""
+        return self._client.query(sql, params)
+
+    def one(self, sql: str, params: Params = ()) -> Row | None:
+        """Returns the first row, or None if there is none."""
+        return self.view().one(sql, params)
+
+    def value(self, sql: str, params: Params = ()) -> Any:
+        """Returns the first column of the first row, or None if there is no row."""
+        return self.view().value(sql, params)
+
+    def exists(self, sql: str, params: Params = ()) -> bool:
+        """Returns whether there is any row."""
+        return self.view().exists(sql, params)
+
+    def stage(self, sql: str, params: Params = (), *, confirm: object = None) -> None:
+        """Adds a statement to the step's work; one that is not allowed is refused here."""
+        self._staged.stage(sql, params, confirm=confirm)
+
+    def get_delete_confirmation(
+        self, table: str, where: str, params: Params = ()
+    ) -> DeleteConfirmation:
+        """Returns a token for deleting these rows, valid once."""
+        return self._client.get_delete_confirmation(table, where, params)
+
+    def view(self) -> ReadOnlyView:
+        """Returns a read-only view."""
+        return self._client.read_only()
+
+    def take(self, statements: Sequence[Sequence[Any]]) -> None:
+        """Stages what a worker submitted: `[sql]` or `[sql, params]` each.
+
+        A refused statement is the worker's mistake, which a retry can fix: `StepFailed`.
+        """
+        if not isinstance(statements, list | tuple):
+            raise StepFailed(f"{statements!r:.200} is no list of statements; give [[sql, params]]")
+        for each in statements:
+            try:
+                self.stage(*_statement(each))
+            except (NotAllowed, UsageError) as error:
+                raise StepFailed(str(error)) from error
+
+    def committed(self, key: tuple[str, str, int, str]) -> str | None:
+        """Returns the note of work that was committed before, if it was."""
+        return self._client.noted(Marker(*key))
+
+    def commit(
+        self,
+        proofs: Sequence[tuple[str, Callable[[ReadOnlyView], bool], str]],
+        key: tuple[str, str, int, str],
+        note: str = "",
+    ) -> str:
+        """Applies everything in one transaction; raises `StepFailed` if a proof fails.
+
+        Returns the note in the database: an earlier attempt's if that was committed first.
+        """
+        conditions = [Postcondition(*proof) for proof in proofs]
+        with self._connections.writer() as writer:
+            applied = self._staged.apply(conditions, marker=Marker(*key), note=note, by=writer)
+        if isinstance(applied, RolledBack):
+            raise StepFailed(str(applied))
+        return self.committed(key) or note if applied.already else note
+
+
+def _statement(entry: Any) -> tuple[str, Params]:
+    match entry:
+        case str():
+            return entry, ()
+        case [str() as sql]:
+            return sql, ()
+        case [str() as sql, (list() | tuple() | dict()) as params]:
+            return sql, params
+        case _:
+            raise StepFailed(f"{entry!r:.200} is no statement; give [sql, params]")

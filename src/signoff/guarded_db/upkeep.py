@@ -1,0 +1,163 @@
+"""What the people who look after the database do with it: status, migrate, backup, restore."""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from signoff.documents.regular_files import create_private
+from signoff.errors import ConfigError, UsageError, WriteFailed
+from signoff.guarded_db import migrations as migrating
+from signoff.guarded_db.address import Address, read_address
+from signoff.guarded_db.backups import KEEP, Backup, Backups, Copies, Restored
+from signoff.guarded_db.client import connect
+from signoff.guarded_db.migration_files import MigrationFile, read_migrations
+from signoff.guarded_db.migrations import AppliedMigration
+from signoff.guarded_db.ports import Connection
+from signoff.guarded_db.verdict import Dialect
+from signoff.remedies import PassOption
+
+
+@dataclass(frozen=True)
+class DatabaseStatus:
+    """How the database stands."""
+
+    place: str
+    dialect: Dialect
+    exists: bool
+    applied: tuple[AppliedMigration, ...]
+    pending: tuple[MigrationFile, ...]
+    newest_backup: Backup | None
+
+
+@dataclass(frozen=True)
+class Migrated:
+    """What a migration run did, or with `dry_run` would do."""
+
+    applied: tuple[MigrationFile, ...]
+    backup: Backup | None
+    """Taken before anything was changed; None when there was nothing to change or to keep."""
+    dry_run: bool = False
+
+
+class WallClock(Protocol):
+    """A source of the time."""
+
+    def now(self) -> float:
+        """Returns seconds since 1970."""
+
+
+class Upkeep:
+    """Looks after one database."""
+
+    def __init__(
+        self,
+        address: str | Path,
+        *,
+        migrations: Path | None = None,
+        backups: Path | None = None,
+        clock: WallClock | None = None,
+        keep: int = KEEP,
+        patience: float = 5.0,
+    ) -> None:
+        """Backups of a SQLite file lie in `backups/` beside it unless said otherwise."""
+        self._address = read_address(address)
+        self._migrations = migrations
+        self._folder = backups or _beside(self._address)
+        self._now = clock.now if clock is not None else time.time
+        self._keep = keep
+        self._patience = patience
+
+    def status(self) -> DatabaseStatus:
+        """Returns how far the migrations are and when it was last backed up."""
+        files = self._files()
+        newest = next(iter(self.backups()), None)
+        if not self._exists():
+            place = str(self._address.path)
+            return DatabaseStatus(place, self._address.dialect, False, (), files, newest)
+        with closing(self._connect()) as db:
+            known = migrating.state(db, None if self._migrations is None else files)
+            return DatabaseStatus(db.place, db.dialect, True, known.applied, known.pending, newest)
+
+    def migrate(self, *, dry_run: bool = False) -> Migrated:
+        """Applies the migrations that are pending, after a backup.
+
+        A dry run applies them too, in a transaction that is undone: what would fail fails.
+        """
+        if self._migrations is None:
+            raise UsageError(
+                "there is no folder of migrations; name one, or set data.migrations",
+                remedy=PassOption("migrations", "DIR"),
+            )
+        files = self._files()
+        fresh = not self._exists()
+        if fresh and dry_run:
+            return Migrated(files, None, dry_run=True)
+        if fresh:
+            self._create()
+        with closing(self._connect()) as db:
+            pending = migrating.state(db, files).pending
+            if dry_run:
+                migrating.rehearse(db, pending)
+                return Migrated(pending, None, dry_run=True)
+            backup = self.backup("before a migration") if pending and not fresh else None
+            return Migrated(migrating.migrate(db, pending), backup)
+
+    def backup(self, reason: str = "by hand") -> Backup:
+        """Takes a backup and thins out the older ones."""
+        if not self._exists():
+            raise UsageError(f"there is no database at {self._address.path} to back up")
+        return self._backups().take(reason)
+
+    def backups(self) -> tuple[Backup, ...]:
+        """Returns the backups there are, newest first."""
+        return self._backups().list()
+
+    def restore(self, id_: str) -> Restored:
+        """Brings a backup back, after checking it and backing up what is there now."""
+        return self._backups().restore(id_)
+
+    def _files(self) -> tuple[MigrationFile, ...]:
+        if self._migrations is None:
+            return ()
+        return read_migrations(self._migrations, self._address.dialect)
+
+    def _exists(self) -> bool:
+        return self._address.path is None or self._address.path.is_file()
+
+    def _create(self) -> None:
+        path = self._address.path
+        if path is None:
+            return
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            # Somebody else may be creating it just now, which is as good.
+            with suppress(FileExistsError):
+                os.close(create_private(path))
+        except OSError as error:
+            raise WriteFailed(f"{path} cannot be created: {error.strerror}") from error
+
+    def _connect(self) -> Connection:
+        return connect(self._address, patience=self._patience)
+
+    def _backups(self) -> Backups:
+        if self._folder is None:
+            raise ConfigError("say where backups of a PostgreSQL database are kept")
+        return Backups(self._copies(), self._folder, now=self._now, keep=self._keep)
+
+    def _copies(self) -> Copies:
+        if self._address.path is not None:
+            from signoff.guarded_db.sqlite_copies import SqliteCopies
+
+            return SqliteCopies(self._address.path, patience=self._patience)
+        from signoff.guarded_db.postgres_copies import postgres_copies
+
+        return postgres_copies(self._address.url, patience=self._patience)
+
+
+def _beside(address: Address) -> Path | None:
+    return None if address.path is None else address.path.parent / "backups"

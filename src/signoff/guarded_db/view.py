@@ -1,0 +1,47 @@
+"""What conditions see of the database: it can be read, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from signoff.errors import NotAllowed, UsageError
+from signoff.guarded_db.ports import Row
+from signoff.guarded_db.verdict import Params
+
+Reader: TypeAlias = Callable[[str, Params], tuple[Row, ...]]
+
+
+class ReadOnlyView:
+    """Answers queries; no statement through it can change anything."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader: Reader | None = reader
+
+    def query(self, sql: str, params: Params = ()) -> tuple[Row, ...]:
+        """Returns the rows a SELECT gives, each by column name."""
+        if self._reader is None:
+            raise UsageError("this view of the database is closed: its transaction has ended")
+        return self._reader(sql, params)
+
+    def one(self, sql: str, params: Params = ()) -> Row | None:
+        """Returns the first row, or None when there is none."""
+        rows = self.query(sql, params)
+        return rows[0] if rows else None
+
+    def value(self, sql: str, params: Params = ()) -> Any:
+        """Returns the first column of the first row, or None when there is no row."""
+        row = self.one(sql, params)
+        return next(iter(row.values())) if row else None
+
+    def exists(self, sql: str, params: Params = ()) -> bool:
+        """Tells whether there is any row."""
+        return self.one(sql, params) is not None
+
+    def stage(self, sql: str, params: Params = (), *, confirm: object = None) -> None:  # noqa: ARG002  # the same call as a step's
+        """Always refuses."""
+        raise NotAllowed("a condition only looks; stage changes in the step's command")
+
+    def close(self) -> None:
+        """Ends the view: a condition that was given up cannot look at what came after."""
+        self._reader = None

@@ -1,0 +1,108 @@
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+
+import pytest
+
+from signoff.errors import NotAllowed, SignoffError
+from signoff.guarded_db.sqlite import SqliteConnection
+from signoff.guarded_db.verdict import Allowed, StatementKind
+from tests.unit.guarded_db.attacks import ATTACKS
+from tests.unit.guarded_db.honest import SCHEMA
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    with closing(sqlite3.connect(tmp_path / "library.db")) as db:
+        db.executescript(SCHEMA["sqlite"])
+    return tmp_path / "library.db"
+
+
+@pytest.fixture
+def connection(path: Path) -> Iterator[SqliteConnection]:
+    with closing(SqliteConnection(path, statement_seconds=0.2)) as db:
+        yield db
+
+
+def content(path: Path) -> list[str]:
+    with closing(sqlite3.connect(path)) as db:
+        return list(db.iterdump())
+
+
+def test_no_attack_changes_anything_even_when_the_guard_takes_it_for_a_read(
+    path: Path, connection: SqliteConnection
+) -> None:
+    """One mistake of the parser would be enough."""
+    before = content(path)
+    beside = sorted(path.parent.iterdir())
+
+    for sql in ATTACKS["sqlite"]:
+        connection.begin(write=True)
+        with suppress(SignoffError, ValueError):
+            connection.run(sql, (), Allowed(StatementKind.READ))
+        connection.commit()
+
+    assert content(path) == before
+    assert sorted(path.parent.iterdir()) == beside
+
+
+@pytest.mark.parametrize(
+    ("sql", "allowed"),
+    [
+        ("DELETE FROM books", Allowed(StatementKind.INSERT, "books")),
+        ("DELETE FROM books", Allowed(StatementKind.UPDATE, "books")),
+        ("DELETE FROM chapters", Allowed(StatementKind.DELETE, "changes")),
+        ("UPDATE changes SET what = 'x'", Allowed(StatementKind.UPDATE, "books")),
+        ("INSERT INTO chapters (n) VALUES (1)", Allowed(StatementKind.INSERT, "books")),
+        ("INSERT INTO signoff_steps VALUES (1)", Allowed(StatementKind.INSERT, "signoff_steps")),
+        ("DROP TABLE books", Allowed(StatementKind.DELETE, "books")),
+        ("PRAGMA user_version = 5", Allowed(StatementKind.UPDATE, "books")),
+        ("ATTACH ':memory:' AS x", Allowed(StatementKind.UPDATE, "books")),
+        ("COMMIT", Allowed(StatementKind.UPDATE, "books")),
+        ("SELECT load_extension('x')", Allowed(StatementKind.UPDATE, "books")),
+    ],
+)
+def test_a_statement_is_held_to_its_kind_and_its_table(
+    connection: SqliteConnection, sql: str, allowed: Allowed
+) -> None:
+    """What was judged as one thing could do another."""
+    connection.own("CREATE TABLE signoff_steps (a)")
+    connection.begin(write=True)
+
+    with pytest.raises(NotAllowed, match="refused"):
+        connection.run(sql, (), allowed)
+
+
+def test_a_sealed_transaction_can_be_read_and_committed_but_not_written(
+    path: Path, connection: SqliteConnection
+) -> None:
+    """Conditions would change what they check."""
+    insert = "INSERT INTO changes VALUES ('x')"
+    connection.begin(write=True)
+    connection.run(insert, (), Allowed(StatementKind.INSERT, "changes"))
+    connection.seal()
+
+    rows = connection.run("SELECT what FROM changes", (), Allowed(StatementKind.READ)).rows
+    with pytest.raises(NotAllowed):
+        connection.run(insert, (), Allowed(StatementKind.INSERT, "changes"))
+    connection.commit()
+
+    assert rows == ({"what": "x"},)
+    assert "INSERT INTO \"changes\" VALUES('x');" in content(path)
+
+
+def test_a_schema_changed_by_somebody_else_is_noticed(
+    path: Path, connection: SqliteConnection
+) -> None:
+    """A search index made while a run waits could not be written until the next start."""
+    with closing(sqlite3.connect(path)) as other:
+        other.executescript("CREATE VIRTUAL TABLE notes USING fts5 (body)")
+
+    connection.begin(write=True)
+    ran = connection.run(
+        "INSERT INTO notes VALUES ('n')", (), Allowed(StatementKind.INSERT, "notes")
+    )
+    connection.commit()
+
+    assert ran.changed == 1

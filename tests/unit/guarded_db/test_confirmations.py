@@ -1,0 +1,90 @@
+import pytest
+
+from signoff.errors import NotAllowed
+from signoff.guarded_db.confirmations import MOST_OPEN, VALID_SECONDS, Confirmations
+from signoff.testing import FrozenClock
+
+SCOPE = "DELETE FROM books WHERE id = ?"
+
+
+@pytest.fixture
+def clock() -> FrozenClock:
+    return FrozenClock()
+
+
+@pytest.fixture
+def confirmations(clock: FrozenClock) -> Confirmations:
+    return Confirmations(clock)
+
+
+def test_a_token_is_good_once(confirmations: Confirmations) -> None:
+    """One confirmation would cover a delete in a loop."""
+    token = confirmations.issue(SCOPE, [1])
+    confirmations.redeem(token, SCOPE, [1])
+
+    with pytest.raises(NotAllowed, match="used before"):
+        confirmations.redeem(token, SCOPE, [1])
+
+
+def test_a_token_is_good_for_thirty_seconds(
+    confirmations: Confirmations, clock: FrozenClock
+) -> None:
+    """What was confirmed a while ago may by now be other rows."""
+    in_time, too_late = confirmations.issue(SCOPE, [1]), confirmations.issue(SCOPE, [1])
+
+    clock.advance(VALID_SECONDS)
+    confirmations.redeem(in_time, SCOPE, [1])
+    clock.advance(0.001)
+
+    with pytest.raises(NotAllowed, match="30 seconds"):
+        confirmations.redeem(too_late, SCOPE, [1])
+
+
+@pytest.mark.parametrize(
+    ("scope", "params"),
+    [
+        ("DELETE FROM chapters WHERE id = ?", [1]),
+        ("DELETE FROM books WHERE id > ?", [1]),
+        (SCOPE, [2]),
+        (SCOPE, ["1"]),
+        (SCOPE, []),
+    ],
+)
+def test_a_token_is_for_one_table_one_condition_and_its_values(
+    confirmations: Confirmations, scope: str, params: list[object]
+) -> None:
+    """A token for one row would delete another."""
+    token = confirmations.issue(SCOPE, [1])
+
+    with pytest.raises(NotAllowed, match="another table or condition"):
+        confirmations.redeem(token, scope, params)
+
+
+def test_a_token_that_was_tried_on_something_else_is_used_up(
+    confirmations: Confirmations,
+) -> None:
+    """Tokens could be tried until one fits."""
+    token = confirmations.issue(SCOPE, [1])
+    with pytest.raises(NotAllowed):
+        confirmations.redeem(token, SCOPE, [2])
+
+    with pytest.raises(NotAllowed, match="unknown or was used"):
+        confirmations.redeem(token, SCOPE, [1])
+
+
+@pytest.mark.parametrize("token", [None, "", "made-up"])
+def test_without_a_real_token_nothing_is_confirmed(
+    confirmations: Confirmations, token: str | None
+) -> None:
+    """An agent would make one up."""
+    with pytest.raises(NotAllowed, match=r"get_delete_confirmation|ask for a new one"):
+        confirmations.redeem(token, SCOPE, [1])
+
+
+def test_tokens_nobody_uses_are_forgotten(confirmations: Confirmations) -> None:
+    """An agent that only asks would fill the memory."""
+    first, *_, last = [confirmations.issue(SCOPE, [n]) for n in range(MOST_OPEN + 1)]
+
+    confirmations.redeem(last, SCOPE, [MOST_OPEN])
+    with pytest.raises(NotAllowed, match="unknown"):
+        confirmations.redeem(first, SCOPE, [0])

@@ -1,0 +1,134 @@
+import pytest
+
+from signoff.errors import NotAllowed
+from signoff.guarded_db.guard import MOST_CHARACTERS, Guard
+from signoff.guarded_db.verdict import Allowed, Dialect, Refused, StatementKind
+from tests.unit.guarded_db.attacks import ATTACKS, NEED_A_TOKEN
+from tests.unit.guarded_db.honest import DELETES, HONEST
+
+DIALECTS: tuple[Dialect, ...] = ("sqlite", "postgres")
+
+
+@pytest.fixture(params=DIALECTS)
+def guard(request: pytest.FixtureRequest) -> Guard:
+    return Guard(request.param)
+
+
+def test_every_known_attack_is_refused(guard: Guard) -> None:
+    """An agent's slip, or a text it was tricked into, would damage the user's data."""
+    attacks = ATTACKS[guard.dialect]
+
+    through = [sql for sql in attacks if not isinstance(guard.judge(sql), Refused)]
+
+    assert len(attacks) >= 150
+    assert through == []
+
+
+def test_every_honest_statement_is_let_through(guard: Guard) -> None:
+    """A guard that is in the way is switched off."""
+    honest = HONEST[guard.dialect]
+
+    refused = [f"{sql}: {v}" for sql in honest if isinstance(v := guard.judge(sql), Refused)]
+
+    assert len(honest) >= 80
+    assert refused == []
+
+
+@pytest.mark.parametrize("sql", NEED_A_TOKEN)
+def test_a_delete_of_named_rows_is_told_from_other_changes(guard: Guard, sql: str) -> None:
+    """Only then can it be held back until somebody confirms it."""
+    verdict = guard.judge(sql)
+
+    assert isinstance(verdict, Allowed)
+    assert (verdict.kind, verdict.table) == (StatementKind.DELETE, "books")
+
+
+@pytest.mark.parametrize("where", DELETES)
+def test_a_delete_of_some_rows_is_not_taken_for_one_of_all(guard: Guard, where: str) -> None:
+    """Nobody could delete anything otherwise."""
+    assert isinstance(guard.judge(f"DELETE FROM books WHERE {where}"), Allowed)
+
+
+@pytest.mark.parametrize(
+    ("sql", "instead"),
+    [
+        ("DROP TABLE books", "numbered migration"),
+        ("ALTER TABLE books ADD x int", "numbered migration"),
+        ("CREATE TABLE x (a int)", "numbered migration"),
+        ("TRUNCATE books", "get_delete_confirmation()"),
+        ("DELETE FROM books", "WHERE"),
+        ("UPDATE books SET title = 'x'", "WHERE"),
+        ("INSERT OR REPLACE INTO books VALUES (1)", "ON CONFLICT"),
+        ("REPLACE INTO books VALUES (1)", "ON CONFLICT"),
+        ("SELECT 1; SELECT 2", "on its own"),
+        ("BEGIN", "one transaction"),
+        ("PRAGMA foreign_keys = OFF", "leave it out"),
+        ("SELECT wipe()", "the guard's functions"),
+        ("EXPLAIN ANALYZE DELETE FROM books", "runs what it explains"),
+    ],
+)
+def test_a_refusal_says_what_to_use_instead(guard: Guard, sql: str, instead: str) -> None:
+    """An agent that is only told no tries the next bad thing."""
+    with pytest.raises(NotAllowed) as refused:
+        guard.check(sql)
+
+    assert instead in str(refused.value)
+    assert sql[:20] in str(refused.value)
+
+
+def test_a_projects_own_functions_are_allowed_by_name() -> None:
+    """Extensions such as a vector search would be out of reach."""
+    guard = Guard("postgres", functions=["cosine_distance", "app.rank_of"])
+
+    verdicts = [
+        guard.judge("SELECT Cosine_Distance(a, b) FROM t"),
+        guard.judge("SELECT app.rank_of(a) FROM t"),
+        guard.judge("SELECT rank_of(a) FROM t"),
+        guard.judge("SELECT evil.cosine_distance(a) FROM t"),
+    ]
+
+    assert [type(verdict) for verdict in verdicts] == [Allowed, Allowed, Refused, Refused]
+
+
+def test_what_was_judged_is_remembered_and_forgotten_in_time() -> None:
+    """A server that runs for months must not keep every statement it ever saw."""
+    guard = Guard("sqlite")
+    first = guard.judge("SELECT 0")
+
+    assert guard.judge("SELECT 0") is first
+    for number in range(1, 2_001):
+        guard._judged[f"SELECT {number}"] = first
+    guard.judge("SELECT 'one more'")
+    assert len(guard._judged) < 2_001
+
+
+def test_the_parser_writes_nothing_to_the_terminal(
+    guard: Guard, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its remarks about what it does not know would run through the live view."""
+    for sql in ATTACKS[guard.dialect]:
+        guard.judge(sql)
+
+    assert caplog.records == []
+
+
+def test_a_statement_beyond_all_measure_is_refused_unread(guard: Guard) -> None:
+    """Parsing it would hold everything up."""
+    verdict = guard.judge("SELECT '" + "x" * MOST_CHARACTERS + "'")
+
+    assert isinstance(verdict, Refused)
+    assert "parameters" in verdict.instead
+
+
+def test_the_same_rows_are_the_same_scope_however_they_are_written(guard: Guard) -> None:
+    """A token for a delete must not depend on blanks, comments and the case of keywords."""
+    spellings = [
+        "DELETE FROM books WHERE id = 1",
+        "delete  from books /* these */ where id=1 returning title;",
+        "Delete From BOOKS Where ID = 1",
+    ]
+
+    verdicts = [guard.judge(sql) for sql in spellings]
+
+    scopes = {verdict.scope for verdict in verdicts if isinstance(verdict, Allowed)}
+    assert scopes == {"DELETE FROM books WHERE id = 1"}

@@ -1,0 +1,110 @@
+from pathlib import Path
+
+import pytest
+
+from signoff.errors import ConfigError
+from signoff.guarded_db.migration_files import read_migrations, statements_of
+from signoff.guarded_db.verdict import Dialect
+
+
+def write(folder: Path, **files: str) -> Path:
+    for name, text in files.items():
+        (folder / f"{name.removeprefix('m')}.sql").write_text(text)
+    return folder
+
+
+def test_files_are_read_in_the_order_of_their_numbers(tmp_path: Path) -> None:
+    """A table would be altered before it is made."""
+    write(tmp_path, m002_b="SELECT 2", m001_a="SELECT 1", m0003_c="SELECT 3")
+    (tmp_path / "notes.txt").write_text("not a migration")
+
+    found = read_migrations(tmp_path, "sqlite")
+
+    assert [(migration.version, migration.name) for migration in found] == [
+        (1, "a"),
+        (2, "b"),
+        (3, "c"),
+    ]
+
+
+def test_every_mistake_is_reported_at_once(tmp_path: Path) -> None:
+    """Mending one only to be told the next is tiresome."""
+    write(tmp_path, m001_a="SELECT 1", m001_b="SELECT 1", m004_c="  -- nothing\n", mlast="SELECT 1")
+    (tmp_path / "005_latin.sql").write_bytes(b"SELECT '\xff'")
+
+    with pytest.raises(ConfigError) as refused:
+        read_migrations(tmp_path, "sqlite")
+
+    for mistake in (
+        "last.sql: name it like 001_what_it_does.sql",
+        "number 1 is used twice (001_a.sql, 001_b.sql)",
+        "number 2 is missing",
+        "number 3 is missing",
+        "004_c.sql: there is no statement in it",
+        "005_latin.sql: cannot be read",
+    ):
+        assert mistake in str(refused.value)
+
+
+@pytest.mark.parametrize("dialect", ["sqlite", "postgres"])
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "BEGIN; CREATE TABLE a (b int); COMMIT;",
+        "CREATE TABLE a (b int); /* now */ COMMIT; CREATE TABLE c (d int);",
+        "CREATE TABLE a (b int);\nrollback;",
+        "SAVEPOINT x",
+        "VACUUM;",
+        "-- quietly\nPRAGMA writable_schema = 1;",
+        "ATTACH 'x' AS y;",
+        "DROP TABLE signoff_steps;",
+        'DELETE FROM "signoff_migrations";',
+    ],
+)
+def test_what_would_leave_the_transaction_or_touch_our_records_is_refused(
+    tmp_path: Path, dialect: Dialect, sql: str
+) -> None:
+    """A migration that commits by itself cannot be undone when it fails."""
+    write(tmp_path, m001_a=sql)
+
+    with pytest.raises(ConfigError, match=r"001_a\.sql: "):
+        read_migrations(tmp_path, dialect)
+
+
+def test_a_statement_that_is_cut_off_is_refused(tmp_path: Path) -> None:
+    """A file that was not saved whole would be applied in part."""
+    write(
+        tmp_path,
+        m001_a="CREATE TABLE a (b int); CREATE TRIGGER t AFTER INSERT ON a BEGIN SELECT 1;",
+    )
+
+    with pytest.raises(ConfigError, match="not complete"):
+        read_migrations(tmp_path, "sqlite")
+
+
+def test_statements_end_where_sqlite_sees_them_end() -> None:
+    """The body of a trigger, a text or a comment would be cut in two."""
+    first = "CREATE TABLE a (b TEXT DEFAULT ';'); -- one; more"
+    second = "\nCREATE TRIGGER t AFTER INSERT ON a BEGIN UPDATE a SET b = ';'; SELECT 1; END;"
+    third = "\n/* ; */ DROP TABLE a"
+
+    pieces = list(statements_of(first + second + third))
+
+    assert [piece.count("CREATE") + piece.count("DROP") for piece in pieces] == [1, 1, 1]
+    assert "".join(pieces) == first + second + third
+
+
+def test_the_way_lines_end_does_not_count_as_a_change(tmp_path: Path) -> None:
+    """A checkout on another system would be refused."""
+    (tmp_path / "001_a.sql").write_bytes(b"SELECT 1;\nSELECT 2;\n")
+    (unix,) = read_migrations(tmp_path, "sqlite")
+    (tmp_path / "001_a.sql").write_bytes(b"SELECT 1;\r\nSELECT 2;\r\n")
+    (windows,) = read_migrations(tmp_path, "sqlite")
+
+    assert unix.checksum == windows.checksum
+
+
+def test_a_folder_that_is_not_there_is_said(tmp_path: Path) -> None:
+    """It would pass for nothing to do."""
+    with pytest.raises(ConfigError, match="no folder of migrations"):
+        read_migrations(tmp_path / "missing", "sqlite")

@@ -1,0 +1,143 @@
+"""What only a file can go through: it is missing, it is wrecked, its tables are rebuilt."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from signoff.errors import StoreError, UsageError
+from signoff.guarded_db.upkeep import Upkeep
+
+SCHEMA = """
+CREATE TABLE books (id INTEGER PRIMARY KEY, title TEXT);
+CREATE TABLE chapters (id INTEGER PRIMARY KEY, book INTEGER NOT NULL REFERENCES books (id)
+    ON DELETE CASCADE);
+INSERT INTO books VALUES (1, 'Dune');
+INSERT INTO chapters VALUES (1, 1);
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    with closing(sqlite3.connect(tmp_path / "library.db")) as db:
+        db.executescript(SCHEMA)
+    return tmp_path / "library.db"
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    (tmp_path / "migrations").mkdir()
+    return tmp_path / "migrations"
+
+
+def rows(path: Path, sql: str) -> list[tuple[object, ...]]:
+    with closing(sqlite3.connect(path)) as db:
+        return db.execute(sql).fetchall()
+
+
+def test_backups_of_a_file_lie_beside_it(path: Path) -> None:
+    """They are where somebody in trouble looks."""
+    backup = Upkeep(path).backup()
+
+    assert Path(backup.path).parent == path.parent / "backups"
+    assert sorted(entry.suffix for entry in (path.parent / "backups").iterdir()) == [".db", ".json"]
+
+
+def test_a_database_that_was_lost_comes_back(path: Path) -> None:
+    """This is the day backups are for."""
+    backup = Upkeep(path).backup()
+    for file in path.parent.glob("library.db*"):
+        file.unlink()
+
+    restored = Upkeep(path).restore(backup.id)
+
+    assert restored.saved is None
+    assert rows(path, "SELECT title FROM books") == [("Dune",)]
+
+
+def test_a_wrecked_database_comes_back_and_the_wreck_is_kept(path: Path) -> None:
+    """Somebody may still want to save what is in it."""
+    backup = Upkeep(path).backup()
+    path.write_bytes(b"wrecked" * 1000)
+
+    Upkeep(path).restore(backup.id)
+
+    assert rows(path, "SELECT title FROM books") == [("Dune",)]
+    assert path.with_name("library.db.damaged").read_bytes().startswith(b"wrecked")
+
+
+def test_a_backup_does_not_replace_another_database_of_the_same_path(path: Path) -> None:
+    """A path says where a database lies, not which one it is."""
+    backup = Upkeep(path).backup()
+    path.unlink()
+    with closing(sqlite3.connect(path)) as db:
+        db.executescript("CREATE TABLE other (a); INSERT INTO other VALUES (1)")
+
+    with pytest.raises(StoreError, match="another database"):
+        Upkeep(path).restore(backup.id)
+
+    assert rows(path, "SELECT a FROM other") == [(1,)]
+
+
+def test_the_first_migration_makes_the_database(tmp_path: Path, files: Path) -> None:
+    """A new checkout has no database yet."""
+    path = tmp_path / "data" / "new.db"
+    (files / "001_books.sql").write_text(SCHEMA)
+    upkeep = Upkeep(path, migrations=files)
+
+    assert not upkeep.status().exists
+    assert [m.version for m in upkeep.migrate(dry_run=True).applied] == [1]
+    assert not path.exists()
+    migrated = upkeep.migrate()
+
+    assert migrated.backup is None
+    assert rows(path, "SELECT title FROM books") == [("Dune",)]
+    assert upkeep.status().exists
+
+
+def test_nothing_is_backed_up_where_nothing_is(tmp_path: Path) -> None:
+    """A backup of an empty file would be counted as one."""
+    with pytest.raises(UsageError, match="there is no database"):
+        Upkeep(tmp_path / "missing.db").backup()
+
+
+def test_a_table_can_be_rebuilt_without_losing_what_refers_to_it(path: Path, files: Path) -> None:
+    """Dropping the old table would take all chapters with it."""
+    (files / "001_rebuild.sql").write_text(
+        "CREATE TABLE books_new (id INTEGER PRIMARY KEY, title TEXT NOT NULL);\n"
+        "INSERT INTO books_new SELECT * FROM books;\n"
+        "DROP TABLE books;\n"
+        "ALTER TABLE books_new RENAME TO books;\n"
+    )
+
+    Upkeep(path, migrations=files).migrate()
+
+    assert rows(path, "SELECT book FROM chapters") == [(1,)]
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_a_migration_that_leaves_rows_without_what_they_refer_to_is_undone(
+    path: Path, files: Path, dry_run: bool
+) -> None:
+    """Keys are not checked while tables are rebuilt; they have to be at the end."""
+    (files / "001_orphans.sql").write_text("DELETE FROM books;")
+
+    with pytest.raises(StoreError, match=r"001_orphans\.sql.*1 rows would refer.*chapters"):
+        Upkeep(path, migrations=files).migrate(dry_run=dry_run)
+
+    assert rows(path, "SELECT title FROM books") == [("Dune",)]
+
+
+def test_a_migration_may_hold_triggers(path: Path, files: Path) -> None:
+    """Their bodies hold semicolons."""
+    (files / "001_trigger.sql").write_text(
+        "CREATE TABLE log (what);\nCREATE TRIGGER t AFTER INSERT ON books BEGIN\n"
+        "  INSERT INTO log VALUES ('a;b'); DELETE FROM log WHERE what = 'x';\nEND;\n"
+    )
+
+    Upkeep(path, migrations=files).migrate()
+
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("INSERT INTO books (title) VALUES ('x')")
+        assert db.execute("SELECT what FROM log").fetchall() == [("a;b",)]

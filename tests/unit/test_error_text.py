@@ -1,0 +1,41 @@
+import json
+from pathlib import Path
+from types import FunctionType
+
+import pytest
+
+from signoff.contracts.expressions import Expression
+from signoff.error_text import place_raised
+
+HERE = Path(__file__).name
+
+
+def own() -> None:
+    raise KeyError("title")
+
+
+def in_a_library() -> None:
+    json.loads("{")
+
+
+def in_the_engine() -> None:
+    Expression("1 +")
+
+
+@pytest.mark.parametrize("raises", [own, in_a_library, in_the_engine])
+def test_the_innermost_line_of_the_authors_code_is_told(raises: FunctionType) -> None:
+    """Which of ten look-ups failed is what its author wants to know, and not a line of json."""
+    with pytest.raises(Exception, match=r".") as caught:
+        raises()
+
+    assert place_raised(caught.value) == f" ({HERE}:{raises.__code__.co_firstlineno + 1})"
+
+
+def test_what_no_author_has_written_has_no_place() -> None:
+    """A place in the engine would send its reader the wrong way."""
+    with pytest.raises(Exception, match=r".") as caught:
+        Expression("1 +")
+    engines = caught.value.with_traceback(caught.value.__traceback__ and caught.tb.tb_next)
+
+    assert place_raised(engines) == ""
+    assert place_raised(ValueError("never raised")) == ""
