@@ -175,7 +175,7 @@ def _files(home: Home | None, environment: Mapping[str, str]) -> list[tuple[Path
 def _read_file(path: Path, must_exist: bool, problems: list[Problem]) -> Layer:
     if not path.exists():
         if must_exist:
-            problems.append(Problem(str(path), "is not there", "SIGNOFF_CONFIG names it"))
+            problems.append(Problem(str(path), "does not exist", "SIGNOFF_CONFIG names it"))
         return {}
     text = read_text(path, problems, name=str(path))
     if text is None or _says_nothing(text):

@@ -1,1 +1,1 @@
-"""Files people write by hand: read with their lines, judged by models, answered in words."""
+"""Reads and validates files that users write, and reports problems with file and line."""

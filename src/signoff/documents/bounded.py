@@ -1,8 +1,8 @@
-"""Evaluates what users write (conditions, patterns, globs) within a time limit that holds.
+"""Evaluates conditions, regular expressions and globs under a time limit that always holds.
 
 A regular expression of twenty characters can run for years, and so can a condition. Neither
 can be interrupted in this process, so both are evaluated in a child process that the
-kernel ends when it uses more processor time or memory than it may.
+kernel kills when it exceeds its limit of CPU time or memory.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from signoff.documents import bounded_child
 from signoff.documents.bounded_child import SchemaError
 
 SECONDS = 1.0
-"""Processor time of one evaluation."""
+"""CPU time allowed for one evaluation."""
 
 GLOB_SECONDS = 5.0
-"""The same for a glob: looking through a hundred thousand files takes a second or two."""
+"""CPU time allowed for a glob: searching a hundred thousand files takes a second or two."""
 
 WALL_SECONDS = 30.0
-"""Time on the clock that an evaluation may take in addition, on a machine that is busy."""
+"""Wall-clock time allowed on top of the CPU time, because the machine may be busy."""
 
 _ENVIRONMENT = ("LD_LIBRARY_PATH", "PATH", "SYSTEMROOT")
-"""All that the child gets of the environment: whatever it evaluates can find no secret there."""
+"""The only variables passed to the child, so that expressions cannot read secrets from it."""
 
 
 class OutOfBounds(Exception):  # noqa: N818  # named for what happened
@@ -49,7 +49,7 @@ class EvaluationFailed(Exception):  # noqa: N818  # named for what happened
 
 
 def variables_of(expression: str) -> list[str]:
-    """Returns the names that a CEL expression uses."""
+    """Returns the variable names that a CEL expression uses."""
     names: list[str] = _CHILD.call("variables", expression, _cel_folders())
     return names
 
@@ -57,8 +57,8 @@ def variables_of(expression: str) -> list[str]:
 def evaluate(expression: str, values: dict[str, Any], *, linear: bool) -> Any:
     """Returns the value of a CEL expression.
 
-    `linear` says that the time it takes only grows with its length and that of the values. Then
-    it is evaluated here, a hundred times faster.
+    `linear` promises that the time only grows with the length of the expression and its
+    values. Such an expression is evaluated in this process, which is a hundred times faster.
     """
     folders = _cel_folders()
     if not linear:
@@ -70,29 +70,30 @@ def evaluate(expression: str, values: dict[str, Any], *, linear: bool) -> Any:
 
 
 def search(pattern: str, text: str) -> bool:
-    """Tells whether a regular expression is found in a text."""
+    """Whether a regular expression matches anywhere in a text."""
     return bool(_CHILD.call("search", pattern, text))
 
 
 def glob(folder: Path, pattern: str, most: int, *, seconds: float = GLOB_SECONDS) -> list[Path]:
-    """Returns the first paths below a folder that a glob matches."""
+    """Returns the paths below a folder that a glob matches, at most `most` of them."""
     paths: list[str] = _CHILD.call("glob", str(folder), pattern, most, seconds=seconds)
     return [Path(path) for path in paths]
 
 
 def schema_errors(value: Any, schema: dict[str, Any]) -> list[SchemaError]:
-    """Returns what keeps a value from fitting a JSON Schema: a path and a message each."""
-    # Only the search for a pattern can take long, and the child first has to load the library.
+    """Returns the violations of a JSON Schema, each as a path and a message."""
+    # Only regular expressions can take long. All other schemas are checked in this process,
+    # because the child would first have to load the library.
     if "pattern" not in json.dumps(schema):
         return bounded_child.schema_errors(value, schema)
-    found: list[SchemaError] = _CHILD.call(
+    errors: list[SchemaError] = _CHILD.call(
         "schema_errors", value, schema, tuple(sys.path), seconds=2 * SECONDS
     )
-    return found
+    return errors
 
 
 class _Child:
-    """The child process: started when it is needed, and again after it was ended."""
+    """The child process: started on first use, and again after it was killed."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -102,7 +103,7 @@ class _Child:
         """Performs an operation; raises `OutOfBounds` or `EvaluationFailed`."""
         request = pickle.dumps((operation, arguments, seconds))
         with self._lock:
-            process = self._running()
+            process = self._running_process()
             watchdog = threading.Timer(seconds + WALL_SECONDS, process.kill)
             watchdog.daemon = True
             watchdog.start()
@@ -110,9 +111,10 @@ class _Child:
                 error, value = _exchange(process, request)
             except (EOFError, OSError, pickle.UnpicklingError):
                 self._process = None
-                raise OutOfBounds(_why_ended(process, seconds)) from None
+                raise OutOfBounds(_kill_reason(process, seconds)) from None
             except BaseException:
-                # A reply that is still under way must not be taken for the next one.
+                # The reply to this request may still arrive. If the child lived on, the next
+                # request would read it as its own.
                 self._process = None
                 process.kill()
                 process.wait()
@@ -123,7 +125,7 @@ class _Child:
             raise EvaluationFailed(*error)
         return value
 
-    def _running(self) -> subprocess.Popen[bytes]:
+    def _running_process(self) -> subprocess.Popen[bytes]:
         if self._process is None or self._process.poll() is not None:
             self._process = _start()
         return self._process
@@ -154,7 +156,7 @@ def _exchange(process: subprocess.Popen[bytes], request: bytes) -> Any:
     return pickle.load(process.stdout)  # noqa: S301  # from our own child
 
 
-def _why_ended(process: subprocess.Popen[bytes], seconds: float) -> str:
+def _kill_reason(process: subprocess.Popen[bytes], seconds: float) -> str:
     process.kill()
     code = process.wait()
     for stream in (process.stdin, process.stdout):
@@ -163,8 +165,8 @@ def _why_ended(process: subprocess.Popen[bytes], seconds: float) -> str:
                 stream.close()
     out_of_time = {-signal.SIGKILL, -getattr(signal, "SIGPROF", signal.SIGKILL)}
     if code in out_of_time:
-        return f"it takes longer than {seconds:g} seconds"
-    return "it takes too much memory"
+        return f"evaluation takes longer than {seconds:g} seconds"
+    return "evaluation takes too much memory"
 
 
 _CHILD = _Child()

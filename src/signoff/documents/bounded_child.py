@@ -1,8 +1,8 @@
 """The child process behind `bounded`: evaluates one request after the other.
 
-It is started as a script, without the site packages, so it starts in milliseconds. The
-kernel ends it when a request uses more time or memory than it may: the libraries that
-do the work hold the interpreter lock, so no thread in here could.
+It runs as a script without the site packages, so it starts in milliseconds. The kernel kills
+it when a request exceeds its limits. A watchdog thread in here could not do that, because the
+libraries that do the work hold the interpreter lock.
 """
 
 import os
@@ -19,11 +19,11 @@ from itertools import islice
 from typing import Any
 
 MEMORY_BYTES = 1 << 30
-"""Address space of the whole process; an honest expression needs a small part of it."""
+"""Address space of the whole process; an ordinary expression needs a fraction of it."""
 
 
 SchemaError = tuple[list[str | int], str]
-"""Where a value does not fit its schema, and why."""
+"""The path of an invalid value, and what is wrong with it."""
 
 
 def main() -> None:
@@ -42,7 +42,7 @@ def main() -> None:
         _limit(seconds)
         try:
             reply = pickle.dumps((None, OPERATIONS[operation](*arguments)))
-        except Exception as error:  # noqa: BLE001  # the parent words whatever went wrong
+        except Exception as error:  # noqa: BLE001  # the parent reports any error
             reply = pickle.dumps(((type(error).__name__, str(error)), None))
         _limit(0)
         sys.stdout.buffer.write(reply)
@@ -50,15 +50,16 @@ def main() -> None:
 
 
 def _limit(seconds: float) -> None:
-    """Lets the kernel end this process after that much processor time; 0 takes the limit away."""
-    # Processor time, so a busy machine does not make an honest expression fail.
+    """Makes the kernel kill this process after that much CPU time; 0 removes the limit."""
+    # CPU time instead of wall-clock time, so that no ordinary expression fails on a busy machine.
     if hasattr(signal, "setitimer"):
         signal.setitimer(signal.ITIMER_PROF, seconds)
 
 
 @lru_cache(maxsize=1)
 def _cel(folders: tuple[str, ...]) -> Any:
-    # The package itself imports a command line with all it needs, which takes ten times longer.
+    # Only the extension module is loaded: importing the package would also import its command
+    # line and take ten times longer.
     spec = PathFinder.find_spec("cel", list(folders))
     if spec is None or spec.loader is None:
         raise ImportError("the common-expression-language package is missing")
@@ -69,7 +70,7 @@ def _cel(folders: tuple[str, ...]) -> Any:
 
 @lru_cache(maxsize=512)
 def program(text: str, folders: tuple[str, ...]) -> Any:
-    """Returns a compiled CEL expression; `folders` hold the compiled part of the library."""
+    """Returns a compiled CEL expression; `folders` contain the extension module."""
     return _cel(folders).compile(text)
 
 
@@ -94,12 +95,12 @@ def _glob(folder: str, pattern: str, most: int) -> list[str]:
 def schema_errors(
     value: Any, schema: dict[str, Any], path: tuple[str, ...] = ()
 ) -> list[SchemaError]:
-    """Returns what keeps a value from fitting a schema; `path` is where libraries are found."""
+    """Returns the violations of a schema; `path` is the import path for libraries."""
     sys.path.extend(folder for folder in path if folder not in sys.path)
     from jsonschema import Draft202012Validator
 
-    found = sorted(Draft202012Validator(schema).iter_errors(value), key=str)
-    return [(list(error.absolute_path), error.message) for error in found]
+    errors = sorted(Draft202012Validator(schema).iter_errors(value), key=str)
+    return [(list(error.absolute_path), error.message) for error in errors]
 
 
 OPERATIONS: dict[str, Callable[..., Any]] = {

@@ -1,4 +1,4 @@
-"""Reads the text of a file that a person wrote, and says so when there is none to read."""
+"""Reads text files that users wrote; a file that cannot be read becomes a problem."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from signoff.documents.regular_files import NotRegular, read_regular
 from signoff.errors import Problem
 
 MOST_BYTES = 1_000_000
-"""A file written by hand is smaller; reading YAML much larger than this takes minutes."""
+"""Files written by hand are smaller, and parsing much larger YAML takes minutes."""
 
 
 def read_text(path: Path, problems: list[Problem], *, name: str = "") -> str | None:
-    """Returns the text of a file; what stands in the way goes to `problems`."""
+    """Returns the text of a file; None after adding to `problems` if it cannot be read."""
     name = name or display_path(path)
     try:
         content = read_regular(path, MOST_BYTES, follow=True)
     except FileNotFoundError:
-        problems.append(Problem(name, "is not there"))
+        problems.append(Problem(name, "does not exist"))
         return None
     except IsADirectoryError:
         problems.append(Problem(name, "is a folder, not a file"))
@@ -41,7 +41,7 @@ def read_text(path: Path, problems: list[Problem], *, name: str = "") -> str | N
 
 
 def display_path(path: Path) -> str:
-    """Returns a path as people would write it: short where it lies below the current folder."""
+    """Returns a path for messages: relative if it is below the current folder."""
     try:
         return os.fspath(path.relative_to(Path.cwd())) if path.is_absolute() else os.fspath(path)
     except ValueError:

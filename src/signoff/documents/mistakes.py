@@ -1,7 +1,7 @@
-"""Turns a model's complaints into problems: the file and line, what is wrong, what would be right.
+"""Turns pydantic errors into problems: the file and line, what is wrong, and how to fix it.
 
-What is right comes from the model itself: the names of its fields, and the description
-of the field that was got wrong.
+The fix comes from the model itself: the names of its fields, and the description of the
+invalid field, which says what is valid there.
 """
 
 from __future__ import annotations
@@ -20,154 +20,163 @@ from signoff.errors import Problem
 Path = tuple[str | int, ...]
 
 ADVICE = "advice"
-"""The type of a `PydanticCustomError` whose message is to be shown instead of the description."""
+"""The type of a `PydanticCustomError` whose message replaces the field's description."""
 
 
 @dataclass(frozen=True)
 class Mistake:
-    """Something wrong at one place of a document."""
+    """One invalid value of a document."""
 
     path: Path
     what: str
     remedy: str = ""
 
-    def problem(self, at: Callable[[Path], str]) -> Problem:
-        """Returns it with the place in words."""
-        return Problem(at(self.path), self.what, self.remedy)
+    def problem(self, locate: Callable[[Path], str]) -> Problem:
+        """Returns it as a problem; `locate` turns the path into a location such as file:line."""
+        return Problem(locate(self.path), self.what, self.remedy)
 
 
 def mistakes_of(error: ValidationError, model: type[BaseModel]) -> list[Mistake]:
-    """Returns every mistake that a model found."""
+    """Returns every mistake of a validation error."""
     return mistakes_in(error.errors(include_url=False), model)
 
 
-def mistakes_in(said: Iterable[Mapping[str, Any]], model: type[BaseModel]) -> list[Mistake]:
-    """Returns the mistakes of complaints, their places seen from the model."""
-    return list(dict.fromkeys(_mistake(mistake, model) for mistake in said))
+def mistakes_in(errors: Iterable[Mapping[str, Any]], model: type[BaseModel]) -> list[Mistake]:
+    """Returns the mistakes behind pydantic's error details, without duplicates."""
+    return list(dict.fromkeys(_mistake(error, model) for error in errors))
 
 
 def line_of(problem: Problem) -> int:
-    """Returns the line a problem stands in, to sort by; 0 where it names none."""
+    """Returns the line of a problem, to sort by; 0 if its location has none."""
     number = problem.where.rpartition(":")[2]
     return int(number) if number.isdigit() else 0
 
 
 def format_path(path: Iterable[str | int]) -> str:
-    """Returns a path as people write it: `workflow[1].execution`."""
+    """Returns a path as users write it: `workflow[1].execution`."""
     parts = [f"[{part}]" if isinstance(part, int) else f".{part}" for part in path]
     return "".join(parts).removeprefix(".")
 
 
-def unknown_key(name: str, valid: Sequence[str], elsewhere: str = "") -> tuple[str, str]:
-    """Returns the complaint about a key nobody knows, and the keys that are known."""
+def unknown_key(name: str, valid: Sequence[str], advice: str = "") -> tuple[str, str]:
+    """Returns the message about an unknown key, and a remedy that lists the valid keys.
+
+    `advice` says where the key belongs, if it is valid somewhere else.
+    """
     close = difflib.get_close_matches(name, valid, n=1)
-    meant = f"did you mean {close[0]!r}? " if close else ""
-    hint = f"{elsewhere}; " if elsewhere else meant
+    suggestion = f"did you mean {close[0]!r}? " if close else ""
+    hint = f"{advice}; " if advice else suggestion
     return f"unknown key {name!r}", f"{hint}valid: {', '.join(valid)}"
 
 
-def _mistake(said: Mapping[str, Any], model: type[BaseModel]) -> Mistake:
-    place = _walk(model, said["loc"])
-    path, kind = place.path, said["type"]
-    if kind == "extra_forbidden" and place.model is not None:
+def _mistake(error: Mapping[str, Any], model: type[BaseModel]) -> Mistake:
+    field = _find_field(model, error["loc"])
+    path, kind = field.path, error["type"]
+    if kind == "extra_forbidden" and field.section is not None:
         name = str(path[-1])
-        elsewhere = getattr(place.model, "misplaced_keys", {}).get(name, "")
-        return Mistake(path, *unknown_key(name, list(_keys(place.model)), elsewhere))
+        advice = getattr(field.section, "misplaced_keys", {}).get(name, "")
+        return Mistake(path, *unknown_key(name, list(_keys(field.section)), advice))
     if kind == "missing":
-        return Mistake(path, f"{format_path(path)} is missing", place.description)
+        return Mistake(path, f"{format_path(path)} is missing", field.description)
     if kind in ("union_tag_invalid", "union_tag_not_found"):
-        return _wrong_kind(said, place)
-    remedy = said["msg"] if kind == ADVICE else place.description
-    return Mistake(path, f"{format_path(path)} is {said['input']!r:.60}", remedy)
+        return _invalid_tag(error, field)
+    remedy = error["msg"] if kind == ADVICE else field.description
+    return Mistake(path, f"{format_path(path)} is {error['input']!r:.60}", remedy)
 
 
-def _wrong_kind(said: Mapping[str, Any], place: _Place) -> Mistake:
-    key = said["ctx"]["discriminator"].strip("'")
-    path = (*place.path, key)
-    remedy = f"one of: {', '.join(place.kinds)}"
-    if said["type"] == "union_tag_not_found":
+def _invalid_tag(error: Mapping[str, Any], field: _InvalidField) -> Mistake:
+    key = error["ctx"]["discriminator"].strip("'")
+    path = (*field.path, key)
+    remedy = f"one of: {', '.join(field.tags)}"
+    if error["type"] == "union_tag_not_found":
         return Mistake(path, f"{format_path(path)} is missing", remedy)
-    return Mistake(path, f"{format_path(path)} is {said['ctx']['tag']!r:.60}", remedy)
+    return Mistake(path, f"{format_path(path)} is {error['ctx']['tag']!r:.60}", remedy)
 
 
 @dataclass(frozen=True)
-class _Place:
+class _InvalidField:
     path: Path
     description: str
-    model: type[BaseModel] | None
-    """The mapping around it, where that has known keys."""
-    kinds: tuple[str, ...]
-    """What the mapping at this place may be, where it may be one of several."""
+    section: type[BaseModel] | None
+    """The model of the mapping that contains it; None for free keys."""
+    tags: tuple[str, ...]
+    """The valid tags, if the field is a tagged union."""
 
 
-def _walk(model: type[BaseModel], loc: Sequence[str | int]) -> _Place:
-    """Follows a complaint's way through the model; the tags of unions are no part of the path."""
+def _find_field(model: type[BaseModel], loc: Sequence[str | int]) -> _InvalidField:
+    """Finds the field that an error is about.
+
+    Pydantic's `loc` also contains the tags of the unions it went through. They do not occur
+    in the file, so the annotations are followed along to tell them from keys.
+    """
     path: list[str | int] = []
     description = ""
-    around: type[BaseModel] | None = None
-    here: Any = model
+    section: type[BaseModel] | None = None
+    annotation: Any = model
     for part in loc:
         if part == "[key]":
             continue
-        here, description = _unwrapped(here, description)
-        members = _members(here)
-        chosen = next((m for m in members if part in set(_tags(m))), None)
-        if chosen is not None:
-            here = chosen
+        annotation, description = _unwrap(annotation, description)
+        members = _members(annotation)
+        tagged = next((m for m in members if part in set(_tags(m))), None)
+        if tagged is not None:
+            annotation = tagged
             continue
         path.append(part)
-        around, here, description = _step(here, members, part, description)
-    here, description = _unwrapped(here, description)
-    kinds = tuple(str(tag) for member in _members(here) for tag in _tags(member))
-    return _Place(tuple(path), description, around, kinds)
+        section, annotation, description = _descend((annotation, *members), part, description)
+    annotation, description = _unwrap(annotation, description)
+    tags = tuple(str(tag) for member in _members(annotation) for tag in _tags(member))
+    return _InvalidField(tuple(path), description, section, tags)
 
 
-def _step(
-    here: Any, members: Sequence[Any], part: str | int, description: str
+def _descend(
+    candidates: Sequence[Any], part: str | int, description: str
 ) -> tuple[type[BaseModel] | None, Any, str]:
-    section = next((m for m in (here, *members) if _is_model(m)), None)
+    """Returns the section that contains a key, and the key's annotation and description."""
+    section = next((c for c in candidates if _is_model(c)), None)
     if section is not None:
-        named = _keys(section).get(str(part))
-        if named is None:
+        field = _keys(section).get(str(part))
+        if field is None:
             return section, None, description
-        return section, named.annotation, named.description or description
-    container = next((m for m in (here, *members) if get_origin(m) in (list, dict, tuple)), None)
+        return section, field.annotation, field.description or description
+    container = next((c for c in candidates if get_origin(c) in (list, dict, tuple)), None)
     arguments = get_args(container)
     return None, arguments[-1] if arguments else None, description
 
 
 def _keys(model: type[BaseModel]) -> dict[str, FieldInfo]:
-    """Returns a model's fields by what they are called in files."""
-    return {named.alias or name: named for name, named in model.model_fields.items()}
+    """Returns a model's fields by their names in files."""
+    return {field.alias or name: field for name, field in model.model_fields.items()}
 
 
-def _unwrapped(here: Any, description: str) -> tuple[Any, str]:
-    while get_origin(here) is Annotated:
-        here, *notes = get_args(here)
-        said = (n.description for n in notes if isinstance(n, FieldInfo) and n.description)
-        description = next(said, description)
-    return here, description
+def _unwrap(annotation: Any, description: str) -> tuple[Any, str]:
+    """Removes `Annotated`, and takes over the description that it may carry."""
+    while get_origin(annotation) is Annotated:
+        annotation, *metadata = get_args(annotation)
+        infos = (m.description for m in metadata if isinstance(m, FieldInfo) and m.description)
+        description = next(infos, description)
+    return annotation, description
 
 
-def _members(here: Any) -> list[Any]:
-    """Returns what a union is of, unions inside it taken apart and `None` left out."""
-    if get_origin(here) not in (Union, UnionType):
+def _members(annotation: Any) -> list[Any]:
+    """Returns the members of a union and of the unions inside it, without `None`."""
+    if get_origin(annotation) not in (Union, UnionType):
         return []
-    found: list[Any] = []
-    for member in get_args(here):
-        inner = _members(_unwrapped(member, "")[0])
+    members: list[Any] = []
+    for member in get_args(annotation):
+        inner = _members(_unwrap(member, "")[0])
         if member is not NoneType:
-            found.extend(inner or [member])
-    return found
+            members.extend(inner or [member])
+    return members
 
 
 def _tags(member: Any) -> Iterator[str | int]:
     if get_origin(member) is Annotated:
-        yield from (note.tag for note in get_args(member)[1:] if isinstance(note, Tag))
+        yield from (m.tag for m in get_args(member)[1:] if isinstance(m, Tag))
     elif _is_model(member):
-        for named in member.model_fields.values():
-            if get_origin(named.annotation) is Literal and named.is_required():
-                yield from get_args(named.annotation)
+        for field in member.model_fields.values():
+            if get_origin(field.annotation) is Literal and field.is_required():
+                yield from get_args(field.annotation)
 
 
 def _is_model(kind: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Takes wrong values out of a document, to see what else is wrong with it."""
+"""Removes invalid values from a document, so that the rest of it can still be checked."""
 
 from __future__ import annotations
 
@@ -6,26 +6,28 @@ import copy
 from collections.abc import Iterable
 from typing import Any
 
-Place = tuple[str | int, ...]
+Path = tuple[str | int, ...]
 
 
-def without_paths(raw: dict[str, Any], paths: Iterable[Place]) -> dict[str, Any]:
-    """Returns a copy in which, for each path, the nearest key that can be left out is left out."""
+def without_paths(raw: dict[str, Any], paths: Iterable[Path]) -> dict[str, Any]:
+    """Returns a copy without the innermost existing key of each path."""
     rest = copy.deepcopy(raw)
-    # All are found before any is taken out, or the second of two would take out too much.
-    for holder, key in [found for path in paths if (found := _nearest_key(rest, path))]:
-        holder.pop(key, None)
+    # Find all keys before removing any: once a key is gone, a second path to it would end
+    # one level higher and remove too much.
+    keys = [entry for path in paths if (entry := _innermost_key(rest, path))]
+    for mapping, key in keys:
+        mapping.pop(key, None)
     return rest
 
 
-def _nearest_key(node: Any, path: Place) -> tuple[dict[str, Any], str] | None:
-    found = None
+def _innermost_key(node: Any, path: Path) -> tuple[dict[str, Any], str] | None:
+    entry = None
     for part in path:
         if isinstance(node, dict) and part in node:
-            found = (node, str(part))
+            entry = (node, str(part))
             node = node[part]
         elif isinstance(node, list) and isinstance(part, int) and part < len(node):
             node = node[part]
         else:
             break
-    return found
+    return entry

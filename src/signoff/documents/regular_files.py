@@ -1,8 +1,8 @@
-"""Reads files that someone else named or wrote, and creates files for their owner alone.
+"""Reads files from untrusted paths safely, and creates files that only their owner can read.
 
-A name may lead to a pipe, a device or a socket, and reading one of those could block
-forever or act on hardware. So a file is opened without blocking, and nothing is read
-before the open handle has been shown to be a regular file.
+A path may lead to a pipe, a device or a socket, and reading one of those could block forever
+or act on hardware. So a file is opened without blocking, and nothing is read before the open
+handle is known to be a regular file. Checking the path first would leave time to replace it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _KINDS: tuple[tuple[Callable[[int], bool], str], ...] = (
 
 
 class NotRegular(OSError):  # noqa: N818  # named like the standard IsADirectoryError's message
-    """The path leads to something that is not a regular file."""
+    """The path leads to something other than a regular file."""
 
 
 def read_regular(path: Path, largest: int | None, *, follow: bool = False) -> bytes:
@@ -54,26 +54,26 @@ def read_regular(path: Path, largest: int | None, *, follow: bool = False) -> by
 
 
 def make_private_folders(folder: Path) -> None:
-    """Creates a folder, and those above it that are missing, for the owner alone."""
-    for each in (*reversed(folder.parents), folder):
-        if not each.is_dir():
-            make_private_folder(each, exist_ok=True)
+    """Creates a folder and its missing parents with access for the owner only."""
+    for path in (*reversed(folder.parents), folder):
+        if not path.is_dir():
+            make_private_folder(path, exist_ok=True)
 
 
 def make_private_folder(folder: Path, *, exist_ok: bool = False) -> None:
-    """Creates one folder for the owner alone."""
+    """Creates one folder with access for the owner only."""
     try:
         folder.mkdir(mode=FOLDER_MODE)
     except FileExistsError:
         if not (exist_ok and folder.is_dir()):
             raise
         return
-    # The umask may have taken away the owner's own rights as well.
+    # `mkdir` applies the umask, which may have removed the owner's own rights as well.
     folder.chmod(FOLDER_MODE)
 
 
 def create_private(path: str | os.PathLike[str], flags: int = os.O_WRONLY | os.O_EXCL) -> int:
-    """Returns a handle of a file; one that it creates is for the owner alone."""
+    """Opens a file and returns its handle; a new file gets access for the owner only."""
     try:
         handle = os.open(path, flags | os.O_CREAT | os.O_EXCL | _BINARY, FILE_MODE)
     except FileExistsError:

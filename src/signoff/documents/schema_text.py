@@ -1,4 +1,4 @@
-"""Makes the JSON Schema of a file from the model that reads it, so that both agree."""
+"""Generates the JSON Schema of a file format from the model that reads it."""
 
 from __future__ import annotations
 
@@ -12,26 +12,28 @@ _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def schema_text(model: type[BaseModel], title: str) -> str:
-    """Returns the text of a model's schema."""
-    whole = {"$schema": _DIALECT, **model.model_json_schema(), "title": title}
-    return json.dumps(_told(whole), indent=2, ensure_ascii=False) + "\n"
+    """Returns a model's JSON Schema as text."""
+    schema = {"$schema": _DIALECT, **model.model_json_schema(), "title": title}
+    return json.dumps(_describe_fields(schema), indent=2, ensure_ascii=False) + "\n"
 
 
-def _told(node: Any) -> Any:
-    """Puts what a field is for before what is valid there: editors show one description."""
+def _describe_fields(node: Any) -> Any:
+    """Joins each field's title (its purpose) and description (what is valid) into one text.
+
+    Editors show only the description.
+    """
     if isinstance(node, list):
-        return [_told(each) for each in node]
+        return [_describe_fields(item) for item in node]
     if not isinstance(node, dict):
         return node
-    told = {key: _told(each) for key, each in node.items()}
-    return {**told, "properties": _fields(told["properties"])} if "properties" in told else told
+    schema = {key: _describe_fields(value) for key, value in node.items()}
+    if "properties" in schema:
+        fields = {name: _describe_field(field) for name, field in schema["properties"].items()}
+        return {**schema, "properties": fields}
+    return schema
 
 
-def _fields(properties: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: _field(said) for name, said in properties.items()}
-
-
-def _field(said: Mapping[str, Any]) -> dict[str, Any]:
-    purpose, valid = said.get("title", ""), said.get("description", "")
-    rest = {key: value for key, value in said.items() if key != "title"}
+def _describe_field(field: Mapping[str, Any]) -> dict[str, Any]:
+    purpose, valid = field.get("title", ""), field.get("description", "")
+    rest = {key: value for key, value in field.items() if key != "title"}
     return {**rest, "description": f"{purpose}. {valid[:1].upper()}{valid[1:]}."}

@@ -1,4 +1,4 @@
-"""The parts that files of several kinds have in common."""
+"""Base models and sections that several file formats share."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ WHOLE_AMOUNT = "a whole number of at least 0"
 
 
 class Section(BaseModel):
-    """A mapping in which every key has to be known.
+    """A mapping that rejects unknown keys.
 
-    A field's description says what is valid there, and stands in complaints; its title
-    says what the field is for, and stands in the schema beside it.
+    A field's description says what is valid and appears in error messages. Its title says
+    what the field is for and appears in the JSON Schema, before the description.
     """
 
     model_config = ConfigDict(extra="forbid")
 
     misplaced_keys: ClassVar[Mapping[str, str]] = {}
-    """Keys that are right in another place, and what to say of them."""
+    """Keys that belong into another section, and the advice to give about them."""
 
 
 class FileSection(Section):
-    """What stands at the top of a file: a key with nothing behind it says nothing there.
+    """The top level of a file, where a key without a value counts as absent.
 
-    `limits:` stands alone when everything below it is commented out.
+    `limits:` has no value when everything below it is commented out.
     """
 
     @model_validator(mode="before")
     @classmethod
-    def _empty_keys_say_nothing(cls, raw: Any) -> Any:
+    def _drop_empty_keys(cls, raw: Any) -> Any:
         if not isinstance(raw, dict):
             return raw
         return {k: v for k, v in raw.items() if v is not None or k not in cls.model_fields}

@@ -1,4 +1,4 @@
-"""A file that a user wrote, read and parsed once however many readers look at it."""
+"""A YAML file that is read and parsed once, however many notations look at it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from signoff.errors import Problem
 
 @dataclass(frozen=True)
 class SourceFile:
-    """A YAML file; its content is read when it is first needed."""
+    """A YAML file that a user wrote; its content is read on first use."""
 
     path: Path
 
@@ -25,21 +25,22 @@ class SourceFile:
 
     @property
     def content(self) -> Any:
-        """What the file holds, as plain values; None when it cannot be read."""
+        """The content as plain values; None if the file cannot be read."""
         document, _ = self._parsed
         return document.content if document is not None else None
 
     def mapping(self, problems: list[Problem], what: str, version: int) -> Document | None:
-        """Returns the keys and values of the file; None and a problem when there are none.
+        """Returns the file if it contains a mapping; otherwise None, with a problem added.
 
-        `what` names them in the message, and `version` is the newest form the caller reads.
+        `what` names the expected entries in the message, and `version` is the newest version
+        of the format that the caller can read.
         """
-        document, found = self._parsed
-        problems.extend(found)
+        document, parse_problems = self._parsed
+        problems.extend(parse_problems)
         document = as_mapping(document, problems, what) if document is not None else None
         newer = newer_version(document, version) if document is not None else None
         if newer is not None:
-            # Its other keys may be right in that version, so nothing else is reported.
+            # Its other keys may be valid in that version, so nothing else is reported.
             problems.append(newer)
             return None
         return document

@@ -1,8 +1,8 @@
-"""Reads YAML and remembers on which line everything stands.
+"""Parses YAML into plain values and remembers the line of every value.
 
-What comes out is plain: dicts with texts as keys, lists, texts, numbers, truth values,
-None. A text that is no YAML, or would unfold into more than a person writes, is one
-problem and never an exception.
+The result contains only dicts with string keys, lists, strings, numbers, booleans and None.
+A text that is not YAML, or whose aliases expand into an enormous document, becomes a problem
+and never an exception.
 """
 
 from __future__ import annotations
@@ -23,16 +23,23 @@ from signoff._version import __version__
 from signoff.errors import Problem
 
 Path = tuple[str | int, ...]
-"""The way to a value: names of keys and positions in lists."""
+"""The keys and list positions that lead to a value."""
 
 MOST_VALUES = 100_000
-"""Aliases written out must not become more than this, or a short file fills the memory."""
+"""The most values after aliases are expanded, or a short file could fill the memory."""
 DEEPEST = 50
-_FAULTS = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
-"""What the reader raises at odd texts: a date such as 2024-99-99, a mapping as a key."""
+_PARSER_ERRORS = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    TypeError,
+    ValueError,
+)
+"""What ruamel.yaml raises for odd texts: a date such as 2024-99-99, a mapping as a key."""
 _HINTS = {
     "'\\t'": "indent with spaces, not tabs",
-    "mapping values are not": "put a text that contains ': ' in quotes, or mend the indentation",
+    "mapping values are not": "put a text that contains ': ' in quotes, or fix the indentation",
     "found '<scalar>'": "put the whole text in quotes, or indent this line like its neighbours",
     "expected <block end>": "this line is not indented like its neighbours",
     "could not find expected ':'": "write `key: value`, or indent this line below its key",
@@ -40,11 +47,11 @@ _HINTS = {
     "end of stream": "a quote is opened and never closed",
     "expected ',' or": "a bracket is not closed, or a text inside needs quotes",
 }
-"""What to do, by words of the reader's complaint; the first that fits."""
+"""Remedies by a part of the parser's message; the first match counts."""
 MOST_BITS = 4096
-"""Of a whole number; Python refuses to print one that is about four times as long."""
+"""The longest integer; Python refuses to print one about four times as long."""
 _LONG_NUMBER = re.compile(r"[\d_]{1000,}")
-_AS_TEXT = "put it in quotes to make it a text"
+_AS_TEXT = "put it in quotes to make it a string"
 _TOO_DEEP = f"is nested more than {DEEPEST} deep"
 
 
@@ -57,11 +64,11 @@ class Document:
     _node: Any = field(default=None, repr=False, compare=False)
 
     def at(self, path: Path) -> str:
-        """Returns `file:line` of a value; of what is around it when it is not there."""
+        """Returns `file:line` of a value, or of its innermost existing parent."""
         return f"{self.name}:{self.line(path)}"
 
     def line(self, path: Path) -> int:
-        """Returns the line a value stands on, from 1."""
+        """Returns the line of a value, counted from 1."""
         node, number = self._node, 0
         for part in path:
             key = _own_key(node, part)
@@ -74,32 +81,32 @@ class Document:
 
 
 def read_yaml(text: str, name: str, problems: list[Problem]) -> Document | None:
-    """Returns what a text says; None and a problem when it cannot be read."""
+    """Returns the parsed text; None after adding a problem if it cannot be parsed."""
     try:
         with warnings.catch_warnings():
-            # An anchor used twice is told on standard error otherwise, outside of any report.
+            # ruamel.yaml warns about an anchor used twice on standard error, outside any report.
             warnings.simplefilter("ignore")
             node = _reader().load(StringIO(text))
-        return Document(name, _Plain().of(node), node)
+        return Document(name, _PlainValues().convert(node), node)
     except _UnusableError as error:
         problems.append(Problem(name, str(error)))
     except RecursionError:
         problems.append(Problem(name, _TOO_DEEP))
     except YAMLError as error:
         problems.append(_syntax_problem(error, name))
-    except _FAULTS as error:
+    except _PARSER_ERRORS as error:
         problems.append(_long_number(text, name) or Problem(name, f"is not YAML: {error}"))
     return None
 
 
 def read_mapping(text: str, name: str, problems: list[Problem], what: str) -> Document | None:
-    """Returns a document of keys and values; `what` says what they would be. Empty is a problem."""
+    """Parses a text that must be a non-empty mapping; `what` names its entries in messages."""
     document = read_yaml(text, name, problems)
     return as_mapping(document, problems, what) if document is not None else None
 
 
 def as_mapping(document: Document, problems: list[Problem], what: str) -> Document | None:
-    """Returns a document that holds keys and values; None and a problem for any other."""
+    """Returns the document if it contains a mapping; None after adding a problem if not."""
     if isinstance(document.content, dict):
         return document
     empty = document.content is None
@@ -108,21 +115,21 @@ def as_mapping(document: Document, problems: list[Problem], what: str) -> Docume
     return None
 
 
-def newer_version(document: Document, known: int) -> Problem | None:
-    """Returns what to say about a file written for a program newer than this one."""
-    version = document.content.get("version", known)
-    if not isinstance(version, int) or isinstance(version, bool) or version <= known:
+def newer_version(document: Document, newest: int) -> Problem | None:
+    """Returns the problem with a file in a version newer than this program can read."""
+    version = document.content.get("version", newest)
+    if not isinstance(version, int) or isinstance(version, bool) or version <= newest:
         return None
     return Problem(
         document.at(("version",)),
-        f"version {version} is newer than signoff {__version__} knows ({known})",
-        f"upgrade signoff, or write the file for version {known}",
+        f"version {version} is newer than signoff {__version__} can read ({newest})",
+        f"upgrade signoff, or write the file for version {newest}",
     )
 
 
 def _reader() -> YAML:
     reader = YAML(typ="rt")
-    # Deep nesting makes the scanner slow long before it exhausts the stack.
+    # Deep nesting makes the scanner slow long before the stack is exhausted.
     reader.max_depth = DEEPEST + 1
     return reader
 
@@ -134,33 +141,33 @@ def _own_key(node: Any, part: str | int) -> Any:
         return None
     if part in node:
         return part
-    # Some keys are read in any case; their lines are found in any case too.
-    wanted = str(part).lower()
-    return next((key for key in node if str(key).strip().lower() == wanted), None)
+    # Some keys are case-insensitive, so their lines are found in any case too.
+    lowered = str(part).lower()
+    return next((key for key in node if str(key).strip().lower() == lowered), None)
 
 
 class _UnusableError(Exception):
-    """Carries why a document is not unfolded."""
+    """A document is too large, too deep or has no plain form; the message says why."""
 
 
-class _Plain:
-    """Unfolds the reader's own kinds, which would not pass as str, int or float."""
+class _PlainValues:
+    """Converts ruamel.yaml's own types to plain ones, with a limit on the number of values."""
 
     def __init__(self) -> None:
         self._count = 0
 
-    def of(self, node: Any, depth: int = 0) -> Any:
+    def convert(self, node: Any, depth: int = 0) -> Any:
         self._count += 1
         if self._count > MOST_VALUES:
             raise _UnusableError(
-                f"holds more than {MOST_VALUES:,} values once its aliases are unfolded"
+                f"has more than {MOST_VALUES:,} values after its aliases are expanded"
             )
         if depth > DEEPEST:
             raise _UnusableError(_TOO_DEEP)
         if isinstance(node, Mapping):
-            return {_key(key): self.of(value, depth + 1) for key, value in node.items()}
+            return {_key(key): self.convert(value, depth + 1) for key, value in node.items()}
         if isinstance(node, list):
-            return [self.of(value, depth + 1) for value in node]
+            return [self.convert(value, depth + 1) for value in node]
         return _scalar(node)
 
 
@@ -182,12 +189,12 @@ def _scalar(node: Any) -> Any:
 
 
 def _long_number(text: str, name: str) -> Problem | None:
-    """Returns where a number is that Python refuses to read, if there is one."""
-    found = _LONG_NUMBER.search(text)
-    if found is None:
+    """Returns the problem with a number that is too long for Python to parse, if any."""
+    match = _LONG_NUMBER.search(text)
+    if match is None:
         return None
-    line = text.count("\n", 0, found.start()) + 1
-    return Problem(f"{name}:{line}", f"has a number of {len(found[0]):,} digits", _AS_TEXT)
+    line = text.count("\n", 0, match.start()) + 1
+    return Problem(f"{name}:{line}", f"has a number of {len(match[0]):,} digits", _AS_TEXT)
 
 
 def _syntax_problem(error: YAMLError, name: str) -> Problem:
@@ -198,5 +205,5 @@ def _syntax_problem(error: YAMLError, name: str) -> Problem:
     what = (error.problem or error.context or "is not YAML").splitlines()[0].strip()
     if "depth" in what:
         return Problem(where, _TOO_DEEP)
-    hint = next((hint for words, hint in _HINTS.items() if words in what), "")
+    hint = next((hint for part, hint in _HINTS.items() if part in what), "")
     return Problem(where, what, hint)

@@ -376,7 +376,7 @@ def test_a_notation_that_is_not_there_is_answered_with_those_that_are(tmp_path: 
 
 def test_a_file_that_is_not_there_is_one_problem(tmp_path: Path) -> None:
     """No traceback, and no second problem about its content."""
-    with pytest.raises(InvalidWorkflow, match="is not there"):
+    with pytest.raises(InvalidWorkflow, match="does not exist"):
         compile_path(tmp_path / "none.yaml", CompileContext(tmp_path))
 
 

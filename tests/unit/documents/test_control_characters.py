@@ -11,20 +11,20 @@ HOSTILE = "".join(map(chr, [*range(0xA0), 0x061C, 0x200E, 0x200F])) + "\u202a\u2
 def test_json_with_control_characters_is_safe_to_print_and_loses_nothing(
     ensure_ascii: bool,
 ) -> None:
-    """`--json` is read by programs and, as often, by a person at a terminal."""
+    """`--json` output is read by programs and, just as often, by a human in a terminal."""
     text = json_text({HOSTILE: [HOSTILE]}, indent=2, ensure_ascii=ensure_ascii)
 
     assert CONTROL.search(text) is None
     assert json.loads(text) == {HOSTILE: [HOSTILE]}
 
 
-def test_a_text_for_people_shows_what_was_in_it() -> None:
-    """Whoever reads the file sees that somebody tried; lines and tabs stay."""
+def test_a_text_for_humans_shows_escaped_control_characters() -> None:
+    """The reader sees that the text contains them; line breaks and tabs stay."""
     assert escape_controls("a\x1b[2J\u202e\x7f\x9b\tb\n") == "a\\u001b[2J\\u202e\\u007f\\u009b\tb\n"
 
 
 def test_other_languages_and_emoji_stay_as_they_are() -> None:
-    """Only what is obeyed instead of shown is escaped."""
+    """Only characters that are interpreted instead of shown are escaped."""
     text = "Grüße, שלום, 你好, 👩\u200d💻"
 
     assert escape_controls(text) == text

@@ -87,21 +87,21 @@ def mistakes(raw: dict[str, Any]) -> list[Mistake]:
         ({"either": 3}, ("either",), "either is 3", "a text or a mapping"),
     ],
 )
-def test_a_mistake_says_where_it_is_and_what_would_be_right(
+def test_a_mistake_names_its_location_and_what_is_valid_there(
     raw: dict[str, Any], path: tuple[str | int, ...], what: str, remedy: str
 ) -> None:
-    """Whoever wrote the file must be able to mend it without the documentation."""
+    """The author of the file must be able to fix it without the documentation."""
     assert mistakes(raw) == [Mistake(path, what, remedy)]
 
 
 def test_a_long_value_is_cut() -> None:
-    """A complaint is one line, whatever was pasted into the file."""
+    """An error message is one line, whatever was pasted into the file."""
     (mistake,) = mistakes({"by_name": "x" * 1000})
 
     assert len(mistake.what) < 80
 
 
-def test_a_path_is_spelled_as_people_write_it() -> None:
-    """`workflow.1.execution` would have to be explained."""
+def test_a_path_is_formatted_as_users_write_it() -> None:
+    """`workflow.1.execution` would need an explanation."""
     assert format_path(("workflow", 1, "execution")) == "workflow[1].execution"
     assert format_path(()) == ""

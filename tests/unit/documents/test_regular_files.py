@@ -1,4 +1,4 @@
-"""Tests of reading files that others named, and of creating files for their owner alone."""
+"""Tests of reading files from untrusted paths, and of creating private files."""
 
 import os
 import socket
@@ -19,7 +19,7 @@ from signoff.errors import Problem
 
 @pytest.fixture(params=["pipe", "socket", "device"])
 def special(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Path, str]]:
-    """Gives something in the file system that is no file."""
+    """Provides a path that is not a regular file, and its kind."""
     path = tmp_path / "s"
     with socket.socket(socket.AF_UNIX) as server:
         match request.param:
@@ -40,16 +40,16 @@ def umask(request: pytest.FixtureRequest) -> Iterator[int]:
 
 
 @pytest.mark.parametrize("follow", [True, False])
-def test_what_is_no_file_is_refused_by_name(special: tuple[Path, str], follow: bool) -> None:
-    """Reading a pipe would block for ever, and reading a device may never end."""
+def test_a_special_file_is_refused_by_its_kind(special: tuple[Path, str], follow: bool) -> None:
+    """Reading a pipe would block forever, and reading a device may never end."""
     path, kind = special
 
     with pytest.raises(NotRegular, match=f"is a {kind}"):
         read_regular(path, 10, follow=follow)
 
 
-def test_a_definition_that_is_a_pipe_is_a_problem_and_not_a_hang(tmp_path: Path) -> None:
-    """`signoff validate` of a folder must come back whatever lies in it."""
+def test_validating_a_pipe_does_not_hang(tmp_path: Path) -> None:
+    """`signoff validate` of a folder must return, whatever the folder contains."""
     os.mkfifo(tmp_path / "flow.yaml")
     problems: list[Problem] = []
 
@@ -58,7 +58,7 @@ def test_a_definition_that_is_a_pipe_is_a_problem_and_not_a_hang(tmp_path: Path)
 
 
 def test_a_link_is_read_only_where_links_may_be_followed(tmp_path: Path) -> None:
-    """People link their own files; an agent's link could lead anywhere."""
+    """Users link their own files, but an agent's link could lead anywhere."""
     (tmp_path / "file").write_text("text")
     (tmp_path / "link").symlink_to("file")
 
@@ -67,16 +67,16 @@ def test_a_link_is_read_only_where_links_may_be_followed(tmp_path: Path) -> None
         read_regular(tmp_path / "link", None)
 
 
-def test_no_more_is_read_than_shows_that_a_file_is_too_large(tmp_path: Path) -> None:
-    """A file of gigabytes must not be taken into memory to be refused."""
+def test_a_file_that_is_too_large_is_not_read_whole(tmp_path: Path) -> None:
+    """A file of gigabytes must not be loaded into memory just to be refused."""
     (tmp_path / "file").write_text("x" * 100)
 
     assert len(read_regular(tmp_path / "file", 10)) == 11
 
 
 @pytest.mark.usefixtures("umask")
-def test_files_and_folders_are_the_owners_alone_whatever_the_umask(tmp_path: Path) -> None:
-    """Prompts and replies are in them, and a server may run with any umask."""
+def test_files_and_folders_are_private_whatever_the_umask(tmp_path: Path) -> None:
+    """They contain prompts and replies, and a server may run with any umask."""
     folder = tmp_path / "a" / "b"
 
     make_private_folders(folder)

@@ -18,7 +18,7 @@ def read(text: str) -> Document:
     return document
 
 
-def complaint(text: str) -> str:
+def error_message(text: str) -> str:
     problems: list[Problem] = []
     assert read_mapping(text, "file.yaml", problems, "settings") is None
     (problem,) = problems
@@ -26,13 +26,13 @@ def complaint(text: str) -> str:
 
 
 def test_values_come_out_plain() -> None:
-    """The reader's own kinds would not pass as texts and numbers where those are checked."""
+    """The parser's own types would fail later checks for strings and numbers."""
     document = read(
         "a: 'x'\nb: 1\nc: 1.5\nd: &yes true\ne: [1_000, 0x10]\nf:\ng: |\n  long\n1: z\n"
     )
 
-    said = document.content
-    assert said == {
+    content = document.content
+    assert content == {
         "a": "x",
         "b": 1,
         "c": 1.5,
@@ -42,12 +42,12 @@ def test_values_come_out_plain() -> None:
         "g": "long\n",
         "1": "z",
     }
-    kinds = [type(value) for value in (said["a"], said["b"], said["c"], said["d"], said["g"])]
+    kinds = [type(content[key]) for key in "abcdg"]
     assert kinds == [str, int, float, bool, str]
 
 
 def test_every_value_knows_its_line() -> None:
-    """People go to the line a complaint names."""
+    """Users go to the line that an error message names."""
     document = read("a: 1\nb:\n  - c: 2\n\n    D: 3\n  - x\n")
 
     assert document.at(("a",)) == "file.yaml:1"
@@ -56,8 +56,8 @@ def test_every_value_knows_its_line() -> None:
     assert document.at(("b", 1)) == "file.yaml:6"
 
 
-def test_what_is_missing_is_looked_for_around_its_place() -> None:
-    """A key that is not there has no line of its own."""
+def test_a_missing_key_has_the_line_of_its_parent() -> None:
+    """A key that does not exist has no line of its own."""
     document = read("a:\n  - b:\n      c: 1\n")
 
     assert document.line(("a", 0, "b", "nothing")) == 2
@@ -67,7 +67,7 @@ def test_what_is_missing_is_looked_for_around_its_place() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "message"),
     [
         ("a: 1\na: 2\n", 'file.yaml:2: found duplicate key "a"'),
         ("a:\n\tb: 1\n", "file.yaml:2: found character '\\t' that cannot start any token (indent"),
@@ -92,22 +92,22 @@ def test_what_is_missing_is_looked_for_around_its_place() -> None:
         ("a: " + "[" * 60 + "]" * 60, "file.yaml:1: is nested more than 50 deep"),
     ],
 )
-def test_what_cannot_be_read_is_one_problem(text: str, words: str) -> None:
-    """A traceback would say nothing about the file."""
-    assert complaint(text).startswith(words)
+def test_a_text_that_cannot_be_parsed_is_one_problem(text: str, message: str) -> None:
+    """A traceback would not help the author of the file."""
+    assert error_message(text).startswith(message)
 
 
-def test_aliases_that_unfold_without_end_are_refused() -> None:
+def test_aliases_that_expand_without_end_are_refused() -> None:
     """A file of a few lines must not fill the memory."""
     lines = ["a: &a [x, x, x, x, x, x, x, x, x]"]
     for before, name in zip("abcdefgh", "bcdefghi", strict=True):
         lines.append(f"{name}: &{name} [{', '.join([f'*{before}'] * 9)}]")
 
-    assert f"more than {MOST_VALUES:,} values" in complaint("\n".join(lines))
+    assert f"more than {MOST_VALUES:,} values" in error_message("\n".join(lines))
 
 
 def test_a_newer_file_is_refused_and_this_version_is_not() -> None:
-    """Half-read files of a newer program would mean something else."""
+    """A file for a newer version may mean something else to this one."""
     newer = newer_version(read("a: 1\nversion: 2\n"), 1)
 
     assert newer is not None
@@ -118,11 +118,9 @@ def test_a_newer_file_is_refused_and_this_version_is_not() -> None:
 
 
 @pytest.mark.parametrize(
-    ("number", "words"),
+    ("number", "message"),
     [("1" * 5000, "file.yaml:2: has a number of 5,000 digits"), ("0x" + "f" * 5000, "4096 bits")],
 )
-def test_a_number_of_thousands_of_digits_is_a_problem_in_plain_words(
-    number: str, words: str
-) -> None:
-    """Python refuses to read one and to print the other."""
-    assert words in complaint(f"a: 1\nb: {number}\n")
+def test_a_number_of_thousands_of_digits_is_a_problem(number: str, message: str) -> None:
+    """Python refuses to parse the first and to print the second."""
+    assert message in error_message(f"a: 1\nb: {number}\n")

@@ -113,7 +113,7 @@ def test_every_problem_of_every_file_is_named_together(tmp_path: Path) -> None:
         "h.yaml:1: behavior is 'halt'",
         "h.yaml:2: unknown key 'sumary'",
         "i.yaml:1: id is 'a b'",
-        f"j.yaml:1: version 2 is newer than signoff {__version__} knows",
+        f"j.yaml:1: version 2 is newer than signoff {__version__} can read",
         "k.yaml:1: unknown key 'severe'",
         "k.yaml:2: rules[0].default_severity is 'BAD'",
         "l.yaml:1: is empty",
@@ -147,7 +147,7 @@ def test_a_constraint_that_demands_nothing_is_remarked_on(tmp_path: Path) -> Non
 
 def test_a_missing_file_is_a_problem(tmp_path: Path) -> None:
     """A constraint nobody reads is worse than a run that does not start."""
-    assert complaints(tmp_path / "none.yaml")[0].endswith("none.yaml: is not there")
+    assert complaints(tmp_path / "none.yaml")[0].endswith("none.yaml: does not exist")
 
 
 def test_a_constraint_is_read_back_from_what_it_writes() -> None:

@@ -79,5 +79,5 @@ def test_a_folder_holds_a_goal_in_the_newer_or_the_older_form(tmp_path: Path) ->
 
 def test_a_goal_that_is_not_there_is_refused(tmp_path: Path) -> None:
     """The name on the command line may hold a typo."""
-    with pytest.raises(InvalidWorkflow, match="is not there"):
+    with pytest.raises(InvalidWorkflow, match="does not exist"):
         load_goal(tmp_path / "gaol.yaml")
