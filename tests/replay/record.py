@@ -17,7 +17,7 @@ from signoff.errors import WriteFailed
 from signoff.runtime import journal
 from signoff.runtime.engine import Engine
 from signoff.runtime.store_port import Commit, CommitResult
-from signoff.store.schema import bring_forward, known_migrations
+from signoff.store.schema import migrate, shipped_migrations
 from signoff.store.sqlite import SqliteStore
 from signoff.testing import FrozenClock, WrappedStore
 from tests.replay.story import PARAMS, STORY, agent, tell
@@ -72,7 +72,7 @@ def restore(recorded: Path, path: Path) -> None:
     text = recorded.read_text()
     version = int(text.splitlines()[0].removeprefix(SCHEMA))
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
-        bring_forward(db, path, known_migrations()[:version])
+        migrate(db, path, shipped_migrations()[:version])
         db.executescript(text)
 
 

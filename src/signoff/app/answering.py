@@ -21,7 +21,7 @@ from signoff.errors import AgentBadOutput, InvalidAnswer, StaleApproval, UnsafeP
 from signoff.remedies import AnswerRequest, Resume, ShowInbox
 from signoff.runtime.people import ApprovedFiles
 from signoff.runtime.store_port import InboxItem
-from signoff.store.rundir.files import RunFiles, file_of
+from signoff.store.rundir.files import RunFiles, file_path
 
 LONGEST_NUMBER = 18
 """Digits of a request's number; more do not fit into the database."""
@@ -218,7 +218,7 @@ def _check_file(project: Project, item: InboxItem, form: dict[str, Any]) -> None
             f"{form['path']} cannot be compared with what was shown: {error}"
         ) from error
     if not as_shown:
-        file = file_of(project.folder(item.run), form["path"])
+        file = file_path(project.folder(item.run), form["path"])
         raise StaleApproval(
             f"{file} is no longer what request #{item.id} shows (it was changed or removed); "
             "put it back, or reject and let the run make it again"

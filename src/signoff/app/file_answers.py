@@ -23,7 +23,7 @@ class FileAnswersResult:
 def take_file_answers(project: Project, run: str) -> FileAnswersResult:
     """Records every usable answer and archives its file, so that it is used once."""
     directory = project.directory()
-    read = directory.take_answers(run)
+    read = directory.read_answers(run)
     warnings = list(read.warnings)
     answered = []
     used: dict[str, FileAnswer] = {}

@@ -25,4 +25,4 @@ def catch_up(project: Project, run: str, warn: Warn = lambda _warning: None) -> 
     try:
         project.directory().catch_up(row.name)
     except (SignoffError, OSError) as error:
-        warn(f"the directory of run {row.name} is behind: {error}")
+        warn(f"the directory of run {row.name} is not up to date: {error}")

@@ -28,7 +28,7 @@ from signoff.flows.sections import (
     IndependenceSection,
 )
 from signoff.runtime.paths import check_path, folded
-from signoff.store.rundir.files import ENGINES_OWN
+from signoff.store.rundir.files import RESERVED_NAMES
 
 VERSION = 1
 
@@ -36,7 +36,7 @@ STATUS = "status.md"
 """Beside the artifact, where it was not approved."""
 
 ROUNDS = "a whole number from 1 to 1000"
-RESERVED = ENGINES_OWN | {"iterations", "constraints", "critiques", "reviewed", "goal.yaml"}
+RESERVED = RESERVED_NAMES | {"iterations", "constraints", "critiques", "reviewed", "goal.yaml"}
 """Names in a run's folder that the artifact must not be put under."""
 
 

@@ -15,7 +15,14 @@ from signoff.documents.control_characters import json_text
 from signoff.flows.yaml_pages import as_yaml
 from signoff.review.constraint import Constraint, compress_constraints
 from signoff.runtime.paths import folded
-from signoff.store.rundir.layout import AgentCall, Item, Layout, Made, Shown, word
+from signoff.store.rundir.layout import (
+    AgentCall,
+    FinishedItem,
+    FinishedStep,
+    Layout,
+    StepView,
+    file_name_part,
+)
 
 FIELDS: Mapping[str, Any] = {
     "step_index": 0,
@@ -41,13 +48,13 @@ _REASONS = {Status.COMPLETED: "approved", Status.LIMIT: "max_iterations"}
 class FlowLayout(Layout):
     """Shows the runs of flows."""
 
-    def prompt(self, asked: AgentCall) -> str:
+    def prompt(self, call: AgentCall) -> str:
         """Returns where a prompt goes."""
-        return _call_file("prompt", asked)
+        return _call_file("prompt", call)
 
-    def reply(self, asked: AgentCall) -> str:
+    def reply(self, call: AgentCall) -> str:
         """Returns where a reply goes."""
-        return _call_file("reply", asked)
+        return _call_file("reply", call)
 
     def entry(self, entry: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """Returns what people said; steps tell of themselves by what they made."""
@@ -56,22 +63,22 @@ class FlowLayout(Layout):
         said = {key: value for key, value in entry.items() if key not in ("kind", "effect")}
         return {**said, "phase": "human"}
 
-    def shown(self, made: Made) -> Shown:
+    def step(self, work: FinishedStep) -> StepView:
         """Returns the artifact, the critiques or the judgement a step has made."""
-        state = made.state
+        state = work.state
         record = state.get("step")
-        if not isinstance(record, Mapping) or record.get("step") != made.step:
-            return Shown()
+        if not isinstance(record, Mapping) or record.get("step") != work.step:
+            return StepView()
         show = _SHOW.get(str(record.get("kind")))
-        return show(made, state, record) if show is not None else Shown()
+        return show(work, state, record) if show is not None else StepView()
 
-    def item(self, item: Item) -> Mapping[str, bytes]:
+    def item(self, item: FinishedItem) -> Mapping[str, bytes]:
         """Returns a critique as soon as it is there: a person may have to decide about it."""
         read = item.result
         if item.phase != "critique" or not isinstance(read, Mapping) or "reviewer" not in read:
             return {}
         path = f"iterations/{item.iteration}/critiques/{_reading(read)}.json"
-        return {item.place(path): _critique(read)}
+        return {item.choose_path(path): _critique(read)}
 
     def fields(self, state: Mapping[str, Any]) -> Mapping[str, Any]:
         """Returns the flow's fields, those everybody knows first."""
@@ -84,7 +91,7 @@ class FlowLayout(Layout):
         """Returns the goal and the constraints, as they were when the run began."""
         source = description.get("source") or {}
         constraints = source.get("constraints") or []
-        names = _apart([word(each["id"]) for each in constraints])
+        names = _apart([file_name_part(each["id"]) for each in constraints])
         files = {
             f"constraints/{name}.yaml": as_yaml(each)
             for name, each in zip(names, constraints, strict=True)
@@ -99,53 +106,58 @@ class FlowLayout(Layout):
         return _REASONS.get(status, "")
 
 
-def _call_file(what: str, asked: AgentCall) -> str:
-    folder = f"iterations/{asked.iteration}"
-    key, _, ordinal = asked.key.partition("#")
+def _call_file(what: str, call: AgentCall) -> str:
+    folder = f"iterations/{call.iteration}"
+    key, _, ordinal = call.key.partition("#")
     tail = f"_{ordinal}" if ordinal else ""
-    if asked.phase == "critique":
+    agent = file_name_part(call.agent)
+    if call.phase == "critique":
         # Critics ask under the id of their constraint.
-        return f"{folder}/critiques/{what}_{word(key)}_{word(asked.agent)}{tail}.txt"
-    return f"{folder}/{what}_{word(asked.phase)}_{word(asked.agent)}{tail}.txt"
+        return f"{folder}/critiques/{what}_{file_name_part(key)}_{agent}{tail}.txt"
+    return f"{folder}/{what}_{file_name_part(call.phase)}_{agent}{tail}.txt"
 
 
-def _line(made: Made, phase: str, agent: Any, **more: Any) -> dict[str, Any]:
-    head = {"iteration": made.iteration, "phase": phase, "step_name": made.step}
+def _line(work: FinishedStep, phase: str, agent: Any, **more: Any) -> dict[str, Any]:
+    head = {"iteration": work.iteration, "phase": phase, "step_name": work.step}
     return {**head, "agent": agent, "role": "assistant", **more}
 
 
-def _artifact(made: Made, state: Mapping[str, Any], record: Mapping[str, Any]) -> Shown:
+def _artifact(work: FinishedStep, state: Mapping[str, Any], record: Mapping[str, Any]) -> StepView:
     phase = str(record["kind"])
     name = "artifact.md" if phase == "generate" else "artifact_refined.md"
-    path = made.place(str(state.get("artifact_path") or f"iterations/{made.iteration}/{name}"))
+    path = work.choose_path(
+        str(state.get("artifact_path") or f"iterations/{work.iteration}/{name}")
+    )
     mode = {"mode": record.get("mode")} if phase == "refine" else {}
-    line = _line(made, phase, record.get("agent"), **mode, artifact_path=path)
+    line = _line(work, phase, record.get("agent"), **mode, artifact_path=path)
     for key in ("problem", "unclaimed"):
         if record.get(key):
             line[key] = record[key]
     files = {path: _text(state.get("artifact", ""))}
     if record.get("hunks"):
-        changes = made.place(f"iterations/{made.iteration}/changes.json")
+        changes = work.choose_path(f"iterations/{work.iteration}/changes.json")
         files[changes] = _json({key: record.get(key) for key in _CHANGES})
-    return Shown(files, (line,))
+    return StepView(files, (line,))
 
 
 _CHANGES = ("step", "mode", "applied", "unmatched", "hunks", "unclaimed")
 
 
-def _critiques(made: Made, state: Mapping[str, Any], _record: Mapping[str, Any]) -> Shown:
-    folder = f"iterations/{made.iteration}/critiques"
+def _critiques(
+    work: FinishedStep, state: Mapping[str, Any], _record: Mapping[str, Any]
+) -> StepView:
+    folder = f"iterations/{work.iteration}/critiques"
     files: dict[str, bytes] = {}
     lines = []
-    critiques = (state.get("critiques_by_step") or {}).get(made.step, ())
+    critiques = (state.get("critiques_by_step") or {}).get(work.step, ())
     names = _apart([_reading(critique) for critique in critiques])
     for name, critique in zip(names, critiques, strict=True):
         constraint, agent = str(critique["constraint_id"]), str(critique["reviewer"])
-        path = made.place(f"{folder}/{name}.json")
+        path = work.choose_path(f"{folder}/{name}.json")
         files[path] = _critique(critique)
         lines.append(
             _line(
-                made,
+                work,
                 "critique",
                 agent,
                 constraint=constraint,
@@ -153,7 +165,7 @@ def _critiques(made: Made, state: Mapping[str, Any], _record: Mapping[str, Any])
                 overall=critique["overall"],
             )
         )
-    return Shown(files, tuple(lines))
+    return StepView(files, tuple(lines))
 
 
 def _apart(names: Sequence[str]) -> list[str]:
@@ -169,29 +181,31 @@ def _apart(names: Sequence[str]) -> list[str]:
 
 
 def _reading(critique: Mapping[str, Any]) -> str:
-    return f"{word(critique['constraint_id'])}-{word(critique['reviewer'])}"
+    return f"{file_name_part(critique['constraint_id'])}-{file_name_part(critique['reviewer'])}"
 
 
 def _critique(critique: Mapping[str, Any]) -> bytes:
     return _json({key: value for key, value in critique.items() if key != "step"})
 
 
-def _judgement(made: Made, state: Mapping[str, Any], record: Mapping[str, Any]) -> Shown:
+def _judgement(work: FinishedStep, state: Mapping[str, Any], record: Mapping[str, Any]) -> StepView:
     judged = state.get("last_adjudication") or {}
-    path = made.place(f"iterations/{made.iteration}/adjudication_{word(made.step)}.yaml")
+    path = work.choose_path(
+        f"iterations/{work.iteration}/adjudication_{file_name_part(work.step)}.yaml"
+    )
     counted = judged.get("termination") or {}
     line = _line(
-        made,
+        work,
         "adjudicate",
         record.get("agent"),
         status=judged.get("status"),
         critical_pursuing=counted.get("critical_pursuing", 0),
         high_pursuing=counted.get("high_pursuing", 0),
     )
-    return Shown({path: as_yaml(judged)}, (line,))
+    return StepView({path: as_yaml(judged)}, (line,))
 
 
-_SHOW: Mapping[str, Callable[[Made, Mapping[str, Any], Mapping[str, Any]], Shown]] = {
+_SHOW: Mapping[str, Callable[[FinishedStep, Mapping[str, Any], Mapping[str, Any]], StepView]] = {
     "generate": _artifact,
     "critique": _critiques,
     "adjudicate": _judgement,

@@ -15,7 +15,7 @@ from signoff.guarded_db.authorizer import authorizer, functions_for
 from signoff.guarded_db.ports import Ran
 from signoff.guarded_db.sqlite_schema import consequences
 from signoff.guarded_db.verdict import Allowed, Dialect, Params, StatementKind
-from signoff.sqlite_errors import translated
+from signoff.sqlite_errors import translate_errors
 
 PATIENCE_SECONDS = 5.0
 """How long to wait for somebody else's lock."""
@@ -53,7 +53,7 @@ class SqliteConnection:
         self._schema_version = -1
         if not path.is_file():
             raise UsageError(f"there is no database at {path}; create it, or mend the address")
-        with translated(path):
+        with translate_errors(path):
             self._db = sqlite3.connect(
                 path, isolation_level=None, check_same_thread=False, timeout=patience
             )
@@ -89,7 +89,7 @@ class SqliteConnection:
         """Runs a judged statement, held to what it is allowed."""
         held = Allowed(StatementKind.READ) if self._sealed else allowed
         bound = dict(params) if isinstance(params, Mapping) else tuple(params)
-        with translated(self.path), self._guarded(held):
+        with translate_errors(self.path), self._guarded(held):
             cursor = self._db.execute(sql, bound)
             names = [column[0] for column in cursor.description or ()]
             rows = tuple(dict(zip(names, row, strict=True)) for row in cursor.fetchall())
@@ -109,7 +109,7 @@ class SqliteConnection:
         self._db.close()
 
     def _set_up(self) -> None:
-        with translated(self.path):
+        with translate_errors(self.path):
             # Foreign keys are off in SQLite unless asked for, and would not be checked.
             self._db.execute("PRAGMA foreign_keys = ON")
             # Somebody else may be using the database just now, or its folder be read-only: then
@@ -166,5 +166,5 @@ class SqliteConnection:
 
     @contextmanager
     def _unguarded(self) -> Iterator[None]:
-        with translated(self.path):
+        with translate_errors(self.path):
             yield

@@ -12,7 +12,7 @@ from urllib.parse import quote
 from signoff.errors import StoreBusy, StoreDamaged, StoreError, UsageError
 from signoff.guarded_db.identity import READ, identify, identity
 from signoff.guarded_db.sqlite import PATIENCE_SECONDS, SqliteConnection
-from signoff.sqlite_errors import translated
+from signoff.sqlite_errors import translate_errors
 
 _RETRY_SECONDS = 0.05
 
@@ -41,7 +41,11 @@ class SqliteCopies:
         """Writes a consistent copy into a file; readers and, with a log, writers go on."""
         with closing(SqliteConnection(self.path, patience=self._patience)) as db:
             name = identify(db)
-        with translated(self.path), self._open(self.path) as source, self._open(target) as copy:
+        with (
+            translate_errors(self.path),
+            self._open(self.path) as source,
+            self._open(target) as copy,
+        ):
             source.backup(copy, progress=self._giving_up(), sleep=_RETRY_SECONDS)
             # One file, not three: the copy has no write-ahead log of its own.
             copy.execute("PRAGMA journal_mode = DELETE")
@@ -64,7 +68,7 @@ class SqliteCopies:
         """Makes the database what the file says, in one transaction."""
         self._move_wreck_aside()
         with (
-            translated(self.path),
+            translate_errors(self.path),
             self._open_fixed(source) as backup,
             self._open(self.path) as target,
         ):

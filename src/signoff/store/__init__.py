@@ -1,1 +1,1 @@
-"""Where runs live: memory and SQLite behind one protocol, and the run directory."""
+"""Stores runs in memory or SQLite, behind one protocol, and shows them in run directories."""

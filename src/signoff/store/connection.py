@@ -1,9 +1,9 @@
 """Opens the database file and runs transactions on it.
 
-A new write-ahead log starts with its full length of zeros, which SQLite reads as an
-empty log, and is brought back to its start when it is full. A commit that makes the log
-file longer has to make the file's new size durable too, which on most file systems
-costs as much again as the commit; a log of full length is only written over.
+A new write-ahead log is preallocated with zeros, which SQLite reads as an empty log. A
+commit that makes the log file longer also has to make the new file size durable, which on
+most file systems doubles the cost of the commit. A preallocated log is only overwritten,
+and starts again from the front when it is full.
 """
 
 from __future__ import annotations
@@ -19,60 +19,61 @@ from pathlib import Path
 from types import TracebackType
 
 from signoff.documents.regular_files import create_private, make_private_folders
-from signoff.sqlite_errors import explained
-from signoff.store.schema import bring_forward
+from signoff.sqlite_errors import store_error
+from signoff.store.schema import migrate
 
 IN_MEMORY = ":memory:"
-"""What SQLite calls a database without a file."""
+"""SQLite's name for a database without a file."""
 
 PAGE_BYTES = 8192
-"""Journal rows are a few kilobytes; at this size several fit a page and few overflow."""
+"""Journal rows take a few kilobytes: at this size several fit on a page and few overflow."""
 
 LOG_BYTES = 1 << 20
-"""Long enough to group many commits per checkpoint, short enough to write in a millisecond."""
+"""Large enough for many commits per checkpoint, small enough to write in a millisecond."""
 
 
-def connect(path: Path, patience: float) -> sqlite3.Connection:
-    """Opens a database, creating or migrating it as needed; `patience` is in seconds."""
+def connect(path: Path, busy_timeout: float) -> sqlite3.Connection:
+    """Opens a database, creating or migrating it as needed; `busy_timeout` is in seconds."""
     if str(path) == IN_MEMORY:
-        return _open(path, patience)
+        return _open(path, busy_timeout)
     make_private_folders(path.parent)
-    # Made by us first, so that nobody else can read it from its first byte on. Only ever when it
-    # is new: closing any handle of the file would end all locks this process holds on it, and
-    # another process would then take the write-ahead log away from under us.
+    # Create the file ourselves so that it is private from its first byte on, but only if it is
+    # new: closing any handle of an existing file drops all POSIX locks that this process holds
+    # on it, and another process could then remove the write-ahead log while we use it.
     with suppress(FileExistsError):
         os.close(create_private(path))
     if path.stat().st_size == 0:
-        _open(path, patience).close()
-    lay_out_log(path)
-    return _open(path, patience)
+        _open(path, busy_timeout).close()
+    preallocate_log(path)
+    return _open(path, busy_timeout)
 
 
-def _open(path: Path, patience: float) -> sqlite3.Connection:
-    db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=patience)
+def _open(path: Path, busy_timeout: float) -> sqlite3.Connection:
+    db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=busy_timeout)
     try:
         db.execute(f"PRAGMA page_size = {PAGE_BYTES}")
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = FULL")
         db.execute(f"PRAGMA wal_autocheckpoint = {LOG_BYTES // PAGE_BYTES}")
-        bring_forward(db, path)
+        migrate(db, path)
     except BaseException:
         db.close()
         raise
     return db
 
 
-def lay_out_log(database: Path) -> None:
-    """Makes the log of a database nobody has open full length; anything else is left alone."""
+def preallocate_log(database: Path) -> None:
+    """Creates the log of a database that no process has open; an existing log is left alone."""
     log = database.with_name(f"{database.name}-wal")
     if log.exists():
         return
     draft = database.with_name(f"{database.name}-wal.{secrets.token_hex(4)}")
-    # Only speed is at stake: no room, no hard links or a rival are no reason to fail.
+    # This only makes commits faster, so a full disk, a file system without hard links or
+    # another process that does the same is no reason to fail.
     with suppress(OSError):
         try:
             _write_zeros(draft)
-            # Appears at once and whole, or not at all when somebody else was first.
+            # The link appears atomically, and fails if another process was first.
             os.link(draft, log)
         finally:
             draft.unlink(missing_ok=True)
@@ -82,7 +83,7 @@ def _write_zeros(path: Path) -> None:
     handle = create_private(path)
     try:
         if os.write(handle, bytes(LOG_BYTES)) < LOG_BYTES:
-            # On a disk that is nearly full, what is left belongs to the runs.
+            # On a nearly full disk, leave the remaining space to the runs.
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         os.fsync(handle)
     finally:
@@ -90,9 +91,9 @@ def _write_zeros(path: Path) -> None:
 
 
 class Transaction:
-    """The use of a connection by one thread; `begin` opens a transaction, where it is one.
+    """Exclusive use of a connection by one thread; with `begin`, inside a transaction.
 
-    Every commit goes through here, so it is a plain class: a generator under
+    Every commit goes through here, so this is a plain class: a generator under
     `@contextmanager` costs several times as much.
     """
 
@@ -111,22 +112,22 @@ class Transaction:
         self._begin = begin
 
     def __enter__(self) -> sqlite3.Connection:
-        """Gives the connection, once it is free."""
+        """Returns the connection once it is free."""
         self._lock.acquire()
         if self._begin is None:
             return self._db
         try:
-            # A Ctrl-C can strike anywhere and leave a turn without its end; another heals it.
-            self._take_back()
+            # Ctrl-C can interrupt anywhere and leave a transaction open; the next one ends it.
+            self._roll_back()
             self._begin()
-        except BaseException as refused:
+        except BaseException as problem:
             with suppress(sqlite3.Error):
-                self._take_back()
+                self._roll_back()
             self._lock.release()
-            told = explained(self._path, refused)
-            if told is None:
+            failure = store_error(self._path, problem)
+            if failure is None:
                 raise
-            raise told from refused
+            raise failure from problem
         return self._db
 
     def __exit__(
@@ -135,31 +136,31 @@ class Transaction:
         error: BaseException | None,
         _trace: TracebackType | None,
     ) -> None:
-        """Commits, or takes everything back when something went wrong."""
-        refused = error
+        """Commits, or rolls back after an error."""
+        problem = error
         try:
             if self._begin is not None:
-                refused = error or self._refused_to_commit()
-                if refused is not None:
+                problem = error or self._commit()
+                if problem is not None:
                     with suppress(sqlite3.Error):
-                        self._take_back()
+                        self._roll_back()
         finally:
             self._lock.release()
-        if refused is None:
+        if problem is None:
             return
-        told = explained(self._path, refused)
-        if told is not None:
-            raise told from refused
-        if refused is not error:
-            raise refused
+        failure = store_error(self._path, problem)
+        if failure is not None:
+            raise failure from problem
+        if problem is not error:
+            raise problem
 
-    def _take_back(self) -> None:
+    def _roll_back(self) -> None:
         if self._db.in_transaction:
             self._db.execute("ROLLBACK")
 
-    def _refused_to_commit(self) -> BaseException | None:
+    def _commit(self) -> BaseException | None:
         try:
             self._db.execute("COMMIT")
-        except BaseException as error:  # noqa: BLE001  # raised once all is taken back
+        except BaseException as error:  # noqa: BLE001  # raised after the rollback
             return error
         return None

@@ -1,7 +1,7 @@
-"""A store that lives and dies with its process, for tests and throw-away runs.
+"""A store that lasts as long as its process, for tests and throwaway runs.
 
-It is the SQLite store without a file, so it keeps every promise the durable one keeps
-except the one its name denies.
+It is the SQLite store without a file, so it behaves like the durable store in every way
+except durability.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from signoff.store.sqlite import SqliteStore
 
 
 class MemoryStore(SqliteStore):
-    """Runs in a database without a file."""
+    """Keeps runs in an in-memory database."""
 
     def __init__(self) -> None:
         super().__init__(IN_MEMORY)
@@ -25,4 +25,4 @@ class MemoryStore(SqliteStore):
         return self
 
     def close(self) -> None:
-        """Does nothing: the runs stay for as long as the program holds the store."""
+        """Does nothing: the runs remain for as long as the store object exists."""

@@ -47,7 +47,7 @@ PUT_CHECKPOINT = """
 INSERT INTO checkpoints (run, seq, state) VALUES (?, ?, ?)
 ON CONFLICT (run) DO UPDATE SET seq = excluded.seq, state = excluded.state
 """
-# One that cannot be read is as good as none: the journal holds everything that is in it.
+# An unreadable checkpoint is ignored: the journal contains everything that is in it.
 CHECKPOINT = "SELECT seq, state FROM checkpoints WHERE run = ? AND json_valid(state)"
 
 OPEN_ITEM = """

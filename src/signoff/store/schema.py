@@ -1,7 +1,7 @@
-"""Brings a database file to the schema this version knows, by numbered migrations.
+"""Brings a database file to the current schema, by numbered migrations.
 
-A new file gets all of them at once. An older one is copied aside first, then brought
-forward; a newer one is refused untouched. What was applied is in `schema_migrations`.
+A new file gets all of them. An older file is backed up first and then migrated; a newer
+one is refused and left untouched. `schema_migrations` lists what was applied.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from signoff.documents.regular_files import create_private
 from signoff.errors import StoreDamaged, StoreTooNew
 
 APPLICATION_ID = 0x5160FF
-"""Written into the file's header, so another program's database is recognised."""
+"""Written into the file's header, so that another program's database is recognized."""
 
-_TRACK = """
+_CREATE_TRACKING_TABLE = """
 CREATE TABLE IF NOT EXISTS schema_migrations (
     version INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at REAL NOT NULL
 )
@@ -35,42 +35,40 @@ class Migration(NamedTuple):
     sql: str
 
 
-def known_migrations() -> list[Migration]:
+def shipped_migrations() -> list[Migration]:
     """Returns the migrations this version ships, in order."""
-    found = []
+    migrations = []
     for entry in resources.files("signoff.store").joinpath("migrations").iterdir():
         if entry.name.endswith(".sql"):
             number, _, name = entry.name.removesuffix(".sql").partition("_")
-            found.append(Migration(int(number), name, entry.read_text("utf-8")))
-    return sorted(found)
+            migrations.append(Migration(int(number), name, entry.read_text("utf-8")))
+    return sorted(migrations)
 
 
-def bring_forward(
-    db: sqlite3.Connection, path: Path, migrations: list[Migration] | None = None
-) -> None:
-    """Applies what is missing, each migration and its record in one transaction."""
+def migrate(db: sqlite3.Connection, path: Path, migrations: list[Migration] | None = None) -> None:
+    """Applies the missing migrations, each in one transaction together with its record."""
     version = _version(db, path)
     if version == LATEST and migrations is None:
         return
-    wanted = migrations if migrations is not None else known_migrations()
-    latest = wanted[-1].version
+    target = migrations if migrations is not None else shipped_migrations()
+    latest = target[-1].version
     if version > latest:
         raise StoreTooNew(
-            f"{path} was written by a newer signoff (schema {version}, this one knows {latest}); "
-            "upgrade signoff, or point SIGNOFF_HOME elsewhere"
+            f"{path} was written by a newer signoff (schema {version}; this one has {latest}); "
+            "upgrade signoff, or set SIGNOFF_HOME to another folder"
         )
     if 0 < version < latest:
         _back_up(db, path, latest)
-    for migration in wanted:
+    for migration in target:
         _apply(db, path, migration)
 
 
 def _apply(db: sqlite3.Connection, path: Path, migration: Migration) -> None:
     db.execute("BEGIN IMMEDIATE")
     try:
-        # Another process may have done it while this one waited for the lock.
+        # Another process may have applied it while this one waited for the lock.
         if _version(db, path) < migration.version:
-            db.execute(_TRACK)
+            db.execute(_CREATE_TRACKING_TABLE)
             for statement in _statements(migration.sql):
                 db.execute(statement)
             db.execute(
@@ -87,14 +85,14 @@ def _apply(db: sqlite3.Connection, path: Path, migration: Migration) -> None:
 
 
 def _statements(sql: str) -> list[str]:
-    """Splits a script, so that it runs inside our transaction (executescript would end it)."""
-    found, rest = [], ""
+    """Splits a script, so that it runs inside our transaction (`executescript` would end it)."""
+    statements, pending = [], ""
     for line in sql.splitlines(keepends=True):
-        rest += line
-        if sqlite3.complete_statement(rest):
-            found.append(rest)
-            rest = ""
-    return found
+        pending += line
+        if sqlite3.complete_statement(pending):
+            statements.append(pending)
+            pending = ""
+    return statements
 
 
 def _version(db: sqlite3.Connection, path: Path) -> int:
@@ -102,12 +100,12 @@ def _version(db: sqlite3.Connection, path: Path) -> int:
     application: int = db.execute("PRAGMA application_id").fetchone()[0]
     tables = db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
     if tables and application != APPLICATION_ID:
-        raise StoreDamaged(f"{path} is a database, but not one of signoff's; choose another file")
+        raise StoreDamaged(f"{path} is a database of another program; choose another file")
     return version
 
 
 def _back_up(db: sqlite3.Connection, path: Path, latest: int) -> None:
-    """Copies the file aside while nobody else can migrate it."""
+    """Backs up the file while a lock keeps other processes from migrating it."""
     db.execute("BEGIN IMMEDIATE")
     try:
         version = _version(db, path)
@@ -119,23 +117,24 @@ def _back_up(db: sqlite3.Connection, path: Path, latest: int) -> None:
 
 
 def _copy(path: Path, target: Path) -> None:
-    """Makes the copy under another name first: what is called a backup is a whole one."""
-    # One name for all: whoever is here holds the lock, and sweeps up after one that was killed.
+    """Copies under a temporary name first, so that a file called backup is always complete."""
+    # The name is fixed: only the process with the lock gets here, and it removes what a killed
+    # process left behind.
     draft = path.with_name(f"{path.name}.backup.part")
     draft.unlink(missing_ok=True)
     try:
         os.close(create_private(draft))
-        _fill(draft, path)
-        # Another process may have made the same copy in this very second; ours is as good.
+        _copy_content(draft, path)
+        # Another process may have made the same copy within this second; both are equally good.
         draft.replace(target)
     finally:
         draft.unlink(missing_ok=True)
 
 
-def _fill(draft: Path, path: Path) -> None:
-    # By a connection of its own: one that is writing cannot be copied from.
+def _copy_content(draft: Path, path: Path) -> None:
+    # Use a separate connection: SQLite cannot copy from one that is inside a write transaction.
     with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(draft)) as copy:
-        # Half a copy is thrown away, so nothing needs to be kept to undo it by.
+        # An incomplete copy is deleted, so it needs no rollback journal.
         copy.execute("PRAGMA journal_mode = OFF")
         source.backup(copy)
     with draft.open("rb+") as file:
@@ -143,4 +142,4 @@ def _fill(draft: Path, path: Path) -> None:
 
 
 LATEST = 2
-"""The newest migration's number, kept here so that opening a current file reads no others."""
+"""The newest migration's number, here so that opening a current file reads no SQL files."""

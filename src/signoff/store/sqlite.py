@@ -1,9 +1,9 @@
 """The embedded store: one SQLite file, no server.
 
-WAL with `synchronous=FULL`: what was committed survives a power cut. Every write is one
-short `BEGIN IMMEDIATE` transaction. Who may write a run's journal is decided by a
-compare-and-set on the run's row, head and fence together, in the same transaction as
-the events: a runner that lost its run can add nothing to it.
+WAL with `synchronous=FULL`: committed data survives a power cut. Every write is one short
+`BEGIN IMMEDIATE` transaction. A compare-and-set on the run's row, head and fence together,
+in the same transaction as the events, decides who may write to a run's journal: a runner
+that has lost its run can add nothing to it.
 """
 
 from __future__ import annotations
@@ -42,14 +42,15 @@ from signoff.runtime.store_port import (
     Store,
     StoredRun,
 )
-from signoff.sqlite_errors import translated
+from signoff.sqlite_errors import translate_errors
 from signoff.store import queries as q
-from signoff.store.commits import apply, whole
+from signoff.store.commits import apply, replace_surrogates
 from signoff.store.connection import Transaction, connect
 
-_NUMBERS = 1 << 63
+_INTEGER_LIMIT = 1 << 63
+"""SQLite's integers are smaller than this."""
 
-PATIENCE_SECONDS = 60.0
+BUSY_TIMEOUT_SECONDS = 60.0
 """How long a write waits for other processes before it gives up."""
 
 
@@ -57,41 +58,42 @@ E = TypeVar("E", bound=StrEnum)
 
 
 class SqliteStore:
-    """Runs in one SQLite file."""
+    """Keeps runs in one SQLite file."""
 
-    def __init__(self, path: Path | str, *, patience: float = PATIENCE_SECONDS) -> None:
+    def __init__(self, path: Path | str, *, busy_timeout: float = BUSY_TIMEOUT_SECONDS) -> None:
         """Opens the file, creating or migrating it as needed."""
         self.path = Path(path)
-        self._patience = patience
+        self._busy_timeout = busy_timeout
         self._waits: bool | None = True
         self._syncs: bool | None = True
-        """What the connection was told last; None while it is being told something else."""
-        with translated(self.path):
-            self._db = connect(self.path, patience)
-        # One that its own thread can take again, should a Ctrl-C have left it taken.
+        """The connection's current settings; None while they are being changed, which an
+        interrupt may leave unfinished."""
+        with translate_errors(self.path):
+            self._db = connect(self.path, busy_timeout)
+        # Reentrant: if Ctrl-C left it locked, its own thread can still lock it again.
         lock = threading.RLock()
-        self._reading = Transaction(self._db, lock, self.path)
-        self._reading_as_one = Transaction(self._db, lock, self.path, self._begin_reading)
-        self._writing = Transaction(self._db, lock, self.path, self._begin)
-        self._writing_at_once = Transaction(self._db, lock, self.path, self._begin_at_once)
-        self._passing = Transaction(self._db, lock, self.path, self._begin_passing)
+        self._read = Transaction(self._db, lock, self.path)
+        self._snapshot = Transaction(self._db, lock, self.path, self._begin_snapshot)
+        self._write = Transaction(self._db, lock, self.path, self._begin)
+        self._write_no_wait = Transaction(self._db, lock, self.path, self._begin_no_wait)
+        self._write_unsynced = Transaction(self._db, lock, self.path, self._begin_unsynced)
 
     def reopen(self) -> Store:
-        """Opens the same file once more, for another thread."""
-        return SqliteStore(self.path, patience=self._patience)
+        """Opens the same file again, for another thread."""
+        return SqliteStore(self.path, busy_timeout=self._busy_timeout)
 
     # Runs
 
     def load(self, name: str) -> StoredRun:
-        """Returns what a runner needs; raises `UnknownName`."""
-        with self._reading_as_one as db:
+        """Returns what a runner needs to resume a run; raises `UnknownName`."""
+        with self._snapshot as db:
             row = self._row(db, name)
             seq, state = db.execute(q.CHECKPOINT, (row.id,)).fetchone() or (0, None)
             return StoredRun(row, state, seq, self._journal(db, row.id, seq))
 
     def row(self, name: str) -> RunRow:
         """Returns one run; raises `UnknownName`."""
-        with self._reading as db:
+        with self._read as db:
             return self._row(db, name)
 
     def rows(
@@ -105,29 +107,29 @@ class SqliteStore:
         if due_before is not None:
             where.append("due_at <= ?")
             values.append(due_before)
-        with self._reading as db:
+        with self._read as db:
             sql = q.RUNS.format(where=" AND ".join(where))
             return [_run_row(r) for r in db.execute(sql, (*values, limit))]
 
     def journal(self, run: RunId, after: int = 0) -> list[JournalRow]:
         """Returns a run's commits, oldest first."""
-        with self._reading as db:
+        with self._read as db:
             return self._journal(db, run, after)
 
     def description(self, run: RunId) -> str:
         """Returns the definition the run was started with, as JSON."""
-        with self._reading as db:
-            return str(self._one(db, q.DESCRIPTION, (run,))[0])
+        with self._read as db:
+            return str(self._fetch_one(db, q.DESCRIPTION, (run,))[0])
 
     def blob(self, digest: str) -> str:
-        """Returns a text kept apart."""
-        with self._reading as db:
-            return str(self._one(db, q.BLOB, (bytes.fromhex(digest),))[0])
+        """Returns a text stored as a blob."""
+        with self._read as db:
+            return str(self._fetch_one(db, q.BLOB, (bytes.fromhex(digest),))[0])
 
     def adopt(self, run: RunId, definition: str, description: str) -> None:
         """Replaces a run's frozen definition."""
         key = bytes.fromhex(text_digest(description))
-        with self._writing as db:
+        with self._write as db:
             db.execute(q.PUT_BLOB, (key, description))
             db.execute(q.ADOPT, (definition, key, run))
 
@@ -138,15 +140,15 @@ class SqliteStore:
 
         With `wait=False` a locked database raises `StoreBusy` at once.
         """
-        with self._writing if wait else self._writing_at_once as db:
+        with self._write if wait else self._write_no_wait as db:
             return [apply(db, commit) for commit in commits]
 
     # Leases
 
     def take(self, run: RunId, owner: Owner, now: float, alive: Alive) -> int:
-        """Gives the run to an owner and returns the new fence."""
-        with self._passing as db:
-            row = _run_row(self._one(db, q.RUN_BY_ID, (run,)))
+        """Gives the run to an owner and returns the new fence; raises `RunBusy`."""
+        with self._write_unsynced as db:
+            row = _run_row(self._fetch_one(db, q.RUN_BY_ID, (run,)))
             if row.owner is not None and row.owner != owner.id:
                 self._refuse_if_alive(db, row, now, alive)
             db.execute(
@@ -158,13 +160,14 @@ class SqliteStore:
     def _refuse_if_alive(
         self, db: sqlite3.Connection, row: RunRow, now: float, alive: Alive
     ) -> None:
-        found = db.execute(q.OWNER, (row.owner,)).fetchone()
-        if found is None:
+        lease = db.execute(q.OWNER, (row.owner,)).fetchone()
+        if lease is None:
             return
-        *identity, until = found
+        *identity, until = lease
         other = Owner(*identity)
-        lives = alive(other)
-        if until > now if lives is None else lives:
+        is_alive = alive(other)
+        # Where its process cannot be checked, on another host, the lease's time decides.
+        if until > now if is_alive is None else is_alive:
             raise RunBusy(
                 f"run {row.name!r} is being driven by process {other.pid} on "
                 f"{other.host.split('/')[0]}",
@@ -173,38 +176,38 @@ class SqliteStore:
 
     def beat(self, owner: Owner, until: float) -> None:
         """Renews all of an owner's leases at once."""
-        with self._passing as db:
+        with self._write_unsynced as db:
             db.execute(q.PUT_OWNER, (owner.id, owner.host, owner.pid, owner.born, until))
 
     def cancels(self, owner: Owner) -> list[tuple[str, str]]:
-        """Returns (run, why) for each run of an owner that somebody asked to cancel."""
-        with self._reading as db:
+        """Returns (run, reason) for each run of an owner that a user asked to cancel."""
+        with self._read as db:
             return list(db.execute(q.CANCELS, (owner.id,)))
 
     def leave(self, owner: Owner) -> None:
-        """Forgets an owner that ends."""
-        with self._passing as db:
+        """Releases the runs of an owner that ends, and removes the owner."""
+        with self._write_unsynced as db:
             db.execute(q.DROP_LEASES, (owner.id,))
             db.execute(q.DROP_OWNER, (owner.id,))
 
     def owner(self, identity: str) -> Owner | None:
-        """Returns a process that drives runs, or did and could not say that it ended."""
-        with self._reading as db:
-            found = db.execute(q.OWNER, (identity,)).fetchone()
-        return Owner(*found[:-1]) if found is not None else None
+        """Returns a process that drives runs, or that died without leaving; None if unknown."""
+        with self._read as db:
+            lease = db.execute(q.OWNER, (identity,)).fetchone()
+        return Owner(*lease[:-1]) if lease is not None else None
 
     def ask_cancel(self, run: RunId, why: str) -> None:
-        """Asks whoever drives the run to cancel it."""
-        with self._writing as db:
-            db.execute(q.ASK_CANCEL, (whole(why), run))
+        """Asks the run's owner to cancel it."""
+        with self._write as db:
+            db.execute(q.ASK_CANCEL, (replace_surrogates(why), run))
 
     # The inbox
 
     def items(
         self, run: str | None = None, *, state: Sequence[ItemState] = (ItemState.OPEN,)
     ) -> list[InboxItem]:
-        """Returns requests to people, oldest first."""
-        # Written out, so that the partial index on live requests can serve it.
+        """Returns requests to humans, oldest first."""
+        # SQLite uses a partial index only if the query repeats its condition literally.
         where = [f"state IN ({', '.join('?' * len(state))})"]
         if set(state) <= {ItemState.OPEN, ItemState.ANSWERED}:
             where.append("state IN ('open', 'answered')")
@@ -212,53 +215,53 @@ class SqliteStore:
         if run is not None:
             where.append("run = (SELECT id FROM runs WHERE runs.name = ?)")
             values.append(run)
-        with self._reading as db:
+        with self._read as db:
             sql = q.ITEMS.format(where=" AND ".join(where))
             return list(map(_inbox_item, db.execute(sql, values)))
 
     def waiting(self) -> list[InboxLine]:
-        """Returns every open request as a list shows it, oldest first."""
-        with self._reading as db:
+        """Returns what a list shows of every open request, oldest first."""
+        with self._read as db:
             return list(map(_inbox_line, db.execute(q.WAITING)))
 
     def item(self, number: int) -> InboxItem:
         """Returns one request; raises `UnknownName`."""
-        with self._reading as db:
+        with self._read as db:
             return self._item(db, number)
 
     def answer(self, number: int, answer: str, by: str, at: float, digest: str) -> InboxItem:
-        """Stores an answer, once."""
-        with self._writing as db:
+        """Stores the answer to an open request; raises `InvalidAnswer` or `StaleApproval`."""
+        with self._write as db:
             item = self._item(db, number)
             if item.state != ItemState.OPEN:
                 raise InvalidAnswer(f"request #{number} is no longer open ({item.state})")
             if item.digest != digest:
                 raise StaleApproval(
-                    f"request #{number} shows something else by now", remedy=ShowInbox(number)
+                    f"request #{number} has changed since it was shown", remedy=ShowInbox(number)
                 )
-            db.execute(q.ANSWER, (answer, whole(by), at, number))
+            db.execute(q.ANSWER, (answer, replace_surrogates(by), at, number))
             return self._item(db, number)
 
     # Spend
 
     def ledger(self, run: RunId) -> list[LedgerEntry]:
         """Returns what a run's calls cost, by step and agent."""
-        with self._reading as db:
+        with self._read as db:
             return [LedgerEntry(*r) for r in db.execute(q.LEDGER, (run,))]
 
     def keep_late(self, run: RunId, effect: str, attempt: int, outcome: str) -> None:
-        """Keeps a reply that a fenced runner could no longer record."""
-        with self._writing as db:
+        """Stores a reply that a runner received after it lost its run."""
+        with self._write as db:
             db.execute(q.KEEP_LATE, (run, effect, attempt, outcome))
 
     def late(self, run: RunId) -> dict[tuple[str, int], str]:
-        """Returns such replies, by effect and attempt."""
-        with self._reading as db:
+        """Returns the late replies of a run, by effect and attempt."""
+        with self._read as db:
             return {(effect, n): outcome for effect, n, outcome in db.execute(q.LATE, (run,))}
 
     def close(self) -> None:
-        """Lets go of the file."""
-        with self._reading as db:
+        """Closes the connection."""
+        with self._read as db:
             db.close()
 
     # Transactions
@@ -266,7 +269,7 @@ class SqliteStore:
     def _begin(self, *, wait: bool = True, sync: bool = True) -> None:
         if wait is not self._waits:
             self._waits = None
-            self._db.execute(f"PRAGMA busy_timeout = {int(self._patience * 1000) * wait}")
+            self._db.execute(f"PRAGMA busy_timeout = {int(self._busy_timeout * 1000) * wait}")
             self._waits = wait
         if sync is not self._syncs:
             self._syncs = None
@@ -274,85 +277,91 @@ class SqliteStore:
             self._syncs = sync
         self._db.execute("BEGIN IMMEDIATE")
 
-    def _begin_reading(self) -> None:
-        # What another process commits between two of our queries would not fit together.
+    def _begin_snapshot(self) -> None:
+        # Without a transaction, another process could commit between two of our queries, and
+        # their results would not belong to the same state.
         self._db.execute("BEGIN")
 
-    def _begin_at_once(self) -> None:
+    def _begin_no_wait(self) -> None:
         self._begin(wait=False)
 
-    def _begin_passing(self) -> None:
-        # Other processes see it at once, and a power cut ends everybody it is about.
+    def _begin_unsynced(self) -> None:
+        # Leases need no sync: other processes see them at once, and a power cut also ends all
+        # the owners they are about.
         self._begin(sync=False)
 
     def _row(self, db: sqlite3.Connection, name: str) -> RunRow:
-        found = db.execute(q.RUN_BY_NAME, (name,)).fetchone()
-        if found is None:
+        values = db.execute(q.RUN_BY_NAME, (name,)).fetchone()
+        if values is None:
             raise UnknownName("run", name, [r[0] for r in db.execute(q.RUN_NAMES)])
-        return _run_row(found)
+        return _run_row(values)
 
     def _journal(self, db: sqlite3.Connection, run: RunId, after: int) -> list[JournalRow]:
-        found = []
+        rows = []
         for seq, events, readable in db.execute(q.JOURNAL, (run, after)):
             if not readable:
-                raise self._unreadable(_run_row(self._one(db, q.RUN_BY_ID, (run,))), seq)
-            found.append(JournalRow(seq, events))
-        return found
+                raise self._damaged_journal(_run_row(self._fetch_one(db, q.RUN_BY_ID, (run,))), seq)
+            rows.append(JournalRow(seq, events))
+        return rows
 
-    def _unreadable(self, row: RunRow, seq: int) -> StoreDamaged:
-        beside = sorted(each.name for each in self.path.parent.glob(f"{self.path.name}.*.backup"))
-        which = f" ({beside[-1]} is beside it)" if beside else ""
+    def _damaged_journal(self, row: RunRow, seq: int) -> StoreDamaged:
+        backups = sorted(path.name for path in self.path.parent.glob(f"{self.path.name}.*.backup"))
+        hint = f" ({backups[-1]} is next to it)" if backups else ""
         return StoreDamaged(
             f"run {row.name!r} is damaged: commit {seq} of its journal in {self.path} is not "
-            f"readable; restore a backup of the file{which}, or start the run anew; "
+            f"readable; restore a backup of the file{hint}, or start the run again; "
             "other runs are not affected"
         )
 
     def _item(self, db: sqlite3.Connection, number: int) -> InboxItem:
-        # No request has a number beyond what SQLite can count; it would not even look for one.
-        asked = number if 0 < number < _NUMBERS else 0
-        found = db.execute(q.ITEMS.format(where="id = ?"), (asked,)).fetchone()
-        if found is None:
-            live = db.execute(q.ITEMS.format(where="state = 'open'")).fetchmany(12)
-            raise UnknownName("request", f"#{number}", [f"#{r[0]}" for r in live])
-        return _inbox_item(found)
+        # A number that is too large for SQLite would raise OverflowError; no request has it.
+        item_id = number if 0 < number < _INTEGER_LIMIT else 0
+        values = db.execute(q.ITEMS.format(where="id = ?"), (item_id,)).fetchone()
+        if values is None:
+            open_items = db.execute(q.ITEMS.format(where="state = 'open'")).fetchmany(12)
+            raise UnknownName("request", f"#{number}", [f"#{r[0]}" for r in open_items])
+        return _inbox_item(values)
 
-    def _one(self, db: sqlite3.Connection, sql: str, values: tuple[Any, ...]) -> tuple[Any, ...]:
-        found: tuple[Any, ...] | None = db.execute(sql, values).fetchone()
-        if found is None:
-            raise StoreDamaged(f"{self.path} lacks something a run refers to; restore a backup")
-        return found
+    def _fetch_one(
+        self, db: sqlite3.Connection, sql: str, values: tuple[Any, ...]
+    ) -> tuple[Any, ...]:
+        row: tuple[Any, ...] | None = db.execute(sql, values).fetchone()
+        if row is None:
+            raise StoreDamaged(f"{self.path} lacks data that a run refers to; restore a backup")
+        return row
 
 
 def _inbox_item(values: tuple[Any, ...]) -> InboxItem:
     item = InboxItem._make(values)
-    return item._replace(kind=_known(RequestKind, item.kind), state=_known(ItemState, item.state))
+    return item._replace(
+        kind=_parse_enum(RequestKind, item.kind), state=_parse_enum(ItemState, item.state)
+    )
 
 
 def _inbox_line(values: tuple[Any, ...]) -> InboxLine:
     line = InboxLine._make(values)
-    return line._replace(kind=_known(RequestKind, line.kind))
+    return line._replace(kind=_parse_enum(RequestKind, line.kind))
 
 
-def _known(enum: type[E], word: str) -> E:
+def _parse_enum(enum: type[E], value: str) -> E:
     try:
-        return enum(word)
+        return enum(value)
     except ValueError:
         raise StoreTooNew(
-            f"the inbox holds {word!r}, which this signoff does not know; upgrade signoff"
+            f"the inbox contains {value!r}, which this version does not know; upgrade signoff"
         ) from None
 
 
 _STATUS = {status.value: status for status in Status}
-_AT_STATUS = RunRow._fields.index("status")
+_STATUS_INDEX = RunRow._fields.index("status")
 
 
 def _run_row(values: tuple[Any, ...]) -> RunRow:
     try:
-        status = _STATUS[values[_AT_STATUS]]
+        status = _STATUS[values[_STATUS_INDEX]]
     except KeyError:
         raise StoreDamaged(
-            f"a run has the status {values[_AT_STATUS]!r}, which this signoff does not know; "
-            "restore a backup, or upgrade signoff"
+            f"a run has the status {values[_STATUS_INDEX]!r}, which this version does not know; "
+            "upgrade signoff, or restore a backup"
         ) from None
-    return RunRow._make((*values[:_AT_STATUS], status, *values[_AT_STATUS + 1 :]))
+    return RunRow._make((*values[:_STATUS_INDEX], status, *values[_STATUS_INDEX + 1 :]))

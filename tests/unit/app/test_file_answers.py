@@ -142,4 +142,4 @@ async def test_an_answer_planted_before_its_request_is_set_aside_and_reported(
     names = sorted(path.name for path in hitl(project).iterdir())
     assert [name.split("_")[0] for name in names] == ["1-response", "answers", "questions.json"]
     assert all(".early." in name for name in names[:2])
-    assert caplog.text.count("was there before the request") == 2
+    assert caplog.text.count("is older than the request") == 2

@@ -84,4 +84,4 @@ async def test_a_directory_that_cannot_be_written_is_a_warning(project: Project)
     catch_up(project, "one", warnings.append)
 
     assert len(warnings) == 1
-    assert warnings[0].startswith("the directory of run one is behind: ")
+    assert warnings[0].startswith("the directory of run one is not up to date: ")

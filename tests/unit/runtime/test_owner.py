@@ -88,7 +88,7 @@ class Bed:
 
     def leased_until(self) -> float:
         """Returns when the lease runs out; no port has a use for it, so the table is read."""
-        with self.inner._reading as db:
+        with self.inner._read as db:
             return float(db.execute("SELECT until FROM owners WHERE id = 'me'").fetchone()[0])
 
     def is_held(self, run: Scribe) -> bool:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from signoff.errors import StoreTooNew
-from signoff.store.schema import LATEST, Migration, bring_forward, known_migrations
+from signoff.store.schema import LATEST, Migration, migrate, shipped_migrations
 from signoff.store.sqlite import SqliteStore
 from signoff.testing.store_suite.scribe import begun
 from tests.patience import PATIENCE_SECONDS
@@ -60,7 +60,7 @@ def backups(path: Path) -> list[Path]:
 
 def test_the_newest_migration_is_the_one_the_program_opens_without_looking() -> None:
     """A migration that is not counted is never applied to anybody's database."""
-    migrations = known_migrations()
+    migrations = shipped_migrations()
 
     assert [m.version for m in migrations] == list(range(1, LATEST + 1))
 
@@ -69,7 +69,7 @@ def test_a_fresh_database_knows_what_was_applied_to_it(db: sqlite3.Connection) -
     """And takes no backup of nothing."""
     applied = db.execute("SELECT version, name FROM schema_migrations").fetchall()
 
-    assert applied == [(m.version, m.name) for m in known_migrations()]
+    assert applied == [(m.version, m.name) for m in shipped_migrations()]
     assert version(db) == LATEST
 
 
@@ -77,7 +77,7 @@ def test_checkpoints_from_before_the_ledger_was_in_them_are_dropped(tmp_path: Pa
     """What was spent before them would be missing from the bill; the journal has it all."""
     path = tmp_path / "signoff.db"
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
-        bring_forward(db, path, known_migrations()[:1])
+        migrate(db, path, shipped_migrations()[:1])
         db.execute("INSERT INTO checkpoints (run, seq, state) VALUES (1, 1, '{}')")
 
     with closing(SqliteStore(path)) as store:
@@ -113,7 +113,7 @@ def test_an_older_database_is_brought_forward_after_a_backup(
     db: sqlite3.Connection, path: Path
 ) -> None:
     """If the new version turns out bad, the old file is still there."""
-    bring_forward(db, path, [*known_migrations(), SECOND])
+    migrate(db, path, [*shipped_migrations(), SECOND])
 
     assert version(db) == LATEST + 1
     assert db.execute("SELECT label FROM labels").fetchall() == [("old",)]
@@ -125,7 +125,7 @@ def test_an_older_database_is_brought_forward_after_a_backup(
 
 def test_a_backup_is_its_owners_alone(db: sqlite3.Connection, path: Path) -> None:
     """It holds everything the database holds."""
-    bring_forward(db, path, [*known_migrations(), SECOND])
+    migrate(db, path, [*shipped_migrations(), SECOND])
 
     (backup,) = backups(path)
     assert stat.S_IMODE(backup.stat().st_mode) == 0o600
@@ -146,11 +146,11 @@ def test_a_database_that_cannot_be_copied_aside_is_not_brought_forward(
     db: sqlite3.Connection, path: Path
 ) -> None:
     """A full disk left an empty backup, and a second try took that for a good one."""
-    migrations = [*known_migrations(), SECOND]
+    migrations = [*shipped_migrations(), SECOND]
 
     for _ in range(2):
         with small_disk(path.stat().st_size // 2), pytest.raises(sqlite3.OperationalError):
-            bring_forward(db, path, migrations)
+            migrate(db, path, migrations)
 
     assert version(db) == LATEST
     assert not list(path.parent.glob("*.backup*"))
@@ -162,9 +162,9 @@ def test_once_there_is_room_a_whole_backup_comes_before_the_migration(
     """Whatever an earlier try left behind, even one that was killed, is no backup."""
     path.with_name("signoff.db.backup.part").write_bytes(b"half of a page")
     with small_disk(path.stat().st_size // 2), pytest.raises(sqlite3.OperationalError):
-        bring_forward(db, path, [*known_migrations(), SECOND])
+        migrate(db, path, [*shipped_migrations(), SECOND])
 
-    bring_forward(db, path, [*known_migrations(), SECOND])
+    migrate(db, path, [*shipped_migrations(), SECOND])
 
     assert version(db) == LATEST + 1
     (backup,) = path.parent.glob("*.backup*")
@@ -178,7 +178,7 @@ def test_a_migration_that_fails_leaves_the_version_before_it(
 ) -> None:
     """Half a migration is a database no version understands."""
     with pytest.raises(sqlite3.OperationalError, match="nowhere"):
-        bring_forward(db, path, [*known_migrations(), SECOND, BROKEN])
+        migrate(db, path, [*shipped_migrations(), SECOND, BROKEN])
 
     tables = {row[0] for row in db.execute("SELECT name FROM sqlite_master")}
     assert version(db) in (LATEST, LATEST + 1)
@@ -191,10 +191,10 @@ def test_a_migration_that_fails_leaves_the_version_before_it(
 
 def test_what_is_applied_is_not_applied_again(db: sqlite3.Connection, path: Path) -> None:
     """Every start of every command asks."""
-    migrations = [*known_migrations(), SECOND]
+    migrations = [*shipped_migrations(), SECOND]
 
-    bring_forward(db, path, migrations)
-    bring_forward(db, path, migrations)
+    migrate(db, path, migrations)
+    migrate(db, path, migrations)
 
     assert len(backups(path)) == 1
     assert db.execute("SELECT count(*) FROM labels").fetchone() == (1,)
@@ -203,7 +203,7 @@ def test_what_is_applied_is_not_applied_again(db: sqlite3.Connection, path: Path
 MIGRATE = """
 import sqlite3, sys
 from pathlib import Path
-from signoff.store.schema import LATEST, Migration, bring_forward, known_migrations
+from signoff.store.schema import LATEST, Migration, migrate, shipped_migrations
 path = Path(sys.argv[1])
 slow = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 300000)"
 second = Migration(LATEST + 1, "slow", f"CREATE TABLE slow AS {slow} SELECT x FROM n;")
@@ -211,7 +211,7 @@ third = Migration(LATEST + 2, "once", "CREATE TABLE once (x TEXT);")
 db = sqlite3.connect(path, isolation_level=None, timeout=60)
 print("ready", flush=True)
 sys.stdin.readline()
-bring_forward(db, path, [*known_migrations(), second, third])
+migrate(db, path, [*shipped_migrations(), second, third])
 """
 
 

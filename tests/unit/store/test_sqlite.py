@@ -110,7 +110,7 @@ def test_another_programs_database_is_refused_and_left_as_it_was(path: Path) -> 
         foreign.commit()
     before = path.read_bytes()
 
-    with pytest.raises(StoreDamaged, match="not one of signoff's") as refused:
+    with pytest.raises(StoreDamaged, match="database of another program") as refused:
         SqliteStore(path)
 
     assert one_line(refused.value, path)
@@ -258,7 +258,7 @@ def test_a_directory_nobody_may_write_to_says_so(path: Path) -> None:
 
 def test_a_database_locked_for_too_long_is_busy(path: Path) -> None:
     """Another process holds it; trying again later is all there is to do."""
-    with closing(SqliteStore(path, patience=0.05)) as store, closing(_other(path)) as other:
+    with closing(SqliteStore(path, busy_timeout=0.05)) as store, closing(_other(path)) as other:
         run = begun(store)
         other.execute("BEGIN IMMEDIATE")
 
@@ -367,13 +367,13 @@ def test_a_write_that_a_person_interrupts_locks_nobody_out(store: SqliteStore, p
 
         striking.join()
     assert not store._db.in_transaction
-    with closing(SqliteStore(path, patience=0.0)) as another:
+    with closing(SqliteStore(path, busy_timeout=0.0)) as another:
         another.beat(ANN, 2.0)
 
 
 def test_a_turn_without_its_end_is_taken_back_by_the_next(store: SqliteStore) -> None:
     """A Ctrl-C can strike between any two lines of ours."""
-    store._writing.__enter__().execute("DELETE FROM runs")
+    store._write.__enter__().execute("DELETE FROM runs")
 
     begun(store)
 

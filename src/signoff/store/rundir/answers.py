@@ -1,8 +1,8 @@
-"""Answers that people give by file, matched with what is asked.
+"""Answers that humans give by file, matched with the open requests.
 
-A file is read, its answers are recorded in the inbox by whoever asked for them here,
-and then it is archived. The file's token is recorded with each answer, so a crash
-before the archiving does not let it answer a later question of the same name.
+This module reads the files; its caller records the answers in the inbox and then
+archives the files. The file's token is recorded with each answer, so after a crash
+between these two, the file cannot answer a later question of the same name.
 """
 
 from __future__ import annotations
@@ -18,59 +18,61 @@ from signoff.runtime.store_port import InboxItem
 from signoff.store.rundir.answer_files import (
     AnswerFile,
     find_answer_files,
+    is_early,
     read_answer_file,
-    was_early,
 )
-from signoff.store.rundir.questions import PLACEHOLDER, form_of
+from signoff.store.rundir.questions import PLACEHOLDER, decode_form
 
-_FORM = '{"answers": [{"question_id": "...", "answer": "..."}]}'
+_EXAMPLE = '{"answers": [{"question_id": "...", "answer": "..."}]}'
 _YES = frozenset({"yes", "y", "true", "approve", "approved"})
 _NO = frozenset({"no", "n", "false", "reject", "rejected"})
 
 
 @dataclass(frozen=True)
 class FileAnswer:
-    """One answer found in a file."""
+    """One answer read from a file."""
 
     number: int
     """The inbox item it answers."""
     value: Any
     text: str
-    """What was written beside a choice or an approval."""
+    """The reason given with a choice or an approval."""
     digest: str
-    """Of what the person was shown: from the file, which an approval needs, or the open request."""
+    """The digest of what was shown: from the file (required to approve) or the open request."""
     file: AnswerFile
 
     @property
     def by(self) -> str:
-        """Who answered, for the inbox; holds the token that makes the file single-use."""
+        """Who answered, for the inbox; includes the token that makes the file single-use."""
         return f"{self.file.path.name} {self.file.token}"
 
 
 @dataclass(frozen=True)
 class FileAnswers:
-    """What the answer files of a run hold."""
+    """The content of a run's answer files."""
 
     answers: tuple[FileAnswer, ...] = ()
     warnings: tuple[str, ...] = ()
-    """What a person should know: files and entries that could not be used, and why."""
-    spent: tuple[AnswerFile, ...] = ()
-    """Files whose answers were recorded before; they only wait to be archived."""
+    """Files and entries that could not be used, and why."""
+    recorded_files: tuple[AnswerFile, ...] = ()
+    """Files whose answers are already recorded; they only have to be archived."""
 
 
 def read_answers(
     folder: Path, items: Sequence[InboxItem], blob: Callable[[str], str]
 ) -> FileAnswers:
-    """Returns the answers in `folder` to those of a run's requests that are open."""
+    """Returns the answers in `folder` to a run's open requests."""
     reader = _AnswerReader(items, blob)
     for path in find_answer_files(folder):
         reader.read(path)
-    return FileAnswers(tuple(reader.found.values()), tuple(reader.warnings), tuple(reader.spent))
+    return FileAnswers(
+        tuple(reader.answers.values()), tuple(reader.warnings), tuple(reader.recorded_files)
+    )
 
 
 @dataclass(frozen=True)
 class _AnswerEntry:
-    """What a file says about one question."""
+    """What a file contains about one question."""
 
     name: str
     answer: Any
@@ -80,33 +82,33 @@ class _AnswerEntry:
     @property
     def empty(self) -> bool:
         """Whether nothing was filled in."""
-        said = self.answer.strip() if isinstance(self.answer, str) else self.answer
-        return said is None or said in ("", PLACEHOLDER)
+        answer = self.answer.strip() if isinstance(self.answer, str) else self.answer
+        return answer is None or answer in ("", PLACEHOLDER)
 
 
 class _AnswerReader:
-    """Reads one file after the other; the first answer to a request counts."""
+    """Reads files one after the other; the first answer to a request counts."""
 
     def __init__(self, items: Sequence[InboxItem], blob: Callable[[str], str]) -> None:
-        self.found: dict[int, FileAnswer] = {}
+        self.answers: dict[int, FileAnswer] = {}
         self.warnings: list[str] = []
-        self.spent: list[AnswerFile] = []
+        self.recorded_files: list[AnswerFile] = []
         self._open = {item.id: item for item in items if item.state == ItemState.OPEN}
         self._names = {
-            item.id: str(form_of(item, blob).get("question_id") or "")
+            item.id: str(decode_form(item, blob).get("question_id") or "")
             for item in self._open.values()
         }
-        self._used = "\n".join(item.answered_by or "" for item in items)
+        self._answered_by = "\n".join(item.answered_by or "" for item in items)
 
     def read(self, path: Path) -> None:
-        """Takes what one file says."""
-        read = read_answer_file(path)
-        if read is None:
-            self._warn(path, "is not a plain, readable file of a sensible size")
+        """Reads one file, collecting its answers and warnings."""
+        content = read_answer_file(path)
+        if content is None:
+            self._warn(path, "is not a regular, readable file, or it is too large")
             return
-        file, data = read
-        if file.token in self._used:
-            self.spent.append(file)
+        file, data = content
+        if file.token in self._answered_by:
+            self.recorded_files.append(file)
             return
         try:
             text = data.decode("utf-8-sig")
@@ -117,7 +119,7 @@ class _AnswerReader:
             self._warn(path, "is empty: no answer yet")
             return
         for item, entry in self._entries(file, text):
-            self._take(file, item, entry)
+            self._accept(file, item, entry)
 
     def _warn(self, path: Path, problem: str) -> None:
         self.warnings.append(f"{path.parent.name}/{path.name}: {problem}")
@@ -126,18 +128,18 @@ class _AnswerReader:
         if file.number is not None:
             item = self._open.get(file.number)
             if item is None:
-                self._warn(file.path, self._not_open(str(file.number)))
+                self._warn(file.path, self._unknown_request(str(file.number)))
             else:
-                yield item, _response(item, text)
+                yield item, _parse_response(item, text)
             return
-        for entry in self._listed(file, text):
-            item = self._item(file, entry)
+        for entry in self._parse_entries(file, text):
+            item = self._find_item(file, entry)
             if item is not None:
                 yield item, entry
 
-    def _listed(self, file: AnswerFile, text: str) -> list[_AnswerEntry]:
+    def _parse_entries(self, file: AnswerFile, text: str) -> list[_AnswerEntry]:
         try:
-            entries = list(_listed_in(json.loads(text)))
+            entries = list(_parse_document(json.loads(text)))
         except (json.JSONDecodeError, RecursionError) as error:
             self._warn(file.path, f"is not JSON: no answers yet ({error})")
             return []
@@ -145,10 +147,10 @@ class _AnswerReader:
             self._warn(file.path, "has a number with too many digits; put it in quotes")
             return []
         if not entries:
-            self._warn(file.path, f"holds no answers; its form is {_FORM}")
+            self._warn(file.path, f"contains no answers; the format is {_EXAMPLE}")
         return entries
 
-    def _item(self, file: AnswerFile, entry: _AnswerEntry) -> InboxItem | None:
+    def _find_item(self, file: AnswerFile, entry: _AnswerEntry) -> InboxItem | None:
         """Returns the request an entry answers, or None after a warning."""
         if entry.empty:
             self._warn(file.path, f"{entry.name!r} has no answer yet")
@@ -157,66 +159,69 @@ class _AnswerReader:
         by_number = [item for item in self._open.values() if number == str(item.id)]
         if by_number:
             return by_number[0]
-        named = [item for item in self._open.values() if self._names[item.id] == entry.name]
-        problem = self._problem(entry, named)
+        matches = [item for item in self._open.values() if self._names[item.id] == entry.name]
+        problem = self._problem(entry, matches)
         if problem:
             self._warn(file.path, problem)
             return None
-        return named[0]
+        return matches[0]
 
-    def _problem(self, entry: _AnswerEntry, named: Sequence[InboxItem]) -> str:
-        if not named:
-            return self._not_open(entry.name)
-        if len(named) > 1:
-            numbers = ", ".join(str(item.id) for item in named)
-            return f"{entry.name!r} stands for several requests; use a number: {numbers}"
+    def _problem(self, entry: _AnswerEntry, matches: Sequence[InboxItem]) -> str:
+        if not matches:
+            return self._unknown_request(entry.name)
+        if len(matches) > 1:
+            numbers = ", ".join(str(item.id) for item in matches)
+            return f"{entry.name!r} matches several requests; use a number: {numbers}"
         return ""
 
-    def _not_open(self, name: str) -> str:
-        known = [self._names[number] or str(number) for number in self._open]
-        tail = f"open are: {', '.join(known[:12])}" if known else "nothing is asked at the moment"
-        return f"no open request is called {name!r}; {tail}"
+    def _unknown_request(self, name: str) -> str:
+        names = [self._names[number] or str(number) for number in self._open]
+        open_requests = f"open requests: {', '.join(names[:12])}" if names else "no request is open"
+        return f"no open request is called {name!r}; {open_requests}"
 
-    def _take(self, file: AnswerFile, item: InboxItem, entry: _AnswerEntry) -> None:
-        if item.id in self.found:
-            first = self.found[item.id].file.path.name
-            self._warn(file.path, f"request {item.id} is answered in {first}, which counts")
+    def _accept(self, file: AnswerFile, item: InboxItem, entry: _AnswerEntry) -> None:
+        if item.id in self.answers:
+            first = self.answers[item.id].file.path.name
+            self._warn(
+                file.path,
+                f"request {item.id} is already answered in {first}",
+            )
             return
-        value = _value(item.kind, entry.answer)
-        problem = _cannot_count(file, item, blind=value is True and not entry.digest)
+        value = _parse_value(item.kind, entry.answer)
+        problem = _rejection(file, item, blind=value is True and not entry.digest)
         if problem:
             self._warn(file.path, problem)
             return
         digest = entry.digest or item.digest
-        self.found[item.id] = FileAnswer(item.id, value, entry.text, digest, file)
+        self.answers[item.id] = FileAnswer(item.id, value, entry.text, digest, file)
 
 
-def _cannot_count(file: AnswerFile, item: InboxItem, *, blind: bool) -> str:
-    """Returns why an entry is no answer to a request; `blind` approves without a digest."""
-    if was_early(file, item.opened_at):
+def _rejection(file: AnswerFile, item: InboxItem, *, blind: bool) -> str:
+    """Returns why an entry cannot answer a request, or ''; `blind` approves without a digest."""
+    if is_early(file, item.opened_at):
         return f"was written before request {item.id} was opened; answer it again"
     if blind:
         return f'to approve request {item.id}, copy its "digest" from questions.json as well'
     return ""
 
 
-def _listed_in(document: Any) -> Iterator[_AnswerEntry]:
-    """Reads the documented form, and a plain mapping from id to answer."""
+def _parse_document(document: Any) -> Iterator[_AnswerEntry]:
+    """Reads the documented format, and a plain mapping from id to answer."""
     if not isinstance(document, dict):
         return
-    listed = document.get("answers", document)
-    if isinstance(listed, dict):
-        for name, answer in listed.items():
+    answers = document.get("answers", document)
+    if isinstance(answers, dict):
+        for name, answer in answers.items():
             yield _AnswerEntry(str(name), answer)
         return
-    for entry in listed if isinstance(listed, list) else ():
+    for entry in answers if isinstance(answers, list) else ():
         if isinstance(entry, dict) and "question_id" in entry:
             text, digest = str(entry.get("text") or ""), str(entry.get("digest") or "")
             yield _AnswerEntry(str(entry["question_id"]), entry.get("answer"), text, digest)
 
 
-def _response(item: InboxItem, text: str) -> _AnswerEntry:
-    """Reads a file beside a prompt: all of it, or a decision on its first line and a reason.
+def _parse_response(item: InboxItem, text: str) -> _AnswerEntry:
+    """Reads a response file: all of it, or a decision on its first line and a reason below.
 
     An approval is followed by the digest of what it approves: `approve 1a2b3c4d`.
     """
@@ -229,12 +234,12 @@ def _response(item: InboxItem, text: str) -> _AnswerEntry:
     return _AnswerEntry(str(item.id), decision.strip(), reason.strip(), digest.strip())
 
 
-def _value(kind: str, answer: Any) -> Any:
+def _parse_value(kind: str, answer: Any) -> Any:
     if kind != RequestKind.APPROVAL:
         return answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
     if isinstance(answer, bool):
         return answer
-    said = str(answer).strip().casefold()
-    if said in _YES:
+    decision = str(answer).strip().casefold()
+    if decision in _YES:
         return True
-    return False if said in _NO else str(answer)
+    return False if decision in _NO else str(answer)

@@ -1,8 +1,8 @@
-"""Writing files: whole or not at all, and for their owner's eyes only.
+"""Writes files atomically and readable only by their owner.
 
-A file is written beside its place and renamed into it, so a reader sees the old text
-or the new one. Only a log grows in place, and only by bytes that every writer of it
-would put there.
+A file is written in a scratch folder and then renamed, so a reader sees either the old
+content or the new. Only a log grows in place, and only by bytes that every one of its
+writers would put there.
 """
 
 from __future__ import annotations
@@ -24,76 +24,76 @@ from signoff.documents.regular_files import (
 from signoff.errors import WriteFailed
 
 SCRATCH = ".tmp"
-"""Where files are before they are whole; one folder per project, so it is easily swept."""
+"""The folder for unfinished files; one per project, so leftovers are easy to find."""
 
 LEFTOVER_SECONDS = 3600
-"""Age from which a file in there belongs to nobody: a write takes milliseconds."""
+"""Age at which a scratch file counts as left over by a dead process: a write takes milliseconds."""
 
 LARGEST_READ = 16 * 1024 * 1024
-"""Bytes read of a file somebody else has made."""
+"""The most bytes read from a file that a user or an agent has made."""
 
-_FULL = (errno.ENOSPC, errno.EDQUOT)
+_DISK_FULL_ERRORS = (errno.ENOSPC, errno.EDQUOT)
 _NOFOLLOW: int = getattr(os, "O_NOFOLLOW", 0)
 _BINARY: int = getattr(os, "O_BINARY", 0)
 
 
 class Disk:
-    """Writes into one directory tree."""
+    """Writes into one directory tree; every failure is a `WriteFailed`."""
 
     def __init__(self, root: Path) -> None:
         self._scratch = root / SCRATCH
         self._swept = False
-        # Not the process number: two containers may share a directory and have the same one.
-        self._mine = secrets.token_hex(6)
+        # Not the process id: two containers that share a directory may have the same one.
+        self._prefix = secrets.token_hex(6)
         self._count = itertools.count()
 
-    def put(self, path: Path, data: bytes, *, lasting: bool = True) -> None:
-        """Writes a file whole; `lasting` waits until it would survive a power cut."""
-        with explained(path):
-            self._place(self._fresh(data, lasting), path)
+    def put(self, path: Path, data: bytes, *, durable: bool = True) -> None:
+        """Writes a file atomically; `durable` waits until it would survive a power cut."""
+        with translate_write_errors(path):
+            self._move_into_place(self._write_scratch_file(data, durable), path)
 
-    def extend(self, path: Path, offset: int, data: bytes, *, lasting: bool = True) -> bool:
-        """Writes the end of a log, from `offset` on; False when the log has lost its beginning."""
+    def extend(self, path: Path, offset: int, data: bytes, *, durable: bool = True) -> bool:
+        """Writes the end of a log from `offset` on; False if the log is shorter than that."""
         if offset and not data:
             return True
         if offset == 0:
-            self.put(path, data, lasting=lasting)
+            self.put(path, data, durable=durable)
             return True
-        with explained(path):
-            return _extend(path, offset, data, lasting=lasting)
+        with translate_write_errors(path):
+            return _extend(path, offset, data, durable=durable)
 
     def remove(self, path: Path) -> None:
         """Removes a file, if it is there."""
-        with explained(path):
+        with translate_write_errors(path):
             path.unlink(missing_ok=True)
 
     def move(self, old: Path, new: Path) -> None:
         """Renames a file or a folder."""
-        with explained(new):
+        with translate_write_errors(new):
             old.replace(new)
 
-    def point(self, link: Path, target: str) -> None:
-        """Makes `link` lead to its neighbour; where links cannot be, it is a file with its name."""
-        with explained(link):
-            self._place(self._fresh_link(target), link)
+    def point_link(self, link: Path, target: str) -> None:
+        """Points `link` to a sibling; without symlinks, `link` is a file with its name."""
+        with translate_write_errors(link):
+            self._move_into_place(self._create_scratch_link(target), link)
 
-    def _fresh_link(self, target: str) -> Path:
-        fresh = self._scratch_name()
+    def _create_scratch_link(self, target: str) -> Path:
+        scratch = self._new_scratch_path()
         try:
-            self._link(fresh, target)
+            self._link(scratch, target)
         except (OSError, NotImplementedError):
-            return self._fresh(f"{target}\n".encode(), lasting=False)
-        return fresh
+            return self._write_scratch_file(f"{target}\n".encode(), durable=False)
+        return scratch
 
     def _link(self, path: Path, target: str) -> None:
         path.symlink_to(target)
 
-    def _fresh(self, data: bytes, lasting: bool) -> Path:
-        path = self._scratch_name()
+    def _write_scratch_file(self, data: bytes, durable: bool) -> Path:
+        path = self._new_scratch_path()
         handle = create_private(path)
         try:
             _write_all(handle, data)
-            if lasting:
+            if durable:
                 os.fsync(handle)
         except BaseException:
             os.close(handle)
@@ -102,28 +102,28 @@ class Disk:
         os.close(handle)
         return path
 
-    def _place(self, fresh: Path, path: Path) -> None:
+    def _move_into_place(self, scratch: Path, path: Path) -> None:
         try:
             try:
-                fresh.replace(path)
+                scratch.replace(path)
             except FileNotFoundError:
                 make_private_folders(path.parent)
-                fresh.replace(path)
+                scratch.replace(path)
         except BaseException:
-            fresh.unlink(missing_ok=True)
+            scratch.unlink(missing_ok=True)
             raise
 
-    def _scratch_name(self) -> Path:
+    def _new_scratch_path(self) -> Path:
         if not self._scratch.is_dir():
             make_private_folders(self._scratch)
         if not self._swept:
-            _sweep(self._scratch)
+            _remove_leftovers(self._scratch)
             self._swept = True
-        return self._scratch / f"{self._mine}-{next(self._count)}"
+        return self._scratch / f"{self._prefix}-{next(self._count)}"
 
 
-def read_plain(path: Path, *, largest: int | None = LARGEST_READ) -> bytes | None:
-    """Returns what a regular file holds; None for anything else, a link or a pipe included."""
+def read_regular_file(path: Path, *, largest: int | None = LARGEST_READ) -> bytes | None:
+    """Returns a regular file's content; None for anything else, such as a link or a pipe."""
     try:
         data = read_regular(path, largest)
     except OSError:
@@ -132,21 +132,22 @@ def read_plain(path: Path, *, largest: int | None = LARGEST_READ) -> bytes | Non
 
 
 @contextmanager
-def explained(path: Path) -> Iterator[None]:
-    """Turns what the system says into what a person can act on."""
+def translate_write_errors(path: Path) -> Iterator[None]:
+    """Turns an operating system error into a `WriteFailed` that says what to do."""
     try:
         yield
     except OSError as error:
         reason = error.strerror or str(error)
-        if error.errno in _FULL:
+        if error.errno in _DISK_FULL_ERRORS:
             raise WriteFailed(f"cannot write {path}: the disk is full; free some space") from error
         raise WriteFailed(
             f"cannot write {path}: {reason}; check that its folder is writable"
         ) from error
 
 
-def _extend(path: Path, offset: int, data: bytes, *, lasting: bool) -> bool:
-    """Nobody ever shortens a log in place, so what was checked here stays true while writing."""
+def _extend(path: Path, offset: int, data: bytes, *, durable: bool) -> bool:
+    # No process ever shortens a log in place, so the size that was checked here cannot shrink
+    # before the write.
     try:
         handle = os.open(path, os.O_RDWR | _NOFOLLOW | _BINARY)
     except FileNotFoundError:
@@ -156,7 +157,7 @@ def _extend(path: Path, offset: int, data: bytes, *, lasting: bool) -> bool:
             return False
         os.lseek(handle, offset, os.SEEK_SET)
         _write_all(handle, data)
-        if lasting:
+        if durable:
             os.fsync(handle)
     finally:
         os.close(handle)
@@ -164,15 +165,15 @@ def _extend(path: Path, offset: int, data: bytes, *, lasting: bool) -> bool:
 
 
 def _write_all(handle: int, data: bytes) -> None:
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(handle, rest) :]
+    remaining = memoryview(data)
+    while remaining:
+        remaining = remaining[os.write(handle, remaining) :]
 
 
-def _sweep(scratch: Path) -> None:
-    """Removes what processes that died left behind."""
-    oldest = time.time() - LEFTOVER_SECONDS
+def _remove_leftovers(scratch: Path) -> None:
+    """Removes scratch files of processes that died."""
+    cutoff = time.time() - LEFTOVER_SECONDS
     for path in scratch.iterdir():
         with suppress(FileNotFoundError):
-            if path.lstat().st_mtime < oldest:
+            if path.lstat().st_mtime < cutoff:
                 path.unlink()

@@ -20,47 +20,51 @@ from signoff.documents.control_characters import escape_controls, json_text
 from signoff.store.rundir.layout import Layout
 
 VERSION = 1
-"""Of everything in here; a directory of another version is rebuilt from the journal."""
+"""The version of all these formats; it is written into `state.json`."""
 
 LONGEST_QUOTE = 300
-"""Characters of an outside text that a log repeats; the whole is in the journal."""
+"""Characters of an outside text that a log repeats; the journal has all of it."""
 
-RESTING = frozenset({Status.RUNNING, Status.WAITING, Status.PARKED, Status.INTERRUPTED})
-"""A run that stands so has not ended."""
+NOT_ENDED = frozenset({Status.RUNNING, Status.WAITING, Status.PARKED, Status.INTERRUPTED})
+"""Statuses of a run that has not ended."""
 
 
-class Claim(NamedTuple):
-    """How much of which run's journal a directory says it shows."""
+class ProjectionState(NamedTuple):
+    """Which run a directory shows, and up to which commit of its journal."""
 
     run: str
     created_at: float
-    """Tells the run from an earlier one of the same name."""
+    """Distinguishes the run from an earlier one of the same name."""
     definition: str
     head: int
 
 
 def state_document(
-    state: RunState, claim: Claim, inbox: Sequence[int], layout: Layout
+    state: RunState, projection: ProjectionState, inbox: Sequence[int], layout: Layout
 ) -> dict[str, Any]:
-    """Returns `state.json`: the head every notation shares, its own fields, then the rest."""
-    head = {
-        "run": claim.run,
+    """Returns `state.json`: the common header, the notation's own fields, then the rest."""
+    header = {
+        "run": projection.run,
         "workflow": state.workflow,
         "status": state.status.value,
         "step": state.step,
         "iteration": state.iteration,
         "awaiting_human": bool(inbox),
-        "journal_head": claim.head,
+        "journal_head": projection.head,
     }
-    rest = _rest(state, claim, inbox)
-    own = layout.fields(state.state_with_pending)
-    return {**head, **{key: own[key] for key in own if key not in head and key not in rest}, **rest}
+    remaining = _remaining_fields(state, projection, inbox)
+    fields = layout.fields(state.state_with_pending)
+    # A notation cannot overwrite the common fields, which programs rely on.
+    own = {key: fields[key] for key in fields if key not in header and key not in remaining}
+    return {**header, **own, **remaining}
 
 
-def _rest(state: RunState, claim: Claim, inbox: Sequence[int]) -> dict[str, Any]:
+def _remaining_fields(
+    state: RunState, projection: ProjectionState, inbox: Sequence[int]
+) -> dict[str, Any]:
     return {
         "reason": state.reason,
-        "due_at": _moment(state.due_at),
+        "due_at": _optional_timestamp(state.due_at),
         "outcome": state.outcome.value if state.outcome else None,
         "inbox": list(inbox),
         "attempt": state.attempt,
@@ -72,50 +76,50 @@ def _rest(state: RunState, claim: Claim, inbox: Sequence[int]) -> dict[str, Any]
         "params": state.params,
         "projection": {
             "version": VERSION,
-            "created_at": claim.created_at,
-            "definition": claim.definition,
+            "created_at": projection.created_at,
+            "definition": projection.definition,
         },
     }
 
 
-def read_claim(data: bytes | None) -> Claim | None:
-    """Returns what a `state.json` claims; None when it is missing, damaged or forged."""
+def read_projection_state(data: bytes | None) -> ProjectionState | None:
+    """Returns what a `state.json` shows; None if it is missing, damaged or implausible."""
     if data is None:
         return None
     try:
         document = json.loads(data)
-        about = document["projection"]
-        claim = Claim(
-            document["run"], about["created_at"], about["definition"], document["journal_head"]
+        stored = document["projection"]
+        projection = ProjectionState(
+            document["run"], stored["created_at"], stored["definition"], document["journal_head"]
         )
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
-    plausible = type(claim.created_at) in (int, float) and type(claim.head) is int
-    return claim if plausible and claim.head >= 0 else None
+    plausible = type(projection.created_at) in (int, float) and type(projection.head) is int
+    return projection if plausible and projection.head >= 0 else None
 
 
 def resolution_document(state: RunState, layout: Layout) -> dict[str, Any] | None:
-    """Returns `resolution.json`: how the run ended, or None while it has not."""
-    if state.status in RESTING:
+    """Returns `resolution.json`, how the run ended; None while it has not."""
+    if state.status in NOT_ENDED:
         return None
     rounds = f"{state.iteration} iteration{'s' if state.iteration != 1 else ''}"
     calls = f"{state.spend.calls} call{'s' if state.spend.calls != 1 else ''}"
-    word = layout.reason(state.status)
-    explained = {"explanation": state.reason} if word and state.reason else {}
+    reason = layout.reason(state.status)
+    explanation = {"explanation": state.reason} if reason and state.reason else {}
     return {
         "timestamp": timestamp(state.updated_at),
-        "reason": word or state.reason or state.status.value,
+        "reason": reason or state.reason or state.status.value,
         "final_turn": state.iteration,
         "summary": f"{state.status.value} at step {state.step!r} after {rounds} and {calls}",
         "status": state.status.value,
-        **explained,
+        **explanation,
     }
 
 
-def as_bytes(document: Mapping[str, Any]) -> bytes:
-    """Returns a document as it is written: indented, in UTF-8."""
+def json_bytes(document: Mapping[str, Any]) -> bytes:
+    """Returns a document as indented JSON in UTF-8."""
     text = json_text(document, indent=2)
-    # Half a pair of surrogates becomes its JSON escape, so the file is valid and complete.
+    # Half of a surrogate pair becomes its JSON escape, so the file is valid and complete.
     return f"{text}\n".encode("utf-8", "backslashreplace")
 
 
@@ -128,19 +132,19 @@ def _spend(spend: Spend) -> dict[str, Any]:
     }
 
 
-def _moment(at: float | None) -> str | None:
+def _optional_timestamp(at: float | None) -> str | None:
     return None if at is None else timestamp(at)
 
 
 def timestamp(at: float) -> str:
-    """Returns a moment in ISO 8601, in UTC."""
-    moment = datetime.fromtimestamp(at, UTC)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    """Returns a time in ISO 8601, in UTC."""
+    utc = datetime.fromtimestamp(at, UTC)
+    return utc.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def thread_line(place: str, at: float, entry: Mapping[str, Any]) -> bytes:
-    """Returns one line of `thread.jsonl`; `place` is unique in the journal and makes its id."""
-    line_id = hashlib.sha256(place.encode()).hexdigest()[:16]
+def thread_line(key: str, at: float, entry: Mapping[str, Any]) -> bytes:
+    """Returns one line of `thread.jsonl`; its id is made from `key`, unique in the journal."""
+    line_id = hashlib.sha256(key.encode()).hexdigest()[:16]
     text = json_text({"id": line_id, "ts": timestamp(at), **entry})
     return f"{text}\n".encode("utf-8", "backslashreplace")
 
@@ -151,7 +155,7 @@ def log_line(at: float, text: str) -> bytes:
 
 
 def quote(text: Any) -> str:
-    """Returns the beginning of an outside text on one line, nothing in it a terminal obeys."""
+    """Returns the start of an outside text on one line, without terminal control sequences."""
     words = " ".join(str(text)[: LONGEST_QUOTE * 2].split())
-    shown = escape_controls(words)
-    return shown if len(shown) <= LONGEST_QUOTE else f"{shown[:LONGEST_QUOTE]}…"
+    line = escape_controls(words)
+    return line if len(line) <= LONGEST_QUOTE else f"{line[:LONGEST_QUOTE]}…"

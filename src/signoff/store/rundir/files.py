@@ -1,4 +1,4 @@
-"""Where a run's files are, which names are the engine's own, and what `ctx.write` writes."""
+"""Where a run's files are, which names are reserved, and how `ctx.write` writes a file."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from pathlib import Path
 
 from signoff.errors import UnsafePath
 from signoff.runtime.paths import safe_path
-from signoff.store.rundir.disk import Disk, read_plain
+from signoff.store.rundir.disk import Disk, read_regular_file
 
 LATEST = "latest"
-"""Beside the runs: leads to the newest one."""
+"""Next to the runs: points to the newest one."""
 
 WORK = ".work"
-"""Beside the runs: the working copies of agents, which must not reach the files of a run."""
+"""Next to the runs: the working copies of agents, which must not reach the files of a run."""
 
 STATE = "state.json"
 THREAD = "thread.jsonl"
@@ -21,22 +21,22 @@ RESOLUTION = "resolution.json"
 DEFINITION = "definition.json"
 HITL = "hitl"
 
-ENGINES_OWN = frozenset({STATE, THREAD, LOG, RESOLUTION, DEFINITION, HITL})
-"""Names no workflow may write, or a model could forge a run's record or an answer."""
+RESERVED_NAMES = frozenset({STATE, THREAD, LOG, RESOLUTION, DEFINITION, HITL})
+"""Names that a workflow may not write: a model could forge a run's record or an answer."""
 
 HIDDEN = frozenset({".cache"})
 """Hidden folders in which a notation may show parts of its definition."""
 
 
-def folder_of(root: Path, run: str) -> Path:
-    """Returns a run's folder; raises `UnsafePath` when its name cannot be one."""
+def run_folder(root: Path, run: str) -> Path:
+    """Returns a run's folder; raises `UnsafePath` if the name is not a valid folder name."""
     if "/" in run:
-        raise UnsafePath(f"a run cannot be called {run!r}: its name is one folder's name")
+        raise UnsafePath(f"run name {run!r} contains '/'; use a name that works as a folder name")
     return safe_path(root, run, reserved={LATEST})
 
 
 class RunFiles:
-    """Puts a run's files into its directory, at once."""
+    """Reads and writes the files of runs, without waiting for the projection."""
 
     def __init__(self, root: Path, *, disk: Disk | None = None) -> None:
         self._root = root
@@ -44,22 +44,25 @@ class RunFiles:
 
     def write(self, run: str, path: str, text: str) -> None:
         """Writes a file of a run, atomically; raises `UnsafePath`."""
-        self._disk.put(file_of(folder_of(self._root, run), path), as_written(text))
+        self._disk.put(file_path(run_folder(self._root, run), path), encode_text(text))
 
     def read(self, run: str, path: str) -> bytes | None:
-        """Returns what a file holds, None for no plain one or a huge one; raises `UnsafePath`."""
-        return read_plain(file_of(folder_of(self._root, run), path))
+        """Returns a file's content; None if it is not a regular file or too large.
+
+        Raises `UnsafePath`.
+        """
+        return read_regular_file(file_path(run_folder(self._root, run), path))
 
     def working_copies(self, run: str) -> Path:
         """Returns the folder for a run's working copies, outside the run's own folder."""
-        return folder_of(self._root / WORK, run)
+        return run_folder(self._root / WORK, run)
 
 
-def file_of(folder: Path, path: str) -> Path:
-    """Returns where a workflow's file goes; raises `UnsafePath` for names of the engine too."""
-    return safe_path(folder, path, reserved=ENGINES_OWN)
+def file_path(folder: Path, path: str) -> Path:
+    """Returns the path of a workflow's file; raises `UnsafePath`, also for reserved names."""
+    return safe_path(folder, path, reserved=RESERVED_NAMES)
 
 
-def as_written(text: str) -> bytes:
-    """Returns the bytes of such a file; their sha256 is the text's digest in the journal."""
+def encode_text(text: str) -> bytes:
+    """Returns the bytes of a workflow's file; their SHA-256 is the text's digest in the journal."""
     return text.encode("utf-8", "surrogatepass")

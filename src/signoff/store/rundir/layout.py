@@ -1,8 +1,9 @@
-"""What a run directory shows, and under which names.
+"""Which files a run directory shows, and under which names.
 
-A notation may name and show things as its users know them; what two calls, or two steps,
-would both write is told apart here, for every notation alike. A layout depends on what it
-is given alone, so the same journal always gives the same files.
+A notation may name and show things the way its users know them. When two calls or two
+steps would write the same file, this module picks different names, for every notation
+in the same way. A layout depends only on its arguments, so the same journal always
+produces the same files.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ from signoff.core.delta import Delta, apply
 from signoff.core.outcome import Outcome, Status
 from signoff.runtime.paths import folded
 
-LONGEST_WORD = 60
+LONGEST_PART = 60
 """Characters of a step's, agent's or key's name that go into a file name."""
 
 
 @dataclass(frozen=True, slots=True)
 class AgentCall:
-    """One call of an agent, as far as names go."""
+    """One agent call, reduced to what file names are made of."""
 
     step: str
     phase: str
@@ -33,14 +34,14 @@ class AgentCall:
     visit: int
     attempt: int
     scope: str
-    """The fan-out item it belongs to; empty at the top."""
+    """The fan-out item it belongs to; empty outside a fan-out."""
     key: str
     """The author's name for it within its scope, its ordinal included."""
 
 
 @dataclass(frozen=True)
-class Made:
-    """What a step has produced, as far as the run directory goes."""
+class FinishedStep:
+    """What a step has produced, for the files that show it."""
 
     step: str
     phase: str
@@ -49,151 +50,155 @@ class Made:
     before: Mapping[str, Any]
     """The run's state when the step was entered."""
     delta: Delta
-    place: Callable[[str], str]
-    """Returns where a file of this step goes: where it should, unless another step's is there."""
+    choose_path: Callable[[str], str]
+    """Returns the path to use for a file of this step: the preferred one if it is free."""
 
     @property
     def state(self) -> Mapping[str, Any]:
-        """The run's state as the step leaves it."""
+        """The run's state after the step."""
         return apply(self.before, self.delta)
 
 
 @dataclass(frozen=True)
-class Item:
-    """One finished item of a fan-out, while its step is still at work, or waits."""
+class FinishedItem:
+    """One finished item of a fan-out whose step is still running or waiting."""
 
     phase: str
     iteration: int
     result: Any
-    place: Callable[[str], str]
-    """As for a step; the file may be one the step shows again when it is done."""
+    choose_path: Callable[[str], str]
+    """As for a step; the step may show the same file again when it ends."""
 
 
 @dataclass(frozen=True)
-class Shown:
-    """What a notation shows of a step besides its calls."""
+class StepView:
+    """What a notation shows of a step in addition to its calls."""
 
     files: Mapping[str, bytes] = field(default_factory=dict)
     """By path inside the run directory."""
     lines: tuple[Mapping[str, Any], ...] = ()
-    """For `thread.jsonl`; an id and the time are put before each."""
+    """For `thread.jsonl`; each line gets an id and a time in front."""
 
 
 class Layout:
     """Shows the runs of one notation; paths are inside the run directory.
 
-    As it is, it shows calls in `iterations/N/prompt_STEP_AGENT.txt`, with the item's name
-    inside a fan-out. A notation overrides what its users know under other names.
+    This default layout shows calls in `iterations/N/prompt_STEP_AGENT.txt`, with the
+    item's name inside a fan-out. A notation overrides what its users know by other names.
     """
 
     def entry(self, entry: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """Returns what `thread.jsonl` says of a finished step or effect; None leaves it out."""
+        """Returns the `thread.jsonl` entry of a finished step or effect; None leaves it out."""
         return entry
 
-    def shown(self, made: Made) -> Shown:  # noqa: ARG002  # for notations that know more of a step
-        """Returns what else is shown of a step that has done its work."""
-        return _NOTHING
+    def step(self, work: FinishedStep) -> StepView:  # noqa: ARG002  # for overriding notations
+        """Returns what else to show of a step that has done its work."""
+        return _EMPTY_VIEW
 
-    def item(self, item: Item) -> Mapping[str, bytes]:  # noqa: ARG002  # nor of its items
-        """Returns files that show one finished item, by path."""
+    def item(self, item: FinishedItem) -> Mapping[str, bytes]:  # noqa: ARG002  # for overriding notations
+        """Returns the files that show one finished item, by path."""
         return {}
 
     def fields(self, state: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Returns the notation's own fields of `state.json`, after the head that all share."""
+        """Returns the notation's own fields of `state.json`, shown after the common header."""
         return {"state": state}
 
-    def definition(self, description: Mapping[str, Any]) -> Mapping[str, bytes]:  # noqa: ARG002  # shown as it is
+    def definition(self, description: Mapping[str, Any]) -> Mapping[str, bytes]:  # noqa: ARG002  # for overriding notations
         """Returns files that show the frozen definition; hidden folders are allowed here."""
         return {}
 
-    def reason(self, status: Status) -> str:  # noqa: ARG002  # its own word will do
-        """Returns the notation's word for an end, for `resolution.json`; empty if it has none."""
+    def reason(self, status: Status) -> str:  # noqa: ARG002  # for overriding notations
+        """Returns the notation's name for an end, for `resolution.json`; empty if it has none."""
         return ""
 
-    def prompt(self, asked: AgentCall) -> str:
-        """Returns where a call's prompt goes."""
-        return self._path("prompt", asked)
+    def prompt(self, call: AgentCall) -> str:
+        """Returns the path of a call's prompt."""
+        return self._path("prompt", call)
 
-    def reply(self, asked: AgentCall) -> str:
-        """Returns where a call's reply goes."""
-        return self._path("reply", asked)
+    def reply(self, call: AgentCall) -> str:
+        """Returns the path of a call's reply."""
+        return self._path("reply", call)
 
-    def _path(self, what: str, asked: AgentCall) -> str:
-        words = [what, word(asked.step), word(asked.agent)]
-        if asked.scope:
-            words.append(word(asked.scope))
-        return f"iterations/{asked.iteration}/{'_'.join(words)}.txt"
+    def _path(self, kind: str, call: AgentCall) -> str:
+        parts = [kind, file_name_part(call.step), file_name_part(call.agent)]
+        if call.scope:
+            parts.append(file_name_part(call.scope))
+        return f"iterations/{call.iteration}/{'_'.join(parts)}.txt"
 
 
-_NOTHING = Shown()
+_EMPTY_VIEW = StepView()
 
 
 @dataclass(frozen=True, slots=True)
-class AskFiles:
-    """Where one call's prompt and reply are."""
+class CallFiles:
+    """The paths of one call's prompt and reply."""
 
     prompt: str
     reply: str
 
 
-class Names:
-    """Gives every call and every step files of their own; the same one gets the same again."""
+class FileNames:
+    """Gives every call and every step files of its own, and the same ones when asked again."""
 
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
-        self._given: dict[AgentCall, AskFiles] = {}
-        self._taken: dict[str, AgentCall] = {}
-        self._placed: dict[str, str] = {}
+        self._files: dict[AgentCall, CallFiles] = {}
+        self._call_owners: dict[str, AgentCall] = {}
+        self._step_owners: dict[str, str] = {}
 
-    def place(self, path: str, step: str) -> str:
-        """Returns where a step's file goes; the step's name is added where another's stands."""
-        wanted = path
+    def step_path(self, path: str, step: str) -> str:
+        """Returns the path for a step's file, with the step's name added if another step has it."""
+        candidate = path
         number = 1
-        while self._placed.setdefault(folded(wanted), step) != step:
-            wanted = _with(path, word(step) if number == 1 else f"{word(step)}_{number}")
+        while self._step_owners.setdefault(folded(candidate), step) != step:
+            suffix = file_name_part(step)
+            candidate = _add_suffix(path, suffix if number == 1 else f"{suffix}_{number}")
             number += 1
-        return wanted
+        return candidate
 
-    def of(self, asked: AgentCall) -> AskFiles:
-        """Returns a call's files, told apart from all before it."""
-        if asked not in self._given:
-            self._given[asked] = self._choose(asked)
-        return self._given[asked]
+    def call_files(self, call: AgentCall) -> CallFiles:
+        """Returns a call's files, which no other call has."""
+        if call not in self._files:
+            self._files[call] = self._choose(call)
+        return self._files[call]
 
-    def _choose(self, asked: AgentCall) -> AskFiles:
-        wanted = AskFiles(self._layout.prompt(asked), self._layout.reply(asked))
-        holder = self._holder(wanted)
-        if holder is None:
-            return self._take(wanted, asked)
-        for tail in _tails(asked, holder):
-            files = AskFiles(_with(wanted.prompt, tail), _with(wanted.reply, tail))
-            if self._holder(files) is None:
-                return self._take(files, asked)
-        raise AssertionError("the tails never end")
+    def _choose(self, call: AgentCall) -> CallFiles:
+        preferred = CallFiles(self._layout.prompt(call), self._layout.reply(call))
+        owner = self._owner(preferred)
+        if owner is None:
+            return self._reserve(preferred, call)
+        for suffix in _suffixes(call, owner):
+            files = CallFiles(
+                _add_suffix(preferred.prompt, suffix), _add_suffix(preferred.reply, suffix)
+            )
+            if self._owner(files) is None:
+                return self._reserve(files, call)
+        raise AssertionError("the suffixes never end")
 
-    def _holder(self, files: AskFiles) -> AgentCall | None:
-        return self._taken.get(folded(files.prompt)) or self._taken.get(folded(files.reply))
+    def _owner(self, files: CallFiles) -> AgentCall | None:
+        owners = self._call_owners
+        return owners.get(folded(files.prompt)) or owners.get(folded(files.reply))
 
-    def _take(self, files: AskFiles, asked: AgentCall) -> AskFiles:
-        self._taken[folded(files.prompt)] = self._taken[folded(files.reply)] = asked
+    def _reserve(self, files: CallFiles, call: AgentCall) -> CallFiles:
+        self._call_owners[folded(files.prompt)] = self._call_owners[folded(files.reply)] = call
         return files
 
 
-def word(text: str) -> str:
-    """Returns a text as part of a file name."""
+def file_name_part(text: str) -> str:
+    """Returns a text in a form that is safe inside a file name."""
     plain = re.sub(r"[^\w.-]+", "-", unicodedata.normalize("NFC", text))
-    return plain[:LONGEST_WORD].strip("-.") or "x"
+    return plain[:LONGEST_PART].strip("-.") or "x"
 
 
-def _tails(asked: AgentCall, holder: AgentCall) -> Iterator[str]:
-    """Yields what can be added to a name: first the one thing that differs, then everything."""
+def _suffixes(call: AgentCall, owner: AgentCall) -> Iterator[str]:
+    """Yields suffixes: first the one difference to the owner, then all of them, then numbers."""
     differences = [
         text
         for text, differs in (
-            (word(asked.step), asked.step != holder.step),
-            (word(asked.key), asked.key != holder.key),
-            (f"visit-{asked.visit}", asked.visit != holder.visit),
-            (f"attempt-{asked.attempt}", asked.attempt != holder.attempt),
+            (file_name_part(call.step), call.step != owner.step),
+            (file_name_part(call.key), call.key != owner.key),
+            (f"visit-{call.visit}", call.visit != owner.visit),
+            (f"attempt-{call.attempt}", call.attempt != owner.attempt),
         )
         if differs
     ]
@@ -206,6 +211,6 @@ def _tails(asked: AgentCall, holder: AgentCall) -> Iterator[str]:
         number += 1
 
 
-def _with(path: str, tail: str) -> str:
+def _add_suffix(path: str, suffix: str) -> str:
     pure = PurePosixPath(path)
-    return str(pure.with_name(f"{pure.stem}_{tail}{pure.suffix}"))
+    return str(pure.with_name(f"{pure.stem}_{suffix}{pure.suffix}"))

@@ -1,4 +1,4 @@
-"""What a run asks of people, as the files in `hitl/`."""
+"""The files in `hitl/` that show a run's open requests to humans."""
 
 from __future__ import annotations
 
@@ -12,52 +12,52 @@ from signoff.core.codec import decode
 from signoff.core.requests import RequestKind
 from signoff.runtime.paths import safe_path
 from signoff.runtime.store_port import InboxItem
-from signoff.store.rundir.disk import read_plain
-from signoff.store.rundir.documents import as_bytes, timestamp
+from signoff.store.rundir.disk import read_regular_file
+from signoff.store.rundir.documents import json_bytes, timestamp
 from signoff.store.rundir.files import HITL
 
 QUESTIONS = "questions.json"
-_OURS = re.compile(r"questions\.json|[0-9]+-prompt\.md")
+_QUESTION_FILE = re.compile(r"questions\.json|[0-9]+-prompt\.md")
 PLACEHOLDER = "<your answer>"
-"""Stands in the example; copied unchanged it counts as no answer."""
+"""The answer in the example; copied unchanged, it counts as no answer."""
 
 
 def question_files(
     items: Sequence[InboxItem], iteration: int, blob: Callable[[str], str]
 ) -> dict[str, bytes]:
-    """Returns the files that show open requests, by name; none when nothing is asked."""
+    """Returns the files that show open requests, by name; empty without requests."""
     if not items:
         return {}
-    forms = {item.id: form_of(item, blob) for item in items}
-    files = {QUESTIONS: as_bytes(_document(items, forms, iteration))}
+    forms = {item.id: decode_form(item, blob) for item in items}
+    files = {QUESTIONS: json_bytes(_document(items, forms, iteration))}
     for item in items:
         if item.kind == RequestKind.RESPONSE:
-            files[prompt_name(item.id)] = _prompt(item, forms[item.id])
+            files[prompt_name(item.id)] = _prompt_bytes(item, forms[item.id])
     return files
 
 
-def questions_shown(folder: Path) -> dict[str, bytes]:
-    """Returns the question files that stand in a run's folder, by name."""
+def read_question_files(folder: Path) -> dict[str, bytes]:
+    """Returns the question files that are in a run's folder, by name."""
     hitl = safe_path(folder, HITL)
     if not hitl.is_dir():
         return {}
-    names = [path.name for path in hitl.iterdir() if _OURS.fullmatch(path.name)]
-    return {name: read_plain(hitl / name) or b"" for name in names}
+    names = [path.name for path in hitl.iterdir() if _QUESTION_FILE.fullmatch(path.name)]
+    return {name: read_regular_file(hitl / name) or b"" for name in names}
 
 
-def form_of(item: InboxItem, blob: Callable[[str], str]) -> dict[str, Any]:
-    """Returns the whole request of an inbox item."""
+def decode_form(item: InboxItem, blob: Callable[[str], str]) -> dict[str, Any]:
+    """Returns the complete request of an inbox item."""
     form = decode(item.form, blob)
     return form if isinstance(form, dict) else {}
 
 
 def prompt_name(number: int) -> str:
-    """Returns where the prompt of a request for a response stands."""
+    """Returns the name of the file with a request's prompt."""
     return f"{number}-prompt.md"
 
 
 def response_name(number: int) -> str:
-    """Returns where the answer to a request may be put."""
+    """Returns the name of the file in which a request may be answered."""
     return f"{number}-response.md"
 
 
@@ -67,21 +67,21 @@ def _document(
     by_step: dict[str, list[dict[str, Any]]] = {}
     for item in items:
         by_step.setdefault(item.step, []).append(_question(item, forms[item.id]))
-    answers = [_example(question) for asked in by_step.values() for question in asked]
+    answers = [_example(question) for questions in by_step.values() for question in questions]
     return {
         "timestamp": timestamp(max(item.opened_at for item in items)),
         "turn": iteration,
-        "questions": [{"agent": step, "questions": asked} for step, asked in by_step.items()],
+        "questions": [{"agent": step, "questions": qs} for step, qs in by_step.items()],
         "answer_format": {"answers": answers},
     }
 
 
 def _question(item: InboxItem, form: Mapping[str, Any]) -> dict[str, Any]:
-    named = str(form.get("question_id") or "")
-    # An approval counts for exactly what was shown, and only the number says what that was.
-    use_name = named and item.kind != RequestKind.APPROVAL
+    name = str(form.get("question_id") or "")
+    # An approval counts only for exactly what was shown, and only the number identifies that.
+    use_name = name and item.kind != RequestKind.APPROVAL
     question: dict[str, Any] = {
-        "id": named if use_name else str(item.id),
+        "id": name if use_name else str(item.id),
         "question": item.prompt,
         "priority": "critical" if item.kind == RequestKind.APPROVAL else "high",
         "required": item.deadline is None,
@@ -92,7 +92,7 @@ def _question(item: InboxItem, form: Mapping[str, Any]) -> dict[str, Any]:
     title = (form.get("about") or {}).get("title")
     if title:
         question["title"] = title
-    options = _labels(form)
+    options = _option_labels(form)
     if options:
         question["options"] = options
     if item.deadline is not None:
@@ -106,7 +106,7 @@ def _question(item: InboxItem, form: Mapping[str, Any]) -> dict[str, Any]:
     return question
 
 
-def _labels(form: Mapping[str, Any]) -> list[str]:
+def _option_labels(form: Mapping[str, Any]) -> list[str]:
     options = form.get("options") or ()
     return [str(o["label"]) if isinstance(o, dict) else str(o) for o in options]
 
@@ -121,7 +121,7 @@ def _example(question: Mapping[str, Any]) -> dict[str, Any]:
     )
 
 
-def _prompt(item: InboxItem, form: Mapping[str, Any]) -> bytes:
+def _prompt_bytes(item: InboxItem, form: Mapping[str, Any]) -> bytes:
     text = item.prompt
     if form.get("schema"):
         schema = json.dumps(form["schema"], ensure_ascii=False, indent=2)

@@ -10,7 +10,7 @@ from signoff.agents.manual import ManualAgent
 from signoff.core.outcome import Status
 from signoff.errors import AgentBadOutput
 from signoff.store.memory import MemoryStore
-from signoff.store.rundir.questions import form_of
+from signoff.store.rundir.questions import decode_form
 from signoff.testing import ScriptedAgent
 from tests.unit.flows.harness import (
     constraint,
@@ -158,7 +158,7 @@ async def test_a_critic_that_is_a_person_sees_what_each_request_is_about(tmp_pat
     await go_on(made, agents, tmp_path, store, "Looks fine to me.")
 
     (again,) = store.items("run")
-    assert form_of(first, store.blob)["about"] == {"title": "Review against 'clear'"}
-    assert form_of(again, store.blob)["about"]["title"].startswith(
+    assert decode_form(first, store.blob)["about"] == {"title": "Review against 'clear'"}
+    assert decode_form(again, store.blob)["about"]["title"].startswith(
         "Review against 'clear'; sent back: "
     )

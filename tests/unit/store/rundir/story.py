@@ -173,17 +173,17 @@ class DyingDisk(Disk):
         self.done = 0
         self._dies_at = dies_at
 
-    def put(self, path: Path, data: bytes, *, lasting: bool = True) -> None:
+    def put(self, path: Path, data: bytes, *, durable: bool = True) -> None:
         self._step()
-        super().put(path, data, lasting=lasting)
+        super().put(path, data, durable=durable)
 
-    def extend(self, path: Path, offset: int, data: bytes, *, lasting: bool = True) -> bool:
+    def extend(self, path: Path, offset: int, data: bytes, *, durable: bool = True) -> bool:
         try:
             self._step()
         except Killed:
-            super().extend(path, offset, data[: len(data) // 2], lasting=lasting)
+            super().extend(path, offset, data[: len(data) // 2], durable=durable)
             raise
-        return super().extend(path, offset, data, lasting=lasting)
+        return super().extend(path, offset, data, durable=durable)
 
     def remove(self, path: Path) -> None:
         self._step()
@@ -193,9 +193,9 @@ class DyingDisk(Disk):
         self._step()
         super().move(old, new)
 
-    def point(self, link: Path, target: str) -> None:
+    def point_link(self, link: Path, target: str) -> None:
         self._step()
-        super().point(link, target)
+        super().point_link(link, target)
 
     def _step(self) -> None:
         self.done += 1

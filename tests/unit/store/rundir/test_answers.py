@@ -33,7 +33,7 @@ class Desk:
         return path
 
     def take(self) -> FileAnswers:
-        return self.directory.take_answers("demo")
+        return self.directory.read_answers("demo")
 
     def values(self) -> dict[int, Any]:
         return {answer.number: answer.value for answer in self.take().answers}
@@ -105,7 +105,7 @@ def test_an_unknown_name_lists_the_right_ones(tmp_path: Path) -> None:
 
     assert [answer.number for answer in taken.answers] == [2]
     assert taken.warnings == (
-        "hitl/answers.json: no open request is called 'titel'; open are: title, 2",
+        "hitl/answers.json: no open request is called 'titel'; open requests: title, 2",
     )
 
 
@@ -234,9 +234,7 @@ def test_of_two_answers_to_one_request_the_first_counts_and_the_other_is_named(
     taken = desk.take()
 
     assert [answer.value for answer in taken.answers] == ["Tea"]
-    assert taken.warnings == (
-        "hitl/1-response.md: request 1 is answered in answers.json, which counts",
-    )
+    assert taken.warnings == ("hitl/1-response.md: request 1 is already answered in answers.json",)
 
 
 @pytest.mark.parametrize(
@@ -344,7 +342,7 @@ def test_a_run_without_a_directory_has_no_answers(tmp_path: Path) -> None:
     """Most runs are never answered by file."""
     story = Story().begin()
 
-    assert RunDirectory(tmp_path, story.store).take_answers("demo") == FileAnswers()
+    assert RunDirectory(tmp_path, story.store).read_answers("demo") == FileAnswers()
 
 
 def test_an_answer_counts_only_for_requests_opened_before_it_was_written(tmp_path: Path) -> None:
@@ -373,7 +371,7 @@ def test_a_file_older_than_every_request_is_set_aside_and_kept(tmp_path: Path) -
     taken = desk.take()
 
     assert taken.answers == ()
-    assert "was there before the request it would answer" in taken.warnings[0]
+    assert "is older than the request it would answer" in taken.warnings[0]
     (kept,) = desk.hitl.glob("answers_*.early.json")
     assert json.loads(kept.read_text()) == {"1": "planted"}
 

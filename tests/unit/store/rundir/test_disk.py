@@ -12,8 +12,8 @@ from signoff.store.rundir.disk import (
     LEFTOVER_SECONDS,
     SCRATCH,
     Disk,
-    explained,
-    read_plain,
+    read_regular_file,
+    translate_write_errors,
 )
 
 
@@ -79,7 +79,7 @@ def test_a_log_that_lost_its_beginning_is_left_alone_and_reported(
     grown = Disk(tmp_path).extend(path, 100, b"more\n")
 
     assert not grown
-    assert read_plain(path) == there
+    assert read_regular_file(path) == there
 
 
 def test_a_log_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
@@ -97,9 +97,9 @@ def test_a_log_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
 def test_the_pointer_to_a_neighbour_is_a_relative_link(tmp_path: Path) -> None:
     """A project that is moved must not leave a pointer to its old place."""
     disk = Disk(tmp_path)
-    disk.point(tmp_path / "latest", "one")
+    disk.point_link(tmp_path / "latest", "one")
 
-    disk.point(tmp_path / "latest", "two")
+    disk.point_link(tmp_path / "latest", "two")
 
     assert (tmp_path / "latest").readlink() == Path("two")
 
@@ -111,7 +111,7 @@ def test_where_links_cannot_be_the_pointer_is_a_file_with_the_name(tmp_path: Pat
         def _link(self, path: Path, target: str) -> None:
             raise OSError(errno.EPERM, "not permitted")
 
-    Linkless(tmp_path).point(tmp_path / "latest", "one")
+    Linkless(tmp_path).point_link(tmp_path / "latest", "one")
 
     assert not (tmp_path / "latest").is_symlink()
     assert (tmp_path / "latest").read_text() == "one\n"
@@ -130,7 +130,10 @@ def test_a_full_disk_is_called_full(tmp_path: Path) -> None:
     """`Errno 28` tells nobody what to do."""
     full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    with pytest.raises(WriteFailed, match="the disk is full; free some space"), explained(tmp_path):
+    with (
+        pytest.raises(WriteFailed, match="the disk is full; free some space"),
+        translate_write_errors(tmp_path),
+    ):
         raise full
 
 
@@ -183,6 +186,6 @@ def test_only_plain_files_of_a_sensible_size_are_read(tmp_path: Path) -> None:
         file.truncate(LARGEST_READ + 1)
 
     names = ["plain", "link", "folder", "pipe", "huge", "missing"]
-    read = {name: read_plain(tmp_path / name) for name in names}
+    read = {name: read_regular_file(tmp_path / name) for name in names}
 
     assert read == {**dict.fromkeys(names), "plain": b"text"}

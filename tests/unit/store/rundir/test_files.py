@@ -5,7 +5,7 @@ import pytest
 from signoff.core.digest import text_digest
 from signoff.errors import UnsafePath
 from signoff.store.rundir import RunFiles
-from signoff.store.rundir.files import as_written
+from signoff.store.rundir.files import encode_text
 
 
 def test_a_file_is_there_at_once_as_it_was_written(tmp_path: Path) -> None:
@@ -31,7 +31,7 @@ def test_the_digest_of_the_bytes_is_the_digest_of_the_text(text: str) -> None:
     """An approval of a file is refused as stale when the two differ."""
     import hashlib
 
-    assert hashlib.sha256(as_written(text)).hexdigest() == text_digest(text)
+    assert hashlib.sha256(encode_text(text)).hexdigest() == text_digest(text)
 
 
 @pytest.mark.parametrize(

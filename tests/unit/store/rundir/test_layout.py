@@ -1,6 +1,6 @@
 from dataclasses import replace
 
-from signoff.store.rundir.layout import AgentCall, AskFiles, Layout, Names, word
+from signoff.store.rundir.layout import AgentCall, CallFiles, FileNames, Layout, file_name_part
 
 ASKED = AgentCall(
     step="draft",
@@ -15,15 +15,15 @@ ASKED = AgentCall(
 
 
 def prompts(*calls: AgentCall) -> list[str]:
-    names = Names(Layout())
-    return [names.of(call).prompt.removeprefix("iterations/") for call in calls]
+    names = FileNames(Layout())
+    return [names.call_files(call).prompt.removeprefix("iterations/") for call in calls]
 
 
 def test_a_call_is_named_after_its_step_and_agent() -> None:
     """People look for these names; they are the ones the documentation gives."""
-    files = Names(Layout()).of(ASKED)
+    files = FileNames(Layout()).call_files(ASKED)
 
-    assert files == AskFiles(
+    assert files == CallFiles(
         "iterations/1/prompt_draft_claude.txt", "iterations/1/reply_draft_claude.txt"
     )
 
@@ -69,10 +69,10 @@ def test_the_steps_name_is_added_when_a_layout_leaves_it_out() -> None:
         def reply(self, asked: AgentCall) -> str:
             return f"iteration-{asked.iteration}/{asked.phase}-response.md"
 
-    names = Names(ByPhase())
-    names.of(ASKED)
+    names = FileNames(ByPhase())
+    names.call_files(ASKED)
 
-    files = names.of(replace(ASKED, step="second_draft"))
+    files = names.call_files(replace(ASKED, step="second_draft"))
 
     assert files.prompt == "iteration-1/generate-prompt_second_draft.md"
     assert files.reply == "iteration-1/generate-response_second_draft.md"
@@ -108,7 +108,8 @@ def test_many_visits_are_told_apart_without_a_search() -> None:
 def test_a_word_keeps_letters_of_every_script_and_nothing_a_path_could_use() -> None:
     """Step names are the author's, in the author's language; a path is made of them."""
     words = [
-        word(text) for text in ("größe", "../../etc", "a\\b:c\0d", "日本", "...", "", "x" * 99)
+        file_name_part(text)
+        for text in ("größe", "../../etc", "a\\b:c\0d", "日本", "...", "", "x" * 99)
     ]
 
     assert words == ["größe", "etc", "a-b-c-d", "日本", "x", "x", "x" * 60]
@@ -116,16 +117,16 @@ def test_a_word_keeps_letters_of_every_script_and_nothing_a_path_could_use() -> 
 
 def test_a_steps_file_keeps_its_name_until_another_step_wants_it() -> None:
     """A step that writes its file again must not get a second one."""
-    names = Names(Layout())
+    names = FileNames(Layout())
 
-    placed = [names.place("1/a.md", step) for step in ("fix", "polish", "fix", "polish")]
+    placed = [names.step_path("1/a.md", step) for step in ("fix", "polish", "fix", "polish")]
 
     assert placed == ["1/a.md", "1/a_polish.md", "1/a.md", "1/a_polish.md"]
 
 
 def test_steps_files_that_differ_only_in_case_are_told_apart() -> None:
     """On some systems the second would overwrite the first."""
-    names = Names(Layout())
+    names = FileNames(Layout())
 
-    assert names.place("a.md", "one") == "a.md"
-    assert names.place("A.md", "two") == "A_two.md"
+    assert names.step_path("a.md", "one") == "a.md"
+    assert names.step_path("A.md", "two") == "A_two.md"

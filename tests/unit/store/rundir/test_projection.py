@@ -36,8 +36,8 @@ class WatchedDisk(Disk):
         self.states = 0
         self.written = threading.Event()
 
-    def put(self, path: Path, data: bytes, *, lasting: bool = True) -> None:
-        super().put(path, data, lasting=lasting)
+    def put(self, path: Path, data: bytes, *, durable: bool = True) -> None:
+        super().put(path, data, durable=durable)
         if path.name == "state.json":
             self.states += 1
             self.written.set()
@@ -55,7 +55,7 @@ def disk(tmp_path: Path) -> WatchedDisk:
 
 @pytest.fixture
 def projection(tmp_path: Path, story: Story, disk: WatchedDisk) -> Iterator[Projection]:
-    made = Projection(tmp_path, story.store.reopen, disk=disk, every=NEVER)
+    made = Projection(tmp_path, story.store.reopen, disk=disk, interval=NEVER)
     with closing(made):
         yield made
 
@@ -106,7 +106,7 @@ def test_news_of_a_running_run_is_written_after_a_while_without_being_asked(
     tmp_path: Path, story: Story, disk: WatchedDisk
 ) -> None:
     """`tail -f live.log` must move while the run does."""
-    with closing(Projection(tmp_path, story.store.reopen, disk=disk, every=0.0)) as projection:
+    with closing(Projection(tmp_path, story.store.reopen, disk=disk, interval=0.0)) as projection:
         projection.notice(news(story))
 
         assert disk.written.wait(PATIENCE_SECONDS)
@@ -194,7 +194,7 @@ def test_a_directory_that_cannot_be_written_is_reported_and_made_good_later(
     """A full disk under runs/ costs the files for a while, never the run."""
     root = tmp_path / "runs"
     root.write_text("in the way")
-    with closing(Projection(root, story.store.reopen, every=NEVER)) as projection:
+    with closing(Projection(root, story.store.reopen, interval=NEVER)) as projection:
         projection.notice(news(story))
         assert isinstance(projection.flush()["demo"], WriteFailed)
         projection.flush()
@@ -211,7 +211,7 @@ def test_a_directory_that_stays_unwritable_does_not_keep_the_process_from_ending
 ) -> None:
     """Ctrl-C on a machine with a full disk has to end the command."""
     (tmp_path / "runs").write_text("in the way")
-    projection = Projection(tmp_path / "runs", story.store.reopen, every=NEVER)
+    projection = Projection(tmp_path / "runs", story.store.reopen, interval=NEVER)
     projection.notice(news(story))
     projection.close()
 
@@ -227,7 +227,7 @@ def test_a_bug_in_here_hangs_nobody(tmp_path: Path, story: Story) -> None:
         def row(self, name: str) -> RunRow:
             raise ZeroDivisionError("a bug")
 
-    with closing(Projection(tmp_path, Broken, every=NEVER)) as projection:
+    with closing(Projection(tmp_path, Broken, interval=NEVER)) as projection:
         projection.notice(news(story))
 
         failures = projection.flush()
