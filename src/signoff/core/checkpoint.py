@@ -11,6 +11,7 @@ from signoff.core.outcome import Outcome, Status
 from signoff.core.run_state import EffectRecord, Pending, RunState, Stage
 from signoff.core.spend import LedgerEntry, Limits, Spend
 from signoff.core.stop_reason import reason_from_json, reason_to_json
+from signoff.core.wording import recorded_shape
 from signoff.errors import StoreDamaged
 
 
@@ -22,8 +23,8 @@ def state_to_json(state: RunState) -> dict[str, Any]:
     data["visit_spend"] = state.visit_spend.to_json()
     data["ledger"] = [list(entry) for entry in state.ledger.values()]
     data["effects"] = {
-        scope: {key: _slots(record) for key, record in known.items()}
-        for scope, known in state.effects.items()
+        scope: {key: _record_to_json(record) for key, record in records.items()}
+        for scope, records in state.effects.items()
     }
     data["pending"] = _slots(state.pending) if state.pending else None
     data["stop_reason"] = reason_to_json(state.stop_reason) if state.stop_reason else None
@@ -51,8 +52,8 @@ def _state(values: dict[str, Any]) -> RunState:
     if values["outcome"] is not None:
         values["outcome"] = Outcome(values["outcome"])
     values["effects"] = {
-        scope: {key: _record(record) for key, record in known.items()}
-        for scope, known in values["effects"].items()
+        scope: {key: _record_from_json(record) for key, record in records.items()}
+        for scope, records in values["effects"].items()
     }
     if values["pending"] is not None:
         pending = dict(values["pending"])
@@ -63,7 +64,15 @@ def _state(values: dict[str, Any]) -> RunState:
     return RunState(**values)
 
 
-def _record(data: dict[str, Any]) -> EffectRecord:
+def _record_to_json(record: EffectRecord) -> dict[str, Any]:
+    data = _slots(record)
+    # A digest takes less room than the request, and that is all a replay compares.
+    del data["request"]
+    data["shape"] = recorded_shape(record)
+    return data
+
+
+def _record_from_json(data: dict[str, Any]) -> EffectRecord:
     return EffectRecord(**{**data, "kind": EffectKind(data["kind"])})
 
 

@@ -19,7 +19,7 @@ from signoff.core.outcome import Status
 from signoff.core.run_state import EffectRecord, Pending, RunState, Stage
 from signoff.core.spend import LedgerEntry, Limits, Spend, Usage
 from signoff.core.stop_reason import reason_from_json
-from signoff.core.wording import shape_of
+from signoff.core.wording import without_wording
 
 _WORDED = (EffectKind.ASK, EffectKind.WAIT)
 """Effects with a prompt."""
@@ -160,9 +160,10 @@ def _effect_started(state: RunState, event: ev.EffectStarted) -> None:
     record = EffectRecord(event.kind, event.digest, event.attempt, on_crash=event.on_crash)
     known[event.id] = record
     if event.kind in _WORDED and isinstance(event.payload, dict):
-        record.shape = shape_of(event.payload)
+        # Its digest is computed only if a replay needs it: most runs are never replayed.
+        record.request = without_wording(event.payload)
     elif before is not None:
-        record.shape = before.shape
+        record.shape, record.request = before.shape, before.request
     if event.kind is not EffectKind.ASK:
         return
     # Counted when it starts, so a call that was in doubt still stands in the total.

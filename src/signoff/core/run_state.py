@@ -40,8 +40,10 @@ class EffectRecord:
     agent: str = ""
     """Who is asked, and for which model, when it is a call."""
     model: str = ""
-    shape: str = ""
-    """The digest of what it asks for apart from words; see `core.wording`."""
+    shape: str = field(default="", compare=False)
+    """The digest of the request without its wording, as a checkpoint stored it; else empty."""
+    request: dict[str, Any] | None = field(default=None, compare=False)
+    """The request without its wording, from which `core.wording` can compute the shape."""
     ended: bool = False
     """Whether the last attempt is known to have failed and has been charged; a retry follows."""
 

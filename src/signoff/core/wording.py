@@ -1,7 +1,14 @@
-"""Which recorded effect a request is the same as, whatever words signoff puts it in.
+"""Decides whether a replayed request is the recorded one, even if signoff has reworded it.
 
-A handler written by a user is held to every word of its prompts. A prompt that signoff words
-itself is held to its material, so that an upgrade strands no run under way.
+On replay a request has to match what the journal recorded under its key, or the recorded
+answer would be used for another question. For a prompt that a user wrote, every character
+counts. A prompt that signoff words itself carries its material: the values the prompt is
+about. Only the material counts then, so an upgrade that words prompts better does not strand
+the runs under way.
+
+Versions before that recorded the digest of the whole request for both kinds of prompt. Such a
+record is accepted when everything but the wording is unchanged: that rest is the request's
+shape.
 """
 
 from __future__ import annotations
@@ -11,45 +18,52 @@ from typing import Any
 
 from signoff.core.digest import digest
 from signoff.core.effects import Effect, EffectId
-from signoff.core.run_state import RunState
+from signoff.core.run_state import EffectRecord, RunState
 
 MATERIAL = "material:"
-"""Begins the digest of a request that is known by its material."""
+"""Prefix of the digest of a request that is identified by its material."""
 
 _WORDING = frozenset({"prompt", "system", "about", "shown"})
+_NOT_SHAPE = _WORDING | {"agent"}
 
 
 def request_digest(effect: Effect) -> str:
-    """Returns what an effect is recognized by on replay."""
+    """Returns the digest that identifies a request on replay."""
     if effect.material is None:
         return digest(effect.payload)
     rest = {name: value for name, value in effect.payload.items() if name not in _WORDING}
     return MATERIAL + digest({**rest, "material": effect.material})
 
 
-def shape_of(payload: Mapping[str, Any]) -> str:
-    """Returns the digest of everything in a request but its words and who is asked."""
-    hidden = _WORDING | {"agent"}
-    return digest({name: value for name, value in payload.items() if name not in hidden})
+def without_wording(payload: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a request without its texts and without the agent: what its shape is made of."""
+    return {name: value for name, value in payload.items() if name not in _NOT_SHAPE}
 
 
-def recognized_by(
+def recorded_shape(record: EffectRecord) -> str:
+    """Returns the shape of a recorded request; empty where an older version kept none."""
+    if record.shape or record.request is None:
+        return record.shape
+    return digest(record.request)
+
+
+def replay_digest(
     state: RunState, identity: EffectId, effect: Effect, roles: Mapping[str, str]
 ) -> str:
-    """Returns the digest an effect has in the journal, or will have.
-
-    Older versions took the digest of all words, whoever worded them, and signoff's may have
-    changed since. Where everything else is the same, what they recorded is still the answer.
-    """
-    shown, record = request_digest(effect), state.effect(identity)
+    """Returns the digest to look a request up by: the recorded one if it is the same request."""
+    expected, record = request_digest(effect), state.effect(identity)
     if record is None or effect.material is None or record.digest.startswith(MATERIAL):
-        return shown
+        return expected
     if record.digest == digest(effect.payload):
         return record.digest
-    # With another definition or new feedback, it may be about something else.
-    same = not state.adopted and not state.late and record.kind is effect.kind
-    # A checkpoint of an older version has no shape.
-    same = same and record.shape in ("", shape_of(effect.payload))
-    # Recorded is who was asked in the end: a role's agent, or one that stood in.
+    # From here on the wording differs from a record of an older version. After a changed
+    # definition or in an attempt with new feedback, the difference may be the user's.
+    if state.adopted or state.late or record.kind is not effect.kind:
+        return expected
+    # The journal has the agent that was called: a role's, or one that another was replaced by.
     agents = (effect.payload.get("agent", ""), *state.stand_ins.values(), *roles.values())
-    return record.digest if same and record.agent in agents else shown
+    if record.agent not in agents:
+        return expected
+    # A checkpoint written by an older version has no shape to compare.
+    same_shape = recorded_shape(record) in ("", digest(without_wording(effect.payload)))
+    return record.digest if same_shape else expected

@@ -22,7 +22,7 @@ from signoff.core.requests import Response
 from signoff.core.run_state import EffectRecord
 from signoff.core.spend import Limits
 from signoff.core.stop_reason import Sleeping
-from signoff.core.wording import recognized_by
+from signoff.core.wording import replay_digest
 from signoff.errors import (
     BadHandlerResult,
     DuplicateKey,
@@ -299,7 +299,7 @@ class AttemptEffects:
 
     def _recognized_by(self, identity: EffectId, effect: Effect) -> str:
         try:
-            return recognized_by(self._state, identity, effect, self._roles)
+            return replay_digest(self._state, identity, effect, self._roles)
         except NotSerialisable as error:
             raise NotSerialisable(f"effect {effect.key!r} cannot be stored: {error}") from error
 
