@@ -82,7 +82,7 @@ async def run_async(
             return await engine.start(workflow, params, name=name, limits=ceilings)
     with _project(home, agents) as project:
         async with project.engine([*_log(), *observers]) as engine:
-            target = place_of(workflow, project.home.root)
+            target = target_of(workflow, project.home.root)
             return await engine.start(workflow, params, name=name, limits=ceilings, target=target)
 
 
@@ -143,7 +143,7 @@ def answer(
         return done
 
 
-def place_of(workflow: Workflow, root: Path) -> str:
+def target_of(workflow: Workflow, root: Path) -> str:
     """Returns where a workflow stands, so that the command line finds it again; empty if unknown.
 
     It is looked for among the globals of its own handlers' modules.

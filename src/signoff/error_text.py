@@ -10,12 +10,12 @@ from pathlib import Path
 _PACKAGE = Path(__file__).parent
 
 
-def in_words(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """Returns `ValueError: too long (file.py:12)`."""
-    return f"{type(error).__name__}: {words_of(error)}{place_raised(error)}"
+    return f"{type(error).__name__}: {error_message(error)}{raised_at(error)}"
 
 
-def words_of(error: BaseException) -> str:
+def error_message(error: BaseException) -> str:
     """Returns what an error says; an author's own kind may fail even at that."""
     try:
         return str(error)
@@ -23,7 +23,7 @@ def words_of(error: BaseException) -> str:
         return "(it cannot be put into words)"
 
 
-def place_raised(error: BaseException) -> str:
+def raised_at(error: BaseException) -> str:
     """Returns ` (file.py:12)`, the innermost line of the author's code; empty where there is none.
 
     What libraries do is told by their messages; the author looks for the line that called them.

@@ -82,7 +82,7 @@ class Preset:
 class Command:
     """A command that a notation adds to the program."""
 
-    place: str
+    import_path: str
     """The click command, as `package.module:attribute`."""
     help: str
     section: str = "More"
@@ -155,9 +155,9 @@ class CompileContext:
     """The agents and roles that can be asked, with what each can do."""
     default_agent: str = ""
     """The agent of steps that name none; empty leaves it to the notation."""
-    found: Sequence[str] = ()
+    installed: Sequence[str] = ()
     """Which of the usual agents are installed here."""
-    known: Collection[str] | None = None
+    agent_names: Collection[str] | None = None
     """Every agent and role that can be named; None accepts any name."""
     check_only: bool = False
     """Whether nothing will be run: what only a run needs may be missing."""
@@ -165,7 +165,7 @@ class CompileContext:
     @property
     def stored(self) -> dict[str, Any]:
         """What is stored with a run, under `given`, so that a resume compiles the same."""
-        machine = {"default_agent": self.default_agent, "found": list(self.found)}
+        machine = {"default_agent": self.default_agent, "found": list(self.installed)}
         return {key: value for key, value in {**self.options, **machine}.items() if value}
 
 

@@ -11,7 +11,7 @@ from signoff.agents.local import SEED, TEMPERATURE, LocalModel
 from signoff.agents.local_process import Load, LocalRequest, desk
 from signoff.core.effects import AgentRequest, EffectId
 from signoff.errors import AgentBadRequest, AgentTimeout, AgentTransient, ModelMissing
-from signoff.runtime.faults import usage_of
+from signoff.runtime.effect_errors import usage_of
 from signoff.runtime.owner import birth_of
 from signoff.runtime.ports import Call
 from signoff.testing.agent_harness import BreaksOff, Hangs, Harness, Says, ask, call_for

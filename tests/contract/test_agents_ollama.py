@@ -7,7 +7,7 @@ import pytest
 from signoff.agents.ollama import OllamaModel
 from signoff.core.spend import Usage
 from signoff.errors import AgentBadRequest, AgentTransient
-from signoff.runtime.faults import usage_of
+from signoff.runtime.effect_errors import usage_of
 from signoff.testing import AgentSuite
 from signoff.testing.agent_harness import Says, ask
 from tests.contract.http_harness import KEY, KEY_ENV, PASS, SCHEMA, HttpHarness

@@ -32,7 +32,7 @@ APPROVAL = '=== ADJUDICATION ===\n{"status": "APPROVED", "decisions": []}\n=== B
 async def tell(store: Store, log: EffectLog) -> None:
     """Starts the run or takes it up, answers what is asked, and stops when it is approved."""
     root = log.path.parent
-    context = CompileContext(_project(root), options={"goal": "goal.yaml"}, found=_AGENTS)
+    context = CompileContext(_project(root), options={"goal": "goal.yaml"}, installed=_AGENTS)
     workflow = compile_file(SourceFile(FLOW), context)
     agents = {name: log.watch(ScriptedAgent().on("", _answer)) for name in _AGENTS}
     async with Engine(store, agents=agents, files=RunFiles(root / "runs")) as engine:

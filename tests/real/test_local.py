@@ -21,8 +21,8 @@ from signoff.core.outcome import Outcome, Status
 from signoff.core.step import StepDef
 from signoff.core.workflow import Workflow
 from signoff.errors import AgentBadOutput, AgentBadRequest
+from signoff.runtime.effect_errors import usage_of
 from signoff.runtime.engine import Engine
-from signoff.runtime.faults import usage_of
 from signoff.runtime.owner import birth_of
 from signoff.runtime.ports import Call
 from signoff.store.sqlite import SqliteStore

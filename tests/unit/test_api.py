@@ -5,7 +5,7 @@ import pytest
 
 import signoff
 from signoff import Approval, Outcome, Question, Status, StepContext, StepDef, Workflow
-from signoff.api import place_of
+from signoff.api import target_of
 from signoff.app.answering import Given, record_answer
 from signoff.app.project import open_project
 from signoff.errors import AgentQuota, InvalidAnswer, StaleApproval, UnknownName, UsageError
@@ -184,7 +184,7 @@ def test_a_program_that_logs_reads_of_its_runs_there(caplog: pytest.LogCaptureFi
 
 def test_a_workflow_knows_the_module_it_stands_in() -> None:
     """Then `signoff resume` finds it without being told."""
-    assert place_of(WRITES, Path.cwd()) == f"{__name__}:WRITES"
+    assert target_of(WRITES, Path.cwd()) == f"{__name__}:WRITES"
 
 
 def test_a_workflow_of_a_script_is_found_by_its_file(
@@ -199,14 +199,14 @@ def test_a_workflow_of_a_script_is_found_by_its_file(
     main.FLOW = flow  # type: ignore[attr-defined]  # a module made by hand
     monkeypatch.setitem(sys.modules, "__main__", main)
 
-    assert place_of(flow, tmp_path) == "flow.py:FLOW"
+    assert target_of(flow, tmp_path) == "flow.py:FLOW"
 
 
 def test_a_workflow_made_on_the_fly_has_no_place() -> None:
     """Claiming one would let a resume load something else."""
     local = Workflow("x", StepDef("only", handler=write, next={Outcome.OK: None}))
 
-    assert place_of(local, Path.cwd()) == ""
+    assert target_of(local, Path.cwd()) == ""
 
 
 def test_an_agent_can_be_switched_when_a_run_is_resumed() -> None:

@@ -5,7 +5,7 @@ from types import FunctionType
 import pytest
 
 from signoff.contracts.expressions import Expression
-from signoff.error_text import place_raised
+from signoff.error_text import raised_at
 
 HERE = Path(__file__).name
 
@@ -28,7 +28,7 @@ def test_the_innermost_line_of_the_authors_code_is_told(raises: FunctionType) ->
     with pytest.raises(Exception, match=r".") as caught:
         raises()
 
-    assert place_raised(caught.value) == f" ({HERE}:{raises.__code__.co_firstlineno + 1})"
+    assert raised_at(caught.value) == f" ({HERE}:{raises.__code__.co_firstlineno + 1})"
 
 
 def test_what_no_author_has_written_has_no_place() -> None:
@@ -37,5 +37,5 @@ def test_what_no_author_has_written_has_no_place() -> None:
         Expression("1 +")
     engines = caught.value.with_traceback(caught.value.__traceback__ and caught.tb.tb_next)
 
-    assert place_raised(engines) == ""
-    assert place_raised(ValueError("never raised")) == ""
+    assert raised_at(engines) == ""
+    assert raised_at(ValueError("never raised")) == ""

@@ -13,7 +13,7 @@ from signoff.agents.structured import parse_answer
 from signoff.core.effects import Reply
 from signoff.core.spend import Usage
 from signoff.errors import AgentBadOutput
-from signoff.runtime.faults import costing
+from signoff.runtime.effect_errors import with_usage
 
 MOST_CHARACTERS = 16_000_000
 """An answer longer than this is a fault, not an answer; it must not fill the memory."""
@@ -41,7 +41,7 @@ def judge(answer: ModelAnswer, schema: Mapping[str, Any] | None) -> Reply:
     try:
         value = _value(answer, schema)
     except AgentBadOutput as error:
-        raise costing(error, answer.usage) from error.__cause__
+        raise with_usage(error, answer.usage) from error.__cause__
     return Reply(answer.text, value, answer.usage, answer.session, answer.finish)
 
 

@@ -30,7 +30,7 @@ from signoff.errors import (
     ConfigError,
     SignoffError,
 )
-from signoff.runtime.faults import costing, fault_from_json
+from signoff.runtime.effect_errors import error_from_json, with_usage
 from signoff.runtime.ports import Call
 
 MATCHES = frozenset("contains regex agent model step key request".split())
@@ -111,7 +111,7 @@ class AnswerEntry:
         name, until = _fault_of(fault)
         if name in FAULTS:
             error = _with_time(FAULTS[name](), until)
-            raise costing(error, self._usage()) if "usage" in self.data else error
+            raise with_usage(error, self._usage()) if "usage" in self.data else error
         if name == "hang":
             return _for_ever()
         if not name and self.data.get("error"):
@@ -271,9 +271,9 @@ def _with_time(error: AgentError, until: Any) -> AgentError:
 
 
 def _recorded_error(recorded: Mapping[str, Any]) -> SignoffError:
-    error = fault_from_json(dict(recorded))
+    error = error_from_json(dict(recorded))
     if "usage" in recorded and isinstance(error, AgentError):
-        return costing(error, Usage(**recorded["usage"]))
+        return with_usage(error, Usage(**recorded["usage"]))
     return error
 
 

@@ -25,7 +25,7 @@ from signoff.agents.base import Health, health_of
 from signoff.core.digest import digest
 from signoff.core.effects import AgentRequest, Reply
 from signoff.errors import AgentBadRequest, AgentError, ConfigError
-from signoff.runtime.faults import fault_to_json, usage_of
+from signoff.runtime.effect_errors import error_to_json, usage_of
 from signoff.runtime.ports import Agent, Call, Capabilities
 
 Mode = Literal["record", "replay", "auto"]
@@ -129,7 +129,7 @@ class CassetteAgent:
             reply = await self._agent.ask(request, call)
         except AgentError as error:
             usage = usage_of(error)
-            fault = {**fault_to_json(error), **({"usage": usage.to_json()} if usage else {})}
+            fault = {**error_to_json(error), **({"usage": usage.to_json()} if usage else {})}
             append(self._file, {**entry, "error": fault})
             raise
         files = await asyncio.to_thread(changed)

@@ -33,10 +33,10 @@ from signoff.errors import (
     CommandFailed,
     ConfigError,
 )
+from signoff.runtime.effect_errors import FREE
 from signoff.runtime.environment import command_environment
-from signoff.runtime.faults import FREE
 from signoff.runtime.orphans import call_mark
-from signoff.runtime.paths import seen_from
+from signoff.runtime.paths import path_from
 from signoff.runtime.ports import Call, Capabilities
 from signoff.runtime.process import run_process
 from signoff.runtime.scratch import scratch_folder
@@ -125,7 +125,7 @@ class CheckAgent:
             try:
                 result = await run_process(
                     argv,
-                    cwd=request.workspace or seen_from(call.folder),
+                    cwd=request.workspace or path_from(call.folder),
                     stdin=stdin,
                     env=command_environment(self._pass, self._env),
                     mark=call_mark(call),

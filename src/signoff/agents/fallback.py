@@ -14,7 +14,7 @@ from signoff.agents.base import Health, health_of, models_of
 from signoff.core.effects import AgentRequest, Reply
 from signoff.core.spend import Usage
 from signoff.errors import AgentAuth, AgentError, AgentQuota
-from signoff.runtime.faults import costing, usage_of
+from signoff.runtime.effect_errors import usage_of, with_usage
 from signoff.runtime.ports import (
     Agent,
     Call,
@@ -51,7 +51,7 @@ class WithFallback:
         except AgentQuota as error:
             raise _sooner(reason, error) from error
         except AgentError as error:
-            raise costing(error, _sum(usage_of(reason), usage_of(error))) from error.__cause__
+            raise with_usage(error, _sum(usage_of(reason), usage_of(error))) from error.__cause__
         return replace(reply, usage=_sum(usage_of(reason), reply.usage))
 
     @property

@@ -41,8 +41,8 @@ from signoff.errors import (
     AgentTransient,
     ConfigError,
 )
+from signoff.runtime.effect_errors import with_usage
 from signoff.runtime.environment import Secrets, program_environment
-from signoff.runtime.faults import costing
 from signoff.runtime.ports import Call, Capabilities
 from signoff.runtime.scratch import scratch_folder
 
@@ -252,19 +252,19 @@ class HeadlessAgent(ABC):
         secrets: Secrets,
     ) -> Reply:
         if said.fault is not None:
-            raise costing(said.fault, said.usage)
+            raise with_usage(said.fault, said.usage)
         if said.denied:
-            raise costing(AgentRefused(self._denial(request, said.denied)), said.usage)
+            raise with_usage(AgentRefused(self._denial(request, said.denied)), said.usage)
         if ran.code not in self.fine:
-            raise costing(await self._failed(job, output, ran), said.usage)
+            raise with_usage(await self._failed(job, output, ran), said.usage)
         if not said.complete:
-            raise costing(AgentTransient(f"{self.name} broke off before its result"), said.usage)
+            raise with_usage(AgentTransient(f"{self.name} broke off before its result"), said.usage)
         if output.damaged:
-            raise costing(
+            raise with_usage(
                 AgentBadOutput(f"{self.name} printed bytes that are not UTF-8"), said.usage
             )
         if len(said.text) > MOST_CHARACTERS:
-            raise costing(
+            raise with_usage(
                 AgentBadOutput(f"the answer is longer than {MOST_CHARACTERS:,} characters"),
                 said.usage,
             )
@@ -321,14 +321,14 @@ class HeadlessAgent(ABC):
         for path, diff in files.items():
             if variable := secrets.name_in(diff):
                 problem = f"the value of {variable} is in {path}, which {self.name} changed"
-                raise costing(AgentRefused(f"{problem}; take it out"), reply.usage)
+                raise with_usage(AgentRefused(f"{problem}; take it out"), reply.usage)
         if not changes.outside:
             return replace(reply, files=files)
         listed = ", ".join(changes.outside[:5])
         more = f" and {len(changes.outside) - 5} more" if len(changes.outside) > 5 else ""
         # What is read back from a copy is whole, whatever else changed meanwhile, and by whom.
         if (self._outside or ("note" if copied else "refuse")) == "refuse":
-            raise costing(
+            raise with_usage(
                 AgentRefused(
                     f"files outside the workspace changed while {self.name} worked: {listed}"
                     f"{more}; look at them and undo what you do not want (outside: note in the "
@@ -365,7 +365,7 @@ def _with_leftovers(error: AgentError, names: Sequence[str]) -> AgentError:
         return error
     words = f"{error}; files it had changed: {', '.join(names[:10])}"
     if isinstance(error, AgentTransient):
-        return costing(AgentError(words), getattr(error, "usage", None))
+        return with_usage(AgentError(words), getattr(error, "usage", None))
     error.args = (words,)
     return error
 

@@ -34,7 +34,7 @@ from signoff.errors import (
     ModelMissing,
 )
 from signoff.remedies import Install, PullModel, Remedy
-from signoff.runtime.faults import costing
+from signoff.runtime.effect_errors import with_usage
 from signoff.runtime.ports import Call, Capabilities
 
 EXTRA = "local"
@@ -106,7 +106,7 @@ class LocalModel:
         try:
             answer = await self._answer(load, body, _LocalReply(name, call.emit), call)
         except (AgentTimeout, AgentTransient) as error:
-            raise costing(error, _FREE) from error.__cause__
+            raise with_usage(error, _FREE) from error.__cause__
         return judge(answer, request.schema)
 
     async def health(self) -> Health:

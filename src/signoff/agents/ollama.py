@@ -22,7 +22,7 @@ from signoff.agents.server import Server, checked_address
 from signoff.agents.structured import instruction
 from signoff.core.spend import Usage
 from signoff.errors import AgentBadRequest, AgentError, AgentTransient, ConfigError
-from signoff.runtime.faults import costing
+from signoff.runtime.effect_errors import with_usage
 from signoff.runtime.ports import Call, Capabilities, ModelChoice
 
 if TYPE_CHECKING:
@@ -212,7 +212,7 @@ def _check_window(question: ModelRequest, answer: ModelAnswer, window: int) -> N
     sent = sum(len(message["content"]) for message in _messages(question))
     fewest = sent // CHARACTERS_PER_TOKEN
     if (fewest > SMALLEST_WINDOW and read < fewest) or read >= window:
-        raise costing(
+        raise with_usage(
             AgentBadRequest(
                 f"Ollama read only {read:,} tokens of a prompt of {sent:,} characters: it does "
                 f"not fit the window of {window:,}; raise num_ctx, or send less"
@@ -220,7 +220,7 @@ def _check_window(question: ModelRequest, answer: ModelAnswer, window: int) -> N
             usage,
         )
     if read + (usage.tokens_out or 0) > window:
-        raise costing(
+        raise with_usage(
             AgentBadRequest(
                 f"prompt and answer outgrew the window of {window:,} tokens, so the model forgot "
                 "the beginning; raise num_ctx, or ask for less"

@@ -16,7 +16,7 @@ from signoff.agents.base import Health, health_of, models_of
 from signoff.core.effects import AgentRequest, Reply
 from signoff.core.spend import Usage
 from signoff.errors import AgentError
-from signoff.runtime.faults import costing
+from signoff.runtime.effect_errors import with_usage
 from signoff.runtime.ports import (
     Agent,
     Call,
@@ -115,7 +115,7 @@ class Priced:
         except AgentError as error:
             usage = getattr(error, "usage", None)
             if isinstance(usage, Usage):
-                costing(error, self._with_price(usage, request))
+                with_usage(error, self._with_price(usage, request))
             raise
         return replace(reply, usage=self._with_price(reply.usage, request))
 

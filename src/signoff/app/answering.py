@@ -16,10 +16,10 @@ from typing import Any, assert_never
 from signoff.app.project import Project
 from signoff.core.codec import decode
 from signoff.core.digest import SHORT
-from signoff.core.requests import ItemState, RequestKind, check_answer, default_words
+from signoff.core.requests import ItemState, RequestKind, check_answer, describe_default
 from signoff.errors import AgentBadOutput, InvalidAnswer, StaleApproval, UnsafePath, UsageError
 from signoff.remedies import AnswerRequest, Resume, ShowInbox
-from signoff.runtime.people import ApprovedFiles
+from signoff.runtime.run_inbox import ApprovedFiles
 from signoff.runtime.store_port import InboxItem
 from signoff.store.rundir.files import RunFiles, file_path
 
@@ -191,7 +191,7 @@ def _check_in_time(item: InboxItem, form: Mapping[str, Any], at: float) -> None:
     passed = datetime.fromtimestamp(item.deadline, UTC)
     raise InvalidAnswer(
         f"the deadline of request #{item.id} passed at {passed:%Y-%m-%d %H:%M:%S} UTC, "
-        f"and {default_words(form)}",
+        f"and {describe_default(form)}",
         remedy=Resume(item.run),
     )
 

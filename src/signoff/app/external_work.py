@@ -24,8 +24,8 @@ from signoff.core.requests import ItemState
 from signoff.core.spend import Limits
 from signoff.errors import InvalidAnswer, RunBusy, StaleApproval, UsageError
 from signoff.remedies import PassOption, Resume, TakeWork
-from signoff.runtime.people import BY_PERSON
 from signoff.runtime.ports import Observer
+from signoff.runtime.run_inbox import BY_HUMAN
 from signoff.runtime.store_port import InboxItem, RunRow
 
 PATIENCE_SECONDS = 60.0
@@ -160,7 +160,7 @@ def standing(project: Project, name: str) -> RunStatus:
 
 def _is_work(item: InboxItem) -> bool:
     """Tells whether a request stands in an agent's place; all others are for people."""
-    return item.effect.endswith(BY_PERSON)
+    return item.effect.endswith(BY_HUMAN)
 
 
 def _piece(project: Project, item: InboxItem) -> WorkItem:
@@ -223,7 +223,7 @@ def _can_go_on(project: Project, row: RunRow) -> bool:
 
 def _check_pulled(project: Project, row: RunRow) -> None:
     """Raises where going on would set agents to work that nobody asked for here."""
-    if ev.ANYBODY not in folded(project, row).stand_ins:
+    if ev.ANY_AGENT not in folded(project, row).stand_ins:
         raise UsageError(
             f"the work of run {row.name!r} is not handed out to outside workers",
             remedy=(Resume(row.name), Resume(row.name, external=True)),

@@ -8,7 +8,7 @@ from typing import Any
 from signoff.app.answering import form_of, request_number, title_of
 from signoff.app.next_commands import answer_commands
 from signoff.app.project import Project
-from signoff.core.requests import RequestKind, default_words, options_of
+from signoff.core.requests import RequestKind, describe_default, options_of
 from signoff.errors import UnknownName, UsageError
 from signoff.remedies import AnswerRequest
 from signoff.runtime.store_port import InboxItem, InboxLine
@@ -58,7 +58,7 @@ def request_to_json(project: Project, item: InboxItem) -> dict[str, Any]:
         "opened_at": item.opened_at,
         "deadline": item.deadline,
         "default": form.get("default"),
-        "at_deadline": default_words(form) if item.deadline is not None else None,
+        "at_deadline": describe_default(form) if item.deadline is not None else None,
         "state": item.state,
         "answer": answer_to_json(item),
         "commands": answer_commands(item, form, project.clock.now()),

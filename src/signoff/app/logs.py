@@ -14,7 +14,7 @@ from signoff.core import events as ev
 from signoff.core.outcome import Status
 from signoff.core.requests import ItemState
 from signoff.remedies import Resume
-from signoff.runtime.narration import LogLine, Narrator, Weight, answer_words
+from signoff.runtime.narration import LogLine, Narrator, Weight, describe_answer
 
 LOOK_SECONDS = 0.5
 """How often a followed run is looked at; the journal is one indexed read."""
@@ -62,7 +62,7 @@ def afterwards(project: Project, name: str) -> list[LogLine]:
     row = project.store.row(name)
     lines = []
     for item in project.store.items(name, state=(ItemState.ANSWERED,)):
-        words = answer_words(answer_to_json(item) or {})
+        words = describe_answer(answer_to_json(item) or {})
         ready = f"{item.step}: {words} (#{item.id}, taken when the run goes on)"
         lines.append(LogLine(item.answered_at or row.updated_at, ready))
     stands = as_it_stands(project, row)
@@ -77,4 +77,4 @@ def _entries(
 ) -> Iterator[Entry]:
     row = project.store.row(run)
     for seq, event in events_of(project, row, after=after, whole=whole):
-        yield Entry(seq, event, tuple(narrator.tell(event)))
+        yield Entry(seq, event, tuple(narrator.narrate(event)))

@@ -53,8 +53,8 @@ def compile_context(
         settings=settings.sections,
         agents=known,
         default_agent=DEFAULT_AGENT if DEFAULT_AGENT in found else AUTO,
-        found=found,
-        known=sorted(known),
+        installed=found,
+        agent_names=sorted(known),
     )
 
 
@@ -68,10 +68,10 @@ def stored_context(description: str, now: CompileContext) -> CompileContext:
     return replace(
         now,
         default_agent=options.pop("default_agent", ""),
-        found=options.pop("found", ()),
+        installed=options.pop("found", ()),
         options=options,
         # The agents of today say nothing about a run that is under way.
-        known=None,
+        agent_names=None,
     )
 
 

@@ -12,7 +12,7 @@ from signoff.app.file_answers import take_file_answers
 from signoff.app.history import folded
 from signoff.app.project import Project
 from signoff.app.run_files import Warn, catch_up
-from signoff.core.events import ANYBODY
+from signoff.core.events import ANY_AGENT
 from signoff.core.outcome import FINAL, Status
 from signoff.core.spend import Limits
 from signoff.core.stop_reason import error_of
@@ -22,7 +22,7 @@ from signoff.runtime.ports import Observer
 from signoff.runtime.result import RunResult
 from signoff.runtime.store_port import RunRow
 
-FROM_OUTSIDE = {ANYBODY: MANUAL}
+FROM_OUTSIDE = {ANY_AGENT: MANUAL}
 """Who stands in for whom in a run that is played from outside."""
 
 DUE = (Status.PARKED, Status.WAITING)
@@ -102,7 +102,7 @@ def _also_by_role(
     known = {*known_agents(project.settings.agents), *project.agents, *roles}
     wide: dict[str, str] = {}
     for agent, to in switch.items():
-        if agent not in {*known, ANYBODY} and agent != _failed_agent(project, row):
+        if agent not in {*known, ANY_AGENT} and agent != _failed_agent(project, row):
             warn(
                 f"no agent or role is called {agent!r}; only steps that ask this name are switched"
             )

@@ -8,7 +8,7 @@ from typing import Any
 from signoff.app.project import Project
 from signoff.core.outcome import Status
 from signoff.errors import UnknownName
-from signoff.runtime.owner import lives
+from signoff.runtime.owner import is_alive
 from signoff.runtime.store_port import RunRow
 
 _EITHER = frozenset({Status.RUNNING, Status.INTERRUPTED})
@@ -31,7 +31,7 @@ def as_it_stands(project: Project, row: RunRow) -> RunRow:
     if row.status is not Status.RUNNING:
         return row
     owner = project.store.owner(row.owner) if row.owner is not None else None
-    if owner is not None and lives(owner) is not False:
+    if owner is not None and is_alive(owner) is not False:
         return row
     return row._replace(status=Status.INTERRUPTED, reason="its process is gone")
 

@@ -72,13 +72,13 @@ def _one(
         return ValidationResult(target, None, tuple(error.problems))
     except UsageError as error:
         return ValidationResult(target, None, (Problem(target, str(error)),))
-    return ValidationResult(target, found.workflow.name, remarks=found.workflow.remarks)
+    return ValidationResult(target, found.workflow.name, remarks=found.workflow.warnings)
 
 
 def _all(home: Home, settings: Settings, context: CompileContext) -> list[ValidationResult]:
     looked = discover(home, home.root, settings.workflows, context)
     checked = [
-        ValidationResult(str(found.path), found.workflow.name, remarks=found.workflow.remarks)
+        ValidationResult(str(found.path), found.workflow.name, remarks=found.workflow.warnings)
         for found in looked.found
     ]
     if looked.problems:

@@ -23,7 +23,7 @@ from signoff.cli.headline import at_deadline
 from signoff.cli.terminal import forget_typed
 from signoff.cli.text import clean, wrapped
 from signoff.core.digest import SHORT
-from signoff.core.requests import ItemState, RequestKind, default_words, options_of
+from signoff.core.requests import ItemState, RequestKind, describe_default, options_of
 from signoff.documents.control_characters import json_text
 from signoff.documents.regular_files import read_regular
 from signoff.errors import InvalidAnswer, StaleApproval
@@ -113,7 +113,7 @@ def _too_late(project: Project, item: InboxItem, form: dict[str, Any]) -> bool:
     request = {
         "deadline": item.deadline,
         "state": ItemState.OPEN,
-        "at_deadline": default_words(form),
+        "at_deadline": describe_default(form),
     }
     for line in at_deadline(request, now):
         _say(f"  {line}", style="yellow")

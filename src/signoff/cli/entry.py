@@ -93,7 +93,7 @@ class LazyGroup(click.Group):
 
         for notation in plugins.notations():
             if cmd_name in notation.commands:
-                command = plugins.load(notation.commands[cmd_name].place)
+                command = plugins.load(notation.commands[cmd_name].import_path)
                 return command
         return None
 

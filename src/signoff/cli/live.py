@@ -181,7 +181,7 @@ class LiveView(View):
                 self._live.refresh()
 
     def _follow(self, run: str, event: ev.Event) -> None:
-        told = self._narrator.tell(event)
+        told = self._narrator.narrate(event)
         self._pending += [
             *self._new_run(run),
             *(said_line(line) for line in told if self._is_worth_keeping(event, line)),
@@ -278,7 +278,7 @@ class LiveView(View):
         visit = self._timeline.current
         if self._workflow is None or visit is None or visit.step not in self._workflow.steps:
             return
-        ways = self._workflow.edges.of(visit.step)
+        ways = self._workflow.edges.from_step(visit.step)
         options = [way for way in ways if way.name.startswith(_GATE)]
         for when, led in (
             ("then", [w for w in ways if w not in options]),

@@ -13,8 +13,8 @@ from signoff.cli.headline import headline, where_more
 from signoff.cli.output import STYLES, Output
 from signoff.cli.text import near, one_line
 from signoff.core.outcome import Status
-from signoff.runtime.amounts import duration, spend_words
-from signoff.runtime.narration import answer_words, stop_words
+from signoff.runtime.amounts import duration, format_spend
+from signoff.runtime.narration import describe_answer, describe_stop
 
 SHOWN_REQUESTS = 5
 
@@ -46,11 +46,11 @@ def summarise(report: RunDetails, out: Output) -> None:
     mark = MARKS.get(row.status, "✗")
     words = WORDS.get(row.status, row.status.value)
     reason = report.stop_reason if row.status in _EXPLAINED else None
-    how, why = stop_words(words, reason)
+    how, why = describe_stop(words, reason)
     first = f"{mark} {how}  {row.name}{why and f': {one_line(why)}'}"
     out.prose(first, style=STYLES.get(row.status.value, ""), hang="  ")
     if not out.quiet:
-        out.line(f"  {spend_words(line.spend)} · {duration(line.spend.seconds)} at work")
+        out.line(f"  {format_spend(line.spend)} · {duration(line.spend.seconds)} at work")
         if report.notation_report is not None:
             _tell(report.notation_report.summary, out)
         for label, path in _places(report):
@@ -88,7 +88,7 @@ _EXPLAINED = frozenset(Status) - {Status.WAITING}
 
 def _waiting(report: RunDetails) -> Iterator[str]:
     for request in report.answered[:SHOWN_REQUESTS]:
-        yield f"#{request['number']} {request['kind']}: {answer_words(request['answer'])}"
+        yield f"#{request['number']} {request['kind']}: {describe_answer(request['answer'])}"
     if report.answered:
         rest = ", or answer the rest first" if report.requests else ""
         yield f"go on with what is answered{rest}: signoff resume {report.row.name}"

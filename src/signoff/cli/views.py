@@ -86,7 +86,7 @@ class PlainView(View):
     def _told(self, run: str, events: Iterable[ev.Event]) -> list[LogLine]:
         narrator = self._narrators.setdefault(run, Narrator())
         self.timelines[run] = narrator.timeline
-        told = [line for event in events for line in narrator.tell(event)]
+        told = [line for event in events for line in narrator.narrate(event)]
         return [line for line in told if self._verbose or line.weight is not Weight.DETAIL]
 
     def _print(self, at: float, run: str, text: str) -> None:

@@ -54,7 +54,7 @@ def compile_definition(
         roles=definition.roles,
         notation=NOTATION,
         source={"contract": described(definition), **(source or {})},
-        remarks=tuple(remarks),
+        warnings=tuple(remarks),
         inputs=params_of(definition),
     )
 

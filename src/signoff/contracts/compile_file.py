@@ -37,7 +37,7 @@ def compile_file(file: SourceFile, context: CompileContext) -> Workflow:
 
     The database's path is seen from the project's folder, and programs run there.
     """
-    read = read_contract(file, known=context.known)
+    read = read_contract(file, known=context.agent_names)
     definition = resolved(read.asking(context.default_agent))
     database = definition.database
     # Described as written, so that a project that was moved finds its runs unchanged.

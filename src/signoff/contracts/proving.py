@@ -20,7 +20,7 @@ from signoff.contracts.database import Proof, StepDatabase, StepKey, Tables
 from signoff.contracts.expressions import Expression
 from signoff.contracts.model import Check, Condition, ConditionalNext, WorkflowStep
 from signoff.core.frozen import freeze
-from signoff.error_text import in_words
+from signoff.error_text import describe_error
 from signoff.errors import NotSerialisable, StepFailed
 
 CONDITION_SECONDS = 10.0
@@ -58,7 +58,7 @@ async def problems_of(conditions: Sequence[Condition], seen: StepContext) -> lis
         try:
             held = await evaluated(each.check, seen)
         except Exception as error:  # noqa: BLE001  # whatever a condition raises, it does not hold
-            problems.append(f"{each.name}: raised {in_words(error)}")
+            problems.append(f"{each.name}: raised {describe_error(error)}")
         else:
             problems += [] if held else [each.words]
     return problems

@@ -47,7 +47,7 @@ from signoff.core.effects import ProductPrompt
 from signoff.core.outcome import Outcome
 from signoff.core.requests import Choice, Request
 from signoff.core.transitions import RETRY
-from signoff.error_text import in_words
+from signoff.error_text import describe_error
 from signoff.errors import StepFailed, StoreError
 
 Work = tuple[Outcome, dict[str, Any]]
@@ -366,7 +366,7 @@ async def _leads(
     try:
         held = await contract.holds(ctx, step, step.next.condition, done)
     except Exception as error:  # an author's expression or function may raise anything
-        problem = f"what follows {step.name!r} cannot be decided: {in_words(error)}"
+        problem = f"what follows {step.name!r} cannot be decided: {describe_error(error)}"
         if not ctx.scope and contract.definition.database is None:
             # The engine would check the rest only later, and the worker should know all of it.
             await contract.insist(contract.context(ctx, step), step, done, problem)

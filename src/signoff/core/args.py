@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from signoff.core.signature import EMPTY, HandlerParam, taken
+from signoff.core.signature import EMPTY, HandlerParam, handler_params
 from signoff.errors import Problem
 
 _GUESSED = (bool, int, float, str, list)
@@ -112,7 +112,7 @@ class Param:
 
 def read_params(handler: Callable[..., Any]) -> dict[str, Param]:
     """Returns the parameters a handler takes besides its context."""
-    return {each.name: _param(each) for each in taken(handler)}
+    return {each.name: _param(each) for each in handler_params(handler)}
 
 
 def bind(

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Union, get_args, get_origin
 
 from signoff.core.args import Param, fit, read_params
-from signoff.core.signature import EMPTY, function_of, returned
+from signoff.core.signature import EMPTY, function_of, return_annotation
 from signoff.core.step import Dispatch, StepDef
 from signoff.errors import Problem
 
@@ -52,10 +52,10 @@ def _call_problems(
     function = function_of(handler)
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         yield Problem(where, "handler yields", "return (Outcome, dict) once, at its end")
-    elif not _may_be_result(returned(handler)):
+    elif not _may_be_result(return_annotation(handler)):
         yield Problem(
             where,
-            f"handler is annotated to return {_shown(returned(handler))}",
+            f"handler is annotated to return {_shown(return_annotation(handler))}",
             "a handler returns tuple[Outcome, dict[str, Any]]",
         )
 

@@ -77,11 +77,11 @@ class EdgeTable:
         own = self._ways.get((step, outcome.value))
         return own or self._ways.get((step, Outcome.DEFAULT.value))
 
-    def named(self, step: str, name: str) -> ResolvedEdge | None:
+    def get(self, step: str, name: str) -> ResolvedEdge | None:
         """Returns a step's edge by name (`error`, `gate:LABEL`)."""
         return self._ways.get((step, name))
 
-    def of(self, step: str) -> Sequence[ResolvedEdge]:
+    def from_step(self, step: str) -> Sequence[ResolvedEdge]:
         """Returns all ways out of a step."""
         return self._by_step.get(step, ())
 

@@ -80,7 +80,7 @@ class LimitsChanged(Event):
     limits: dict[str, float]
 
 
-ANYBODY = "*"
+ANY_AGENT = "*"
 """In the place of an agent's name: every agent nobody else stands in for."""
 
 

@@ -107,7 +107,7 @@ def _phases(workflow: Workflow, ids: Mapping[str, str]) -> Iterator[str]:
 def _arrows(workflow: Workflow, step: StepDef, ids: Mapping[str, str]) -> Iterator[str]:
     if step.gate is not None:
         yield f'{ids[step.id]} -->|"{Outcome.OK.value}"| {ids[step.id]}g'
-    for way in workflow.edges.of(step.id):
+    for way in workflow.edges.from_step(step.id):
         arrow = "-.->" if way.back else "-->"
         start = f"{ids[way.step]}g" if _option(way) else ids[way.step]
         goal = f"stop_{_end(way)}" if _end(way) else ids[str(way.to)]
@@ -147,7 +147,7 @@ def _nature(step: StepDef) -> Iterator[tuple[str, str]]:
 
 def _ways(workflow: Workflow, step: StepDef) -> Iterator[tuple[str, str]]:
     """Yields where a step leads; the options of its gate come last, under their question."""
-    ways = workflow.edges.of(step.id)
+    ways = workflow.edges.from_step(step.id)
     yield from ((_name(way), _goal(way)) for way in ways if not _option(way))
     if step.gate is None:
         return

@@ -259,7 +259,7 @@ def options_of(form: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [o if isinstance(o, dict) else {"label": str(o)} for o in listed]
 
 
-def default_words(form: Mapping[str, Any]) -> str:
+def describe_default(form: Mapping[str, Any]) -> str:
     """Says what the deadline of a request means for it."""
     default = form.get("default")
     if form["kind"] == RequestKind.APPROVAL:

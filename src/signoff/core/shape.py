@@ -60,7 +60,7 @@ class _Checks:
             self._wrong("limits", limits, "Limits(...)")
             yield "limits", Limits()
             return
-        for name, value in limits.wrong().items():
+        for name, value in limits.invalid().items():
             self._wrong(f"limits.{name}", value, AMOUNT)
 
     def _numbers(self) -> Iterator[tuple[str, Any]]:

@@ -31,7 +31,7 @@ class HandlerParam:
     """The annotation as written, when it names something that is not there at run time."""
 
 
-def taken(handler: Callable[..., Any]) -> Iterator[HandlerParam]:
+def handler_params(handler: Callable[..., Any]) -> Iterator[HandlerParam]:
     """Yields what a handler takes by name; what a partial has filled in is no longer taken."""
     filled = handler.keywords if isinstance(handler, partial) else {}
     for parameter in list(inspect.signature(handler).parameters.values())[1:]:
@@ -44,7 +44,7 @@ def taken(handler: Callable[..., Any]) -> Iterator[HandlerParam]:
         yield HandlerParam(parameter.name, hint, parameter.default, unread)
 
 
-def returned(handler: Callable[..., Any]) -> Any:
+def return_annotation(handler: Callable[..., Any]) -> Any:
     """Returns what a handler is annotated to return; EMPTY when it does not say."""
     try:
         return _resolved(handler, inspect.signature(handler).return_annotation)

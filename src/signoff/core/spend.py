@@ -21,7 +21,7 @@ class Limits:
     calls: int | None = None
     seconds: float | None = None
 
-    def wrong(self) -> dict[str, Any]:
+    def invalid(self) -> dict[str, Any]:
         """Returns the ceilings that could never hold.
 
         A definition tells them together with its other mistakes, so none is raised here.
@@ -51,7 +51,7 @@ class Limits:
             names = ", ".join(f.name for f in fields(cls))
             raise ValueError(f"unknown limit {unknown[0]!r}; the limits are: {names}")
         limits = cls(**(data or {}))
-        for name, value in limits.wrong().items():
+        for name, value in limits.invalid().items():
             raise ValueError(f"limit {name} must be {AMOUNT}, not {value!r}")
         return limits
 

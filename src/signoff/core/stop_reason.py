@@ -87,7 +87,7 @@ class BudgetReached:
 
     def __str__(self) -> str:
         """Returns the text for people."""
-        return f"the {self.scope}'s limit of {limit_words(self.limit, self.amount)} is reached"
+        return f"the {self.scope}'s limit of {format_limit(self.limit, self.amount)} is reached"
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,7 +305,7 @@ def remedies(  # noqa: C901  # one case for each status
             assert_never(status)
 
 
-def limit_words(limit: str, amount: float) -> str:
+def format_limit(limit: str, amount: float) -> str:
     """Returns `$5`, `1 call`, `2.5 seconds`."""
     number = f"{amount:g}" if isinstance(amount, float) else str(amount)
     if limit == "usd":

@@ -222,7 +222,7 @@ def _stop(position: Position, fact: Raised) -> Decision:
 
 def _recover(position: Position, fact: Raised) -> Decision:
     """A handler that raised goes where `on_error` says, and otherwise stops the run."""
-    way = position.workflow.edges.named(position.step, ERROR)
+    way = position.workflow.edges.get(position.step, ERROR)
     return leave(position, way) if way is not None else _stop(position, fact)
 
 
@@ -245,7 +245,7 @@ def _past_the_gate(position: Position, _fact: ConditionsMet) -> Decision:
         raise EngineError(f"step {position.step!r} is left without an outcome")
     way = position.workflow.edges.find(position.step, outcome)
     if way is None:
-        mapped = ", ".join(w.name for w in position.workflow.edges.of(position.step))
+        mapped = ", ".join(w.name for w in position.workflow.edges.from_step(position.step))
         raise UnmappedOutcome(
             f"step {position.step!r} ended with {outcome.value!r}, which leads nowhere "
             f"(its edges: {mapped or 'none'})"
@@ -254,7 +254,7 @@ def _past_the_gate(position: Position, _fact: ConditionsMet) -> Decision:
 
 
 def _through_the_gate(position: Position, fact: Chosen) -> Decision:
-    way = position.workflow.edges.named(position.step, gate_name(fact.label))
+    way = position.workflow.edges.get(position.step, gate_name(fact.label))
     if way is None:
         raise EngineError(f"the gate of step {position.step!r} has no option {fact.label!r}")
     return leave(position, way, feedback=fact.text or None, by=fact.by)
@@ -336,5 +336,5 @@ def _resets(position: Position, way: ResolvedEdge) -> tuple[str, ...]:
     """Counts of a step's loops start anew only when it is left by an edge that loops nowhere."""
     if way.back:
         return ()
-    others = [w for w in position.workflow.edges.of(way.step) if w.key != way.key]
+    others = [w for w in position.workflow.edges.from_step(way.step) if w.key != way.key]
     return tuple(w.key for w in others if w.edge.resets and w.key in position.counters)

@@ -53,7 +53,7 @@ def _settings_are_right(name: Any, max_iterations: Any, limits: Any) -> Iterator
     ):
         yield Problem("workflow", f"max_iterations is {max_iterations!r}", "a whole number from 1")
     if isinstance(limits, Limits):
-        for ceiling, value in limits.wrong().items():
+        for ceiling, value in limits.invalid().items():
             yield Problem("workflow", f"limits.{ceiling} is {value!r:.80}", AMOUNT)
     elif limits is not None:
         yield Problem("workflow", f"limits is {limits!r:.80}", "Limits(...)")

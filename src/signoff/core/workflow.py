@@ -54,7 +54,7 @@ class Workflow:
     """Which agent stands for a role, where the settings say nothing."""
     source: Mapping[str, Any]
     """What the notation wants kept with the run (goal, configuration); part of the digest."""
-    remarks: tuple[str, ...]
+    warnings: tuple[str, ...]
     """What its author should know though it can be run; no run depends on it."""
     inputs: frozenset[str] | None
     """Parameters that handlers read from their context. None takes any, unless handlers
@@ -71,7 +71,7 @@ class Workflow:
         notation: str = "python",
         roles: Mapping[str, str] | None = None,
         source: Mapping[str, Any] | None = None,
-        remarks: Sequence[str] = (),
+        warnings: Sequence[str] = (),
         inputs: Collection[str] | None = None,
         validate: bool = True,
     ) -> None:
@@ -91,7 +91,7 @@ class Workflow:
         put(self, "notation", notation)
         put(self, "roles", MappingProxyType(dict(roles or {})))
         put(self, "source", MappingProxyType(dict(source or {})))
-        put(self, "remarks", tuple(remarks))
+        put(self, "warnings", tuple(warnings))
         put(self, "inputs", frozenset(inputs) if inputs is not None else None)
 
     def __getitem__(self, step_id: str) -> StepDef:
@@ -123,7 +123,7 @@ class Workflow:
         return edge_table(tuple(self.steps.values()), self.entry_point, self.max_iterations)
 
     @cached_property
-    def described(self) -> str:
+    def definition_json(self) -> str:
         """The whole definition as JSON: what is frozen with every run of it."""
         return json.dumps(self._description)
 

@@ -27,7 +27,7 @@ from signoff.flows.sections import (
     IndependenceField,
     IndependenceSection,
 )
-from signoff.runtime.paths import check_path, folded
+from signoff.runtime.paths import check_path, fold_name
 from signoff.store.rundir.files import RESERVED_NAMES
 
 VERSION = 1
@@ -62,7 +62,7 @@ class OutputSection(Section):
     def _stays_inside(cls, value: str) -> str:
         place = value.replace("\\", "/").removesuffix("/")
         # What the engine will not write is refused before anybody is paid for it.
-        if folded(place.split("/")[0]) in RESERVED:
+        if fold_name(place.split("/")[0]) in RESERVED:
             raise PydanticCustomError(ADVICE, "that folder of a run is taken; choose another")
         _check_path(place)
         return place
@@ -70,7 +70,7 @@ class OutputSection(Section):
     @field_validator("filename")
     @classmethod
     def _is_a_name(cls, value: str) -> str:
-        if folded(value) == STATUS:
+        if fold_name(value) == STATUS:
             raise PydanticCustomError(ADVICE, "that file says how the run ended; choose another")
         _check_path(value)
         return value

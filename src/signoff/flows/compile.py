@@ -42,7 +42,7 @@ def compile_flow(flow: Flow, name: str, remarks: Sequence[str] = ()) -> Workflow
         max_iterations=config.max_iterations,
         notation="flows",
         source=frozen_source(flow),
-        remarks=tuple(remarks),
+        warnings=tuple(remarks),
         inputs=(),
     )
 

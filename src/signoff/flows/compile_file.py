@@ -23,7 +23,7 @@ def compile_file(file: SourceFile, context: CompileContext) -> Workflow:
     """Returns the workflow a flow file describes; raises `InvalidWorkflow` with every problem."""
     root = context.root
     goal = root / context.options["goal"] if context.options.get("goal") else None
-    read = read_flow(file, root=root, home=context.home, goal=goal, known=context.known)
+    read = read_flow(file, root=root, home=context.home, goal=goal, known=context.agent_names)
     flow = _flow(read, context)
     name = read.config.name or file.path.stem
     problems = list(_problems(read, flow, file.path.name, check_only=context.check_only))
@@ -40,7 +40,7 @@ def _flow(read: ReadFlow, context: CompileContext) -> Flow:
         root=context.root,
         home=context.home,
         default_agent=context.default_agent or DEFAULT_AGENT,
-        found=tuple(context.found or PROGRAMS),
+        found=tuple(context.installed or PROGRAMS),
         agents=context.agents,
         allow_scripts=bool(context.options.get("allow_scripts")) or read.config.allow_scripts,
         given=context.stored,

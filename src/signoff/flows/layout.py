@@ -14,7 +14,7 @@ from signoff.core.outcome import Status
 from signoff.documents.control_characters import json_text
 from signoff.flows.yaml_pages import as_yaml
 from signoff.review.constraint import Constraint, compress_constraints
-from signoff.runtime.paths import folded
+from signoff.runtime.paths import fold_name
 from signoff.store.rundir.layout import (
     AgentCall,
     FinishedItem,
@@ -173,10 +173,10 @@ def _apart(names: Sequence[str]) -> list[str]:
     given: dict[str, str] = {}
     for name in names:
         wanted, number = name, 1
-        while folded(wanted) in given:
+        while fold_name(wanted) in given:
             number += 1
             wanted = f"{name}_{number}"
-        given[folded(wanted)] = wanted
+        given[fold_name(wanted)] = wanted
     return list(given.values())
 
 

@@ -152,7 +152,7 @@ def plan(workflow: Workflow) -> FlowPlan:
     sources = _Sources(flow)
     steps = tuple(_PLANNED[step.step](flow, step, sources) for step in flow.config.workflow)
     warnings = tuple(dict.fromkeys(sources.warnings))
-    return FlowPlan(steps, flow.config.max_iterations, workflow.remarks, warnings)
+    return FlowPlan(steps, flow.config.max_iterations, workflow.warnings, warnings)
 
 
 class _Sources:

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from signoff.error_text import in_words
+from signoff.error_text import describe_error
 from signoff.guarded_db.view import ReadOnlyView
 
 CONDITION_SECONDS = 10.0
@@ -64,7 +64,7 @@ def found(condition: Postcondition, view: ReadOnlyView) -> tuple[str, ...]:
     try:
         held = condition.holds(view)
     except Exception as error:  # noqa: BLE001 - whatever an author's condition raises, it does not hold
-        raised = in_words(error)
+        raised = describe_error(error)
         return (f"{condition.name}: raised {raised}",)
     # Not truthiness: a condition that returns a coroutine or a row by mistake would always hold.
     if held is True:

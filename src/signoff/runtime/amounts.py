@@ -35,7 +35,7 @@ def count(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
-def spend_words(spend: Spend) -> str:
+def format_spend(spend: Spend) -> str:
     """Returns what a run cost in one line; what nobody reported is said to be unknown."""
     calls = count(spend.calls, "call")
     if spend.calls == 0:

@@ -27,7 +27,7 @@ from signoff.core.stop_reason import (
     NotConverging,
     StepDecided,
     StopReason,
-    limit_words,
+    format_limit,
 )
 from signoff.core.transitions import (
     Chosen,
@@ -45,8 +45,8 @@ from signoff.runtime.fanout import FELL_SHORT
 from signoff.runtime.handler_errors import error_info
 from signoff.runtime.handlers import BoundHandler, check, passes_through, work
 from signoff.runtime.journal import RunJournal
-from signoff.runtime.people import People
-from signoff.runtime.suspension import CeilingReached
+from signoff.runtime.run_inbox import RunInbox
+from signoff.runtime.suspension import LimitReached
 
 T = TypeVar("T")
 
@@ -65,7 +65,7 @@ class Attempt:
         self,
         bound_handler: BoundHandler,
         journal: RunJournal,
-        people: People,
+        people: RunInbox,
         visit: AttemptEffects,
     ) -> None:
         self.step: StepDef = bound_handler.step
@@ -217,9 +217,9 @@ class Attempt:
         except TimeoutError:
             if whole.expired():
                 await self.visit.abort()
-                raise CeilingReached(reason) from None
+                raise LimitReached(reason) from None
             if own.expired():
-                most = limit_words("seconds", step.timeout or 0)
+                most = format_limit("seconds", step.timeout or 0)
                 raise OutOfTime(f"step {step.id!r} took longer than {most}") from None
             raise
 

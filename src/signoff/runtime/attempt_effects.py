@@ -31,17 +31,17 @@ from signoff.errors import (
     UsageError,
 )
 from signoff.runtime.checked_request import ask_checked, map_checked
+from signoff.runtime.effect_errors import FREE, error_from_json
 from signoff.runtime.effect_runner import EffectCall, EffectRunner
 from signoff.runtime.fanout import FanOut
-from signoff.runtime.faults import FREE, fault_from_json
 from signoff.runtime.in_doubt import InDoubtRecovery
 from signoff.runtime.journal import RunJournal
-from signoff.runtime.people import BY_PERSON, People
 from signoff.runtime.performers import reply_of
 from signoff.runtime.ports import Progress
+from signoff.runtime.run_inbox import BY_HUMAN, RunInbox
 from signoff.runtime.services import EngineServices
 from signoff.runtime.suspension import Outdated, ParkedUntil, Suspension, heaviest
-from signoff.runtime.working_copy import shown_to_person
+from signoff.runtime.working_copy import files_for_human
 
 T = TypeVar("T")
 
@@ -54,7 +54,7 @@ class AttemptEffects:
         services: EngineServices,
         journal: RunJournal,
         effect_runner: EffectRunner,
-        people: People,
+        people: RunInbox,
         limits: Limits,
         roles: Mapping[str, str],
     ) -> None:
@@ -284,7 +284,7 @@ class AttemptEffects:
         self._services.performers.check(effect)
         call = EffectCall(ctx, identity, effect, shown, self._limits)
         if effect.kind is EffectKind.ASK:
-            asked = EffectId(f"{identity}{BY_PERSON}")
+            asked = EffectId(f"{identity}{BY_HUMAN}")
             by_human = self._services.performers.answered_by_human(effect.payload["agent"])
             # What a person has answered counts, whoever stands in by now.
             if by_human or self.people.answered(asked):
@@ -307,7 +307,7 @@ class AttemptEffects:
         """Returns the effect for whoever stands in; what it is known by stays the same."""
         agent = to = effect.payload["agent"]
         if stand_ins := self._state.stand_ins:
-            to = stand_ins.get(agent) or stand_ins.get(ev.ANYBODY, agent)
+            to = stand_ins.get(agent) or stand_ins.get(ev.ANY_AGENT, agent)
         if not self._services.performers.knows(to):
             to = self._roles.get(to, to)
         return effect if to == agent else effect._replace(payload={**effect.payload, "agent": to})
@@ -317,12 +317,12 @@ class AttemptEffects:
         payload = call.effect.payload
         parts = [payload.get("system"), payload["prompt"]]
         if payload.get("files"):
-            parts += shown_to_person(payload["files"], edit=bool(payload.get("edit")))
+            parts += files_for_human(payload["files"], edit=bool(payload.get("edit")))
         elif payload.get("edit"):
             parts.append(f"Work in this directory: {payload.get('workspace')}")
         about = payload.get("about", {})
         request = Response("\n\n".join(filter(None, parts)), payload.get("schema"), about=about)
-        answer = self.people.ask(EffectId(f"{call.id}{BY_PERSON}"), request)
+        answer = self.people.ask(EffectId(f"{call.id}{BY_HUMAN}"), request)
         attempt = 1 if record is None else record.attempt + 1
         tried = call._replace(attempt=attempt)
         if answer.failed:
@@ -369,5 +369,5 @@ def _place(scope: str, key: str) -> str:
 def _replayed(effect: Effect, record: EffectRecord) -> Any:
     """Returns what a finished effect gave, or raises what it raised."""
     if record.error is not None:
-        raise fault_from_json(record.error)
+        raise error_from_json(record.error)
     return reply_of(effect.kind, thaw(record.reply))

@@ -32,14 +32,14 @@ from signoff.errors import (
 )
 from signoff.remedies import Scope
 from signoff.runtime.agent_limits import AgentGate
-from signoff.runtime.ceilings import Ceilings, check_price
 from signoff.runtime.earlier_calls import earlier_calls
-from signoff.runtime.faults import EFFECT_ERRORS, FREE, costing, fault_to_json, usage_of
+from signoff.runtime.effect_errors import EFFECT_ERRORS, FREE, error_to_json, usage_of, with_usage
 from signoff.runtime.handler_errors import error_info
 from signoff.runtime.journal import RunJournal
 from signoff.runtime.performers import reply_of
 from signoff.runtime.ports import Call, EarlierCall, Progress, Retrying, idempotency_key
 from signoff.runtime.services import EngineServices
+from signoff.runtime.spend_limits import SpendLimiter, check_price
 from signoff.runtime.suspension import ParkedUntil
 
 PROMPT_COMMIT_SECONDS = 0.005
@@ -68,7 +68,7 @@ class EffectRunner:
     def __init__(self, services: EngineServices, journal: RunJournal) -> None:
         self._services = services
         self._journal = journal
-        self._ceilings = Ceilings()
+        self._ceilings = SpendLimiter()
         self._closed = False
 
     def close(self) -> None:
@@ -168,7 +168,7 @@ class EffectRunner:
         except asyncio.CancelledError:
             # Ended by us, so nothing is in doubt but the bill; what never went out has none.
             if (call.effect.kind is EffectKind.ASK or not out) and self._journal.error is None:
-                self.failed(call, attempt, costing(AgentStopped(), None if out else FREE))
+                self.failed(call, attempt, with_usage(AgentStopped(), None if out else FREE))
             raise
         end = ev.EffectFinished(call.id, reply, usage=usage.to_json() if usage else None)
         self._end(call, attempt, end)
@@ -194,7 +194,7 @@ class EffectRunner:
         """Records that whoever works from outside could not do it; returns what to raise."""
         self._start(call, call.attempt)
         # Content that is not there: the next attempt, which knows the reason, may do better.
-        return self.failed(call, call.attempt, costing(AgentBadOutput(why), FREE))
+        return self.failed(call, call.attempt, with_usage(AgentBadOutput(why), FREE))
 
     def _start(self, call: EffectCall, attempt: int) -> int:
         effect = call.effect
@@ -249,7 +249,7 @@ class EffectRunner:
         """
         usage = usage_of(error)
         cost = usage.to_json() if usage is not None else None
-        self._journal.record(ev.EffectAttemptFailed(call.id, fault_to_json(error), cost))
+        self._journal.record(ev.EffectAttemptFailed(call.id, error_to_json(error), cost))
         self._learn_failure(call.effect, usage)
 
     def failed(self, call: EffectCall, attempt: int, error: SignoffError) -> BaseException:
@@ -260,7 +260,7 @@ class EffectRunner:
             error.model = error.model or asked.get("model") or ""
         usage = usage_of(error)
         cost = usage.to_json() if usage is not None else None
-        end = ev.EffectFinished(call.id, error=fault_to_json(error), usage=cost)
+        end = ev.EffectFinished(call.id, error=error_to_json(error), usage=cost)
         self._end(call, attempt, end)
         self._learn_failure(call.effect, usage)
         if not isinstance(error, AgentQuota):

@@ -30,12 +30,11 @@ from signoff.core.workflow import Workflow
 from signoff.errors import DefinitionChanged, InvalidAnswer, RunBusy
 from signoff.remedies import PassOption, Resume, ShowRun
 from signoff.runtime.agent_limits import AgentGate, AgentLimits
-from signoff.runtime.ceilings import check_prices
 from signoff.runtime.environment import Secrets
 from signoff.runtime.journal import RunJournal, folded_state
 from signoff.runtime.names import checked_name, fresh_name
 from signoff.runtime.orphans import end_orphans, mark_of
-from signoff.runtime.owner import Heartbeat, lives, this_process
+from signoff.runtime.owner import Heartbeat, is_alive, this_process
 from signoff.runtime.paths import current_folder
 from signoff.runtime.performers import Performers
 from signoff.runtime.ports import NO_AGENTS, Agent, Clock, FilePort, Observer, Recorded, SystemClock
@@ -43,6 +42,7 @@ from signoff.runtime.process import end_process
 from signoff.runtime.result import RunResult
 from signoff.runtime.runner import Runner
 from signoff.runtime.services import Backoff, EngineServices
+from signoff.runtime.spend_limits import check_prices
 from signoff.runtime.store_port import InboxItem, NewRun, RunId, RunRow, Store
 from signoff.runtime.writer import GroupWriter
 
@@ -137,7 +137,7 @@ class Engine:
             workflow=workflow.name,
             target=target,
             definition=workflow.digest,
-            description=workflow.described,
+            description=workflow.definition_json,
             created_at=self._clock.now(),
             owner=self._owner.id,
         )
@@ -186,7 +186,7 @@ class Engine:
             return self._result(name, journal.state)
         await _end_processes(journal.state)
         if changed:
-            self._store.adopt(journal.run, workflow.digest, workflow.described)
+            self._store.adopt(journal.run, workflow.digest, workflow.definition_json)
             journal.record(ev.DefinitionAdopted(workflow.digest))
         if params:
             journal.record(ev.ParamsCorrected(workflow.correct(params, journal.state)))
@@ -270,7 +270,7 @@ class Engine:
         await journal.durable()
 
     def _take(self, row: RunRow) -> RunJournal:
-        fence = self._store.take(row.id, self._owner, self._clock.now(), lives)
+        fence = self._store.take(row.id, self._owner, self._clock.now(), is_alive)
         self._heartbeat.start(announce=False)
         # Loaded only now that it is ours: before, somebody else could still add to it.
         stored = self._store.load(row.name)

@@ -21,7 +21,7 @@ from signoff.core.frozen import freeze, thaw
 from signoff.core.request_rules import GiveUp, RequestPosition, decide_request
 from signoff.core.stop_reason import AnswerPending
 from signoff.core.transitions import FellShort, Raised
-from signoff.error_text import in_words, words_of
+from signoff.error_text import describe_error, error_message
 from signoff.errors import (
     AgentBadOutput,
     AgentTimeout,
@@ -34,7 +34,7 @@ from signoff.errors import (
 from signoff.runtime.handler_errors import error_info
 from signoff.runtime.handlers import awaited, passes_through
 from signoff.runtime.journal import RunJournal
-from signoff.runtime.suspension import Suspension, WaitingForPerson, heaviest
+from signoff.runtime.suspension import Suspension, WaitingForAnswer, heaviest
 
 if TYPE_CHECKING:
     from signoff.runtime.attempt_effects import AttemptEffects
@@ -119,7 +119,7 @@ class FanOut:
         if str(index) in self._failed:
             return Failure(self._failed[str(index)], index)
         if scope in self._blocked:
-            return WaitingForPerson(AnswerPending(), self._blocked[scope])
+            return WaitingForAnswer(AnswerPending(), self._blocked[scope])
         try:
             if self._slots is None:
                 return await self._attempts(index, scope, item)
@@ -174,5 +174,5 @@ class FanOut:
 
 def _said(error: BaseException) -> str:
     if isinstance(error, SignoffError):
-        return words_of(error) or type(error).__name__
-    return in_words(error)
+        return error_message(error) or type(error).__name__
+    return describe_error(error)

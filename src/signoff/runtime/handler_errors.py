@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from signoff.core.error_info import ErrorInfo
-from signoff.error_text import in_words, place_raised
+from signoff.error_text import describe_error, raised_at
 from signoff.errors import AgentError, SignoffError, UnknownName
 
 
@@ -11,8 +11,8 @@ def error_info(error: BaseException, step: str = "") -> ErrorInfo:
     """Returns an error as data; one of an author's own code names the line that raised."""
     kind = type(error).__name__
     if not isinstance(error, SignoffError):
-        message = f"the handler of step {step!r} raised {in_words(error)}"
-        return ErrorInfo(kind, message, location=place_raised(error).strip(" ()"))
+        message = f"the handler of step {step!r} raised {describe_error(error)}"
+        return ErrorInfo(kind, message, location=raised_at(error).strip(" ()"))
     agent, model = "", ""
     if isinstance(error, AgentError):
         agent, model = error.agent, error.model

@@ -15,7 +15,7 @@ from signoff.core.outcome import Outcome
 from signoff.core.step import Condition, Dispatch, StepDef
 from signoff.core.transitions import ConditionsBroken, ConditionsMet
 from signoff.core.workflow import Workflow, checked_result
-from signoff.error_text import in_words
+from signoff.error_text import describe_error
 from signoff.runtime.dispatch import dispatch
 from signoff.runtime.from_thread import FromThread, on_thread
 from signoff.runtime.suspension import Suspension, cause_of
@@ -130,5 +130,5 @@ async def _problem(condition: Condition, ctx: StepContext, timed: bool) -> str:
     except BaseException as error:  # a check that cannot be made has not been passed
         if passes_through(error):
             raise
-        return f"{condition.error} ({condition.name} raised {in_words(error)})"
+        return f"{condition.error} ({condition.name} raised {describe_error(error)})"
     return "" if holds is True else condition.error

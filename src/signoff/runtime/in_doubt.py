@@ -15,12 +15,12 @@ from signoff.core.requests import Choice
 from signoff.core.run_state import EffectRecord
 from signoff.core.spend import Usage
 from signoff.errors import AgentError
+from signoff.runtime.effect_errors import error_from_json
 from signoff.runtime.effect_runner import EffectCall, EffectRunner
-from signoff.runtime.faults import fault_from_json
 from signoff.runtime.journal import RunJournal
-from signoff.runtime.people import People
 from signoff.runtime.performers import reply_of
 from signoff.runtime.process import end_process
+from signoff.runtime.run_inbox import RunInbox
 from signoff.runtime.store_port import Store
 
 RERUN, DONE, FAILED = "rerun", "done", "failed"
@@ -32,7 +32,7 @@ class InDoubtRecovery:
     """Settles effects in doubt."""
 
     def __init__(
-        self, store: Store, journal: RunJournal, effect_runner: EffectRunner, people: People
+        self, store: Store, journal: RunJournal, effect_runner: EffectRunner, people: RunInbox
     ) -> None:
         self._store = store
         self._journal = journal
@@ -84,5 +84,5 @@ class InDoubtRecovery:
         usage = Usage(**kept["usage"]) if kept["usage"] is not None else None
         self._effect_runner.learn(call.effect, usage)
         if kept["error"] is not None:
-            raise fault_from_json(kept["error"])
+            raise error_from_json(kept["error"])
         return reply_of(call.effect.kind, kept["reply"])

@@ -46,7 +46,7 @@ class Narrator:
         self.timeline = timeline if timeline is not None else Timeline()
         self._reasons: set[str] = set()
 
-    def tell(self, event: ev.Event) -> list[LogLine]:
+    def narrate(self, event: ev.Event) -> list[LogLine]:
         """Returns what there is to say about an event, in order."""
         if isinstance(event, _WORK_ANEW):
             self._reasons.clear()
@@ -70,7 +70,7 @@ _WORK_ANEW = (
 """After these, a failure that was told before is news again."""
 
 
-def stop_words(status: str, reason: StopReason | None) -> tuple[str, str]:
+def describe_stop(status: str, reason: StopReason | None) -> tuple[str, str]:
     """Returns how a run stopped, from its status in words, and why."""
     match reason:
         case None | AnswerPending():
@@ -81,7 +81,7 @@ def stop_words(status: str, reason: StopReason | None) -> tuple[str, str]:
             return status, str(reason)
 
 
-def answer_words(answer: Mapping[str, Any]) -> str:
+def describe_answer(answer: Mapping[str, Any]) -> str:
     """Returns what a person answered, who it was, and why: `rejected by ann: too long`."""
     value, by = answer.get("value"), answer.get("by")
     why = " ".join(str(answer.get("text") or "").split())
@@ -134,7 +134,7 @@ def _run_resumed(scene: _Scene, _event: ev.RunResumed) -> Told:
 
 def _run_stopped(scene: _Scene, event: ev.RunStopped) -> Told:
     fine = event.status in (Status.COMPLETED, Status.WAITING, Status.PARKED)
-    how, why = stop_words(event.status.value.replace("_", " "), scene.line.state.stop_reason)
+    how, why = describe_stop(event.status.value.replace("_", " "), scene.line.state.stop_reason)
     yield f"{how}{why and f': {why}'}", Weight.NEWS if fine else Weight.TROUBLE
 
 
@@ -144,7 +144,7 @@ def _limits_changed(_scene: _Scene, event: ev.LimitsChanged) -> Told:
 
 
 def _agent_switched(_scene: _Scene, event: ev.AgentSwitched) -> Told:
-    replaced = "every agent" if event.agent == ev.ANYBODY else event.agent
+    replaced = "every agent" if event.agent == ev.ANY_AGENT else event.agent
     yield f"{event.to} answers in place of {replaced} from here on", Weight.NEWS
 
 
@@ -222,7 +222,7 @@ def _effect_finished(scene: _Scene, event: ev.EffectFinished) -> Told:
             yield f"{where}: wrote {who}", weight
         case EffectKind.WAIT:
             reply = event.reply if isinstance(event.reply, dict) else {}
-            yield f"{where}: {answer_words(reply)}", Weight.NEWS
+            yield f"{where}: {describe_answer(reply)}", Weight.NEWS
 
 
 def _effect_failed(scene: _Scene, effect: str, error: dict[str, Any]) -> Told:

@@ -45,7 +45,7 @@ class LoggingObserver:
     def _tell(self, run: str, events: Any) -> None:
         narrator = self._narrators[run]
         for event in events:
-            for line in narrator.tell(event):
+            for line in narrator.narrate(event):
                 self._logger.log(_LEVELS[line.weight], "%s: %s", run, line.text)
             if isinstance(event, ev.RunStopped):
                 # A process that drives thousands of runs must not remember them all.

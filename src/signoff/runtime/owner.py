@@ -26,7 +26,7 @@ def this_process() -> Owner:
     return Owner(secrets.token_hex(8), this_host(), pid, birth_of(pid) or "")
 
 
-def lives(owner: Owner) -> bool | None:
+def is_alive(owner: Owner) -> bool | None:
     """Tells whether an owner still runs; None when it is on another host."""
     if owner.host != this_host():
         return None

@@ -41,7 +41,7 @@ def safe_path(
     hidden names too, except a first one in `hidden`.
     """
     names = _names(relative, hidden)
-    if folded(names[0]) in reserved:
+    if fold_name(names[0]) in reserved:
         _refuse(relative, f"{names[0]!r} belongs to the engine; choose another name")
     place = root
     for name in names:
@@ -56,7 +56,7 @@ def check_path(relative: str) -> None:
     _names(relative, ())
 
 
-def folded(name: str) -> str:
+def fold_name(name: str) -> str:
     """Returns a name as file systems that ignore case and accents' spelling compare it."""
     return unicodedata.normalize("NFKC", name).casefold()
 
@@ -104,7 +104,7 @@ def _check_name(relative: str, name: str) -> None:
         _refuse(relative, f"{name!r} begins with '~'")
     if name != name.strip() or name.endswith("."):
         _refuse(relative, f"{name!r} must not begin or end with a blank, or end with a dot")
-    if folded(name).split(".")[0].rstrip() in _DEVICES:
+    if fold_name(name).split(".")[0].rstrip() in _DEVICES:
         _refuse(relative, f"{name!r} is the name of a device")
     if len(name.encode()) > LONGEST_NAME:
         _refuse(relative, f"a name in it is longer than {LONGEST_NAME} bytes")
@@ -129,7 +129,7 @@ def current_folder() -> str:
         return ""
 
 
-def seen_from(folder: str, path: str | None = None) -> str | None:
+def path_from(folder: str, path: str | None = None) -> str | None:
     """Returns a path as it was meant where a run was started; as it is, for a process there.
 
     A project may have been moved since: where that folder is gone, this process's own stands in.

@@ -17,7 +17,7 @@ from signoff.core.digest import text_digest
 from signoff.core.effects import AgentRequest, CommandResult, Effect, EffectKind, Reply, Written
 from signoff.core.requests import Answer
 from signoff.core.spend import Usage
-from signoff.error_text import in_words
+from signoff.error_text import describe_error
 from signoff.errors import (
     AgentBadOutput,
     AgentError,
@@ -28,10 +28,10 @@ from signoff.errors import (
     UnknownName,
     UsageError,
 )
+from signoff.runtime.effect_errors import with_usage
 from signoff.runtime.environment import HidingStream, Secrets, command_environment
-from signoff.runtime.faults import costing
 from signoff.runtime.orphans import call_mark
-from signoff.runtime.paths import seen_from
+from signoff.runtime.paths import path_from
 from signoff.runtime.ports import (
     Agent,
     Call,
@@ -97,12 +97,12 @@ class Performers:
         for name, text in (reply.get("contents") or {}).items():
             if variable := self.secrets.name_in(text):
                 problem = f"the agent put the value of {variable} into {name}; leave it out"
-                raise costing(AgentBadOutput(problem), usage)
+                raise with_usage(AgentBadOutput(problem), usage)
         for name, text in (reply.get("files") or {}).items():
             if variable := self.secrets.name_in(text):
                 # Its workspace is the user's own, and changed already.
                 problem = f"the value of {variable} is in {name}, which the agent changed"
-                raise costing(AgentRefused(f"{problem}; take it out"), usage)
+                raise with_usage(AgentRefused(f"{problem}; take it out"), usage)
 
     def check(self, effect: Effect) -> None:
         """Raises before anything is recorded when an effect can never be performed here."""
@@ -166,7 +166,7 @@ class Performers:
         payload = dict(effect.payload)
         name = payload.pop("agent")
         if payload.get("workspace") is not None:
-            payload["workspace"] = seen_from(call.folder, payload["workspace"])
+            payload["workspace"] = path_from(call.folder, payload["workspace"])
         agent = self._agent(name)
         try:
             request = AgentRequest(**payload)
@@ -178,7 +178,7 @@ class Performers:
             raise
         except Exception as error:
             # An agent's bug, which must not be looked for in the handler that asked it.
-            raise AgentError(f"agent {name!r} failed: {in_words(error)}") from error
+            raise AgentError(f"agent {name!r} failed: {describe_error(error)}") from error
         if not isinstance(reply, Reply):
             kind = type(reply).__name__
             raise AgentError(f"agent {name!r} answered with a {kind}; its ask() returns a Reply")
@@ -208,7 +208,7 @@ class Performers:
         payload = effect.payload
         result = await run_process(
             payload["argv"],
-            cwd=seen_from(call.folder, payload.get("cwd")),
+            cwd=path_from(call.folder, payload.get("cwd")),
             stdin=payload.get("stdin"),
             env=command_environment(
                 [*self._pass_env, *payload.get("pass_env", ())],
@@ -233,7 +233,7 @@ def _checked(agent: str, usage: Usage) -> Usage:
     wrong = ", ".join(f"{name} {value!r:.40}" for name, value in usage.impossible().items())
     if wrong:
         error = AgentError(f"agent {agent!r} reported a usage that cannot be: {wrong}")
-        raise costing(error, usage)
+        raise with_usage(error, usage)
     return usage.cleaned()
 
 

@@ -44,7 +44,7 @@ from signoff.runtime.effect_runner import EffectRunner
 from signoff.runtime.handler_errors import error_info
 from signoff.runtime.handlers import BoundHandler, bound_handler
 from signoff.runtime.journal import RunJournal
-from signoff.runtime.people import ApprovedFiles, People
+from signoff.runtime.run_inbox import ApprovedFiles, RunInbox
 from signoff.runtime.services import EngineServices
 from signoff.runtime.store_port import InboxItem
 from signoff.runtime.suspension import Outdated, Suspension
@@ -70,7 +70,7 @@ class Runner:
         self._effect_runner = EffectRunner(services, journal)
         files = services.performers.files
         approved = None if files is None else ApprovedFiles(services.store, files)
-        self._people = People(journal, services.clock, inbox, approved)
+        self._people = RunInbox(journal, services.clock, inbox, approved)
         self._bound_handlers: dict[str, BoundHandler] = {}
         self._attempt = self._new_attempt()
         self._stop_as: tuple[Status, StopReason] | None = None

@@ -23,7 +23,7 @@ class Suspension(BaseException):
         self.due_at = due_at
 
 
-class WaitingForPerson(Suspension):
+class WaitingForAnswer(Suspension):
     """A person has not answered yet."""
 
 
@@ -33,7 +33,7 @@ class ParkedUntil(Suspension):
     status = Status.PARKED
 
 
-class CeilingReached(Suspension):
+class LimitReached(Suspension):
     """A limit on money, tokens, calls or time leaves no room."""
 
     status = Status.BUDGET

@@ -54,7 +54,7 @@ def check_names(names: Iterable[str]) -> None:
         check_path(name)
 
 
-def shown_to_person(files: Mapping[str, str], *, edit: bool) -> list[str]:
+def files_for_human(files: Mapping[str, str], *, edit: bool) -> list[str]:
     """Returns the texts as a person is given them, and what to send back."""
     parts = [f"----- {name} -----\n{text}" for name, text in files.items()]
     return [*parts, "Answer with the whole new text, and nothing else."] if edit else parts

@@ -10,7 +10,7 @@ from signoff.agents.answer import (
 )
 from signoff.core.spend import Usage
 from signoff.errors import AgentBadOutput
-from signoff.runtime.faults import usage_of
+from signoff.runtime.effect_errors import usage_of
 
 SCHEMA = {"type": "object", "required": ["verdict"]}
 

@@ -19,7 +19,7 @@ from signoff.errors import (
     AgentTransient,
     ConfigError,
 )
-from signoff.runtime.faults import usage_of
+from signoff.runtime.effect_errors import usage_of
 from signoff.runtime.ports import Call
 from signoff.testing import CassetteAgent, ScriptedAgent
 

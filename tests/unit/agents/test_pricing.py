@@ -4,7 +4,7 @@ from signoff.agents.pricing import FREE, Price, Priced, Tariff, price_list
 from signoff.core.effects import AgentRequest
 from signoff.core.spend import Usage
 from signoff.errors import AgentBadOutput
-from signoff.runtime.faults import usage_of
+from signoff.runtime.effect_errors import usage_of
 from signoff.runtime.ports import Capabilities
 from signoff.testing import ScriptedAgent
 from signoff.testing.agent_harness import call_for

@@ -49,7 +49,7 @@ def test_nothing_odd_is_said_about_it_where_no_agent_is_installed(
     begun = begin_run(tmp_path / "demo", environment(tmp_path))
     begun.project.store.close()
 
-    assert begun.plan.target.workflow.remarks == ()
+    assert begun.plan.target.workflow.warnings == ()
 
 
 async def test_an_agent_nobody_knows_is_refused_before_there_is_a_run(begun: DemoRun) -> None:

@@ -156,5 +156,5 @@ async def test_the_journal_says_who_plays_the_agents(project: Project) -> None:
 
     row = project.run("one")
 
-    assert folded(project, row).stand_ins == {ev.ANYBODY: "manual"}
+    assert folded(project, row).stand_ins == {ev.ANY_AGENT: "manual"}
     assert row.status is Status.WAITING

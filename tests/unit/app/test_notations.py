@@ -34,7 +34,7 @@ def workflow(name, text):
         StepDef("only", handler=work, next={Outcome.OK: None}),
         notation="toy",
         source={"theme": text},
-        remarks=[f"{name} is a toy"],
+        warnings=[f"{name} is a toy"],
     )
 
 def compile_file(file, context):
@@ -252,8 +252,8 @@ def test_claude_is_asked_by_default_where_it_is_and_whoever_there_is_elsewhere(
     bare = compile_context(home, Settings())
     configured = compile_context(home, Settings(agents={"claude": AgentSettings("command")}))
 
-    assert (bare.default_agent, bare.found) == ("auto", ["codex"])
-    assert (configured.default_agent, configured.found) == ("claude", ["claude", "codex"])
+    assert (bare.default_agent, bare.installed) == ("auto", ["codex"])
+    assert (configured.default_agent, configured.installed) == ("claude", ["claude", "codex"])
 
 
 def test_a_compiler_gets_the_agents_of_the_settings(home: Home) -> None:
@@ -288,7 +288,7 @@ def test_a_program_that_came_with_a_package_is_here(
 
     context = compile_context(Home(tmp_path / ".signoff"), Settings())
 
-    assert (context.default_agent, context.found) == ("claude", ["claude"])
+    assert (context.default_agent, context.installed) == ("claude", ["claude"])
 
 
 def test_what_only_a_run_needs_may_be_missing_for_checks_and_drawings(home: Home) -> None:
@@ -330,7 +330,7 @@ def test_remarks_are_no_part_of_what_is_frozen(home: Home) -> None:
 
     workflow = resolve("flow.toml", cwd=home.root, home=home, context=context).workflow
 
-    assert "is a toy" not in workflow.described
+    assert "is a toy" not in workflow.definition_json
 
 
 @pytest.mark.parametrize(

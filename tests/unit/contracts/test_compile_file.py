@@ -174,7 +174,7 @@ def test_names_are_read_in_either_form_and_schemas_left_alone(tmp_path: Path) ->
     )
 
     assert ours.digest == theirs.digest
-    assert "additionalProperties" in ours.described
+    assert "additionalProperties" in ours.definition_json
 
 
 def test_steps_that_name_no_agent_ask_the_default_one_and_the_run_remembers(
@@ -186,7 +186,7 @@ def test_steps_that_name_no_agent_ask_the_default_one_and_the_run_remembers(
     steps: [{name: a, prompt: p, next: b}, {name: b, prompt: p, agent: codex}]
     """
 
-    workflow = read(tmp_path, text, default_agent="auto", found=["gemini"])
+    workflow = read(tmp_path, text, default_agent="auto", installed=["gemini"])
 
     steps = workflow.source["contract"]["steps"]
     assert [step["asks"][1] for step in steps] == ["auto", "codex"]
@@ -205,7 +205,7 @@ def test_agents_that_nobody_knows_are_told_before_a_run(tmp_path: Path) -> None:
     """
 
     with pytest.raises(InvalidWorkflow) as caught:
-        read(tmp_path, text, known=["claude", "codex", "gemini"])
+        read(tmp_path, text, agent_names=["claude", "codex", "gemini"])
 
     writer, second = (str(each).removeprefix(f"{tmp_path}/") for each in caught.value.problems)
     assert writer.startswith("contract.yaml:2: roles.writer is 'claud', and no agent or role")

@@ -255,8 +255,8 @@ def test_a_password_and_a_folder_are_not_kept_with_runs() -> None:
     here = define_workflow({**steps(one), "database": "/here/books.db"})
     there = define_workflow({**steps(one), "database": "/there/books.db"})
 
-    assert "secret" not in server.described
-    assert "ann@host/books" in server.described
+    assert "secret" not in server.definition_json
+    assert "ann@host/books" in server.definition_json
     assert here.digest == there.digest
 
 

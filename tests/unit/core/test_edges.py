@@ -26,15 +26,15 @@ def test_every_way_out_of_a_step_is_found() -> None:
 
     found = table(*steps)
 
-    assert [(w.key, w.to) for w in found.of("a")] == [
+    assert [(w.key, w.to) for w in found.from_step("a")] == [
         ("a/fail", "b"),
         ("a/iterate", End.REJECTED),
         ("a/error", "b"),
         ("a/gate:yes", None),
         ("a/gate:no", "a"),
     ]
-    assert [w.key for w in found] == [*(w.key for w in found.of("a")), "b/ok"]
-    assert list(found.of("nowhere")) == []
+    assert [w.key for w in found] == [*(w.key for w in found.from_step("a")), "b/ok"]
+    assert list(found.from_step("nowhere")) == []
 
 
 def test_an_outcome_is_looked_up_by_its_own_edge_then_by_the_default() -> None:
@@ -43,12 +43,12 @@ def test_an_outcome_is_looked_up_by_its_own_edge_then_by_the_default() -> None:
         StepDef("a", next={OK: "b", DEFAULT: None}), StepDef("b", next={OK: None}, on_error="a")
     )
 
-    assert ways.find("a", OK) is ways.named("a", "ok")
-    assert ways.find("a", FAIL) is ways.named("a", "_default")
+    assert ways.find("a", OK) is ways.get("a", "ok")
+    assert ways.find("a", FAIL) is ways.get("a", "_default")
     assert ways.find("b", FAIL) is None
-    assert ways.named("b", ERROR) is not None
-    assert ways.named("a", ERROR) is None
-    assert ways.named("a", gate_name("yes")) is None
+    assert ways.get("b", ERROR) is not None
+    assert ways.get("a", ERROR) is None
+    assert ways.get("a", gate_name("yes")) is None
 
 
 def test_a_target_in_short_form_is_an_edge_with_nothing_special() -> None:

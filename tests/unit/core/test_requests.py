@@ -14,7 +14,7 @@ from signoff.core.requests import (
     Response,
     check_answer,
     default_answer,
-    default_words,
+    describe_default,
 )
 from signoff.errors import InvalidAnswer, UsageError
 
@@ -187,7 +187,7 @@ def test_what_a_deadline_means_is_said_in_the_words_of_the_request(
     request_: Request, words: str
 ) -> None:
     """`False is taken` says nothing to whoever is asked for an approval."""
-    assert default_words(request_.to_json()) == words
+    assert describe_default(request_.to_json()) == words
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import pytest
 
 from signoff.core.args import Arg, Param, bind, read_params
-from signoff.core.signature import EMPTY, function_of, returned, taken
+from signoff.core.signature import EMPTY, function_of, handler_params, return_annotation
 
 if TYPE_CHECKING:
     from decimal import Decimal as ForCheckersOnly
@@ -90,11 +90,11 @@ def test_a_name_only_type_checkers_know_spoils_no_other_annotation() -> None:
     ) -> ForCheckersOnly:
         return price * times
 
-    price, times = taken(handler)
+    price, times = handler_params(handler)
 
     assert (price.hint, price.unread) == (EMPTY, "ForCheckersOnly")
     assert (times.hint, times.unread) == (Annotated[int, TIMES], "")
-    assert returned(handler) is EMPTY
+    assert return_annotation(handler) is EMPTY
 
 
 def test_the_return_annotation_is_resolved_too() -> None:
@@ -102,13 +102,13 @@ def test_the_return_annotation_is_resolved_too() -> None:
 
     def silent(ctx): ...  # type: ignore[no-untyped-def]  # says nothing on purpose
 
-    assert returned(plain) == tuple[str, int]
-    assert returned(silent) is EMPTY
+    assert return_annotation(plain) == tuple[str, int]
+    assert return_annotation(silent) is EMPTY
 
 
 def test_a_handler_without_parameters_takes_nothing() -> None:
     """Validation says what is wrong with it; reading it must not fail first."""
-    assert list(taken(lambda: None)) == []
+    assert list(handler_params(lambda: None)) == []
 
 
 def test_the_function_an_author_wrote_is_found_under_its_wrappings() -> None:

@@ -67,7 +67,7 @@ def at(workflow: Workflow, stage: Stage, **more: Any) -> Position:
 
 
 def way(workflow: Workflow, step: str, name: str) -> ResolvedEdge:
-    found = workflow.edges.named(step, name)
+    found = workflow.edges.get(step, name)
     assert found is not None
     return found
 

@@ -70,7 +70,7 @@ def test_a_program_that_is_not_there_is_told_before_anything_is_paid_for(
     )
 
     workflow = compile_file(
-        SourceFile(file), CompileContext(tmp_path, found=["claude"], agents=agents)
+        SourceFile(file), CompileContext(tmp_path, installed=["claude"], agents=agents)
     )
 
-    assert list(workflow.remarks) == remarks
+    assert list(workflow.warnings) == remarks

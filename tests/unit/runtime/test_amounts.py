@@ -1,7 +1,7 @@
 import pytest
 
 from signoff.core.spend import Spend, Usage
-from signoff.runtime.amounts import duration, money, spend_words
+from signoff.runtime.amounts import duration, format_spend, money
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_what_nobody_reported_is_said_to_be_unknown() -> None:
     spend = Spend(calls=1)
     spend.add(None)
 
-    assert spend_words(spend) == "1 call · tokens and cost unknown"
+    assert format_spend(spend) == "1 call · tokens and cost unknown"
 
 
 def test_a_partly_known_cost_is_a_lower_bound() -> None:
@@ -51,4 +51,4 @@ def test_a_partly_known_cost_is_a_lower_bound() -> None:
     spend.add(Usage(1000, 200, 0.5))
     spend.add(None)
 
-    assert spend_words(spend) == "2 calls · at least 1,200 tokens · at least $0.50"
+    assert format_spend(spend) == "2 calls · at least 1,200 tokens · at least $0.50"

@@ -298,7 +298,7 @@ async def test_a_changed_definition_can_be_adopted(bench: EngineFixture) -> None
     assert result.state == {"version": 2}
     assert row.definition == version(2).digest
     assert only(bench.events(ev.DefinitionAdopted)).definition == version(2).digest
-    assert bench.store.description(row.id) == version(2).described
+    assert bench.store.description(row.id) == version(2).definition_json
 
 
 def asking(prompt: str, *items: str) -> Workflow:

@@ -9,7 +9,7 @@ from signoff.core.outcome import Outcome, Status
 from signoff.core.step import Condition, StepDef
 from signoff.core.workflow import Workflow
 from signoff.runtime.handlers import awaited, bound_handler
-from signoff.runtime.suspension import WaitingForPerson
+from signoff.runtime.suspension import WaitingForAnswer
 from tests.unit.runtime.engine_fixture import EngineFixture, one_step
 
 OK = Outcome.OK
@@ -102,7 +102,7 @@ async def test_one_error_in_a_task_group_is_that_error() -> None:
 
 async def test_an_error_beside_a_suspension_is_what_counts() -> None:
     """A bug must not be hidden until somebody has answered."""
-    group = BaseExceptionGroup("group", [WaitingForPerson(), ValueError("a bug")])
+    group = BaseExceptionGroup("group", [WaitingForAnswer(), ValueError("a bug")])
 
     with pytest.raises(ValueError, match="a bug"):
         await awaited(_raises(group))

@@ -10,14 +10,14 @@ from signoff.core.stop_reason import (
     ProcessStopped,
     StopReason,
 )
-from signoff.runtime.narration import SHOWN_WHY, Narrator, Weight, answer_words
+from signoff.runtime.narration import SHOWN_WHY, Narrator, Weight, describe_answer
 
 STARTED = ev.RunStarted("review", "d", "draft", {"topic": "secret plans"}, at=0)
 
 
 def told(*events: ev.Event) -> list[str]:
     narrator = Narrator()
-    return [line.text for event in events for line in narrator.tell(event)]
+    return [line.text for event in events for line in narrator.narrate(event)]
 
 
 def ask(at: float, effect: str = "ask#1") -> ev.EffectStarted:
@@ -70,10 +70,10 @@ def test_prompts_and_parameters_are_not_repeated() -> None:
 def test_trouble_weighs_more_than_news() -> None:
     """A quiet log still has to show what went wrong."""
     narrator = Narrator()
-    narrator.tell(STARTED)
-    narrator.tell(ask(1))
+    narrator.narrate(STARTED)
+    narrator.narrate(ask(1))
 
-    (line,) = narrator.tell(
+    (line,) = narrator.narrate(
         ev.EffectFinished(EffectId("ask#1"), error={"message": "no quota"}, at=2)
     )
 
@@ -86,10 +86,10 @@ def test_items_of_a_fan_out_are_details_until_the_last() -> None:
     narrator = Narrator()
     fan = ev.EffectStarted(EffectId("critics#1"), EffectKind.MAP, "d", {"items": 2}, at=1)
     for event in (STARTED, fan):
-        narrator.tell(event)
+        narrator.narrate(event)
 
-    (first,) = narrator.tell(ev.ItemFinished("critics#1[0]", at=2))
-    (last,) = narrator.tell(ev.ItemFinished("critics#1[1]", at=3))
+    (first,) = narrator.narrate(ev.ItemFinished("critics#1[0]", at=2))
+    (last,) = narrator.narrate(ev.ItemFinished("critics#1[1]", at=3))
 
     assert (first.text, first.weight) == ("draft: critics 1/2", Weight.DETAIL)
     assert (last.text, last.weight) == ("draft: critics 2/2", Weight.NEWS)
@@ -116,10 +116,10 @@ def test_a_call_that_was_stopped_with_its_run_did_not_fail() -> None:
     """One Ctrl-C in a fan-out over eight items looked like eight broken agents."""
     narrator = Narrator()
     for event in (STARTED, ask(1)):
-        narrator.tell(event)
+        narrator.narrate(event)
     error = {"type": "AgentStopped", "message": "The call was stopped together with its run."}
 
-    (line,) = narrator.tell(ev.EffectFinished(EffectId("ask#1"), error=error, at=2))
+    (line,) = narrator.narrate(ev.EffectFinished(EffectId("ask#1"), error=error, at=2))
 
     assert (line.text, line.weight) == ("draft: claude (large) was stopped", Weight.DETAIL)
 
@@ -136,7 +136,7 @@ def test_items_that_fail_alike_tell_their_reason_once() -> None:
         ev.EffectFinished(EffectId("critics#1"), error={"failures": failures}, at=3),
     ]
 
-    told = [line for event in events for line in narrator.tell(event)]
+    told = [line for event in events for line in narrator.narrate(event)]
 
     assert [line.text for line in told if line.weight is Weight.TROUBLE] == [
         "draft critics[0]: claude (large) failed: bad JSON",
@@ -234,12 +234,12 @@ def test_the_end_of_a_run_says_nothing_twice(
 )
 def test_an_answer_is_told_on_one_line(answer: dict[str, object], words: str) -> None:
     """A log is read line by line, and why somebody said no is what people look for."""
-    assert answer_words(answer) == words
+    assert describe_answer(answer) == words
 
 
 def test_a_very_long_reason_is_cut() -> None:
     """A pasted page must not hide what happened before and after it."""
-    words = answer_words({"value": False, "text": "no " * SHOWN_WHY})
+    words = describe_answer({"value": False, "text": "no " * SHOWN_WHY})
 
     assert words.endswith("…")
     assert len(words) == SHOWN_WHY + len("rejected: ")
@@ -249,9 +249,9 @@ def test_a_step_left_by_its_error_edge_says_what_went_wrong() -> None:
     """The run goes on, so nothing else would ever tell."""
     error = {"set": {"_error": {"step": "draft", "message": "the disk was full"}}}
     narrator = Narrator()
-    narrator.tell(STARTED)
+    narrator.narrate(STARTED)
 
-    line, begins = narrator.tell(
+    line, begins = narrator.narrate(
         ev.StepFinished(Outcome.FAIL, "draft/error", "mend", delta=error, at=2)
     )
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from signoff.errors import RunBusy, StoreBusy
-from signoff.runtime.owner import BEAT_SECONDS, Heartbeat, birth_of, lives, this_process
+from signoff.runtime.owner import BEAT_SECONDS, Heartbeat, birth_of, is_alive, this_process
 from signoff.runtime.store_port import LEASE_SECONDS, Owner, Store
 from signoff.store.memory import MemoryStore
 from signoff.testing import FrozenClock, WrappedStore
@@ -24,7 +24,7 @@ SOON = PATIENCE_SECONDS
 
 def test_a_process_lives() -> None:
     """Otherwise anybody could take its runs away."""
-    assert lives(this_process()) is True
+    assert is_alive(this_process()) is True
 
 
 def test_each_start_of_a_process_is_an_owner_of_its_own() -> None:
@@ -38,7 +38,7 @@ def test_a_dead_process_is_dead() -> None:
     gone.wait()
 
     assert birth_of(gone.pid) is None
-    assert lives(replace(this_process(), pid=gone.pid)) is False
+    assert is_alive(replace(this_process(), pid=gone.pid)) is False
 
 
 def test_a_process_that_has_ended_and_was_not_buried_is_dead() -> None:
@@ -56,12 +56,12 @@ def test_a_process_that_has_ended_and_was_not_buried_is_dead() -> None:
 
 def test_a_later_process_with_the_same_number_is_another_one() -> None:
     """Numbers are used again; the newcomer knows nothing of the run."""
-    assert lives(replace(this_process(), born="long ago")) is False
+    assert is_alive(replace(this_process(), born="long ago")) is False
 
 
 def test_a_process_on_another_host_cannot_be_seen() -> None:
     """There is a process of that number here, but it is not that one."""
-    assert lives(replace(this_process(), host="elsewhere")) is None
+    assert is_alive(replace(this_process(), host="elsewhere")) is None
 
 
 class Bed:

@@ -8,7 +8,7 @@ from signoff.core.context import StepContext
 from signoff.core.outcome import Outcome
 from signoff.core.requests import Question
 from signoff.errors import UnsafePath
-from signoff.runtime.paths import safe_path, seen_from
+from signoff.runtime.paths import path_from, safe_path
 from tests.unit.runtime.engine_fixture import EngineFixture, one_step
 
 HARMLESS = [
@@ -212,5 +212,5 @@ async def test_a_project_that_was_moved_runs_its_programs_where_it_is_resumed(
 
 def test_a_whole_path_stays_as_it_is(tmp_path: Path) -> None:
     """It means the same from everywhere."""
-    assert seen_from(str(tmp_path), "/etc") == "/etc"
-    assert seen_from("", None) is None
+    assert path_from(str(tmp_path), "/etc") == "/etc"
+    assert path_from("", None) is None

@@ -3,10 +3,10 @@ import pytest
 from signoff.core.outcome import Status
 from signoff.core.stop_reason import AnswerPending, BudgetReached, Sleeping
 from signoff.runtime.suspension import (
-    CeilingReached,
+    LimitReached,
     ParkedUntil,
     Suspension,
-    WaitingForPerson,
+    WaitingForAnswer,
     cause_of,
     heaviest,
 )
@@ -19,8 +19,8 @@ def test_a_suspension_is_not_caught_by_accident() -> None:
 
 def test_of_several_reasons_to_rest_the_heaviest_is_told() -> None:
     """Nobody should answer questions of a run that has no money to go on."""
-    waiting, parked = WaitingForPerson(AnswerPending()), ParkedUntil(Sleeping(5.0))
-    spent = CeilingReached(BudgetReached("run", "usd", 1.0))
+    waiting, parked = WaitingForAnswer(AnswerPending()), ParkedUntil(Sleeping(5.0))
+    spent = LimitReached(BudgetReached("run", "usd", 1.0))
 
     assert heaviest([parked, waiting]).status is Status.WAITING
     assert heaviest([parked, spent, waiting]).status is Status.BUDGET
@@ -33,15 +33,15 @@ def test_a_run_is_due_when_the_first_of_its_branches_is(
     times: list[float | None], due: float | None
 ) -> None:
     """Woken later, a deadline would be missed."""
-    assert heaviest([WaitingForPerson(due_at=time) for time in times]).due_at == due
+    assert heaviest([WaitingForAnswer(due_at=time) for time in times]).due_at == due
 
 
 def test_suspensions_of_nested_task_groups_are_found() -> None:
     """Groups inside groups are how structured code looks."""
-    inner = BaseExceptionGroup("inner", [WaitingForPerson(due_at=7.0)])
+    inner = BaseExceptionGroup("inner", [WaitingForAnswer(due_at=7.0)])
     outer = BaseExceptionGroup("outer", [inner, ParkedUntil(due_at=3.0)])
 
     found = cause_of(outer)
 
-    assert isinstance(found, WaitingForPerson)
+    assert isinstance(found, WaitingForAnswer)
     assert found.due_at == 3.0

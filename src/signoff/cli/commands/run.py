@@ -85,7 +85,7 @@ def command(
     )
     for problem in planned.target.problems:
         out.warn(str(problem))
-    for remark in (*planned.remarks, *planned.target.workflow.remarks):
+    for remark in (*planned.remarks, *planned.target.workflow.warnings):
         out.warn(remark)
     if dry_run:
         if out.as_json:

@@ -110,12 +110,12 @@ def _tell_errors(line: Timeline, out: Output) -> None:
 def _tell_decisions(line: Timeline, out: Output) -> None:
     """Says who decided what, and why."""
     from signoff.cli.text import moment
-    from signoff.runtime.narration import answer_words
+    from signoff.runtime.narration import describe_answer
 
     if line.decisions:
         out.line()
     for each in line.decisions:
-        words = answer_words({"value": each.value, "by": each.by, "text": each.text})
+        words = describe_answer({"value": each.value, "by": each.by, "text": each.text})
         out.prose(f"  {moment(each.at)}  {each.step}: {words}", hang="    ")
 
 

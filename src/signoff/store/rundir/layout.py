@@ -17,7 +17,7 @@ from typing import Any
 
 from signoff.core.delta import Delta, apply
 from signoff.core.outcome import Outcome, Status
-from signoff.runtime.paths import folded
+from signoff.runtime.paths import fold_name
 
 LONGEST_PART = 60
 """Characters of a step's, agent's or key's name that go into a file name."""
@@ -150,7 +150,7 @@ class FileNames:
         """Returns the path for a step's file, with the step's name added if another step has it."""
         candidate = path
         number = 1
-        while self._step_owners.setdefault(folded(candidate), step) != step:
+        while self._step_owners.setdefault(fold_name(candidate), step) != step:
             suffix = file_name_part(step)
             candidate = _add_suffix(path, suffix if number == 1 else f"{suffix}_{number}")
             number += 1
@@ -177,10 +177,11 @@ class FileNames:
 
     def _owner(self, files: CallFiles) -> AgentCall | None:
         owners = self._call_owners
-        return owners.get(folded(files.prompt)) or owners.get(folded(files.reply))
+        return owners.get(fold_name(files.prompt)) or owners.get(fold_name(files.reply))
 
     def _reserve(self, files: CallFiles, call: AgentCall) -> CallFiles:
-        self._call_owners[folded(files.prompt)] = self._call_owners[folded(files.reply)] = call
+        for path in (files.prompt, files.reply):
+            self._call_owners[fold_name(path)] = call
         return files
 
 

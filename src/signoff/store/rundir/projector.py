@@ -94,7 +94,7 @@ class Projector:
             handle = _HANDLERS.get(event.tag)
             if handle is not None:
                 handle(self, event)
-            update.log += [log_line(line.at, line.text) for line in self._narrator.tell(event)]
+            update.log += [log_line(line.at, line.text) for line in self._narrator.narrate(event)]
         self.head = seq
         return update
 

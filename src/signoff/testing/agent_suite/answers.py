@@ -8,7 +8,7 @@ import json
 import pytest
 
 from signoff.errors import AgentBadOutput
-from signoff.runtime.faults import usage_of
+from signoff.runtime.effect_errors import usage_of
 from signoff.testing.agent_harness import CutOff, Harness, Harnessed, Says, ask
 
 SCHEMA = {

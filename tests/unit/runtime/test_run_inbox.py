@@ -12,7 +12,7 @@ from signoff.core.effects import AgentRequest
 from signoff.core.outcome import Outcome, Status
 from signoff.core.requests import Answer, Approval, Choice, ItemState, Question, Request, Response
 from signoff.errors import InvalidAnswer, StaleApproval
-from signoff.runtime.people import ApprovedFiles
+from signoff.runtime.run_inbox import ApprovedFiles
 from signoff.runtime.store_port import InboxItem
 from signoff.store.rundir import RunFiles
 from signoff.testing import WrappedStore

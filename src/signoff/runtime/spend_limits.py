@@ -17,7 +17,7 @@ from signoff.core.workflow import Workflow
 from signoff.errors import NotAllowed
 from signoff.remedies import PassOption, Scope
 from signoff.runtime.performers import Performers
-from signoff.runtime.suspension import CeilingReached
+from signoff.runtime.suspension import LimitReached
 
 _LIMIT_CALLS = PassOption("limit", "calls=NUMBER")
 
@@ -46,7 +46,7 @@ async def check_prices(performers: Performers, workflow: Workflow, limits: Limit
             await check_price(performers, limits, agent)
 
 
-class Ceilings:
+class SpendLimiter:
     """The reservations of one run."""
 
     def __init__(self) -> None:
@@ -68,7 +68,7 @@ class Ceilings:
                 full = reached(limits, spend, more_calls=1)
                 if full:
                     amount = getattr(limits, full)
-                    raise CeilingReached(BudgetReached(scope, full, amount, step, agent))
+                    raise LimitReached(BudgetReached(scope, full, amount, step, agent))
                 self._check_measured(agent, scope, limits)
             if self._under_way == 0 or all(self._fits(lim, sp) for _, lim, sp in scopes):
                 break

@@ -5,7 +5,7 @@ import pytest
 from signoff import errors
 from signoff.core.spend import Usage
 from signoff.errors import AgentError, AgentQuota, CommandFailed, SignoffError
-from signoff.runtime.faults import FREE, fault_from_json, fault_to_json, usage_of
+from signoff.runtime.effect_errors import FREE, error_from_json, error_to_json, usage_of
 
 KINDS = [
     kind
@@ -17,7 +17,7 @@ KINDS = [
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_error_is_raised_again_as_what_it_was(kind: type[SignoffError]) -> None:
     """A handler that catches one kind must catch it after a restart too."""
-    again = fault_from_json(fault_to_json(kind("what went wrong")))
+    again = error_from_json(error_to_json(kind("what went wrong")))
 
     assert type(again) is kind
     assert str(again) == "what went wrong"
@@ -27,7 +27,7 @@ def test_the_end_of_a_quota_is_remembered() -> None:
     """The run is parked until then."""
     until = datetime(2030, 1, 2, 3, 4, 5, tzinfo=UTC)
 
-    again = fault_from_json(fault_to_json(AgentQuota("later", until=until)))
+    again = error_from_json(error_to_json(AgentQuota("later", until=until)))
 
     assert isinstance(again, AgentQuota)
     assert again.until == until
@@ -36,7 +36,7 @@ def test_the_end_of_a_quota_is_remembered() -> None:
 @pytest.mark.parametrize("kind", ["NoSuchError", "SignoffError", "Exception", "datetime", "", None])
 def test_a_kind_nobody_knows_is_an_agents_error_all_the_same(kind: str | None) -> None:
     """A newer or damaged journal must not raise whatever it names."""
-    again = fault_from_json({"type": kind, "message": "odd"})
+    again = error_from_json({"type": kind, "message": "odd"})
 
     assert type(again) is AgentError
     assert str(again) == "odd"

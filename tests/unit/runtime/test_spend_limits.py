@@ -15,10 +15,10 @@ from signoff.core.stop_reason import BudgetReached
 from signoff.core.workflow import Workflow
 from signoff.errors import AgentBadOutput, AgentError, AgentTransient
 from signoff.remedies import PassOption
-from signoff.runtime.ceilings import Ceilings
-from signoff.runtime.faults import FREE, costing
+from signoff.runtime.effect_errors import FREE, with_usage
 from signoff.runtime.ports import Capabilities
-from signoff.runtime.suspension import CeilingReached
+from signoff.runtime.spend_limits import SpendLimiter
+from signoff.runtime.suspension import LimitReached
 from signoff.testing import ScriptedAgent
 from tests.patience import PATIENCE_SECONDS
 from tests.unit.runtime.engine_fixture import DyingStore, EngineFixture, chain, one_step
@@ -245,7 +245,7 @@ async def test_a_fan_out_of_calls_that_are_billed_and_fail_stays_under_its_ceili
         made += 1
         for _ in range(3):
             await asyncio.sleep(0)
-        raise costing(error("overloaded"), Usage(tokens_in=1, tokens_out=1, usd=0.1))
+        raise with_usage(error("overloaded"), Usage(tokens_in=1, tokens_out=1, usd=0.1))
 
     bench.agent.on("", answer)
 
@@ -260,7 +260,7 @@ async def test_a_retry_that_a_ceiling_held_back_is_made_after_it_was_raised(
     bench: EngineFixture,
 ) -> None:
     """Its first attempt has ended and is charged: it is neither in doubt nor charged again."""
-    failed = costing(AgentTransient("overloaded"), Usage(tokens_in=1, tokens_out=1, usd=0.1))
+    failed = with_usage(AgentTransient("overloaded"), Usage(tokens_in=1, tokens_out=1, usd=0.1))
     bench.agent.on("", failed, cost(usd=0.1))
 
     async def careful(ctx: StepContext) -> Work:
@@ -286,7 +286,7 @@ async def test_calls_that_are_turned_away_do_not_open_the_door_for_many_at_once(
     async def answer(_request: AgentRequest) -> Reply:
         await asyncio.sleep(0)
         if next(refused, None) is not None:
-            raise costing(AgentBadOutput("not now"), FREE)
+            raise with_usage(AgentBadOutput("not now"), FREE)
         return cost(usd=1.0)
 
     bench.agent.on("", answer)
@@ -459,8 +459,8 @@ while not pathlib.Path({str(flag)!r}).exists():
 
 async def test_a_call_that_never_fits_is_refused_before_it_is_made() -> None:
     """Zero dollars is a ceiling too: a dry run makes no call."""
-    with pytest.raises(CeilingReached) as caught:
-        await Ceilings().fit("claude", "draft", [("run", Limits(usd=0.0), Spend())])
+    with pytest.raises(LimitReached) as caught:
+        await SpendLimiter().fit("claude", "draft", [("run", Limits(usd=0.0), Spend())])
 
     assert caught.value.reason == BudgetReached("run", "usd", 0.0, "draft", "claude")
 

@@ -23,13 +23,13 @@ from signoff.errors import UnsafePath
 from signoff.runtime.journal import RunJournal
 from signoff.runtime.ports import Clock, FilePort
 from signoff.runtime.store_port import InboxItem, NewItem, Store
-from signoff.runtime.suspension import WaitingForPerson
+from signoff.runtime.suspension import WaitingForAnswer
 
-BY_PERSON = "?person"
+BY_HUMAN = "?person"
 """Ends the name of a request that is made in place of an agent's call."""
 
 
-class People:
+class RunInbox:
     """A run's requests to people."""
 
     def __init__(
@@ -47,7 +47,7 @@ class People:
         self._files = files
 
     def ask(self, identity: EffectId, request: Request) -> Answer:
-        """Returns the answer; raises `WaitingForPerson` while there is none."""
+        """Returns the answer; raises `WaitingForAnswer` while there is none."""
         form = request.to_json()
         return self.answer(identity, form, digest(form))
 
@@ -69,10 +69,10 @@ class People:
                 return self._use(item)
             self._journal.use_item(item.id)
             deadline = self._open(identity, form, str(stale))
-            raise WaitingForPerson(stale, deadline)
+            raise WaitingForAnswer(stale, deadline)
         else:
             deadline = item.deadline
-        raise WaitingForPerson(AnswerPending(), deadline)
+        raise WaitingForAnswer(AnswerPending(), deadline)
 
     def answered(self, identity: EffectId) -> bool:
         """Tells whether a person has answered a request that is still to be used."""
@@ -105,7 +105,7 @@ class People:
             pending = [key for key, record in known.items() if not record.done]
             if not pending or any(known[key].kind is not EffectKind.WAIT for key in pending):
                 continue
-            if any(key.endswith(BY_PERSON) for key in pending):
+            if any(key.endswith(BY_HUMAN) for key in pending):
                 # Another agent may stand in by now, and need no person.
                 continue
             items = [self._live.get(key) for key in pending]

@@ -28,7 +28,7 @@ EFFECT_ERRORS = (AgentError, CommandFailed)
 """What a performer may raise; anything else is a bug and stops the run."""
 
 
-def fault_to_json(error: SignoffError) -> dict[str, Any]:
+def error_to_json(error: SignoffError) -> dict[str, Any]:
     """Returns an error as the journal stores it."""
     data: dict[str, Any] = {"type": type(error).__name__, "message": str(error)}
     if isinstance(error, AgentQuota) and error.until is not None:
@@ -46,7 +46,7 @@ def fault_to_json(error: SignoffError) -> dict[str, Any]:
     return data
 
 
-def fault_from_json(data: dict[str, Any]) -> SignoffError:
+def error_from_json(data: dict[str, Any]) -> SignoffError:
     """Returns the error to raise when a recorded failure is replayed."""
     error = _raised_again(data)
     if isinstance(error, AgentError):
@@ -70,7 +70,7 @@ def _raised_again(data: dict[str, Any]) -> SignoffError:
     return AgentError(message)
 
 
-def costing(error: AgentError, usage: Usage | None) -> AgentError:
+def with_usage(error: AgentError, usage: Usage | None) -> AgentError:
     """Returns the error with what the failed call cost, so that the ledger can count it."""
     error.usage = usage  # type: ignore[attr-defined]  # read by `usage_of`
     return error
