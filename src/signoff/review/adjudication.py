@@ -1,4 +1,4 @@
-"""A judge's decisions about what critics found, and the work that follows from them."""
+"""A judge's decisions about the issues that critics reported, and its work order."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from signoff.review.severity import Severity
 
 
 class Verdict(StrEnum):
-    """What a judge says of the artifact."""
+    """A judge's verdict on the artifact."""
 
     APPROVED = "APPROVED"
     REWRITE = "REWRITE"
@@ -19,7 +19,7 @@ class Verdict(StrEnum):
 
 
 class Pursuit(StrEnum):
-    """Whether an issue is worked on."""
+    """Whether an issue will be fixed."""
 
     PURSUING = "pursuing"
     DISMISSED = "dismissed"
@@ -40,14 +40,14 @@ class AdjudicationDecision:
     """Why it was dismissed."""
     guidance: str | None = None
     finding_id: str = ""
-    """The lasting identity, given by the engine."""
+    """The id of the finding, which stays the same across rounds; set by the engine."""
 
     def to_json(self) -> dict[str, Any]:
-        """Returns it as it is stored, nothing empty."""
-        said = {f.name: getattr(self, f.name) for f in fields(self)}
-        said |= {"severity": self.severity.value, "status": self.status.value}
-        said["flagged_by"] = list(self.flagged_by)
-        return {key: value for key, value in said.items() if value not in (None, "", [])}
+        """Returns it as it is stored, without empty values."""
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        values |= {"severity": self.severity.value, "status": self.status.value}
+        values["flagged_by"] = list(self.flagged_by)
+        return {key: value for key, value in values.items() if value not in (None, "", [])}
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> AdjudicationDecision:
@@ -64,27 +64,29 @@ class AdjudicationDecision:
 
 @dataclass(frozen=True)
 class Adjudication:
-    """A judge's whole answer."""
+    """A judge's complete answer."""
 
     iteration: int
     status: Verdict
     decisions: tuple[AdjudicationDecision, ...] = ()
     tension_analysis: tuple[Mapping[str, Any], ...] = ()
     bill_of_work: str = ""
-    """Markdown: the edits that would satisfy what is pursued."""
+    """The work order: Markdown with the edits that fix the pursued issues."""
     notes: tuple[str, ...] = ()
-    """What the engine changed or found odd about it."""
+    """What the engine changed in it, and what looks inconsistent."""
     stated: Verdict | None = None
-    """The judge's own word, where it does not stand."""
+    """The judge's own verdict, if the engine overruled it."""
 
     def pursued(self, severities: Iterable[Severity] | None = None) -> list[AdjudicationDecision]:
-        """Returns what is still worked on, of some severities or of all."""
-        wanted = set(severities) if severities is not None else set(Severity)
-        return [d for d in self.decisions if d.status is Pursuit.PURSUING and d.severity in wanted]
+        """Returns the decisions to fix an issue, of some severities or of all."""
+        selected = set(severities) if severities is not None else set(Severity)
+        return [
+            d for d in self.decisions if d.status is Pursuit.PURSUING and d.severity in selected
+        ]
 
     @property
     def termination(self) -> dict[str, int]:
-        """How much of the worst is still pursued; counted, never taken from the judge."""
+        """The numbers of severe issues that are pursued; counted, never taken from the reply."""
         return {
             "critical_pursuing": len(self.pursued([Severity.CRITICAL])),
             "high_pursuing": len(self.pursued([Severity.HIGH])),
@@ -92,19 +94,19 @@ class Adjudication:
 
     def to_json(self) -> dict[str, Any]:
         """Returns it as it is stored and shown in the run directory."""
-        said: dict[str, Any] = {
+        values: dict[str, Any] = {
             "iteration": self.iteration,
             "status": self.status.value,
-            "tension_analysis": [dict(each) for each in self.tension_analysis],
+            "tension_analysis": [dict(tension) for tension in self.tension_analysis],
             "decisions": [decision.to_json() for decision in self.decisions],
             "termination": self.termination,
             "bill_of_work": self.bill_of_work,
         }
         if self.notes:
-            said["notes"] = list(self.notes)
+            values["notes"] = list(self.notes)
         if self.stated is not None:
-            said["stated"] = self.stated.value
-        return said
+            values["stated"] = self.stated.value
+        return values
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> Adjudication:
@@ -112,8 +114,8 @@ class Adjudication:
         return cls(
             iteration=raw["iteration"],
             status=Verdict(raw["status"]),
-            decisions=tuple(AdjudicationDecision.from_json(each) for each in raw["decisions"]),
-            tension_analysis=tuple(dict(each) for each in raw["tension_analysis"]),
+            decisions=tuple(AdjudicationDecision.from_json(entry) for entry in raw["decisions"]),
+            tension_analysis=tuple(dict(tension) for tension in raw["tension_analysis"]),
             bill_of_work=raw["bill_of_work"],
             notes=tuple(raw.get("notes", ())),
             stated=Verdict(raw["stated"]) if raw.get("stated") else None,

@@ -1,8 +1,8 @@
-"""What happens when an issue of some severity is found, and which level decides it.
+"""Decides what happens when a critic reports an issue of some severity.
 
-Four levels, the strongest first: the constraint's own file, the flow's entry for that
-constraint, the flow's default, the built-in one. Each is asked per severity, so a level
-that names only one severity leaves the others to the levels below it.
+Four levels can decide, the strongest first: the constraint's own file, the flow's entry for
+that constraint, the flow's default, the built-in default. Each severity is looked up
+separately, so a level that names only one severity leaves the others to the levels below.
 """
 
 from __future__ import annotations
@@ -15,45 +15,45 @@ from signoff.review.severity import Severity
 
 
 class IssueBehavior(StrEnum):
-    """What an issue does to the review it was found in."""
+    """What an issue does to the review that reported it."""
 
     HALT = "halt"
-    """Ends the critique step; what was found goes to the judge."""
+    """Ends the critique step; the findings so far go to the judge."""
     CONTINUE = "continue"
-    """Is kept for the judge; the review goes on."""
+    """Goes to the judge; the review continues."""
     ESCALATE = "escalate"
-    """Goes to a person before anything else happens."""
+    """Goes to a human before anything else happens."""
     IGNORE = "ignore"
-    """Is logged and kept from the judge."""
+    """Is logged and not shown to the judge."""
 
 
 @dataclass(frozen=True)
 class ConstraintBehavior:
-    """Behaviours by severity, as one level states them; severities it does not name are absent."""
+    """The behaviors that one level sets; severities it does not name are absent."""
 
     by_severity: Mapping[Severity, IssueBehavior] = field(default_factory=dict)
 
     @classmethod
     def from_dict(cls, raw: Mapping[str, str]) -> ConstraintBehavior:
-        """Reads `{critical: halt}` in any case; raises ValueError for a name that is none."""
+        """Reads a mapping such as `{critical: halt}`; raises ValueError for unknown names."""
         return cls(
             {
-                Severity(str(severity).strip().upper()): IssueBehavior(str(said).strip().lower())
-                for severity, said in raw.items()
+                Severity(str(severity).strip().upper()): IssueBehavior(str(name).strip().lower())
+                for severity, name in raw.items()
             }
         )
 
     def get(self, severity: Severity) -> IssueBehavior | None:
-        """Returns what this level says about a severity, or None."""
+        """Returns the behavior for a severity; None if this level does not set it."""
         return self.by_severity.get(severity)
 
     def to_json(self) -> dict[str, str]:
-        """Returns the level as it is written in files."""
-        return {severity.value.lower(): said.value for severity, said in self.by_severity.items()}
+        """Returns the mapping as it is written in files."""
+        return {s.value.lower(): behavior.value for s, behavior in self.by_severity.items()}
 
 
 class Level(StrEnum):
-    """Who decided a behaviour, the strongest first."""
+    """Where a behavior was set, the strongest first."""
 
     CONSTRAINT = "the constraint's own file"
     FLOW = "constraint_behaviors of the flow"
@@ -73,12 +73,12 @@ BUILT_IN = ConstraintBehavior(
 
 @dataclass(frozen=True)
 class ResolvedBehavior:
-    """A behaviour, and the level that decided it."""
+    """A behavior, and the level that set it."""
 
     behavior: IssueBehavior
     level: Level
     by_level: tuple[tuple[Level, IssueBehavior | None], ...]
-    """What every level says, the strongest first; None where it says nothing."""
+    """The behavior that each level sets, the strongest first; None if it sets none."""
 
 
 def resolve_behavior(
@@ -87,14 +87,14 @@ def resolve_behavior(
     of_flow: ConstraintBehavior | None = None,
     default: ConstraintBehavior | None = None,
 ) -> ResolvedBehavior:
-    """Returns what an issue of a severity does, and who says so."""
-    silent = ConstraintBehavior()
+    """Returns the behavior of issues with a severity, and the level that set it."""
+    unset = ConstraintBehavior()
     levels = (
-        (Level.CONSTRAINT, own or silent),
-        (Level.FLOW, of_flow or silent),
-        (Level.DEFAULT, default or silent),
+        (Level.CONSTRAINT, own or unset),
+        (Level.FLOW, of_flow or unset),
+        (Level.DEFAULT, default or unset),
         (Level.BUILT_IN, BUILT_IN),
     )
-    by_level = tuple((level, said.get(severity)) for level, said in levels)
+    by_level = tuple((level, behaviors.get(severity)) for level, behaviors in levels)
     level, behavior = next((lv, b) for lv, b in by_level if b is not None)
     return ResolvedBehavior(behavior, level, by_level)

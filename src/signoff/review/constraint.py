@@ -1,4 +1,4 @@
-"""What an artifact must satisfy. The author of it sees the summary; critics see every rule."""
+"""What an artifact must satisfy. Its author sees the summaries, critics see every rule."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class Rule:
     text: str
     default_severity: Severity = Severity.HIGH
     violation: str = ""
-    """An example that breaks the rule."""
+    """An example that violates the rule."""
     compliant: str = ""
-    """An example that keeps it."""
+    """An example that complies with it."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class SourceBlock:
     inline: str = ""
 
     def __bool__(self) -> bool:
-        """Tells whether it names anything."""
+        """Whether it names any material."""
         return bool(self.files or self.globs or self.scripts or self.inline)
 
 
@@ -49,15 +49,15 @@ class Constraint:
     summary: str = ""
     rules: tuple[Rule, ...] = ()
     agents: tuple[str, ...] | None = None
-    """Who reviews it; None leaves that to the routing."""
+    """The agents that review it; None leaves the choice to the routing."""
     behavior: ConstraintBehavior | None = None
     script: str = ""
-    """A program whose output about the artifact (on its standard input) the critic is given."""
+    """A program that reads the artifact from stdin; critics get its output."""
     source: SourceBlock = SourceBlock()
-    """Material its critics compare the artifact with."""
+    """Material that critics compare the artifact with."""
 
     def to_json(self) -> dict[str, Any]:
-        """Returns it as it would stand in its file, nothing empty."""
+        """Returns it as it is written in its file, without empty values."""
         full: dict[str, Any] = {
             "id": self.id,
             "priority": self.priority,
@@ -72,29 +72,29 @@ class Constraint:
 
 
 def source_to_json(source: SourceBlock) -> dict[str, Any]:
-    """Returns a source block as it stands in files, nothing empty."""
-    named = {
+    """Returns a source block as it is written in files, without empty values."""
+    values = {
         "files": list(source.files),
         "globs": list(source.globs),
         "scripts": list(source.scripts),
         "inline": source.inline,
     }
-    return {key: value for key, value in named.items() if value}
+    return {key: value for key, value in values.items() if value}
 
 
 def _rule_to_json(rule: Rule) -> dict[str, Any]:
     examples = {"violation": rule.violation, "compliant": rule.compliant}
-    said = {key: value for key, value in examples.items() if value}
+    present = {key: value for key, value in examples.items() if value}
     return {
         "id": rule.id,
         "text": rule.text,
         "default_severity": rule.default_severity.value,
-        **({"examples": said} if said else {}),
+        **({"examples": present} if present else {}),
     }
 
 
 def compress_constraints(constraints: Sequence[Constraint]) -> str:
-    """Returns what the author of an artifact is told: every summary, no rules."""
+    """Returns the constraints for the author of an artifact: every summary, no rules."""
     if not constraints:
         return ""
     parts = [

@@ -1,7 +1,7 @@
-"""Stop rules beside the iteration limit: what tells that more rounds will not help.
+"""Stop rules in addition to the iteration limit: they detect that more rounds will not help.
 
-Every rule looks only at what is recorded, so the same run is always stopped at the same
-round for the same reason, and the reason names the numbers and findings it rests on.
+The rules look only at recorded data, so a replayed run stops in the same round for the same
+reason. The reason names the numbers and findings that it is based on.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from signoff.review.finding import Finding
 from signoff.review.findings import Ledger
 from signoff.review.severity import Severity
 
-MOST_NAMED = 5
-"""Findings an explanation names before it only counts them."""
+MOST_LISTED = 5
+"""Findings that an explanation lists; the rest are only counted."""
 
 
 class StopRules(Protocol):
-    """How many rounds in a row each rule takes (oscillation: returns of one finding)."""
+    """After how many rounds each rule stops a run (oscillation: returns of one finding)."""
 
     @property
     def plateau(self) -> int | None: ...
@@ -33,7 +33,7 @@ class StopRules(Protocol):
 
 @dataclass(frozen=True)
 class Stop:
-    """A reason not to go on."""
+    """A reason to stop a run."""
 
     rule: str
     evidence: str
@@ -45,39 +45,39 @@ def find_stop_reason(
     pursued_by_round: Sequence[Sequence[str]],
     config: StopRules,
 ) -> Stop | None:
-    """Returns why a run does not converge, or None; the rule that says most comes first."""
+    """Returns why a run does not converge, or None; the most specific rule wins."""
     if not ledger.open():
         return None
-    found = (
+    reasons = (
         _oscillation(ledger, config.oscillation),
         _thrashing(ledger, pursued_by_round, config.thrashing),
         _only_new(rounds, config.only_new),
         _plateau(rounds, ledger, config.plateau),
     )
-    return next((stop for stop in found if stop is not None), None)
+    return next((stop for stop in reasons if stop is not None), None)
 
 
 def pursued_in_a_row(pursued_by_round: Sequence[Sequence[str]], threshold: int) -> list[str]:
-    """Returns what was pursued again `threshold` times in a row, in the latest order."""
+    """Returns the findings that were pursued in each of the last `threshold + 1` rounds."""
     window = pursued_by_round[-(threshold + 1) :]
     if len(window) < threshold + 1:
         return []
     always = set(window[0]).intersection(*window)
-    return [each for each in dict.fromkeys(window[-1]) if each in always]
+    return [finding_id for finding_id in dict.fromkeys(window[-1]) if finding_id in always]
 
 
-def weight(counted: Mapping[str, Any]) -> tuple[int, ...]:
-    """Returns what orders rounds from good to bad: the open findings, the worst first."""
-    return tuple(int(counted["open"].get(severity.value, 0)) for severity in Severity)
+def weight(summary: Mapping[str, Any]) -> tuple[int, ...]:
+    """Returns a sort key for rounds, best first: the open findings, most severe first."""
+    return tuple(int(summary["open"].get(severity.value, 0)) for severity in Severity)
 
 
 def _oscillation(ledger: Ledger, returns: int | None) -> Stop | None:
     if returns is None:
         return None
-    back = [each for each in ledger.open() if each.returns >= returns]
-    if not back:
+    returned = [finding for finding in ledger.open() if finding.returns >= returns]
+    if not returned:
         return None
-    return Stop("oscillation", f"fixed and back again: {_listed(back)}")
+    return Stop("oscillation", f"fixed and back again: {_list_findings(returned)}")
 
 
 def _thrashing(
@@ -85,53 +85,56 @@ def _thrashing(
 ) -> Stop | None:
     if rounds is None:
         return None
-    named = set(pursued_in_a_row(pursued_by_round, rounds - 1))
-    stuck = [each for each in ledger.open() if each.id in named]
+    ids = set(pursued_in_a_row(pursued_by_round, rounds - 1))
+    stuck = [finding for finding in ledger.open() if finding.id in ids]
     if not stuck:
         return None
-    return Stop("thrashing", f"pursued {rounds} times in a row, in vain: {_listed(stuck)}")
+    evidence = f"pursued {rounds} times in a row without being fixed: {_list_findings(stuck)}"
+    return Stop("thrashing", evidence)
 
 
-def _only_new(rounds: Sequence[Mapping[str, Any]], wanted: int | None) -> Stop | None:
-    """Everything asked for was mended, and each time as much else was found; not so at first."""
-    latest = rounds[1:][-wanted:] if wanted is not None else []
-    if wanted is None or len(latest) < wanted or not all(map(_all_new, latest)):
+def _only_new(rounds: Sequence[Mapping[str, Any]], length: int | None) -> Stop | None:
+    """Stops if every fix was followed by new findings only, for `length` rounds in a row."""
+    # In the first round every finding is new, so it does not count.
+    latest = rounds[1:][-length:] if length is not None else []
+    if length is None or len(latest) < length or not all(map(_all_new, latest)):
         return None
-    counted = ", ".join(f"{sum(weight(each))} in round {each['iteration']}" for each in latest)
-    return Stop("only_new", f"only findings that had not been there before: {counted}")
+    counts = ", ".join(f"{sum(weight(each))} in round {each['iteration']}" for each in latest)
+    return Stop("only_new", f"only new findings: {counts}")
 
 
-def _all_new(counted: Mapping[str, Any]) -> bool:
-    return 0 < sum(weight(counted)) == int(counted["new"] + counted["introduced"])
+def _all_new(summary: Mapping[str, Any]) -> bool:
+    return 0 < sum(weight(summary)) == int(summary["new"] + summary["introduced"])
 
 
 def _plateau(
-    rounds: Sequence[Mapping[str, Any]], ledger: Ledger, wanted: int | None
+    rounds: Sequence[Mapping[str, Any]], ledger: Ledger, length: int | None
 ) -> Stop | None:
-    if wanted is None or len(rounds) <= wanted:
+    if length is None or len(rounds) <= length:
         return None
-    best = min(rounds[:-wanted], key=weight)
-    latest = rounds[-wanted:]
+    best = min(rounds[:-length], key=weight)
+    latest = rounds[-length:]
     if any(weight(each) < weight(best) for each in latest):
         return None
-    story = ", ".join(f"round {each['iteration']}: {_counted(each)}" for each in (best, *latest))
-    return Stop("plateau", f"no better than before ({story}); open: {_listed(ledger.open())}")
+    counts = ", ".join(f"round {s['iteration']}: {_format_counts(s)}" for s in (best, *latest))
+    open_findings = _list_findings(ledger.open())
+    return Stop("plateau", f"no better than before ({counts}); open: {open_findings}")
 
 
-def _counted(counted: Mapping[str, Any]) -> str:
-    said = [f"{n} {s.value}" for s, n in zip(Severity, weight(counted), strict=True) if n]
-    return " ".join(said) or "none"
+def _format_counts(summary: Mapping[str, Any]) -> str:
+    counts = [f"{n} {s.value}" for s, n in zip(Severity, weight(summary), strict=True) if n]
+    return " ".join(counts) or "none"
 
 
-def _listed(findings: Sequence[Finding]) -> str:
-    said = [_told(each) for each in findings[:MOST_NAMED]]
-    rest = len(findings) - len(said)
-    return ", ".join([*said, f"and {rest} more"] if rest else said)
+def _list_findings(findings: Sequence[Finding]) -> str:
+    descriptions = [_describe(finding) for finding in findings[:MOST_LISTED]]
+    rest = len(findings) - len(descriptions)
+    return ", ".join([*descriptions, f"and {rest} more"] if rest else descriptions)
 
 
-def _told(each: Finding) -> str:
-    rounds = "round" if each.first == each.last else "rounds"
-    since = str(each.first) if each.first == each.last else f"{each.first}-{each.last}"
-    back = f", back {each.returns} times" if each.returns > 1 else ", back once"
-    tail = back if each.returns else ""
-    return f"{each.id} ({each.severity.value} {each.constraint}, {rounds} {since}{tail})"
+def _describe(finding: Finding) -> str:
+    first, last, returns = finding.first, finding.last, finding.returns
+    rounds = f"round {first}" if first == last else f"rounds {first}-{last}"
+    back = f", back {returns} times" if returns > 1 else ", back once"
+    tail = back if returns else ""
+    return f"{finding.id} ({finding.severity.value} {finding.constraint}, {rounds}{tail})"

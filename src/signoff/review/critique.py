@@ -1,4 +1,4 @@
-"""One reviewer's reading of an artifact against one constraint."""
+"""One reviewer's critique of an artifact against one constraint."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from signoff.review.edit import Edit
 from signoff.review.severity import Severity
 
 OMISSION = "OMISSION"
-"""Stands as evidence where the fault is that something is missing."""
+"""The evidence of an issue about something that is missing."""
 
 
-# A passage may well begin with that word, as in "Omissions excepted".
-_SAYS_SO = re.compile(rf"{OMISSION}\b|(?i:{OMISSION})\s*(?:$|[:;,.(\[/\u2013\u2014-])")
+# A quoted passage may begin with the same word, as in "Omissions excepted".
+_OMISSION = re.compile(rf"{OMISSION}\b|(?i:{OMISSION})\s*(?:$|[:;,.(\[/\u2013\u2014-])")
 
 
 def quotes_nothing(evidence: str) -> bool:
-    """Tells whether evidence quotes no passage: it is missing, or says that something is."""
+    """Whether evidence quotes no passage: it is empty, or says that something is missing."""
     return not evidence.strip() or says_omission(evidence)
 
 
 def says_omission(evidence: str) -> bool:
-    """Tells whether evidence says that something is missing."""
-    return _SAYS_SO.match(evidence.strip()) is not None
+    """Whether evidence says that something is missing."""
+    return _OMISSION.match(evidence.strip()) is not None
 
 
 class Overall(StrEnum):
@@ -35,12 +35,12 @@ class Overall(StrEnum):
     PASS = "PASS"  # noqa: S105  # a verdict, not a secret
     FAIL = "FAIL"
     ERROR = "ERROR"
-    """There is no usable reading; a person said how to go on without one."""
+    """The reviewer gave no usable critique, and a human chose to continue without one."""
 
 
 @dataclass(frozen=True)
 class CritiqueIssue:
-    """One issue as a critic states it."""
+    """One issue that a critic reports."""
 
     id: str
     rule_id: str = ""
@@ -52,15 +52,15 @@ class CritiqueIssue:
     suggested_fix: str | None = None
     confidence: float = 0.9
     edit: Edit | None = None
-    """The exact change that would mend it, where the critic knows one."""
+    """The exact change that fixes it, if the critic knows one."""
     finding_id: str = ""
-    """The lasting identity, given by the engine."""
+    """The id of the finding, which stays the same across rounds; set by the engine."""
     label: str = ""
-    """new, persisting, regressed or introduced; given by the engine."""
+    """new, persisting, regressed or introduced; set by the engine."""
     behavior: str = ""
-    """What it does to the review; given by the engine."""
+    """What it does to the review; set by the engine."""
     unverified: bool = False
-    """Whether its quote stands nowhere in the artifact."""
+    """Whether its quote was not found in the artifact."""
 
     @property
     def omission(self) -> bool:
@@ -68,8 +68,8 @@ class CritiqueIssue:
         return says_omission(self.evidence)
 
     def to_json(self) -> dict[str, Any]:
-        """Returns it as it is stored; what the engine has not filled in is left out."""
-        said: dict[str, Any] = {
+        """Returns it as it is stored, without the fields that the engine has not set."""
+        values: dict[str, Any] = {
             "id": self.id,
             "rule_id": self.rule_id,
             "severity": self.severity.value,
@@ -80,25 +80,25 @@ class CritiqueIssue:
             "confidence": self.confidence,
         }
         if self.edit is not None:
-            said["edit"] = self.edit.to_json()
-        ours = {"finding_id": self.finding_id, "label": self.label, "behavior": self.behavior}
-        said.update({key: value for key, value in ours.items() if value})
+            values["edit"] = self.edit.to_json()
+        engine = {"finding_id": self.finding_id, "label": self.label, "behavior": self.behavior}
+        values.update({key: value for key, value in engine.items() if value})
         if self.unverified:
-            said["unverified"] = True
-        return said
+            values["unverified"] = True
+        return values
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> CritiqueIssue:
         """Reads what `to_json` wrote."""
-        known = {**raw, "severity": Severity(raw["severity"])}
+        values = {**raw, "severity": Severity(raw["severity"])}
         if raw.get("edit") is not None:
-            known["edit"] = Edit.from_json(raw["edit"])
-        return cls(**known)
+            values["edit"] = Edit.from_json(raw["edit"])
+        return cls(**values)
 
 
 @dataclass(frozen=True)
 class Critique:
-    """A whole reading: the verdict and what it rests on."""
+    """A reviewer's verdict and the issues behind it."""
 
     constraint_id: str
     reviewer: str
@@ -108,20 +108,20 @@ class Critique:
     approved_sections: tuple[Mapping[str, str], ...] = ()
     summary: str = ""
     notes: tuple[str, ...] = field(default=())
-    """What the engine has to say about it: quotes that were not found, a person's decision."""
+    """Remarks of the engine, such as quotes that were not found or a human's decision."""
 
     def to_json(self) -> dict[str, Any]:
         """Returns it as it is stored and shown in the run directory."""
-        said: dict[str, Any] = {
+        values: dict[str, Any] = {
             "constraint_id": self.constraint_id,
             "reviewer": self.reviewer,
             "iteration": self.iteration,
             "overall": self.overall.value,
             "issues": [issue.to_json() for issue in self.issues],
-            "approved_sections": [dict(each) for each in self.approved_sections],
+            "approved_sections": [dict(section) for section in self.approved_sections],
             "summary": self.summary,
         }
-        return {**said, "notes": list(self.notes)} if self.notes else said
+        return {**values, "notes": list(self.notes)} if self.notes else values
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> Critique:
@@ -131,8 +131,8 @@ class Critique:
             reviewer=raw["reviewer"],
             iteration=raw["iteration"],
             overall=Overall(raw["overall"]),
-            issues=tuple(CritiqueIssue.from_json(each) for each in raw["issues"]),
-            approved_sections=tuple(dict(each) for each in raw["approved_sections"]),
+            issues=tuple(CritiqueIssue.from_json(issue) for issue in raw["issues"]),
+            approved_sections=tuple(dict(section) for section in raw["approved_sections"]),
             summary=raw["summary"],
             notes=tuple(raw.get("notes", ())),
         )

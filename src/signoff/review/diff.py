@@ -1,4 +1,8 @@
-"""What differs between two lists of lines, in time that stays bounded for any of them."""
+"""Finds the changed lines between two texts, in bounded time for any input.
+
+This is a patience diff: lines that occur once in both texts anchor the comparison, and only
+the lines between two anchors are compared exactly.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +12,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 MOST_COMPARED = 100_000_000
-"""Pairs of lines looked at in one stretch; a longer one that differs is shown as one change."""
+"""Pairs of lines that are compared between two anchors; beyond it, the range is one change."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """Lines that were taken out and put in at one place; the ends are not included."""
+    """A range of old lines and the new lines that replace it; the ends are exclusive."""
 
     old_start: int
     old_end: int
@@ -22,36 +26,36 @@ class Change:
 
 
 def changes(old: Sequence[str], new: Sequence[str]) -> Iterator[Change]:
-    """Yields every place where two texts differ, in order.
-
-    Lines that stand once in both hold the texts together; what lies between them is
-    compared exactly.
-    """
-    head = _shared(old, new)
-    tail = _shared(old[head:][::-1], new[head:][::-1])
+    """Yields every change between two texts, in order."""
+    head = _common_prefix(old, new)
+    tail = _common_prefix(old[head:][::-1], new[head:][::-1])
     ends = (len(old) - tail, len(new) - tail)
-    ours, theirs = old[head : ends[0]], new[head : ends[1]]
-    at = (head, head)
-    for left, right in [*_anchors(ours, theirs), (len(ours), len(theirs))]:
-        here = (head + left, head + right)
-        yield from _between(old, new, at, here)
-        at = (here[0] + 1, here[1] + 1)
+    old_middle, new_middle = old[head : ends[0]], new[head : ends[1]]
+    start = (head, head)
+    for left, right in [*_anchors(old_middle, new_middle), (len(old_middle), len(new_middle))]:
+        anchor = (head + left, head + right)
+        yield from _between(old, new, start, anchor)
+        start = (anchor[0] + 1, anchor[1] + 1)
 
 
-def _shared(old: Sequence[str], new: Sequence[str]) -> int:
-    """Returns how many lines two texts begin alike with."""
+def _common_prefix(old: Sequence[str], new: Sequence[str]) -> int:
+    """Returns the number of equal lines at the start of two texts."""
     pairs = zip(old, new, strict=False)
-    differs = (at for at, (left, right) in enumerate(pairs) if left != right)
-    return next(differs, min(len(old), len(new)))
+    different = (index for index, (left, right) in enumerate(pairs) if left != right)
+    return next(different, min(len(old), len(new)))
 
 
 def _anchors(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
-    """Returns the longest row of lines unique on both sides, in the same order on both."""
-    once_old, once_new = Counter(old), Counter(new)
-    where = {line: at for at, line in enumerate(new) if once_new[line] == 1}
+    """Returns the longest sequence of unique common lines that is in order in both texts."""
+    old_count, new_count = Counter(old), Counter(new)
+    positions = {line: index for index, line in enumerate(new) if new_count[line] == 1}
     pairs = [
-        (at, where[line]) for at, line in enumerate(old) if once_old[line] == 1 and line in where
+        (index, positions[line])
+        for index, line in enumerate(old)
+        if old_count[line] == 1 and line in positions
     ]
+    # Patience sorting: the number of piles is the length of the longest increasing sequence,
+    # and `before` links each pair to its predecessor in that sequence.
     tops: list[int] = []
     piles: list[int] = []
     before: list[int | None] = []
@@ -60,37 +64,37 @@ def _anchors(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
         before.append(piles[pile - 1] if pile else None)
         tops[pile : pile + 1] = [right]
         piles[pile : pile + 1] = [number]
-    row: list[tuple[int, int]] = []
+    sequence: list[tuple[int, int]] = []
     last = piles[-1] if piles else None
     while last is not None:
-        row.append(pairs[last])
+        sequence.append(pairs[last])
         last = before[last]
-    return row[::-1]
+    return sequence[::-1]
 
 
 def _between(
     old: Sequence[str], new: Sequence[str], start: tuple[int, int], end: tuple[int, int]
 ) -> Iterator[Change]:
-    """Yields the changes of one stretch; lines next to each other are one change."""
-    ours, theirs = old[start[0] : end[0]], new[start[1] : end[1]]
-    if not ours and not theirs:
+    """Yields the changes between two anchors; adjacent lines are one change."""
+    old_lines, new_lines = old[start[0] : end[0]], new[start[1] : end[1]]
+    if not old_lines and not new_lines:
         return
-    if not ours or not theirs or len(ours) * len(theirs) > MOST_COMPARED:
+    if not old_lines or not new_lines or len(old_lines) * len(new_lines) > MOST_COMPARED:
         yield Change(start[0], end[0], start[1], end[1])
         return
     from rapidfuzz.distance import Indel
 
-    # Numbers, since lines are told apart by their hashes.
+    # Equal lines get equal numbers: rapidfuzz would compare strings by their hashes.
     numbers: dict[str, int] = {}
-    left = [numbers.setdefault(line, len(numbers)) for line in ours]
-    right = [numbers.setdefault(line, len(numbers)) for line in theirs]
-    at = (0, 0)
+    left = [numbers.setdefault(line, len(numbers)) for line in old_lines]
+    right = [numbers.setdefault(line, len(numbers)) for line in new_lines]
+    position = (0, 0)
     for block in Indel.opcodes(left, right):
         if block.tag != "equal":
             continue
-        yield from _gap(start, at, (block.src_start, block.dest_start))
-        at = (block.src_end, block.dest_end)
-    yield from _gap(start, at, (len(left), len(right)))
+        yield from _gap(start, position, (block.src_start, block.dest_start))
+        position = (block.src_end, block.dest_end)
+    yield from _gap(start, position, (len(left), len(right)))
 
 
 def _gap(start: tuple[int, int], low: tuple[int, int], high: tuple[int, int]) -> Iterator[Change]:

@@ -1,4 +1,4 @@
-"""A literal change to a text, exact enough for a machine to make."""
+"""A literal change to a text, exact enough to be applied without an agent."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 class EditKind(StrEnum):
-    """What is done with the text that is found."""
+    """What happens to the text that `find` names."""
 
     REPLACE = "replace"
     INSERT_AFTER = "insert_after"
@@ -18,14 +18,14 @@ class EditKind(StrEnum):
 
 @dataclass(frozen=True)
 class Edit:
-    """One change; `find` must stand in the artifact exactly once for it to be made."""
+    """One change; it is applied only if `find` occurs exactly once in the artifact."""
 
     kind: EditKind
     find: str
     text: str = ""
-    """What takes its place, or is put after it; nothing for a deletion."""
+    """The replacement or the inserted text; empty for a deletion."""
     issue: str = ""
-    """The id of the finding it answers."""
+    """The id of the issue it fixes."""
 
     def to_json(self) -> dict[str, Any]:
         """Returns it as plain values."""
@@ -33,6 +33,6 @@ class Edit:
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> Edit:
-        """Reads what `to_json` wrote, or what a check states; raises ValueError, KeyError."""
+        """Reads the output of `to_json` or of a check; raises ValueError or KeyError."""
         kind = EditKind(str(raw.get("kind", EditKind.REPLACE)))
         return cls(kind, str(raw["find"]), str(raw.get("text", "")), str(raw.get("issue", "")))

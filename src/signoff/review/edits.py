@@ -1,4 +1,4 @@
-"""Makes literal edits: all at once, each exactly where it belongs, or not at all."""
+"""Applies literal edits to a text; an edit without exactly one match is skipped."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from signoff.review.edit import Edit, EditKind
 
 MOST_COUNTED = 1_000
+"""Matches of an edit that are counted; more make no difference."""
 
 
 @dataclass(frozen=True)
@@ -18,83 +19,84 @@ class EditResult:
     text: str
     applied: tuple[Edit, ...] = ()
     unmatched: tuple[tuple[Edit, str], ...] = ()
-    """What was not made, and why."""
+    """The edits that were skipped, and why."""
 
 
 def apply_edits(text: str, edits: Sequence[Edit]) -> EditResult:
-    """Returns a text with every edit made whose `find` stands in it exactly once.
+    """Applies every edit whose `find` occurs exactly once.
 
-    All are looked up in the text as it was, so none can match what another one wrote.
-    Of two that touch the same place the first is made; of two that are alike, one is, for both.
+    All edits are matched against the original text, so none can match what another one wrote.
+    Of two edits that overlap, the first is applied. Two identical edits are applied once.
     """
-    taken = _Taken()
+    spans = _ClaimedSpans()
     changed: dict[tuple[EditKind, str, str], tuple[int, int, Edit]] = {}
-    made: list[Edit] = []
+    applied: list[Edit] = []
     unmatched: list[tuple[Edit, str]] = []
     for edit in edits:
         same = (edit.kind, edit.find, edit.text)
         if same in changed:
-            made.append(edit)
+            applied.append(edit)
             continue
-        start, why = _place(text, edit.find)
+        start, reason = _find_once(text, edit.find)
         end = start + len(edit.find)
-        if not why and not taken.take(start, end, shared=edit.kind is EditKind.INSERT_AFTER):
-            why = "overlaps"
-        if why:
-            unmatched.append((edit, why))
+        if not reason and not spans.claim(start, end, shared=edit.kind is EditKind.INSERT_AFTER):
+            reason = "overlaps"
+        if reason:
+            unmatched.append((edit, reason))
             continue
         changed[same] = (start, end, edit)
-        made.append(edit)
-    return EditResult(_rewritten(text, list(changed.values())), tuple(made), tuple(unmatched))
+        applied.append(edit)
+    return EditResult(_rewrite(text, list(changed.values())), tuple(applied), tuple(unmatched))
 
 
-class _Taken:
-    """Places that edits have been given; insertions may share theirs with each other."""
+class _ClaimedSpans:
+    """The spans of the text that edits change; insertions may share an anchor."""
 
     def __init__(self) -> None:
-        self._alone: list[tuple[int, int]] = []
+        self._exclusive: list[tuple[int, int]] = []
         self._shared: list[tuple[int, int]] = []
 
-    def take(self, start: int, end: int, *, shared: bool) -> bool:
-        if _touches(self._alone, start, end):
+    def claim(self, start: int, end: int, *, shared: bool) -> bool:
+        if _overlaps(self._exclusive, start, end):
             return False
         if shared:
             self._shared.append((start, end))
             return True
         if any(low < end and start < high for low, high in self._shared):
             return False
-        self._alone.insert(bisect_left(self._alone, (start, end)), (start, end))
+        self._exclusive.insert(bisect_left(self._exclusive, (start, end)), (start, end))
         return True
 
 
-def _touches(spans: list[tuple[int, int]], start: int, end: int) -> bool:
-    """Tells whether a place overlaps one of some that do not overlap each other, in order."""
-    at = bisect_left(spans, (start, end))
-    before = at > 0 and spans[at - 1][1] > start
-    return before or (at < len(spans) and spans[at][0] < end)
+def _overlaps(spans: list[tuple[int, int]], start: int, end: int) -> bool:
+    """Whether a span overlaps one of several sorted, disjoint spans."""
+    index = bisect_left(spans, (start, end))
+    before = index > 0 and spans[index - 1][1] > start
+    return before or (index < len(spans) and spans[index][0] < end)
 
 
-def _place(text: str, find: str) -> tuple[int, str]:
+def _find_once(text: str, find: str) -> tuple[int, str]:
+    """Returns the position of a text, and why it cannot be used if it is not unique."""
     start = text.find(find) if find else -1
     if start < 0:
         return -1, "not found"
-    times, at = 1, start
-    while times < MOST_COUNTED and (at := text.find(find, at + 1)) >= 0:
-        times += 1
-    if times == 1:
+    count, position = 1, start
+    while count < MOST_COUNTED and (position := text.find(find, position + 1)) >= 0:
+        count += 1
+    if count == 1:
         return start, ""
-    many = f"{times} times" if times < MOST_COUNTED else f"at least {times} times"
-    return start, f"found {many}"
+    times = f"{count} times" if count < MOST_COUNTED else f"at least {count} times"
+    return start, f"found {times}"
 
 
-def _rewritten(text: str, applied: Sequence[tuple[int, int, Edit]]) -> str:
+def _rewrite(text: str, applied: Sequence[tuple[int, int, Edit]]) -> str:
     changes = sorted((_change(start, end, edit) for start, end, edit in applied), key=_order)
     pieces: list[str] = []
-    at = 0
+    position = 0
     for start, end, new in changes:
-        pieces += [text[at:start], new]
-        at = end
-    return "".join([*pieces, text[at:]])
+        pieces += [text[position:start], new]
+        position = end
+    return "".join([*pieces, text[position:]])
 
 
 def _change(start: int, end: int, edit: Edit) -> tuple[int, int, str]:
@@ -108,5 +110,5 @@ def _change(start: int, end: int, edit: Edit) -> tuple[int, int, str]:
 
 
 def _order(change: tuple[int, int, str]) -> tuple[int, int]:
-    """Sorts an insertion before a change that begins where it is made."""
+    """Sorts an insertion before a change that starts at the same position."""
     return change[0], change[1]

@@ -1,7 +1,7 @@
-"""Checks what a critique rests on: its quotes against the artifact, its verdict against its issues.
+"""Checks the evidence of critiques: quotes against the artifact, verdicts against the issues.
 
-A quote counts if its words stand in the artifact in its order and case; spacing, markup and
-the shape of quotation marks and dashes are how a text is set, not what it says.
+A quote is valid if its words occur in the artifact in the same order and case. Spacing, markup
+and the shape of quotation marks and dashes are typography, and are ignored.
 """
 
 from __future__ import annotations
@@ -17,32 +17,32 @@ from signoff.review.critique import OMISSION, Critique, CritiqueIssue, Overall
 from signoff.review.severity import Severity
 
 SHORTEST_PART = 8
-"""Letters the longest part of a shortened quote needs; shorter ones stand in any text."""
+"""Characters that the longest part of a shortened quote needs; shorter ones occur in any text."""
 
-_SET_ALIKE = {
+_TYPOGRAPHY = {
     **dict.fromkeys("\u2018\u2019\u201a\u201b\u2032\u02bc", "'"),
     **dict.fromkeys("\u201c\u201d\u201e\u201f\u2033\u00ab\u00bb", '"'),
     **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212", "-"),
     "\u2026": "...",
-    **dict.fromkeys("\u00ad\u200b\u200c\u200d\u2060\ufeff\0", None),  # nobody sees these
-    **dict.fromkeys("*_`~|\\", None),  # marks of Markdown
+    **dict.fromkeys("\u00ad\u200b\u200c\u200d\u2060\ufeff\0", None),  # invisible
+    **dict.fromkeys("*_`~|\\", None),  # Markdown
 }
-_TABLE = str.maketrans(_SET_ALIKE)
+_TABLE = str.maketrans(_TYPOGRAPHY)
 _MARK = r"(?:#{1,6}|\+)[ \t]+"
 _LINE_MARK = re.compile(rf"^[ \t]*(?:>[> \t]*(?:{_MARK})?|{_MARK})", re.MULTILINE)
-# No bracket inside, so a line of nothing but brackets is read once and not once for each.
+# No brackets are allowed inside, so a line full of brackets is scanned once, not once for each.
 _LINK = re.compile(r"!?\[([^\[\]\n]{0,500})\]\([^()\n]{0,2000}\)")
-_LEFT_OUT = re.compile(r"\[\.{3,}\]|\(\.{3,}\)|\.{3,}")
+_ELLIPSIS = re.compile(r"\[\.{3,}\]|\(\.{3,}\)|\.{3,}")
 EVIDENCE_RULE = (
-    f"evidence is copied from the artifact exactly, or is {OMISSION} where something is missing; "
+    f"copy evidence exactly from the artifact, or write {OMISSION} if something is missing; "
     "drop an issue that has neither"
 )
-"""What a critic is told besides the quotes it got wrong."""
+"""The advice that a critic gets with the list of its invalid quotes."""
 _WRAPPED = re.compile(r"""(["'])(.+)\1""")
 
 
 class ArtifactText:
-    """An artifact, made ready once for any number of quotes."""
+    """An artifact, normalized once for any number of quotes."""
 
     def __init__(self, text: str) -> None:
         self._forms = [_Form(text)]
@@ -51,71 +51,71 @@ class ArtifactText:
             self._forms.append(_Form(rendered))
 
     def contains(self, quote: str) -> bool:
-        """Tells whether a quote stands in the artifact; "..." stands for any words."""
-        return any(form.spans(each) for each in _readings(quote) for form in self._forms)
+        """Whether a quote occurs in the artifact; "..." matches any words."""
+        return any(form.spans(words) for words in _readings(quote) for form in self._forms)
 
     def lines_of(self, quote: str) -> list[tuple[int, int]]:
-        """Returns the first and the last line, from 0, of each part of a quote; none if missing."""
-        for each in _readings(quote):
+        """Returns the first and last line of each part of a quote, from 0; empty if not found."""
+        for words in _readings(quote):
             for form in self._forms:
-                if spans := form.spans(each):
+                if spans := form.spans(words):
                     return [(form.line(start), form.line(end - 1)) for start, end in spans]
         return []
 
 
 @dataclass(frozen=True)
 class CritiqueProblems:
-    """What is wrong with a critique, all of it."""
+    """Everything that is wrong with a critique."""
 
     missing_quotes: tuple[CritiqueIssue, ...] = ()
-    """Issues that quote what the artifact does not say."""
+    """Issues with a quote that is not in the artifact."""
     no_evidence: tuple[CritiqueIssue, ...] = ()
-    """Issues that neither quote nor say that something is missing."""
+    """Issues that neither quote a passage nor say that something is missing."""
     contradiction: str = ""
     """How the verdict and the issues disagree."""
 
     def __bool__(self) -> bool:
-        """Tells whether there are any."""
+        """Whether there are any."""
         return bool(self.missing_quotes or self.no_evidence or self.contradiction)
 
     @property
     def unverified(self) -> frozenset[str]:
-        """The ids of the issues nothing in the artifact supports."""
+        """The ids of the issues without valid evidence."""
         return frozenset(issue.id for issue in (*self.missing_quotes, *self.no_evidence))
 
     def messages(self) -> list[str]:
-        """Returns the problems in words for whoever wrote the critique."""
-        said = [self.contradiction] if self.contradiction else []
-        said += [
-            f"the evidence of {issue.id} does not stand in the artifact: {_shown(issue.evidence)}"
+        """Returns the problems as messages to the critic."""
+        messages = [self.contradiction] if self.contradiction else []
+        messages += [
+            f"the evidence of {issue.id} is not in the artifact: {_shorten(issue.evidence)}"
             for issue in self.missing_quotes
         ]
-        said += [f"{issue.id} has no evidence" for issue in self.no_evidence]
-        return [*said, EVIDENCE_RULE] if self.unverified else said
+        messages += [f"{issue.id} has no evidence" for issue in self.no_evidence]
+        return [*messages, EVIDENCE_RULE] if self.unverified else messages
 
 
 def find_problems(
     critique: Critique, artifact: ArtifactText, block_on: Sequence[Severity]
 ) -> CritiqueProblems:
-    """Returns what has to be mended before a critique can be believed."""
-    present = [issue for issue in critique.issues if not issue.omission]
+    """Returns what has to be fixed before a critique counts."""
+    quoting = [issue for issue in critique.issues if not issue.omission]
     return CritiqueProblems(
         missing_quotes=tuple(
             issue
-            for issue in present
+            for issue in quoting
             if issue.evidence.strip() and not artifact.contains(issue.evidence)
         ),
-        no_evidence=tuple(issue for issue in present if not issue.evidence.strip()),
+        no_evidence=tuple(issue for issue in quoting if not issue.evidence.strip()),
         contradiction=_contradiction(critique, block_on),
     )
 
 
 def mark_unverified(critique: Critique, problems: CritiqueProblems) -> Critique:
-    """Returns a critique with the issues marked that nothing in the artifact supports."""
-    doubtful = problems.unverified
-    if not doubtful:
+    """Returns a critique with the issues marked that have no valid evidence."""
+    ids = problems.unverified
+    if not ids:
         return critique
-    issues = tuple(replace(each, unverified=each.id in doubtful) for each in critique.issues)
+    issues = tuple(replace(issue, unverified=issue.id in ids) for issue in critique.issues)
     note = "not found in the artifact: the evidence of " + ", ".join(
         issue.id for issue in issues if issue.unverified
     )
@@ -125,63 +125,65 @@ def mark_unverified(critique: Critique, problems: CritiqueProblems) -> Critique:
 def _contradiction(critique: Critique, block_on: Sequence[Severity]) -> str:
     blocking = [issue for issue in critique.issues if issue.severity in set(block_on)]
     if critique.overall is Overall.PASS and blocking:
-        named = ", ".join(f"{issue.id} ({issue.severity})" for issue in blocking[:5])
-        return f"overall is PASS, and yet there are issues that block: {named}"
+        names = ", ".join(f"{issue.id} ({issue.severity})" for issue in blocking[:5])
+        return f"overall is PASS, but these issues block approval: {names}"
     if critique.overall is Overall.FAIL and not critique.issues:
-        return "overall is FAIL, and yet there is no issue"
+        return "overall is FAIL, but there is no issue"
     return ""
 
 
 class _Form:
-    """The words of a text, and the lines they stand on."""
+    """The normalized words of a text, and their lines."""
 
     def __init__(self, text: str) -> None:
         self._source = text
-        self._words = _normal(text)
+        self._words = _normalize(text)
 
-    def spans(self, wanted: str) -> list[tuple[int, int]]:
-        """Returns where the parts of a quote stand, one after the other; nothing if not all do."""
-        whole = self._words.find(wanted)
+    def spans(self, quote: str) -> list[tuple[int, int]]:
+        """Returns the positions of a quote's parts in order; empty if a part is missing."""
+        whole = self._words.find(quote)
         if whole >= 0:
-            return [(whole, whole + len(wanted))]
-        parts = [part for part in map(str.strip, _LEFT_OUT.split(wanted)) if part]
-        if parts == [wanted] or max(map(len, parts), default=0) < SHORTEST_PART:
+            return [(whole, whole + len(quote))]
+        parts = [part for part in map(str.strip, _ELLIPSIS.split(quote)) if part]
+        if parts == [quote] or max(map(len, parts), default=0) < SHORTEST_PART:
             return []
-        found: list[tuple[int, int]] = []
+        spans: list[tuple[int, int]] = []
         for part in parts:
-            at = self._words.find(part, found[-1][1] if found else 0)
-            if at < 0:
+            start = self._words.find(part, spans[-1][1] if spans else 0)
+            if start < 0:
                 return []
-            found.append((at, at + len(part)))
-        return found
+            spans.append((start, start + len(part)))
+        return spans
 
-    def line(self, at: int) -> int:
-        """Returns the line of the text a place in its words belongs to."""
-        return bisect_right(self._starts, at) - 1
+    def line(self, position: int) -> int:
+        """Returns the line of the original text for a position in its words."""
+        return bisect_right(self._starts, position) - 1
 
     @cached_property
     def _starts(self) -> list[int]:
-        lengths = (len(_normal(line)) for line in self._source.split("\n"))
-        # An empty line adds no space between words, and begins where the next one does.
+        lengths = (len(_normalize(line)) for line in self._source.split("\n"))
+        # An empty line adds no space between words, and starts where the next line does.
         return list(accumulate((n + 1 if n else 0 for n in lengths), initial=0))[:-1]
 
 
 def _readings(quote: str) -> list[str]:
-    """Returns the words a quote may mean: as they are, and without quotation marks around."""
-    wanted = _normal(quote)
-    if not any(map(str.isalnum, wanted)):
+    """Returns the words of a quote: as they are, and without enclosing quotation marks."""
+    words = _normalize(quote)
+    if not any(map(str.isalnum, words)):
+        # A quote of nothing but signs counts only as it is: `**` is markup in one text and code
+        # in another.
         signs = quote.strip()
-        return [signs] if signs and signs == wanted and _LEFT_OUT.sub("", signs) else []
-    bare = _WRAPPED.fullmatch(wanted)
-    return [wanted, bare.group(2).strip()] if bare else [wanted]
+        return [signs] if signs and signs == words and _ELLIPSIS.sub("", signs) else []
+    unquoted = _WRAPPED.fullmatch(words)
+    return [words, unquoted.group(2).strip()] if unquoted else [words]
 
 
-def _normal(text: str) -> str:
-    """Returns the words of a text, one space between them; lone dashes are how lists are set."""
+def _normalize(text: str) -> str:
+    """Returns the words of a text separated by single spaces, without markup and list dashes."""
     plain = _LINE_MARK.sub("", text).translate(_TABLE)
     return " ".join(word for word in plain.split() if word != "-")
 
 
-def _shown(quote: str) -> str:
+def _shorten(quote: str) -> str:
     flat = " ".join(quote.split())
     return flat if len(flat) <= 200 else flat[:200] + "…"

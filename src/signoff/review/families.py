@@ -1,4 +1,4 @@
-"""Which models are relatives: a critic that shares the author's family shares its blind spots."""
+"""Finds critics of the author's model family, because they share its blind spots."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from signoff.runtime.ports import Capabilities
 
-_OF_MODEL = {
+_NAME_PATTERNS = {
     "anthropic": r"claude|opus|sonnet|haiku",
     "openai": r"gpt|chatgpt|codex|davinci|\bo[1-9]\b",
     "google": r"gemini|gemma|palm",
@@ -36,32 +36,31 @@ class Relatives:
     """Whether the critics of a flow are independent of its author."""
 
     author: str | None
-    """The author's family; None where nobody can tell."""
+    """The author's model family; None if unknown."""
     same: tuple[str, ...] = ()
-    """Critics of that family."""
+    """Critics of the same family."""
     unknown: tuple[str, ...] = ()
-    """Critics whose family, or whose author's, nobody can tell."""
+    """Critics that cannot be compared: their family or the author's is unknown."""
 
     @property
     def independent(self) -> bool:
-        """Tells whether no critic is, or may be, a relative."""
+        """Whether no critic is, or may be, of the author's family."""
         return not self.same and not self.unknown
 
     def __str__(self) -> str:
-        """Says in words what keeps the critics from being independent."""
-        told = []
+        """Describes why the critics are not independent."""
+        reasons = []
         if self.same:
-            told.append(
-                f"of the author's family {self.author or ''}".rstrip() + f": {_and(self.same)}"
-            )
+            family = f" {self.author}" if self.author else ""
+            reasons.append(f"of the author's family{family}: {', '.join(self.same)}")
         if self.unknown:
-            told.append(f"of a family nobody can tell: {_and(self.unknown)}")
-        return "; ".join(told) or "no critic is of the author's family"
+            reasons.append(f"of an unknown family: {', '.join(self.unknown)}")
+        return "; ".join(reasons) or "no critic is of the author's family"
 
 
 @dataclass(frozen=True)
 class ModelUse:
-    """An agent and the model it is asked for."""
+    """An agent and the model it uses."""
 
     kind: str
     model: str | None
@@ -69,11 +68,10 @@ class ModelUse:
 
     @property
     def family(self) -> str | None:
-        """The model's family; None where it is not known."""
-        own = self.capabilities
-        if own.own_models_only or not self.model:
-            return own.model_family
-        return _of_model(self.model)
+        """The model's family; None if unknown."""
+        if self.capabilities.own_models_only or not self.model:
+            return self.capabilities.model_family
+        return _family_of_model(self.model)
 
     @property
     def no_model(self) -> bool:
@@ -83,29 +81,32 @@ class ModelUse:
 
 def find_relatives(author: ModelUse, critics: Mapping[str, ModelUse]) -> Relatives:
     """Returns which critics are of the author's family."""
-    own = author.family
+    family = author.family
     if author.no_model:
         return Relatives(None)
-    models = {name: each for name, each in critics.items() if not each.no_model}
-    same = tuple(n for n, each in models.items() if each == author or (own and each.family == own))
-    unclear = (n for n, each in models.items() if each.family is None or own is None)
-    return Relatives(own, same, tuple(n for n in unclear if n not in same))
+    models = {name: critic for name, critic in critics.items() if not critic.no_model}
+    same = tuple(
+        name
+        for name, critic in models.items()
+        if critic == author or (family and critic.family == family)
+    )
+    unknown = (name for name, c in models.items() if c.family is None or family is None)
+    return Relatives(family, same, tuple(name for name in unknown if name not in same))
 
 
-def _of_model(model: str) -> str | None:
-    """Returns the family a model's name begins with; the part after the provider says most."""
-    plain = model.casefold()
-    for part in (plain.rsplit("/", 1)[-1], plain):
-        found = [(match.start(), name) for name, match in _matches(part)]
-        if found:
-            return min(found)[1]
+def _family_of_model(model: str) -> str | None:
+    """Returns the family whose pattern matches first in a model's name.
+
+    The part after the provider counts more: `openai/gemma-3` is a google model.
+    """
+    name = model.casefold()
+    for part in (name.rsplit("/", 1)[-1], name):
+        matches = [(match.start(), family) for family, match in _matches(part)]
+        if matches:
+            return min(matches)[1]
     return None
 
 
 def _matches(text: str) -> list[tuple[str, re.Match[str]]]:
-    searched = ((name, re.search(pattern, text)) for name, pattern in _OF_MODEL.items())
-    return [(name, match) for name, match in searched if match is not None]
-
-
-def _and(names: tuple[str, ...]) -> str:
-    return ", ".join(names)
+    searches = ((name, re.search(pattern, text)) for name, pattern in _NAME_PATTERNS.items())
+    return [(name, match) for name, match in searches if match is not None]

@@ -1,4 +1,4 @@
-"""Fields of something an agent wrote, read by type: what has the wrong one is never stretched."""
+"""Reads fields of an agent's reply by type; a value of the wrong type is never converted."""
 
 from __future__ import annotations
 
@@ -10,49 +10,49 @@ from signoff.agents.answer import whole_characters
 from signoff.errors import AgentBadOutput
 
 LONGEST = 10_000
-"""Characters kept of a text nobody needs whole; a longer quote is checked by its beginning."""
+"""Characters that are kept of a text; of a longer quote only the beginning is checked."""
 
 
 class Unreadable(AgentBadOutput):
-    """A reply cannot be taken for an answer; the message says why in words its author can use."""
+    """A reply cannot be read as an answer; the message tells its author why."""
 
 
 @dataclass(frozen=True)
 class Fields:
-    """A mapping from an agent, and where it stands in the reply."""
+    """A mapping from an agent's reply, and its location there for messages."""
 
     raw: Mapping[Any, Any]
-    place: str
+    location: str
 
     def text(self, name: str, most: int = LONGEST) -> str:
-        """Returns a text, "" where there is none; a number is one too."""
+        """Returns a text, "" if it is missing; a number counts as text."""
         value = self.raw.get(name)
         if value is None:
             return ""
         if isinstance(value, bool) or not isinstance(value, str | int | float):
-            raise self._wrong(name, "a text")
-        whole = clean(str(value)).strip()
-        return whole if len(whole) <= most else whole[:most] + "…"
+            raise self._unreadable(name, "a string")
+        text = clean(str(value)).strip()
+        return text if len(text) <= most else text[:most] + "…"
 
     def texts(self, name: str) -> list[str]:
-        """Returns a list of texts; one text alone is a list of it."""
+        """Returns a list of texts; a single text counts as a list with one item."""
         value = self.raw.get(name) or []
-        listed = [value] if isinstance(value, str) else value
-        if not isinstance(listed, list) or not all(isinstance(each, str) for each in listed):
-            raise self._wrong(name, "a list of texts")
-        return [clean(each)[:200] for each in listed[:100]]
+        texts = [value] if isinstance(value, str) else value
+        if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+            raise self._unreadable(name, "a list of strings")
+        return [clean(text)[:200] for text in texts[:100]]
 
     def items(self, name: str) -> list[Mapping[Any, Any]]:
-        """Returns a list of mappings, empty where there is none."""
+        """Returns a list of mappings, empty if it is missing."""
         value = self.raw.get(name, [])
-        if not isinstance(value, list) or not all(isinstance(each, Mapping) for each in value):
-            raise self._wrong(name, "a list of objects")
+        if not isinstance(value, list) or not all(isinstance(item, Mapping) for item in value):
+            raise self._unreadable(name, "a list of objects")
         return value
 
-    def _wrong(self, name: str, wanted: str) -> Unreadable:
-        return Unreadable(f"`{name}` of {self.place} must be {wanted}")
+    def _unreadable(self, name: str, expected: str) -> Unreadable:
+        return Unreadable(f"`{name}` of {self.location} must be {expected}")
 
 
 def clean(text: str) -> str:
-    """Returns a text every file and database can hold."""
+    """Returns a text without characters that files or databases cannot store."""
     return whole_characters(text).replace("\0", "\ufffd")

@@ -1,4 +1,4 @@
-"""One finding: what it is about, where it stands, and what each round said of it."""
+"""One finding: what it is about, its status, and its history across rounds."""
 
 from __future__ import annotations
 
@@ -14,35 +14,35 @@ from signoff.review.identity import subject_of
 from signoff.review.severity import Severity
 
 HARMLESS = frozenset({Severity.MEDIUM, Severity.LOW})
-"""Severities no judge hears of when the quote stands nowhere."""
+"""Severities that the judge does not see if the quote is not in the artifact."""
 
 
 class Label(StrEnum):
-    """What a round says of a finding."""
+    """How a finding changed in a round."""
 
     NEW = "new"
     PERSISTING = "persisting"
     REGRESSED = "regressed"
-    """It had been fixed, and is back."""
+    """It was fixed before, and is back."""
     INTRODUCED = "introduced"
-    """It is new, and about words that the last change brought in."""
+    """It is new, and about words that the last change added."""
     FIXED = "fixed"
 
 
 class FindingStatus(StrEnum):
-    """Where a finding stands."""
+    """The current status of a finding."""
 
     OPEN = "open"
     FIXED = "fixed"
     DISMISSED = "dismissed"
-    """A judge decided against it."""
+    """The judge decided not to fix it."""
     IGNORED = "ignored"
-    """Kept from the judge: its behaviour says so, or its quote stands nowhere."""
+    """Not shown to the judge, because of its behavior or because its quote was not found."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A finding as it was last reported, and its story."""
+    """A finding as it was last reported, and its history."""
 
     id: str
     constraint: str
@@ -54,46 +54,46 @@ class Finding:
     status: FindingStatus = FindingStatus.OPEN
     label: Label = Label.NEW
     first: int = 0
-    """The iteration that found it."""
+    """The first iteration that reported it."""
     last: int = 0
     """The latest iteration that reported it."""
     history: tuple[tuple[int, str], ...] = ()
-    """(iteration, label), in order; what was set aside is called ignored or dismissed."""
+    """(iteration, label) in order; "ignored" and "dismissed" occur as labels too."""
     returns: int = 0
-    """How often it came back after it had been fixed."""
+    """How often it came back after it was fixed."""
     flagged_by: tuple[str, ...] = ()
-    """Who reported it the last time."""
+    """The reviewers that last reported it."""
     artifact: str = ""
-    """The digest of the text it was last reported about, or was gone from."""
+    """The digest of the text in which it was last reported, or found to be fixed."""
     unverified: bool = False
-    """Whether nobody who reported it quotes what stands in the artifact."""
+    """Whether none of its reports has a quote that is in the artifact."""
 
     @property
     def omission(self) -> bool:
-        """Whether it quotes nothing."""
+        """Whether it is about something that is missing, and so has no quote."""
         return quotes_nothing(self.quote)
 
     @cached_property
     def subject(self) -> str:
-        """What it is about, in a form that can be compared."""
+        """What it is about, normalized for comparison."""
         return subject_of(self.quote, self.location, self.finding, omission=self.omission)
 
-    def with_history(self, iteration: int, word: str) -> Finding:
-        """Returns it with one more line of its story."""
-        return replace(self, history=(*self.history, (iteration, word)))
+    def with_history(self, iteration: int, label: str) -> Finding:
+        """Returns it with one more entry in its history."""
+        return replace(self, history=(*self.history, (iteration, label)))
 
     def label_at(self, iteration: int) -> str:
-        """Returns what was last said of it up to the end of an iteration, or nothing."""
-        return next((word for when, word in reversed(self.history) if when <= iteration), "")
+        """Returns its label at the end of an iteration, "" if it was not reported yet."""
+        return next((label for when, label in reversed(self.history) if when <= iteration), "")
 
     def to_json(self) -> dict[str, Any]:
         """Returns it as it is stored."""
-        said = {each.name: getattr(self, each.name) for each in fields(self)}
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
         for name in ("severity", "status", "label"):
-            said[name] = said[name].value
-        said["history"] = [list(each) for each in self.history]
-        said["flagged_by"] = list(self.flagged_by)
-        return said
+            values[name] = values[name].value
+        values["history"] = [list(entry) for entry in self.history]
+        values["flagged_by"] = list(self.flagged_by)
+        return values
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> Finding:
@@ -104,14 +104,14 @@ class Finding:
                 "severity": Severity(raw["severity"]),
                 "status": FindingStatus(raw["status"]),
                 "label": Label(raw["label"]),
-                "history": tuple((when, word) for when, word in raw["history"]),
+                "history": tuple((iteration, label) for iteration, label in raw["history"]),
                 "flagged_by": tuple(raw["flagged_by"]),
             }
         )
 
 
 def is_set_aside(issue: CritiqueIssue) -> bool:
-    """Tells whether an issue is kept from the judge."""
+    """Whether an issue is not shown to the judge."""
     if issue.behavior == IssueBehavior.IGNORE:
         return True
     return issue.unverified and issue.severity in HARMLESS

@@ -1,7 +1,7 @@
-"""The ledger of a run: every finding ever made, from round to round.
+"""The ledger of a run: all findings of all rounds.
 
-A finding keeps one id however often it is reported, and by however many critics. The ledger
-is a value: taking critiques in, or a judge's decisions, returns another one.
+A finding keeps one id however often it is reported, and by however many critics. The ledger is
+an immutable value: recording critiques or applying a judge's decisions returns a new one.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ __all__ = ["Finding", "FindingStatus", "Label", "Ledger", "summarize_round"]
 _CLOSED = frozenset(
     {"", FindingStatus.FIXED.value, FindingStatus.DISMISSED.value, FindingStatus.IGNORED.value}
 )
-"""Words of a story after which a finding is not open; nothing at all is one of them."""
+"""Labels after which a finding is not open; "" means that it was not reported yet."""
 
 
 @dataclass(frozen=True)
 class Ledger:
-    """All findings of a run by id, in the order they were found."""
+    """All findings of a run by id, in the order they were first reported."""
 
     findings: Mapping[str, Finding] = field(default_factory=dict)
     iteration: int = 0
-    """The latest iteration that was taken in."""
+    """The latest recorded iteration."""
 
     def record(
         self,
@@ -44,74 +44,80 @@ class Ledger:
         artifact: str,
         previous_artifact: str = "",
     ) -> tuple[Ledger, list[Critique]]:
-        """Returns the ledger with these critiques in it, and them with ids and labels.
+        """Returns the ledger with these critiques, and the critiques with ids and labels.
 
-        Findings of a constraint that was read, and that nobody reports any more, are fixed.
-        A second reading of the same text in the same iteration takes nothing back.
+        A finding is fixed if its constraint was reviewed and no critic reports it any more.
+        A second review of the same text in the same iteration only adds findings.
         """
-        reading = _LedgerUpdate(iteration, artifact, previous_artifact)
+        update = _LedgerUpdate(iteration, artifact, previous_artifact)
         ids = identify(self.findings.values(), critiques, artifact)
 
-        seen = {
-            each: reading.seen(self.findings.get(each), each, said)
-            for each, said in _by_finding(critiques, ids).items()
+        reported = {
+            finding_id: update.reported(self.findings.get(finding_id), finding_id, reports)
+            for finding_id, reports in _reports_by_finding(critiques, ids).items()
         }
-        was_read = _readers(critiques)
-        gone = {
-            each.id: reading.gone(each)
-            for each in self.findings.values()
-            if each.id not in seen and was_read(each)
+        was_reviewed = _review_check(critiques)
+        unreported = {
+            finding.id: update.unreported(finding)
+            for finding in self.findings.values()
+            if finding.id not in reported and was_reviewed(finding)
         }
-        ledger = Ledger({**self.findings, **gone, **seen}, iteration)
-        told = [_labelled(*each, seen) for each in zip(critiques, ids, strict=True)]
-        return ledger, told
+        ledger = Ledger({**self.findings, **unreported, **reported}, iteration)
+        labeled = [
+            _with_labels(critique, critique_ids, reported)
+            for critique, critique_ids in zip(critiques, ids, strict=True)
+        ]
+        return ledger, labeled
 
     def apply(self, adjudication: Adjudication) -> Ledger:
-        """Returns the ledger with a judge's decisions in it: what is dismissed is not open."""
+        """Returns the ledger after a judge's decisions; dismissed findings are not open."""
         decided = {
-            each.finding_id: _decided(
-                self.findings[each.finding_id], each.status, adjudication.iteration
+            decision.finding_id: _apply_decision(
+                self.findings[decision.finding_id], decision.status, adjudication.iteration
             )
-            for each in adjudication.decisions
-            if each.finding_id in self.findings
+            for decision in adjudication.decisions
+            if decision.finding_id in self.findings
         }
         return replace(self, findings={**self.findings, **decided})
 
     def open(self, severities: Iterable[Severity] | None = None) -> list[Finding]:
-        """Returns what is open, the worst first."""
-        wanted = set(Severity) if severities is None else set(severities)
-        found = [
-            each
-            for each in self.findings.values()
-            if each.status is FindingStatus.OPEN and each.severity in wanted
+        """Returns the open findings, the most severe first."""
+        selected = set(Severity) if severities is None else set(severities)
+        findings = [
+            finding
+            for finding in self.findings.values()
+            if finding.status is FindingStatus.OPEN and finding.severity in selected
         ]
-        return sorted(found, key=lambda each: (each.severity.rank, each.first, each.id))
+        return sorted(
+            findings, key=lambda finding: (finding.severity.rank, finding.first, finding.id)
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Returns it as plain values."""
         return {
             "iteration": self.iteration,
-            "entries": [each.to_json() for each in self.findings.values()],
+            "entries": [finding.to_json() for finding in self.findings.values()],
         }
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any] | None) -> Ledger:
-        """Reads what `to_json` wrote; nothing is an empty ledger."""
+        """Reads what `to_json` wrote; None is an empty ledger."""
         if not raw:
             return cls()
-        entries = [Finding.from_json(each) for each in raw["entries"]]
-        return cls({each.id: each for each in entries}, raw["iteration"])
+        findings = [Finding.from_json(entry) for entry in raw["entries"]]
+        return cls({finding.id: finding for finding in findings}, raw["iteration"])
 
 
 def summarize_round(ledger: Ledger, iteration: int) -> dict[str, Any]:
-    """Returns what was open at the end of an iteration by severity, and what had happened.
+    """Returns the open findings at the end of an iteration by severity, and counts by label.
 
-    Severities are those of the latest report. What was set aside is not counted.
+    Severities are those of the latest report. Ignored findings are not counted.
     """
-    opened = [each for each in ledger.findings.values() if each.label_at(iteration) not in _CLOSED]
-    severities = Counter(each.severity for each in opened)
-    labels = Counter(_first_word(each, iteration) for each in opened)
-    fixed = sum(_fixed_in(each, iteration) for each in ledger.findings.values())
+    findings = ledger.findings.values()
+    open_then = [finding for finding in findings if finding.label_at(iteration) not in _CLOSED]
+    severities = Counter(finding.severity for finding in open_then)
+    labels = Counter(_first_label(finding, iteration) for finding in open_then)
+    fixed = sum(_fixed_in(finding, iteration) for finding in findings)
     return {
         "iteration": iteration,
         "open": {severity.value: severities[severity] for severity in Severity},
@@ -120,24 +126,26 @@ def summarize_round(ledger: Ledger, iteration: int) -> dict[str, Any]:
     }
 
 
-_Said = tuple[str, str, CritiqueIssue]
-"""Against which constraint, by whom, and what."""
+_Report = tuple[str, str, CritiqueIssue]
+"""A constraint, the reviewer and the issue."""
 
 
 @dataclass(frozen=True)
 class _LedgerUpdate:
-    """One taking-in of critiques."""
+    """Updates findings with the critiques of one review."""
 
     iteration: int
     artifact: str
     previous: str
 
-    def seen(self, known: Finding | None, named: str, said: Sequence[_Said]) -> Finding:
-        """Returns a finding that is reported now, in the words of its worst report."""
-        constraint, _, worst = min(said, key=lambda each: each[2].severity.rank)
-        critics = tuple(dict.fromkeys(critic for _, critic, _ in said))
+    def reported(
+        self, previous: Finding | None, finding_id: str, reports: Sequence[_Report]
+    ) -> Finding:
+        """Returns a finding after this review reported it, with the text of its worst report."""
+        constraint, _, worst = min(reports, key=lambda report: report[2].severity.rank)
+        critics = tuple(dict.fromkeys(critic for _, critic, _ in reports))
         now = Finding(
-            id=named,
+            id=finding_id,
             constraint=constraint,
             rule=worst.rule_id,
             severity=worst.severity,
@@ -147,52 +155,62 @@ class _LedgerUpdate:
             first=self.iteration,
             last=self.iteration,
             flagged_by=critics,
-            artifact=self._named,
-            unverified=all(issue.unverified for _, _, issue in said),
+            artifact=self._digest,
+            unverified=all(issue.unverified for _, _, issue in reports),
         )
-        aside = all(is_set_aside(issue) for _, _, issue in said)
-        if known is not None and self.still_holds(known):
-            return _joined(known, now, aside=aside, iteration=self.iteration)
-        known = self.not_gone_after_all(known)
-        label = self.label(known, now)
-        status = FindingStatus.IGNORED if aside else FindingStatus.OPEN
-        if known is not None:
-            returns = known.returns + (label is Label.REGRESSED)
-            now = replace(now, first=known.first, history=known.history, returns=returns)
-        word = FindingStatus.IGNORED.value if aside else label.value
-        return replace(now, status=status, label=label).with_history(self.iteration, word)
+        ignored = all(is_set_aside(issue) for _, _, issue in reports)
+        if previous is not None and self.already_reported(previous):
+            return _merge(previous, now, ignored=ignored, iteration=self.iteration)
+        previous = self.undo_fixed(previous)
+        label = self.label(previous, now)
+        status = FindingStatus.IGNORED if ignored else FindingStatus.OPEN
+        if previous is not None:
+            returns = previous.returns + (label is Label.REGRESSED)
+            now = replace(now, first=previous.first, history=previous.history, returns=returns)
+        entry = FindingStatus.IGNORED.value if ignored else label.value
+        return replace(now, status=status, label=label).with_history(self.iteration, entry)
 
-    def gone(self, known: Finding) -> Finding:
-        """Returns a finding that nobody reports, though its constraint was read."""
-        over = known.status in (FindingStatus.FIXED, FindingStatus.DISMISSED)
-        if over or self.still_holds(known):
-            return known
-        fixed = replace(known, status=FindingStatus.FIXED, label=Label.FIXED, artifact=self._named)
+    def unreported(self, previous: Finding) -> Finding:
+        """Returns a finding after its constraint was reviewed and no critic reported it."""
+        closed = previous.status in (FindingStatus.FIXED, FindingStatus.DISMISSED)
+        if closed or self.already_reported(previous):
+            return previous
+        fixed = replace(
+            previous, status=FindingStatus.FIXED, label=Label.FIXED, artifact=self._digest
+        )
         return fixed.with_history(self.iteration, Label.FIXED.value)
 
-    def label(self, known: Finding | None, now: Finding) -> Label:
-        """Returns what this reading says of a finding."""
-        if known is not None:
-            return Label.REGRESSED if known.status is FindingStatus.FIXED else Label.PERSISTING
+    def label(self, previous: Finding | None, now: Finding) -> Label:
+        """Returns the label of a finding in this review."""
+        if previous is not None:
+            return Label.REGRESSED if previous.status is FindingStatus.FIXED else Label.PERSISTING
         if now.omission or not self.previous:
             return Label.NEW
-        brought_in = not self._before.contains(now.quote) and self._text.contains(now.quote)
-        return Label.INTRODUCED if brought_in else Label.NEW
+        added = not self._before.contains(now.quote) and self._text.contains(now.quote)
+        return Label.INTRODUCED if added else Label.NEW
 
-    def not_gone_after_all(self, known: Finding | None) -> Finding | None:
-        """Returns a finding as it was before another reading of this very text missed it."""
+    def undo_fixed(self, previous: Finding | None) -> Finding | None:
+        """Returns a finding as it was before another review of this same text missed it.
+
+        The text has not changed since, so the finding was overlooked and not fixed. Without
+        this it would count as a regression.
+        """
         fixed_now = (self.iteration, Label.FIXED.value)
-        if known is None or known.artifact != self._named or known.history[-1] != fixed_now:
-            return known
-        return replace(known, status=FindingStatus.OPEN, history=known.history[:-1])
+        if (
+            previous is None
+            or previous.artifact != self._digest
+            or previous.history[-1] != fixed_now
+        ):
+            return previous
+        return replace(previous, status=FindingStatus.OPEN, history=previous.history[:-1])
 
-    def still_holds(self, known: Finding) -> bool:
-        """Tells whether it was reported about this very text, in this iteration."""
-        same = (known.last, known.artifact) == (self.iteration, self._named)
-        return same and known.status is not FindingStatus.FIXED
+    def already_reported(self, previous: Finding) -> bool:
+        """Whether a review of this same text in this iteration reported it."""
+        same = (previous.last, previous.artifact) == (self.iteration, self._digest)
+        return same and previous.status is not FindingStatus.FIXED
 
     @cached_property
-    def _named(self) -> str:
+    def _digest(self) -> str:
         return text_digest(self.artifact)[:SHORT]
 
     @cached_property
@@ -204,73 +222,76 @@ class _LedgerUpdate:
         return ArtifactText(self.previous)
 
 
-def _joined(known: Finding, now: Finding, *, aside: bool, iteration: int) -> Finding:
-    """Returns a finding that another reading of the same text reports as well."""
-    worse = now if now.severity.rank < known.severity.rank else known
-    critics = tuple(dict.fromkeys((*known.flagged_by, *now.flagged_by)))
-    joined = replace(
-        known,
+def _merge(previous: Finding, now: Finding, *, ignored: bool, iteration: int) -> Finding:
+    """Returns a finding that another review of the same text reports as well."""
+    worse = now if now.severity.rank < previous.severity.rank else previous
+    critics = tuple(dict.fromkeys((*previous.flagged_by, *now.flagged_by)))
+    merged = replace(
+        previous,
         severity=worse.severity,
         flagged_by=critics,
-        unverified=known.unverified and now.unverified,
+        unverified=previous.unverified and now.unverified,
     )
-    if aside or known.status is FindingStatus.OPEN:
-        return joined
-    return replace(joined, status=FindingStatus.OPEN).with_history(iteration, known.label.value)
+    if ignored or previous.status is FindingStatus.OPEN:
+        return merged
+    return replace(merged, status=FindingStatus.OPEN).with_history(iteration, previous.label.value)
 
 
-def _decided(known: Finding, pursuit: Pursuit, iteration: int) -> Finding:
-    if pursuit is Pursuit.DISMISSED and known.status is FindingStatus.OPEN:
-        return replace(known, status=FindingStatus.DISMISSED).with_history(
-            iteration, FindingStatus.DISMISSED.value
-        )
-    if pursuit is Pursuit.PURSUING and known.status is FindingStatus.DISMISSED:
-        return replace(known, status=FindingStatus.OPEN).with_history(iteration, known.label.value)
-    return known
+def _apply_decision(finding: Finding, pursuit: Pursuit, iteration: int) -> Finding:
+    if pursuit is Pursuit.DISMISSED and finding.status is FindingStatus.OPEN:
+        dismissed = replace(finding, status=FindingStatus.DISMISSED)
+        return dismissed.with_history(iteration, FindingStatus.DISMISSED.value)
+    if pursuit is Pursuit.PURSUING and finding.status is FindingStatus.DISMISSED:
+        reopened = replace(finding, status=FindingStatus.OPEN)
+        return reopened.with_history(iteration, finding.label.value)
+    return finding
 
 
-def _by_finding(
+def _reports_by_finding(
     critiques: Sequence[Critique], ids: Sequence[Sequence[str]]
-) -> dict[str, list[_Said]]:
-    found: dict[str, list[_Said]] = {}
-    for critique, named in zip(critiques, ids, strict=True):
-        for each, issue in zip(named, critique.issues, strict=True):
-            said = (critique.constraint_id, critique.reviewer, issue)
-            found.setdefault(each, []).append(said)
-    return found
+) -> dict[str, list[_Report]]:
+    reports: dict[str, list[_Report]] = {}
+    for critique, critique_ids in zip(critiques, ids, strict=True):
+        for finding_id, issue in zip(critique_ids, critique.issues, strict=True):
+            report = (critique.constraint_id, critique.reviewer, issue)
+            reports.setdefault(finding_id, []).append(report)
+    return reports
 
 
-def _readers(critiques: Sequence[Critique]) -> Callable[[Finding], bool]:
-    """Returns who can tell whether a finding was looked for.
+def _review_check(critiques: Sequence[Critique]) -> Callable[[Finding], bool]:
+    """Returns a function that tells whether the critiques looked for a finding.
 
-    It was when somebody read its constraint; but a reading that came to nothing, by one who
-    had reported it, leaves it as it was.
+    They did if its constraint was reviewed. But if a critic that reported it before gave no
+    usable critique this time, silence is no sign that it was fixed.
     """
     failed = {(c.constraint_id, c.reviewer) for c in critiques if c.overall is Overall.ERROR}
-    read = {c.constraint_id for c in critiques if c.overall is not Overall.ERROR}
+    reviewed = {c.constraint_id for c in critiques if c.overall is not Overall.ERROR}
 
-    def was_read(known: Finding) -> bool:
-        silent = any((known.constraint, critic) in failed for critic in known.flagged_by)
-        return known.constraint in read and not silent
+    def was_reviewed(finding: Finding) -> bool:
+        lost = any((finding.constraint, critic) in failed for critic in finding.flagged_by)
+        return finding.constraint in reviewed and not lost
 
-    return was_read
+    return was_reviewed
 
 
-def _labelled(critique: Critique, ids: Sequence[str], seen: Mapping[str, Finding]) -> Critique:
+def _with_labels(
+    critique: Critique, ids: Sequence[str], findings: Mapping[str, Finding]
+) -> Critique:
     issues = (
-        replace(issue, finding_id=named, label=seen[named].label.value)
-        for issue, named in zip(critique.issues, ids, strict=True)
+        replace(issue, finding_id=finding_id, label=findings[finding_id].label.value)
+        for issue, finding_id in zip(critique.issues, ids, strict=True)
     )
     return replace(critique, issues=tuple(issues))
 
 
-def _fixed_in(known: Finding, iteration: int) -> bool:
-    """Tells whether it was open, and is gone since this iteration."""
-    told = [each for each in known.history if each[0] <= iteration]
-    return told[-1:] == [(iteration, Label.FIXED.value)] and told[-2][1] != FindingStatus.IGNORED
+def _fixed_in(finding: Finding, iteration: int) -> bool:
+    """Whether it was open before this iteration and fixed at its end."""
+    entries = [entry for entry in finding.history if entry[0] <= iteration]
+    fixed = entries[-1:] == [(iteration, Label.FIXED.value)]
+    return fixed and entries[-2][1] != FindingStatus.IGNORED
 
 
-def _first_word(known: Finding, iteration: int) -> str:
-    """Returns the first label of an iteration: new, though it was seen again in it."""
-    words = (word for when, word in known.history if when == iteration)
-    return next((word for word in words if word not in _CLOSED), "")
+def _first_label(finding: Finding, iteration: int) -> str:
+    """Returns the first open label of an iteration: a new finding stays new when reported again."""
+    labels = (label for when, label in finding.history if when == iteration)
+    return next((label for label in labels if label not in _CLOSED), "")

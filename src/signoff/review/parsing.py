@@ -128,7 +128,7 @@ def _issue(said: Fields, rules: Mapping[str, Severity]) -> CritiqueIssue:
     finding = said.text("finding")
     fix = said.text("suggested_fix")
     if not (finding or fix or said.text("evidence")):
-        raise Unreadable(f"{said.place} says nothing; give it a `finding`")
+        raise Unreadable(f"{said.location} says nothing; give it a `finding`")
     return CritiqueIssue(
         id=said.text("id"),
         rule_id=rule,
@@ -239,7 +239,7 @@ def _verdict(said: Fields) -> Verdict:
 def _decision(said: Fields, notes: list[str]) -> AdjudicationDecision:
     issue = said.text("issue_id", most=200)
     if not issue:
-        raise Unreadable(f"{said.place} names no issue; give it an `issue_id`")
+        raise Unreadable(f"{said.location} names no issue; give it an `issue_id`")
     status = said.text("status").lower() or Pursuit.PURSUING
     if status not in set(Pursuit):
         notes.append(f"{issue}: {status[:40]!r} is no decision; taken as pursuing")

@@ -133,7 +133,7 @@ def test_thrashing_is_a_finding_pursued_so_many_times_in_a_row() -> None:
     assert stop(rules, [], [["f1"], ["f1"]]) is None
     assert stop(rules, [], [["f1"], [], ["f1"], ["f1"]]) is None
     assert stop(rules, [], [["f9"], ["f1"], ["f1", "f9"], ["f1"]]) == Stop(
-        "thrashing", "pursued 3 times in a row, in vain: f1 (HIGH c, rounds 1-3)"
+        "thrashing", "pursued 3 times in a row without being fixed: f1 (HIGH c, rounds 1-3)"
     )
 
 
@@ -145,7 +145,7 @@ def test_only_new_findings_round_after_round_end_a_run() -> None:
     assert stop(rules, [fresh, fresh]) is None, "in the first round everything is new"
     assert stop(rules, [fresh, fresh, fresh]) == Stop(
         "only_new",
-        "only findings that had not been there before: 2 in round 2, 2 in round 3",
+        "only new findings: 2 in round 2, 2 in round 3",
     )
 
 

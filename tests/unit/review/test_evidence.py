@@ -136,7 +136,7 @@ def test_what_nothing_supports_is_told_all_at_once_and_marked() -> None:
 
     assert [each.id for each in problems.missing_quotes] == ["b"]
     assert [each.id for each in problems.no_evidence] == ["c"]
-    assert [words.split()[0] for words in problems.messages()] == ["the", "c", "evidence"]
+    assert [words.split()[0] for words in problems.messages()] == ["the", "c", "copy"]
     assert [each.id for each in marked.issues if each.unverified] == ["b", "c"]
     assert marked.notes == ("not found in the artifact: the evidence of b, c",)
 
@@ -155,10 +155,10 @@ def test_a_sound_critique_has_no_problems_and_stays_as_it_is() -> None:
 @pytest.mark.parametrize(
     ("overall", "severities", "why"),
     [
-        (Overall.PASS, [Severity.LOW, Severity.HIGH], "PASS, and yet .* x1 \\(HIGH\\)"),
+        (Overall.PASS, [Severity.LOW, Severity.HIGH], "PASS, but .* x1 \\(HIGH\\)"),
         (Overall.PASS, [Severity.MEDIUM], ""),
         (Overall.PASS, [], ""),
-        (Overall.FAIL, [], "FAIL, and yet"),
+        (Overall.FAIL, [], "FAIL, but"),
         (Overall.FAIL, [Severity.LOW], ""),
     ],
 )

@@ -75,7 +75,7 @@ def test_a_family_nobody_can_tell_is_not_taken_for_another() -> None:
 
     assert report.unknown == ("mystery",)
     assert not report.independent
-    assert str(report) == "of a family nobody can tell: mystery"
+    assert str(report) == "of an unknown family: mystery"
 
 
 def test_with_an_unknown_author_every_model_may_be_a_relative() -> None:

@@ -35,7 +35,7 @@ async def test_a_critique_that_was_sent_back_says_why(tmp_path: Path) -> None:
     result = await play(flow(ROUND), {"claude": claude}, tmp_path)
 
     assert result.status is Status.COMPLETED
-    why = "sent back: overall is FAIL, and yet there is no issue"
+    why = "sent back: overall is FAIL, but there is no issue"
     assert result.state["remarks"] == [
         {"iteration": 1, "step": "review", "text": f"clear by claude: {why}"}
     ]
@@ -64,7 +64,7 @@ async def test_a_quote_that_stands_nowhere_marks_its_finding(tmp_path: Path) -> 
     result = await play(flow(ROUND, max_iterations=1), {"claude": claude}, tmp_path)
 
     assert texts(result)[0] == (
-        "clear by claude: sent back: the evidence of clear-001 does not stand in the artifact: "
+        "clear by claude: sent back: the evidence of clear-001 is not in the artifact: "
         "words that are not there"
     )
     assert texts(result)[1] == (
