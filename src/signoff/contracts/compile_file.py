@@ -3,33 +3,21 @@
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
-
-from pydantic import ValidationError
 
 from signoff.contracts.compile import compile_definition, described
 from signoff.contracts.contract_file import VERSION, ContractFile
 from signoff.contracts.database import located
 from signoff.contracts.definition import problems_of, resolved
 from signoff.contracts.model import WorkflowDefinition, WorkflowStep
-from signoff.contracts.reading import At, read_definition, spelled
+from signoff.contracts.reading import At, our_name, plain, read_definition
 from signoff.core.workflow import Workflow
-from signoff.documents.mistakes import Mistake, mistakes_of
-from signoff.documents.pruning import without_paths
+from signoff.documents.mistakes import Path, format_path, line_of
 from signoff.documents.source_file import SourceFile
 from signoff.documents.yaml_text import Document
 from signoff.errors import InvalidWorkflow, Problem
 from signoff.notation import CompileContext
-
-Place = tuple[str | int, ...]
-
-_AS_WRITTEN = "schema"
-"""Below this key stands somebody else's notation, whose names are left alone."""
-
-_CAMEL = re.compile(r"(?<=[a-z0-9])([A-Z])")
 
 
 def compile_file(file: SourceFile, context: CompileContext) -> Workflow:
@@ -76,7 +64,7 @@ class ReadContract:
         """Returns a problem of a step, or of several that run together, with its line."""
         first = problem.step.partition("+")[0]
         names = [step.name for step in self.definition.steps]
-        place: Place = ("steps", names.index(first)) if first in names else ("steps",)
+        place: Path = ("steps", names.index(first)) if first in names else ("steps",)
         where = self.document.at(place)
         return Problem(where, f"{problem.where}: {problem.what}", problem.remedy)
 
@@ -90,7 +78,7 @@ def read_contract(file: SourceFile, *, known: Collection[str] | None = None) -> 
     document = file.mapping(problems, "settings of a contract workflow", VERSION)
     definition = _checked(document, problems, known) if document is not None else None
     if document is None or definition is None or problems:
-        raise InvalidWorkflow(file.name, sorted(dict.fromkeys(problems), key=_line))
+        raise InvalidWorkflow(file.name, sorted(dict.fromkeys(problems), key=line_of))
     return ReadContract(definition, document)
 
 
@@ -98,31 +86,13 @@ def _checked(
     document: Document, problems: list[Problem], known: Collection[str] | None
 ) -> WorkflowDefinition | None:
     """Returns what can be made of a file; with problems, only good for finding more of them."""
-    raw = _our_names(document.content)
     at = _At(document)
-    found = _mistakes(raw)
-    problems.extend(mistake.problem(at) for mistake in found)
-    if any(_shapes_the_workflow(mistake.path) for mistake in found):
-        # Where steps themselves are in doubt, nothing can be said about how they fit.
-        return None
-    rest = without_paths(raw, [mistake.path for mistake in found])
-    definition = read_definition(rest, [] if found else problems, at)
+    definition, mistakes = read_definition(plain(document.content), ContractFile)
+    problems.extend(mistake.problem(at) for mistake in mistakes)
     if definition is not None:
         problems.extend(problems_of(definition, at))
         problems.extend(_strangers(definition, at, known))
     return definition
-
-
-def _mistakes(raw: dict[str, Any]) -> list[Mistake]:
-    try:
-        ContractFile.model_validate(raw, strict=True)
-    except ValidationError as error:
-        return mistakes_of(error, ContractFile)
-    return []
-
-
-def _shapes_the_workflow(path: Place) -> bool:
-    return path[:1] in (("type",), ("steps",)) and (len(path) < 3 or path[2] == "name")
 
 
 def _strangers(
@@ -131,7 +101,7 @@ def _strangers(
     """Yields agents that are named and nobody knows, before anybody else was paid."""
     if known is None:
         return
-    named: list[tuple[Place, str]] = [
+    named: list[tuple[Path, str]] = [
         (("roles", role), agent) for role, agent in definition.roles.items()
     ]
     named += [
@@ -143,24 +113,8 @@ def _strangers(
         if agent not in known:
             close = difflib.get_close_matches(agent, known, n=1)
             meant = f"did you mean {close[0]!r}? " if close else ""
-            what = f"{spelled(place)} is {agent!r}, and no agent or role is called so"
+            what = f"{format_path(place)} is {agent!r}, and no agent or role is called so"
             yield Problem(at(place), what, f"{meant}there is: {', '.join(sorted(known))}")
-
-
-def _our_names(node: Any) -> Any:
-    """Returns a document with its keys as written here: `initialStep` is `initial_step`."""
-    if isinstance(node, list):
-        return [_our_names(each) for each in node]
-    if not isinstance(node, dict):
-        return node
-    return {
-        _our_name(key): value if key == _AS_WRITTEN else _our_names(value)
-        for key, value in node.items()
-    }
-
-
-def _our_name(key: str) -> str:
-    return _CAMEL.sub(r"_\1", key).lower() if _CAMEL.search(key) else key
 
 
 @dataclass(frozen=True)
@@ -169,20 +123,15 @@ class _At:
 
     document: Document
 
-    def __call__(self, path: Place) -> str:
+    def __call__(self, path: Path) -> str:
         written: list[str | int] = []
         node = self.document.content
         for part in path:
             key = part
             if isinstance(node, dict):
-                key = next((each for each in node if _our_name(each) == part), part)
+                key = next((each for each in node if our_name(each) == part), part)
                 node = node.get(key)
             elif isinstance(node, list) and isinstance(part, int) and part < len(node):
                 node = node[part]
             written.append(key)
         return self.document.at(tuple(written))
-
-
-def _line(problem: Problem) -> int:
-    number = problem.where.rpartition(":")[2]
-    return int(number) if number.isdigit() else 0

@@ -1,14 +1,21 @@
-"""A contract file: what may stand in it, and what is right there.
+"""The shape of a definition: what a contract file or a Python dict may hold.
 
-These models judge the shape of a file and become its JSON Schema. Whether steps, branches
-and commands fit together is judged in `definition.py`, as for definitions in Python.
+These models also become the JSON Schema of contract files. Whether steps, branches and
+commands fit together is checked in `definition.py`.
 """
 
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import (
+    Discriminator,
+    Field,
+    Tag,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+    field_validator,
+)
 
 from signoff.documents.sections import LimitsSection, Section
 
@@ -20,11 +27,31 @@ EXPRESSION = (
     "an expression over ctx, result, checkpoint, params and hint, or package.module:function"
 )
 
+NEXT = f"{STEP}, or a mapping with condition, on_true and on_false"
+COMMAND = "a list (a program and its arguments), or package.module:function"
+
 Text = Annotated[str, Field(min_length=1, pattern=r"\S", description="a text that is not empty")]
 
 
+def _or_function(raw: Any, validate: ValidatorFunctionWrapHandler) -> Any:
+    """Lets functions through, which only definitions in Python hold."""
+    return raw if callable(raw) else validate(raw)
+
+
+Check = Annotated[
+    str,
+    Field(min_length=1, pattern=r"\S", description=EXPRESSION),
+    WrapValidator(_or_function),
+]
+Function = Annotated[
+    str,
+    Field(min_length=1, pattern=r"\S", description=COMMAND),
+    WrapValidator(_or_function),
+]
+
+
 def _form(raw: Any) -> str:
-    """Tells which of two forms of a value was meant."""
+    """Returns which form of a value was meant."""
     if isinstance(raw, dict | Section):
         return "mapping"
     return "list" if isinstance(raw, list) else "text"
@@ -34,14 +61,14 @@ class ConditionSection(Section):
     """Something that must be true before or after a step."""
 
     name: Text = Field(title="What it is called", description="a short name")
-    check: Text = Field(title="What must be true", description=EXPRESSION)
+    check: Check = Field(title="What must be true")
     error: str = Field(
         "", title="What is said when it is false", description="a text for whoever tries again"
     )
 
 
 ConditionField = Annotated[
-    Annotated[Text, Tag("text")] | Annotated[ConditionSection, Tag("mapping")],
+    Annotated[Check, Tag("text")] | Annotated[ConditionSection, Tag("mapping")],
     Discriminator(_form),
 ]
 
@@ -49,7 +76,7 @@ ConditionField = Annotated[
 class NextSection(Section):
     """Leads one way or another, by what the step gave."""
 
-    condition: Text = Field(title="What decides", description=EXPRESSION)
+    condition: Check = Field(title="What decides")
     on_true: Text = Field(title="The step if it holds", description=STEP)
     on_false: Text = Field(title="The step if it does not", description=STEP)
     max_iterations: int | None = Field(
@@ -119,19 +146,15 @@ class StepSection(Section):
     title: str = Field("", title="What people read", description="a text")
     command: (
         Annotated[
-            Annotated[Text, Tag("text")]
+            Annotated[Function, Tag("text")]
             | Annotated[
-                Annotated[list[Text], Field(min_length=1, description="a program, its arguments")],
+                Annotated[list[str], Field(min_length=1, description="a program, its arguments")],
                 Tag("list"),
             ],
             Discriminator(_form),
         ]
         | None
-    ) = Field(
-        None,
-        title="What is run",
-        description="a list (a program and its arguments), or package.module:function",
-    )
+    ) = Field(None, title="What is run", description=COMMAND)
     prompt: str = Field(
         "",
         title="What an agent is asked; {{name}} stands for a value",
@@ -176,15 +199,14 @@ class StepSection(Section):
     )
     next: (
         Annotated[
-            Annotated[Text, Tag("text")] | Annotated[NextSection, Tag("mapping")],
+            Annotated[
+                Annotated[str, Field(min_length=1, pattern=r"\S", description=NEXT)], Tag("text")
+            ]
+            | Annotated[NextSection, Tag("mapping")],
             Discriminator(_form),
         ]
         | None
-    ) = Field(
-        None,
-        title="What follows; nothing ends the workflow",
-        description=f"{STEP}, or a mapping with condition, on_true and on_false",
-    )
+    ) = Field(None, title="What follows; nothing ends the workflow", description=NEXT)
     timeout: float | None = Field(
         None,
         gt=0,
@@ -235,4 +257,26 @@ class ContractFile(Section):
     )
     steps: list[StepSection] = Field(
         min_length=1, title="The steps", description="a list of steps, each with a name"
+    )
+
+    @field_validator("database")
+    @classmethod
+    def _address_alone(cls, database: str | DatabaseSection | None) -> DatabaseSection | None:
+        return DatabaseSection(url=database) if isinstance(database, str) else database
+
+
+class PythonStep(StepSection):
+    """A step that is defined in Python, where its name may hold any other characters."""
+
+    name: str = Field(pattern=r"^[^+/]+$", description="a name without + and /")
+
+
+class PythonDefinition(ContractFile):
+    """A workflow that is defined in Python."""
+
+    commands: dict[str, Any] = Field(default_factory=dict, description="functions by name")
+    folder: Text | None = Field(None, description="the path of a folder")
+    # Lists are invariant to the type checker, but these are only read.
+    steps: list[PythonStep] = Field(  # type: ignore[assignment]
+        min_length=1, description="a list of steps, each with a name"
     )

@@ -72,7 +72,7 @@ class GateOption:
     """One way on from a gate."""
 
     label: str
-    next_step: str | None
+    next_step: str | None = None
     """None ends the workflow."""
     requires_input: bool = False
     ends: Literal["completed", "rejected"] | None = None

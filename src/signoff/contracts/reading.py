@@ -1,12 +1,25 @@
-"""Reads definitions given as dicts into the types of the model; every mistake is remembered."""
+"""Reads definitions, from files and from Python, with one model."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import fields
-from typing import Any, TypeVar
+from typing import Any
 
+from pydantic import BaseModel, ValidationError
+
+from signoff.contracts.contract_file import (
+    ConditionSection,
+    ContractFile,
+    DatabaseSection,
+    GateOptionSection,
+    GateSection,
+    NextSection,
+    PythonDefinition,
+    PythonStep,
+    StepSection,
+)
 from signoff.contracts.model import (
     Condition,
     ConditionalNext,
@@ -15,206 +28,100 @@ from signoff.contracts.model import (
     HumanGate,
     WorkflowDefinition,
     WorkflowStep,
-    as_condition,
 )
 from signoff.core.spend import Limits
-from signoff.errors import Problem
+from signoff.documents.mistakes import Mistake, Path, mistakes_of
+from signoff.documents.pruning import without_paths
+from signoff.documents.sections import LimitsSection
 
-T = TypeVar("T")
-Kinds = tuple[type, ...]
+At = Callable[[Path], str]
+"""Returns where in the author's text something is."""
+
+_TYPES: Mapping[type[BaseModel], type[Any]] = {
+    ConditionSection: Condition,
+    ContractFile: WorkflowDefinition,
+    DatabaseSection: Database,
+    GateOptionSection: GateOption,
+    GateSection: HumanGate,
+    LimitsSection: Limits,
+    NextSection: ConditionalNext,
+    PythonDefinition: WorkflowDefinition,
+    PythonStep: WorkflowStep,
+    StepSection: WorkflowStep,
+}
+
+_FOREIGN = frozenset({"schema", "commands", "roles"})
+"""Below these keys are names that are not ours to change."""
 
 _CAMEL = re.compile(r"(?<=[a-z0-9])([A-Z])")
 
-At = Callable[[tuple[str | int, ...]], str]
-"""Says where in the author's text something stands."""
-
-_TEXT: tuple[Kinds, str] = ((str,), "a text")
-_SWITCH: tuple[Kinds, str] = ((bool,), "true or false")
-_COUNT: tuple[Kinds, str] = ((int,), "a whole number")
-_VALUES: Mapping[str, tuple[Kinds, str]] = {
-    **dict.fromkeys(("name", "title", "description", "type", "initial_step", "folder"), _TEXT),
-    **dict.fromkeys(("prompt", "agent", "model", "parallel_key", "error"), _TEXT),
-    **dict.fromkeys(("on_true", "on_false", "label", "next_step", "url", "backups"), _TEXT),
-    **dict.fromkeys(("parallel", "requires_input", "backup"), _SWITCH),
-    **dict.fromkeys(("max_iterations", "keep"), _COUNT),
-    "timeout": ((int, float), "a number of seconds"),
-    "schema": ((Mapping,), "a JSON Schema"),
-    "roles": ((Mapping,), "agents by role"),
-    "limits": ((Mapping, Limits), "usd, tokens, calls and seconds"),
-    "params": ((list, tuple), "a list of names"),
-    "commands": ((Mapping,), "functions by name"),
-    "context": ((list, tuple), "a list of names"),
-    "options": ((list, tuple), "a list of options"),
-    "ends": ((str,), "completed or rejected"),
-}
-"""What a value must be, by its key; a key means the same wherever it stands."""
-
-_FILE_KEYS = {"version", "notation"}
-"""Keys that say how a file is read, and nothing about the workflow."""
-
 
 def read_definition(
-    raw: Mapping[str, Any], problems: list[Problem], at: At | None = None
-) -> WorkflowDefinition | None:
-    """Reads a definition given as a dict; what is wrong with its shape goes to `problems`."""
-    reader = _DefinitionReader(problems, at or spelled)
-    return reader.definition(raw)
+    raw: dict[str, Any], model: type[ContractFile]
+) -> tuple[WorkflowDefinition | None, list[Mistake]]:
+    """Returns the definition, and every mistake in its shape.
 
-
-class _DefinitionReader:
-    """Turns dicts into the types of the model, and remembers every mistake."""
-
-    def __init__(self, problems: list[Problem], at: At) -> None:
-        self._problems = problems
-        self._at = at
-
-    def definition(self, raw: Mapping[str, Any]) -> WorkflowDefinition | None:
-        said = self._known(raw, WorkflowDefinition, (), _FILE_KEYS)
-        if said is None:
-            return None
-        said = {key: value for key, value in said.items() if key not in _FILE_KEYS}
-        steps = said.get("steps")
-        if not isinstance(steps, list | tuple):
-            self._wrong(("steps",), "there is no list of steps", "steps: [...]")
-            return None
-        said["steps"] = tuple(
-            step
-            for index, each in enumerate(steps)
-            if (step := self._step(each, ("steps", index))) is not None
-        )
-        if said.get("database") is not None:
-            said["database"] = self._database(said["database"])
-        if isinstance(said.get("limits"), Mapping):
-            said["limits"] = self._limits(said["limits"])
-        if not isinstance(said.get("type"), str):
-            self._wrong(("type",), "there is no type", "a short name such as w1_editing")
-            return None
-        return WorkflowDefinition(**said)
-
-    def _step(self, raw: Any, path: tuple[str | int, ...]) -> WorkflowStep | None:
-        if isinstance(raw, WorkflowStep):
-            return raw
-        said = self._known(raw, WorkflowStep, path)
-        if said is None:
-            return None
-        if not isinstance(said.get("name"), str):
-            self._wrong(path, "a step has no name", "name: ...")
-            return None
-        for key in ("preconditions", "postconditions"):
-            said[key] = self._conditions(said.get(key) or (), (*path, key))
-        if isinstance(said.get("next"), Mapping):
-            said["next"] = self._made(said["next"], ConditionalNext, (*path, "next"))
-        if said.get("human_gate") is not None:
-            said["human_gate"] = self._gate(said["human_gate"], (*path, "human_gate"))
-        return WorkflowStep(**said)
-
-    def _conditions(self, raw: Any, path: tuple[str | int, ...]) -> tuple[Condition, ...]:
-        if not isinstance(raw, list | tuple):
-            self._wrong(path, f"is {raw!r:.60}", "a list of conditions")
-            return ()
-        found = (self._condition(each, (*path, index)) for index, each in enumerate(raw))
-        return tuple(each for each in found if each is not None)
-
-    def _condition(self, raw: Any, path: tuple[str | int, ...]) -> Condition | None:
-        return self._made(as_condition(raw), Condition, path)
-
-    def _gate(self, raw: Any, path: tuple[str | int, ...]) -> HumanGate | None:
-        if isinstance(raw, HumanGate):
-            return raw
-        said = self._known(raw, HumanGate, path)
-        if said is None:
-            return None
-        options = said.get("options")
-        listed = options if isinstance(options, list | tuple) else ()
-        made = (
-            self._made(each, GateOption, (*path, "options", index), {"next_step": None})
-            for index, each in enumerate(listed)
-        )
-        said["options"] = tuple(each for each in made if each is not None)
-        if not isinstance(said.get("prompt"), str):
-            self._wrong(path, "a gate has no prompt", "prompt: ...")
-            return None
-        return HumanGate(**said)
-
-    def _database(self, raw: Any) -> Database | None:
-        if isinstance(raw, str):
-            return Database(raw)
-        return self._made(raw, Database, ("database",))
-
-    def _limits(self, raw: Mapping[str, Any]) -> Limits:
+    With mistakes, the definition lacks what is wrong and is only good for finding more problems.
+    """
+    mistakes: list[Mistake] = []
+    while True:
         try:
-            return Limits.from_json(raw)
-        except ValueError as error:
-            self._wrong(("limits",), str(error))
-            return Limits()
-
-    def _made(
-        self,
-        raw: Any,
-        kind: type[T],
-        path: tuple[str | int, ...],
-        defaults: Mapping[str, Any] | None = None,
-    ) -> T | None:
-        if isinstance(raw, kind):
-            return raw
-        said = self._known(raw, kind, path)
-        if said is None:
-            return None
-        try:
-            return kind(**{**(defaults or {}), **said})
-        except TypeError as error:
-            missing = str(error).rpartition(":")[2].strip()
-            self._wrong(path, f"lacks {missing}")
-            return None
-
-    def _known(
-        self,
-        raw: Any,
-        kind: type[Any],
-        path: tuple[str | int, ...],
-        also: set[str] | None = None,
-    ) -> dict[str, Any] | None:
-        """Returns a mapping under our own names; keys nobody knows are mistakes."""
-        if not isinstance(raw, Mapping):
-            self._wrong(path, f"is {raw!r:.60}", "keys and values")
-            return None
-        names = {field.name for field in fields(kind)} | (also or set())
-        said: dict[str, Any] = {}
-        for key, value in raw.items():
-            name = _CAMEL.sub(r"_\1", str(key)).lower()
-            if name not in names:
-                self._wrong((*path, str(key)), f"unknown key {key!r}", one_of(sorted(names)))
-            elif value is not None:
-                said[name] = value
-        return self._held(said, path)
-
-    def _held(self, said: dict[str, Any], path: tuple[str | int, ...]) -> dict[str, Any]:
-        """Returns the values that are of the right kind; the others are mistakes."""
-        right = {}
-        for name, value in said.items():
-            kinds, words = _VALUES.get(name, ((object,), ""))
-            # True is an int to Python, and never meant as one.
-            wrong = not isinstance(value, kinds) or (
-                isinstance(value, bool) and bool not in kinds and object not in kinds
-            )
-            if wrong:
-                self._wrong((*path, name), f"{name} is {value!r:.60}", words)
-            else:
-                right[name] = value
-        return right
-
-    def _wrong(self, path: tuple[str | int, ...], what: str, remedy: str = "") -> None:
-        self._problems.append(Problem(self._at(path), what, remedy))
+            return _typed(model.model_validate(raw, strict=True), raw), mistakes
+        except ValidationError as error:
+            found = mistakes_of(error, model)
+        # What is missing after a wrong value was left out is no mistake of the author.
+        mistakes = mistakes or found
+        if any(_shapes_the_workflow(mistake.path) for mistake in found):
+            # Without the steps, nothing can be said about how they fit together.
+            return None, mistakes
+        raw = without_paths(raw, [mistake.path for mistake in found])
 
 
-def spelled(path: tuple[str | int, ...]) -> str:
-    """Returns a place as people write it: `steps[1].next`."""
-    text = ""
-    for part in path:
-        text += f"[{part}]" if isinstance(part, int) else f"{'.' if text else ''}{part}"
-    return text or "workflow"
+def _shapes_the_workflow(path: Path) -> bool:
+    return path[:1] in (("type",), ("steps",)) and (len(path) < 3 or path[2] == "name")
 
 
-def one_of(names: Sequence[str]) -> str:
-    """Says what would be right."""
-    return f"one of: {', '.join(names)}"
+def _typed(value: Any, raw: Any) -> Any:
+    """Returns what was read as the public types, with their defaults for what is not set.
+
+    Values are used as written: the model turns `5` into `5.0`, which would change the digest
+    of the definition.
+    """
+    if isinstance(value, list):
+        return tuple(_typed(*pair) for pair in zip(value, raw, strict=True))
+    kind = _TYPES.get(type(value))
+    if kind is None:
+        return raw
+    raw = raw if isinstance(raw, dict) else {"url": raw}
+    known = {field.name for field in fields(kind)}
+    names = {field.alias or name: name for name, field in type(value).model_fields.items()}
+    return kind(
+        **{
+            key: _typed(getattr(value, names[key]), each)
+            for key, each in raw.items()
+            if key in known and each is not None
+        }
+    )
+
+
+def plain(node: Any, *, drop_empty: bool = False) -> Any:
+    """Returns a definition as plain data with our spelling of keys: `initial_step`.
+
+    `drop_empty` leaves out keys whose value is None, which means the default in Python.
+    """
+    if type(node) in _TYPES.values():
+        node = {field.name: getattr(node, field.name) for field in fields(node)}
+    if isinstance(node, list | tuple):
+        return [plain(each, drop_empty=drop_empty) for each in node]
+    if not isinstance(node, Mapping):
+        return node
+    return {
+        our_name(str(key)): value if key in _FOREIGN else plain(value, drop_empty=drop_empty)
+        for key, value in node.items()
+        if value is not None or not drop_empty
+    }
+
+
+def our_name(key: str) -> str:
+    """Returns a key in snake case, however it is written."""
+    return _CAMEL.sub(r"_\1", key).lower() if _CAMEL.search(key) else key

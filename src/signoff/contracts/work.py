@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
-from signoff.contracts.calling import call
 from signoff.contracts.checkpoint import lookup
 from signoff.contracts.context import StepContext
 from signoff.contracts.model import Condition, StepInput, StepOutput, WorkflowStep
 from signoff.core.correction import enclosed_answer
 from signoff.core.effects import ProductPrompt
 from signoff.errors import StepFailed, UsageError
+from signoff.runtime.from_thread import FromThread, on_thread
 from signoff.runtime.process import KEPT_BYTES
 
 KEY = "work"
@@ -35,12 +39,46 @@ async def work(step: WorkflowStep, ctx: StepContext) -> StepOutput:
 async def _done(step: WorkflowStep, ctx: StepContext) -> StepOutput:
     command = step.command
     if callable(command):
-        return as_output(await call(command, ctx, step.timeout))
+        return as_output(await _call(command, ctx, step.timeout))
     if command is not None:
         return await _run(list(command), step, ctx)
     if step.prompt:
         return await _ask(step, ctx)
     return StepOutput()
+
+
+async def _call(
+    command: Callable[[StepContext], Any], ctx: StepContext, seconds: float | None
+) -> Any:
+    """Returns the result of a function; raises `StepFailed` if it takes too long."""
+    if seconds is None:
+        _warn_if_blocking(command, ctx)
+        result = command(ctx)
+        return await result if inspect.isawaitable(result) else result
+    is_async = inspect.iscoroutinefunction(command)
+    deadline = asyncio.timeout(seconds)
+    try:
+        async with deadline:
+            result = command(ctx) if is_async else await _on_thread(command, ctx)
+            return await result if inspect.isawaitable(result) else result
+    except TimeoutError:
+        if not deadline.expired():
+            raise
+        raise StepFailed(f"it took more than {seconds:g} seconds") from None
+
+
+def _warn_if_blocking(command: Callable[[StepContext], Any], ctx: StepContext) -> None:
+    port = ctx.engine.port if ctx.engine is not None else None
+    if port is not None and not inspect.iscoroutinefunction(command):
+        port.may_block()
+
+
+async def _on_thread(command: Callable[[StepContext], Any], ctx: StepContext) -> Any:
+    engine = ctx.engine
+    if engine is not None and engine.port is not None:
+        port = FromThread(engine.port, asyncio.get_running_loop())
+        ctx = replace(ctx, engine=replace(engine, port=port))
+    return await on_thread(partial(command, ctx))
 
 
 async def _run(argv: list[str], step: WorkflowStep, ctx: StepContext) -> StepOutput:

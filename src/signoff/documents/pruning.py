@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterable
 from typing import Any
 
@@ -11,13 +10,20 @@ Path = tuple[str | int, ...]
 
 def without_paths(raw: dict[str, Any], paths: Iterable[Path]) -> dict[str, Any]:
     """Returns a copy without the innermost existing key of each path."""
-    rest = copy.deepcopy(raw)
+    rest: dict[str, Any] = _copied(raw)
     # Find all keys before removing any: once a key is gone, a second path to it would end
     # one level higher and remove too much.
     keys = [entry for path in paths if (entry := _innermost_key(rest, path))]
     for mapping, key in keys:
         mapping.pop(key, None)
     return rest
+
+
+def _copied(node: Any) -> Any:
+    """Returns a copy of the containers; values may be objects that cannot be copied."""
+    if isinstance(node, list):
+        return [_copied(each) for each in node]
+    return {key: _copied(node[key]) for key in node} if isinstance(node, dict) else node
 
 
 def _innermost_key(node: Any, path: Path) -> tuple[dict[str, Any], str] | None:

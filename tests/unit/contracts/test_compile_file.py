@@ -75,19 +75,19 @@ def test_every_mistake_is_told_with_its_line(tmp_path: Path) -> None:
     )
 
     expected = [
-        "contract.yaml:3: 'planing' is no step (one of: plan, write, gate)",
+        "contract.yaml:3: initial_step is the unknown step 'planing' (one of: plan, write, gate)",
         "contract.yaml:4: a database of the kind 'mysql' is not supported",
         "contract.yaml:5: limits.usd is 'many' (a number of at least 0)",
         "contract.yaml:8: unknown key 'comand' (did you mean 'command'? valid: name, title, co",
-        "contract.yaml:10: next is 'writr', which is no step (one of: plan, write, gate)",
+        "contract.yaml:10: next is the unknown step 'writr' (one of: plan, write, gate)",
         "contract.yaml:12: the command 'nowhere_at_all:write' cannot be loaded: ModuleNotFound",
         "contract.yaml:13: steps[1].parallel is 'sometimes' (true or false)",
         "contract.yaml:15: 'result.x ===' is no expression",
         "contract.yaml:17: '1 +' is no expression",
-        "contract.yaml:19: next.on_false is 'nobody', which is no step",
+        "contract.yaml:19: next.on_false is the unknown step 'nobody'",
         "contract.yaml:20: steps[1].next.max_iterations is 0 (a whole number from 1)",
         "contract.yaml:22: steps[2].timeout is -1 (a number of seconds above 0)",
-        "contract.yaml:26: option 'no' leads to 'elsewhere', which is no step",
+        "contract.yaml:26: option 'no' leads to the unknown step 'elsewhere'",
     ]
     assert len(told) == len(expected), told
     for line, beginning in zip(told, expected, strict=True):
@@ -353,5 +353,5 @@ def test_a_condition_that_cannot_be_imported_is_told_with_its_line(tmp_path: Pat
             "contract.yaml:6: the condition 'nowhere_at_all:check' cannot be loaded: "
             "ModuleNotFoundError: No module named 'nowhere_at_all'"
         ),
-        "contract.yaml:7: the condition 'sys:maxsize' is no function",
+        "contract.yaml:7: the condition 'sys:maxsize' is not a function",
     ]

@@ -41,7 +41,8 @@ def test_every_mistake_of_a_definition_is_told_at_once() -> None:
             {
                 "name": "write",
                 "command": "w1:write",
-                "postconditions": [{"name": "a"}, {"name": "b", "check": "result.x =="}],
+                "preconditions": [{"name": "a"}],
+                "postconditions": [{"name": "b", "check": "result.x =="}],
                 "parallelKey": "areas",
                 "timeout": "soon",
             },
@@ -71,19 +72,19 @@ def test_every_mistake_of_a_definition_is_told_at_once() -> None:
     told = problems(wrong)
 
     expected = [
-        "steps[0].comand: unknown key 'comand' (one of: ",
-        "steps[1].postconditions[0]: lacks 'check'",
-        "steps[1].timeout: timeout is 'soon' (a number of seconds)",
-        "initial_step: 'planing' is no step (one of: plan, write, review, gate)",
+        "step 'plan'.comand: unknown key 'comand' (did you mean 'command'? valid: ",
+        "step 'write'.preconditions[0].check: preconditions[0].check is missing",
+        "step 'write'.timeout: timeout is 'soon' (a number of seconds above 0)",
+        "initial_step: initial_step is the unknown step 'planing' (one of: plan, write, ",
         "database: a database of the kind 'mysql' is not supported",
-        "step 'plan'.next: next is 'writr', which is no step",
+        "step 'plan'.next: next is the unknown step 'writr'",
         "step 'write'.command: the command 'w1:write' cannot be loaded: ModuleNotFoundError",
         "step 'write'.postconditions[0].check: 'result.x ==' is no expression",
         "step 'write'.parallel_key: parallel_key without parallel: true",
-        "step 'review'.next.on_false: next.on_false is 'nobody', which is no step",
+        "step 'review'.next.on_false: next.on_false is the unknown step 'nobody'",
         "step 'review'.next.max_iterations: next.max_iterations is 0 (a whole number from 1)",
-        "step 'gate'.human_gate.options[0].next_step: option 'yes' leads to 'finsh'",
-        "step 'gate'.human_gate.options[1].ends: ends is 'badly' (one of: completed, rejected)",
+        "step 'gate'.human_gate.options[0].next_step: option 'yes' leads to the unknown step",
+        "step 'gate'.human_gate.options[1].ends: human_gate.options[1].ends is 'badly'",
     ]
     assert len(told) == len(expected)
     for line, beginning in zip(sorted(told), sorted(expected), strict=True):
@@ -93,15 +94,15 @@ def test_every_mistake_of_a_definition_is_told_at_once() -> None:
 @pytest.mark.parametrize(
     ("definition", "told"),
     [
-        ("w1", "workflow: is 'w1' (keys and values)"),
-        ({"steps": []}, "type: there is no type"),
-        ({"type": "t"}, "steps: there is no list of steps"),
-        ({"type": "t", "steps": []}, "steps: there are no steps"),
-        (steps({"command": nothing}), "steps[0]: a step has no name"),
+        ("w1", "workflow: is 'w1' (a mapping or a WorkflowDefinition)"),
+        ({"steps": []}, "type: type is missing (such as w1_editing)"),
+        ({"type": "t"}, "steps: steps is missing (a list of steps"),
+        ({"type": "t", "steps": []}, "steps: steps is [] (a list of steps"),
+        (steps({"command": nothing}), "steps[0].name: name is missing"),
         (steps({"name": "a"}), "step 'a': step 'a' does nothing"),
-        (steps({"name": "a", "command": []}), "step 'a'.command: the command is []"),
-        (steps({"name": "a", "command": 5}), "step 'a'.command: the command is 5"),
-        (steps({"name": "a", "command": ["x", 1]}), "step 'a'.command: the command is ['x', 1]"),
+        (steps({"name": "a", "command": []}), "step 'a'.command: command is []"),
+        (steps({"name": "a", "command": 5}), "step 'a'.command: command is 5"),
+        (steps({"name": "a", "command": ["x", 1]}), "step 'a'.command[1]: command[1] is 1"),
         (
             steps({"name": "a", "command": "echo hi"}),
             "step 'a'.command: no command is called 'echo hi' (a program is a list: [echo, hi])",
@@ -123,19 +124,25 @@ def test_every_mistake_of_a_definition_is_told_at_once() -> None:
         ),
         (
             WorkflowDefinition(type="t", steps=[WorkflowStep("a", nothing, postconditions=[5])]),
-            "step 'a'.postconditions[0]: is 5 (a condition, a function, or an expression)",
+            "step 'a'.postconditions[0]: postconditions[0] is 5 (an expression",
         ),
         (
             WorkflowDefinition(type="t", steps=[WorkflowStep("a", nothing, preconditions="x")]),
-            "step 'a'.preconditions: is 'x' (a list of conditions)",
+            "step 'a'.preconditions: preconditions is 'x' (a list of conditions",
         ),
         (steps({"name": "a", "command": nothing, "prompt": "x"}), "step 'a'.prompt: has a command"),
-        (steps({"name": "a+b", "command": nothing}), "step 'a+b'.name: the name 'a+b' will not do"),
+        (
+            steps({"name": "a+b", "command": nothing}),
+            "step 'a+b'.name: name is 'a+b' (a name without + and /)",
+        ),
         (steps(*[{"name": "a", "command": nothing}] * 2), "step 'a'.name: 'a' is the name of 2"),
-        (steps({"name": "a", "command": nothing, "parallel": 1}), "steps[0].parallel: parallel is"),
+        (
+            steps({"name": "a", "command": nothing, "parallel": 1}),
+            "step 'a'.parallel: parallel is 1 (true or false)",
+        ),
         (
             steps({"name": "a", "command": nothing, "next": 3}),
-            "step 'a'.next: next is 3, which is no step",
+            "step 'a'.next: next is 3 (the name of a step, or a mapping",
         ),
         (
             steps(
@@ -143,7 +150,7 @@ def test_every_mistake_of_a_definition_is_told_at_once() -> None:
                 {"name": "b", "command": nothing, "parallel": True},
                 {"name": "c", "command": nothing},
             ),
-            "step 'a'.next: step 'a' runs together with 'b', which says what follows (put `next`",
+            "step 'a'.next: step 'a' runs together with 'b', which decides what follows (put `n",
         ),
         (
             steps(
@@ -154,25 +161,28 @@ def test_every_mistake_of_a_definition_is_told_at_once() -> None:
                 },
                 {"name": "b", "command": nothing, "parallel": True},
             ),
-            "step 'a'.human_gate: step 'a' runs together with 'b', which says what follows (put t",
+            "step 'a'.human_gate: step 'a' runs together with 'b', which decides what follows (",
         ),
         (
             steps({"name": "a", "command": nothing, "postconditions": "x"}),
-            "steps[0].postconditions: is 'x' (a list of conditions)",
+            "step 'a'.postconditions: postconditions is 'x' (a list of conditions",
         ),
         (
             steps({"name": "a", "command": nothing, "preconditions": [{"name": "x", "check": 1}]}),
-            "step 'a'.preconditions[0].check: is 1 (a function, or an expression)",
+            "step 'a'.preconditions[0].check: preconditions[0].check is 1 (an expression",
         ),
         (
             steps({"name": "a", "humanGate": {"options": []}}),
-            "steps[0].human_gate: a gate has no prompt",
+            "step 'a'.human_gate.prompt: human_gate.prompt is missing",
         ),
         (
             steps({"name": "a", "humanGate": {"prompt": "x", "options": []}}),
-            "step 'a'.human_gate: the gate has no options",
+            "step 'a'.human_gate.options: human_gate.options is [] (a list of options",
         ),
-        ({**steps({"name": "a", "command": nothing}), "limits": {"euros": 1}}, "limits: unknown"),
+        (
+            {**steps({"name": "a", "command": nothing}), "limits": {"euros": 1}},
+            "limits.euros: unknown key 'euros'",
+        ),
         ({**steps({"name": "a", "command": nothing}), "limits": 5}, "limits: limits is 5"),
     ],
 )
