@@ -124,7 +124,7 @@ def test_a_newcomer_is_told_what_to_do_in_three_lines(site: Site) -> None:
     """On a machine with none of the agents, the doctor is the first page of the manual."""
     done = site.signoff("doctor", PATH="/nowhere")
 
-    _, _, advice = done.stdout.partition("no agent is ready; any of these will do:\n")
+    _, _, advice = done.stdout.partition("no agent is ready; set up any one of these:\n")
     assert done.returncode == 0, done.stdout
     assert [line.strip()[:2] for line in advice.splitlines()[:3]] == ["1.", "2.", "3."]
 

@@ -43,13 +43,13 @@ def test_a_run_whose_process_died_says_so_everywhere(holding: Site) -> None:
     listed = holding.signoff("runs", "--status", "interrupted").stdout
     followed = holding.signoff("logs", "-f", "one")
 
-    assert shown.splitlines()[0] == "● interrupted  one: its process is gone"
-    assert "resume it: signoff resume one" in shown
+    assert shown.splitlines()[0] == "● interrupted  one: its process stopped"
+    assert "to continue it, run: signoff resume one" in shown
     assert (report["status"], report["exit_code"]) == ("interrupted", 130)
-    assert "its process is gone" in listed
+    assert "its process stopped" in listed
     assert followed.returncode == 0, followed.stderr
     assert followed.stdout.endswith(
-        "interrupted: its process is gone; resume it: signoff resume one\n"
+        "interrupted: its process stopped; to continue it, run: signoff resume one\n"
     )
 
 

@@ -129,7 +129,7 @@ def test_a_deadline_is_told_and_kept_to(site: Site) -> None:
     assert "until 20" in soon.stdout
     assert "then it counts as rejected" in soon.stdout
     assert (refused.returncode, len(refused.stderr.splitlines())) == (2, 1)
-    assert "and it counts as rejected; resume it: signoff resume one" in refused.stderr
+    assert "and it counts as rejected; to continue it, run: signoff resume one" in refused.stderr
     assert resumed.returncode == 14
 
 

@@ -220,7 +220,7 @@ def test_a_worker_cannot_answer_what_a_person_is_asked(outside: Outside) -> None
 
     assert at_gate.code == WAITING
     assert (by_number.code, unnamed.code) == (NOT_ACCEPTED, NOT_ACCEPTED)
-    assert "only a person answers it" in by_number.json["problem"]
+    assert "only a human can answer it" in by_number.json["problem"]
     assert "waits for a person" in unnamed.json["problem"]
     assert outside.step == "gate"
 

@@ -119,7 +119,7 @@ def test_a_waiting_run_asks_there_and_then_and_goes_on(signs: Site) -> None:
     with terminal(signs, "run", "signs.py", "--name", "one") as screen:
         screen.read_until("[l]ater:")
         screen.type("y\n")
-        screen.read_until("why (may be empty):")
+        screen.read_until("reason (optional):")
         screen.type("reads well\n")
         code = screen.exit_code()
 
@@ -151,7 +151,7 @@ def test_leaving_at_a_prompt_keeps_what_was_answered_and_gives_the_shell_back(
     with terminal(site, "run", "several.py", "--name", "one") as screen:
         screen.read_until("[l]ater:")
         screen.type("y\n")
-        screen.read_until("why (may be empty):")
+        screen.read_until("reason (optional):")
         screen.type("reads well\n")
         screen.read_until("[l]ater:", after="(2 of 3)")
         screen.interrupt() if key == "ctrl-c" else screen.type("\x04")
@@ -171,7 +171,7 @@ def test_an_answer_that_does_not_fit_is_asked_for_again(signs: Site) -> None:
         screen.type("perhaps\n")
         screen.read_until("perhaps\r\napprove")
         screen.type("n\n")
-        screen.read_until("what is wrong (may be empty):")
+        screen.read_until("what is wrong (optional):")
         screen.type("\n")
         code = screen.exit_code()
 

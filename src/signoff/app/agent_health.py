@@ -38,7 +38,7 @@ async def _passing_on(
     try:
         return await look(build_agent(name, known, others))
     except ConfigError as error:
-        return Health(False, str(error), "mend its settings")
+        return Health(False, str(error), "fix its settings")
 
 
 class _Examined:

@@ -26,7 +26,7 @@ def unknown_kinds(settings: Settings) -> list[Problem]:
     kinds = plugins.agent_kinds()
     listed = f"kinds: {', '.join(sorted(kinds))}; or package.module:factory"
     return [
-        Problem(_place(settings, name), f"agents.{name}: there is no kind {kind!r}", listed)
+        Problem(_place(settings, name), f"agents.{name}: unknown kind {kind!r}", listed)
         for name, kind in own.items()
         if kind not in kinds
     ]
@@ -37,7 +37,7 @@ def unplayed_roles(settings: Settings) -> list[Problem]:
     known = known_agents(settings.agents)
     listed = f"name one of: {', '.join(known)}"
     return [
-        Problem(_origin(settings, f"roles.{role}"), f"roles.{role}: no agent {name!r}", listed)
+        Problem(_origin(settings, f"roles.{role}"), f"roles.{role}: unknown agent {name!r}", listed)
         for role, name in settings.roles.items()
         if name not in known
     ]

@@ -125,7 +125,7 @@ def _factory(name: str, kind: str) -> plugins.AgentKind:
     if place is None:
         listed = ", ".join(sorted(plugins.agent_kinds()))
         raise ConfigError(
-            f"agents.{name}: there is no kind {kind!r} (kinds: {listed}; or package.module:factory)"
+            f"agents.{name}: unknown kind {kind!r} (kinds: {listed}; or package.module:factory)"
         )
     return plugins.load(place)  # type: ignore[no-any-return]  # as the table says
 
@@ -171,8 +171,8 @@ def _with_fallback(
     _check_chain(name, known)
     if made and capabilities_of(made[other]).answered_by_human:
         raise ConfigError(
-            f"agents.{name}.fallback: {other!r} is a human, who cannot stand in unasked; resume "
-            "with that agent when it comes to it",
+            f"agents.{name}.fallback: {other!r} is a human and cannot be a fallback; when the "
+            "agent fails, resume the run with that agent instead",
             remedy=Resume(agent=name, instead=other),
         )
     return WithFallback(agent, made[other], name=other, attempts=_attempts(known[name]))
@@ -184,11 +184,11 @@ def _check_chain(name: str, known: Mapping[str, AgentSettings]) -> None:
         if other not in known:
             listed = ", ".join(known)
             raise ConfigError(
-                f"agents.{seen[-1]}.fallback: there is no agent {other!r} (agents: {listed})"
+                f"agents.{seen[-1]}.fallback: unknown agent {other!r} (agents: {listed})"
             )
         if other in seen:
             circle = " -> ".join([*seen, other])
-            raise ConfigError(f"agents.{name}.fallback: it leads back to itself ({circle})")
+            raise ConfigError(f"agents.{name}.fallback: the fallbacks form a cycle ({circle})")
         seen.append(other)
 
 

@@ -92,11 +92,11 @@ def find_item(project: Project, where: str | None = None) -> InboxItem:
         case [item]:
             return item
         case []:
-            raise UsageError(f"run {row.name!r} waits for no answer{_elsewhere(project)}")
+            raise UsageError(f"run {row.name!r} has no pending requests{_elsewhere(project)}")
         case several:
             listed = ", ".join(f"#{item.id} {_named(project, item)!r}" for item in several[:8])
             raise UsageError(
-                f"run {row.name!r} waits for {len(several)} answers; say which: {listed}"
+                f"run {row.name!r} has {len(several)} pending requests; name one: {listed}"
             )
 
 
@@ -117,7 +117,7 @@ def current_user() -> str:
         return getpass.getuser()
     except (KeyError, OSError, ImportError):
         # A container may run under a number that has no name.
-        return "somebody"
+        return "unknown user"
 
 
 def _named(project: Project, item: InboxItem) -> str:
@@ -149,7 +149,7 @@ def _option(form: dict[str, Any], verb: str, number: int) -> str:
         if label.casefold() == verb:
             return label
     raise InvalidAnswer(
-        f"request #{number} offers no {verb!r}", remedy=AnswerRequest(number, tuple(labels))
+        f"request #{number} has no option {verb!r}", remedy=AnswerRequest(number, tuple(labels))
     )
 
 
@@ -215,13 +215,13 @@ def _check_file(project: Project, item: InboxItem, form: dict[str, Any]) -> None
         as_shown = files.hold(item.run, form)
     except UnsafePath as error:
         raise StaleApproval(
-            f"{form['path']} cannot be compared with what was shown: {error}"
+            f"cannot compare {form['path']} with what was shown: {error}"
         ) from error
     if not as_shown:
         file = file_path(project.folder(item.run), form["path"])
         raise StaleApproval(
             f"{file} is no longer what request #{item.id} shows (it was changed or removed); "
-            "put it back, or reject and let the run make it again"
+            "restore it, or reject the request so that the run creates it again"
         )
 
 
@@ -230,4 +230,4 @@ def _elsewhere(project: Project) -> str:
     if not others:
         return ""
     listed = ", ".join(f"#{item.id} ({item.run})" for item in others)
-    return f"; open elsewhere: {listed}"
+    return f"; pending in other runs: {listed}"

@@ -17,7 +17,7 @@ def read_config(text: str, name: str, problems: list[Problem]) -> Layer:
     if document is None or document.content is None:
         return {}
     if not isinstance(document.content, dict):
-        problems.append(Problem(f"{name}:1", "is not a list of `key: value` settings"))
+        problems.append(Problem(f"{name}:1", "is not a mapping of `key: value` settings"))
         return {}
     newer = newer_version(document, VERSION)
     if newer is not None:

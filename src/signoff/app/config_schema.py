@@ -71,7 +71,9 @@ class ConfigFile(Section):
     workflows: list[str] = Field(
         default_factory=list, description="a list of folders or module paths"
     )
-    pass_env: list[str] = Field(default_factory=list, description="a list of variables' names")
+    pass_env: list[str] = Field(
+        default_factory=list, description="a list of environment variable names"
+    )
     database: str = Field("", min_length=1, description="the path of a file")
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         "warning", description="one of: debug, info, warning, error"

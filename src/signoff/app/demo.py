@@ -100,7 +100,7 @@ def prepare(folder: Path) -> Home:
             path.parent.mkdir(exist_ok=True, mode=0o755)
             write_new(path, text)
     except OSError as error:
-        raise WriteFailed(f"cannot make {folder}: {error.strerror or error}") from error
+        raise WriteFailed(f"cannot create {folder}: {error.strerror or error}") from error
     return begin(folder, {}).home
 
 

@@ -104,7 +104,9 @@ def _place_files(place: str, root: Path, problems: list[Problem]) -> Iterable[Pa
     located = _locate(place)
     if located is None:
         problems.append(
-            Problem(f"workflows: {place}", "is no folder and no module", f"looked in {root}")
+            Problem(
+                f"workflows: {place}", "is neither a folder nor a module", f"searched in {root}"
+            )
         )
         return []
     return list(_python_files(located)) if located.is_dir() else [located]
@@ -170,5 +172,5 @@ def _duplicates(found: Sequence[Found]) -> Iterator[Problem]:
     for name, paths in by_name.items():
         if len(paths) > 1:
             yield Problem(
-                f"workflow {name!r}", f"stands in {', '.join(paths)}", "give each its own name"
+                f"workflow {name!r}", f"is defined in {', '.join(paths)}", "give each its own name"
             )

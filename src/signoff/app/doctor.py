@@ -31,9 +31,9 @@ FREE_BYTES = 500_000_000
 API_KEYS = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY")
 
 _NO_AGENT = (
-    "a chat window in your browser: ask the agent `manual`, and paste prompts and answers",
-    "an account with a vendor: install claude, codex or gemini and log in; {setup}",
-    "neither: use a small model on this machine; {install}; {pull}",
+    "a chat window in your browser: use the agent `manual`, and paste prompts and answers",
+    "a vendor account: install claude, codex or gemini and log in; {setup}",
+    "no account: use a small model on this machine; {install}; {pull}",
 )
 """What somebody without any agent can do, from nothing to install to something to install."""
 
@@ -106,7 +106,7 @@ def _checks(cwd: Path, environment: Mapping[str, str], look: Look) -> Iterator[C
     except ConfigError as error:
         lines = str(error).splitlines()
         more = f" (and {len(lines) - 1} more)" if len(lines) > 1 else ""
-        yield Check("settings", ready=False, detail=lines[0] + more, remedy="mend the file")
+        yield Check("settings", ready=False, detail=lines[0] + more, remedy="fix the file")
     else:
         yield Check("settings", ready=True, detail="read without problems")
     yield from _project(cwd, home, settings)
@@ -146,23 +146,23 @@ def _project(cwd: Path, home: Home | None, settings: Settings | None) -> Iterato
 def _no_project(cwd: Path) -> Check:
     none = "no .signoff/ here or above"
     if not _writable(cwd):
-        return Check("project", False, f"{none}, and {cwd} cannot be written", ELSEWHERE)
+        return Check("project", False, f"{none}, and {cwd} is not writable", ELSEWHERE)
     remedy = f"{next_command(InitProject())} (or start a run, which creates it)"
     return Check("project", False, none, remedy, needed=False)
 
 
 def _permissions(home: Home) -> Iterator[Check]:
     for name, folder in (("home", home.path), ("runs", home.runs)):
-        # A folder that is not there yet is made where the one above it can be written.
+        # A folder that is not there yet is made where the one above it is writable.
         looked = folder if folder.exists() else folder.parent
         writable = _writable(looked)
-        detail = f"{folder} can be written" if writable else f"{folder} cannot be written"
+        detail = f"{folder} is writable" if writable else f"{folder} is not writable"
         yield Check(f"{name} folder", writable, detail, f"chmod u+rwx {looked}, or {ELSEWHERE}")
     if home.runs.is_dir() and home.runs.stat().st_mode & 0o077 and os.name == "posix":
         yield Check(
             "privacy",
             ready=False,
-            detail=f"{home.runs} can be read by others",
+            detail=f"{home.runs} is readable by other users",
             remedy=f"chmod -R go-rwx {home.runs}",
             needed=False,
         )
@@ -182,16 +182,16 @@ def _database(home: Home, settings: Settings) -> Check:
     try:
         path = database_path(home, settings)
         if not path.exists():
-            return Check("database", ready=True, detail=f"{path} is made by the first run")
+            return Check("database", ready=True, detail=f"{path} will be created by the first run")
         open_store(home, settings).close()
         version, verdict = _integrity(path)
     except (SignoffError, sqlite3.Error) as error:
         return Check("database", ready=False, detail=str(error), remedy=_mend(error))
     if verdict != "ok":
-        remedy = f"move {path.name} away, or restore a backup beside it"
+        remedy = f"restore a backup, or move {path.name} away to start over"
         return Check("database", ready=False, detail=f"{path}: {verdict}", remedy=remedy)
     size = path.stat().st_size / 1e6
-    return Check("database", ready=True, detail=f"{path}, schema {version}, {size:.1f} MB, sound")
+    return Check("database", ready=True, detail=f"{path}, schema {version}, {size:.1f} MB, intact")
 
 
 def _mend(error: Exception) -> str:
@@ -199,9 +199,9 @@ def _mend(error: Exception) -> str:
         case StoreTooNew():
             return "upgrade signoff"
         case StoreDamaged() | sqlite3.DatabaseError():
-            return "restore a backup from beside it, or move it away to start afresh"
+            return "restore a backup, or move the file away to start over"
         case StoreBusy():
-            return "end the process that holds it, or try again"
+            return "stop the process that uses it, or try again later"
         case _:
             return f"check its path and permissions; {next_command(ShowSettings())}"
 
@@ -240,9 +240,7 @@ def _told(name: str, settings: AgentSettings, health: Health) -> Health:
     if lacking:
         needs = " and ".join(lacking)
         remedy = f"add {needs} to agents.{name} in the settings (see docs/agents.md)"
-        return Health(
-            False, f"agent {name!r} needs {needs}, which its settings do not give", remedy
-        )
+        return Health(False, f"agent {name!r} needs {needs}, which its settings do not set", remedy)
     remedy = "; ".join([*filter(None, [health.remedy]), *next_commands(health.remedies)])
     remedy = remedy or "see docs/agents.md for what it needs"
     return Health(False, health.detail.removesuffix(f": {remedy}"), remedy)

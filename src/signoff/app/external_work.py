@@ -180,7 +180,7 @@ def _meant(project: Project, row: RunRow, number: int | None) -> InboxItem:
         if item.run != row.name:
             raise InvalidAnswer(f"request #{number} belongs to run {item.run!r}, not {row.name!r}")
         if not _is_work(item):
-            raise InvalidAnswer(f"request #{number} is a {item.kind}; only a person answers it")
+            raise InvalidAnswer(f"request #{number} is a {item.kind}; only a human can answer it")
         return item
     items = project.store.items(row.name)
     match [item for item in items if _is_work(item)]:
@@ -188,12 +188,12 @@ def _meant(project: Project, row: RunRow, number: int | None) -> InboxItem:
             return item
         case []:
             for_people = ", ".join(f"#{item.id}" for item in items)
-            tail = f"; it waits for a person ({for_people})" if items else ""
-            raise InvalidAnswer(f"no work is open in run {row.name!r}{tail}")
+            tail = f"; it is waiting for a human ({for_people})" if items else ""
+            raise InvalidAnswer(f"run {row.name!r} has no open work{tail}")
         case several:
             listed = ", ".join(f"#{item.id}" for item in several[:8])
             raise UsageError(
-                f"{len(several)} pieces of work are open: {listed}; name one",
+                f"{len(several)} work items are open: {listed}; name one",
                 remedy=PassOption("item", "NUMBER"),
             )
 
@@ -204,7 +204,7 @@ def _record(project: Project, item: InboxItem, given: Submission) -> None:
     words = {each.name: each.word for each in notation.options} if notation is not None else {}
     for name in given.beside:
         if words.get(name, name) not in takes:
-            raise InvalidAnswer(f"{name} was given, and this work takes none; leave it out")
+            raise InvalidAnswer(f"this work does not accept {name}; leave it out")
     answer = Given(
         given.text,
         by=given.by,
@@ -225,7 +225,7 @@ def _check_pulled(project: Project, row: RunRow) -> None:
     """Raises where going on would set agents to work that nobody asked for here."""
     if ev.ANY_AGENT not in folded(project, row).stand_ins:
         raise UsageError(
-            f"the work of run {row.name!r} is not handed out to outside workers",
+            f"the work of run {row.name!r} is not handed out to external workers",
             remedy=(Resume(row.name), Resume(row.name, external=True)),
         )
 
@@ -262,7 +262,7 @@ def _still_busy(name: str, number: int | None) -> RunBusy:
     return RunBusy(f"{kept}another process is driving run {name!r}", remedy=TakeWork(name))
 
 
-_KEPT = "what you handed in is kept, and is checked again when the run goes on"
+_KEPT = "your submission is kept and is checked again when the run resumes"
 """Said where something else is at fault than the work, such as a database that is locked."""
 
 
@@ -271,7 +271,7 @@ def _verdict(project: Project, row: RunRow, item: InboxItem) -> SubmitResult:
     events = (event for _, event in events_of(project, row, after=row.head, whole=True))
     # Reads as far as the use of the answer; what is left of the events came of it.
     if not any(isinstance(e, ev.EffectFinished) and e.item == item.id for e in events):
-        why = project.store.row(row.name).reason or "nobody looked at it yet"
+        why = project.store.row(row.name).reason or "it has not been checked yet"
         return SubmitResult(accepted=False, problem=f"{why} ({_KEPT})", number=item.id)
     for event in events:
         match event:

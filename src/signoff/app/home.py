@@ -18,13 +18,12 @@ from signoff.remedies import InitProject, ShowSettings
 FOLDER = ".signoff"
 VARIABLE = "SIGNOFF_HOME"
 
-ELSEWHERE = f"keep it elsewhere: set {VARIABLE}=FOLDER and create it there"
-"""What to do where nothing can be written."""
+ELSEWHERE = f"use another folder: set {VARIABLE}=FOLDER and create it there"
+"""What to do where nothing is writable."""
 
 CONFIG = f"""\
 # Settings of this project, all optional; {next_command(ShowSettings())}
-# A file of the same form for all your projects can be in ~/.config/signoff/config.yaml;
-# this one overrides it.
+# Settings for all your projects go in ~/.config/signoff/config.yaml; this file overrides them.
 version: 1
 
 # What one run may cost at most; a limit given when a run starts overrides it.
@@ -34,7 +33,7 @@ version: 1
 #   calls: 500
 #   seconds: 3600
 
-# Who answers prompts. `kind` is a kind signoff knows, or your own `package.module:factory`.
+# Agents answer prompts. `kind` is a built-in kind, or your own `package.module:factory`.
 # claude, codex, gemini, ollama, openai, anthropic, local, manual and auto need no settings.
 # agents:
 #   claude:
@@ -44,12 +43,12 @@ version: 1
 #   mine:
 #     kind: my_package.agents:build
 
-# Which agent stands for a role.
+# Which agent plays each role.
 # roles:
 #   developer: claude
 
 # Where workflows are found by name, besides flows/: Python files that assign WORKFLOW, in
-# folders, seen from the project's root, or in modules.
+# folders (relative to the project's root) or modules.
 # workflows:
 #   - workflows
 #   - my_package.workflows
@@ -58,7 +57,7 @@ version: 1
 """
 
 IGNORE = """\
-# Flows, constraints and settings are shared; what runs left behind stays on this machine.
+# Flows, constraints and settings are shared; runs and their database stay on this machine.
 signoff.db*
 runs/
 backups/
@@ -151,7 +150,7 @@ def init_home(start: Path, environment: Mapping[str, str]) -> Initialised:
     except OSError as error:
         why = error.strerror or error
         raise WriteFailed(
-            f"cannot make {home.path}: {why}; {ELSEWHERE}", remedy=InitProject()
+            f"cannot create {home.path}: {why}; {ELSEWHERE}", remedy=InitProject()
         ) from error
     return Initialised(home, tuple(created))
 
@@ -173,7 +172,7 @@ def write_new(path: Path, text: str) -> bool:
 def _named_home(start: Path, named: str) -> Home:
     path = _absolute(start, named)
     if not path.is_dir():
-        raise UsageError(f"{VARIABLE} names {path}, which is no folder", remedy=InitProject())
+        raise UsageError(f"{VARIABLE} names {path}, which is not a folder", remedy=InitProject())
     return Home(path)
 
 

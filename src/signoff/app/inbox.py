@@ -32,8 +32,8 @@ def refuse_place_alone(project: Project, word: str) -> None:
     """
     if _is_request(project, word) or _is_run(project, word):
         raise UsageError(
-            f"the answer is missing: {word!r} names what to answer (if it is the answer itself, "
-            "name the request or the run too)",
+            f"the answer is missing: {word!r} is a request or a run (if it is the answer itself, "
+            "give the request or the run too)",
             remedy=AnswerRequest(word.removeprefix("#")),
         )
 

@@ -63,7 +63,7 @@ def afterwards(project: Project, name: str) -> list[LogLine]:
     lines = []
     for item in project.store.items(name, state=(ItemState.ANSWERED,)):
         words = describe_answer(answer_to_json(item) or {})
-        ready = f"{item.step}: {words} (#{item.id}, taken when the run goes on)"
+        ready = f"{item.step}: {words} (#{item.id}, used when the run resumes)"
         lines.append(LogLine(item.answered_at or row.updated_at, ready))
     stands = as_it_stands(project, row)
     if stands.status is not row.status:

@@ -59,13 +59,13 @@ def _resume(remedy: fix.Resume, run: str) -> str:
     if remedy.target:
         return f"name the workflow: {command} --target TARGET"
     if remedy.external:
-        return f"hand its work out from here on: {command} --pull"
-    return f"resume it: {command}"
+        return f"to hand out its work, run: {command} --pull"
+    return f"to continue it, run: {command}"
 
 
 def _resume_due(remedy: fix.ResumeDue, _run: str) -> str:
     if remedy.after is None:
-        return "resume what is due: signoff resume --due"
+        return "resume all due runs: signoff resume --due"
     at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(remedy.after))
     return f"after {at}: signoff resume --due"
 
@@ -88,15 +88,15 @@ _WORDS: Mapping[type[fix.Remedy], Callable[[Any, str], str]] = {
     fix.ResumeDue: _resume_due,
     fix.StartRun: lambda _, __: "start one: signoff run TARGET",
     fix.CancelRun: lambda _, run: f"stop it: signoff cancel {run}",
-    fix.ShowRun: lambda _, run: f"look at it: signoff show {run}",
+    fix.ShowRun: lambda _, run: f"details: signoff show {run}",
     fix.WatchRun: lambda _, run: f"watch it: signoff logs -f {run}",
     fix.TakeWork: lambda _, run: f"try again later: signoff next {run}",
-    fix.ShowInbox: lambda it, run: f"look at it: signoff inbox {it.item or run}".rstrip(),
+    fix.ShowInbox: lambda it, run: f"details: signoff inbox {it.item or run}".rstrip(),
     fix.AnswerRequest: _answer,
     fix.PassOption: lambda it, _: f"add {option_words(it)}",
     fix.InitProject: lambda _, __: "create one: signoff init",
     fix.CheckSetup: lambda _, __: "see what each agent needs: signoff doctor -v",
-    fix.ShowSettings: lambda _, __: "see what is set where: signoff config show",
+    fix.ShowSettings: lambda _, __: "see where each comes from: signoff config show",
     fix.Login: lambda it, _: f"log in to {it.program}{it.how and f': {it.how}'}",
     fix.Install: lambda it, _: f"install it: {install_command(it.extra)}",
     fix.PullModel: lambda it, _: f"download it: signoff models pull {it.model}",

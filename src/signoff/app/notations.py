@@ -135,7 +135,7 @@ def refuse_options(target: str, options: Mapping[str, Any], notation: Notation |
     labels = " or a ".join(dict.fromkeys(label for _, label in owners))
     kind = notation.label if notation is not None else "workflow in Python"
     raise UsageError(
-        f"{flags} cannot be used with {target}: it is a {kind}, and the option is for a {labels}"
+        f"{flags} cannot be used with {target}: it is a {kind}; the option is for a {labels}"
     )
 
 

@@ -141,7 +141,7 @@ class Project:
         stored = [name for name in names if (folder / name).exists()]
         if not stored:
             return error
-        what = f"holds {' and '.join(stored)} as the run was started with"
+        what = f"has {' and '.join(stored)} as they were when the run started"
         problems = [*error.problems, Problem(str(folder), what, "copy what is missing from there")]
         return InvalidWorkflow(error.name, problems)
 
@@ -187,7 +187,7 @@ def database_path(home: Home, settings: Settings) -> Path:
     """Returns the database file a project uses."""
     if "://" in settings.database:
         raise ConfigError(
-            f"database is {settings.database!r}, and this version knows SQLite files only; "
+            f"database is {settings.database!r}, but only SQLite files are supported; "
             "give the path of a file"
         )
     return home.path / Path(settings.database).expanduser()

@@ -103,9 +103,7 @@ def _also_by_role(
     wide: dict[str, str] = {}
     for agent, to in switch.items():
         if agent not in {*known, ANY_AGENT} and agent != _failed_agent(project, row):
-            warn(
-                f"no agent or role is called {agent!r}; only steps that ask this name are switched"
-            )
+            warn(f"unknown agent or role {agent!r}; only steps that name it are switched")
         wide.update({role: to for role, played in roles.items() if played == agent})
         wide[agent] = to
     return wide

@@ -33,7 +33,7 @@ def as_it_stands(project: Project, row: RunRow) -> RunRow:
     owner = project.store.owner(row.owner) if row.owner is not None else None
     if owner is not None and is_alive(owner) is not False:
         return row
-    return row._replace(status=Status.INTERRUPTED, reason="its process is gone")
+    return row._replace(status=Status.INTERRUPTED, reason="its process stopped")
 
 
 def run_to_json(row: RunRow) -> dict[str, Any]:

@@ -125,6 +125,6 @@ def refuse_taken(project: Project, name: str) -> None:
     except UnknownName:
         return
     raise NameTaken(
-        f"a run called {name!r} exists; choose another name",
+        f"run {name!r} already exists; choose another name",
         remedy=Resume(name),
     )

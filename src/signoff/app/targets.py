@@ -105,8 +105,8 @@ def _from_module(module: str, name: str) -> Workflow:
         return _pick(import_named(module), name, module)
     except ModuleNotFoundError as error:
         raise UsageError(
-            f"no module called {module!r} can be imported from here ({error}); "
-            "run signoff from the folder it stands in, or install it"
+            f"cannot import module {module!r} ({error}); "
+            "run signoff from the folder that contains it, or install it"
         ) from error
 
 
@@ -136,8 +136,8 @@ def _discovered(name: str, looked: Discovery, context: CompileContext) -> Target
     if looked.names:
         raise UnknownName("workflow", name, looked.names)
     raise UsageError(
-        f"no workflow called {name!r}, and none to be found by name; give a file (flow.py), "
-        "a module (package.module:NAME), or put the workflow into .signoff/flows/"
+        f"unknown workflow {name!r}, and this project has no workflows with names; give a file "
+        "(flow.py) or a module (package.module:NAME), or put the workflow into .signoff/flows/"
     )
 
 

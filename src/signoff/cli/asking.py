@@ -124,11 +124,9 @@ def _approval(item: InboxItem, form: dict[str, Any]) -> Given:
     while True:
         said = _line(f"approve {item.digest[:SHORT]}? [y]es / [n]o / [v]iew all / [l]ater")
         if said in ("y", "yes", "approve"):
-            return Given(True, _line("why (may be empty)", empty=True), digest=item.digest)
+            return Given(True, _line("reason (optional)", empty=True), digest=item.digest)
         if said in ("n", "no", "reject"):
-            return Given(
-                False, _line("what is wrong (may be empty)", empty=True), digest=item.digest
-            )
+            return Given(False, _line("what is wrong (optional)", empty=True), digest=item.digest)
         if said in ("v", "view"):
             _show(form, whole=True)
         elif said in _LATER:
@@ -138,7 +136,7 @@ def _approval(item: InboxItem, form: dict[str, Any]) -> Given:
 def _choice(item: InboxItem, form: dict[str, Any]) -> Given:
     options = options_of(form)
     for number, option in enumerate(options, 1):
-        needs = "  (needs a text)" if option.get("requires_input") else ""
+        needs = "  (needs a reason)" if option.get("requires_input") else ""
         _say(f"  {number}  {clean(option['label'])}{needs}")
     said = _line(f"choose 1-{len(options)}, or [l]ater")
     labels = [str(option["label"]) for option in options]
@@ -146,19 +144,19 @@ def _choice(item: InboxItem, form: dict[str, Any]) -> Given:
         raise AnswerLater
     chosen = labels[int(said) - 1] if said.isdecimal() and 1 <= int(said) <= len(labels) else said
     needs_text = any(o["label"] == chosen and o.get("requires_input") for o in options)
-    return Given(chosen, _line("say why") if needs_text else "", digest=item.digest)
+    return Given(chosen, _line("reason") if needs_text else "", digest=item.digest)
 
 
 def _question(item: InboxItem, _form: dict[str, Any]) -> Given:
-    said = _line("answer (empty: later)", empty=True)
+    said = _line("answer (empty for later)", empty=True)
     if not said:
         raise AnswerLater
     return Given(said, digest=item.digest)
 
 
 def _response(item: InboxItem, _form: dict[str, Any]) -> Given:
-    _say(f"paste the response and end with a line that is only {_END!r};", style="dim")
-    _say("@FILE reads a file; nothing at all leaves it for later", style="dim")
+    _say(f"paste the response, then a line with only {_END!r};", style="dim")
+    _say("@FILE reads a file; an empty response means later", style="dim")
     lines: list[str] = []
     for line in sys.stdin:
         if line.rstrip("\r\n") == _END:
@@ -203,7 +201,7 @@ def _offer(prompt: Path) -> None:
     if not prompt.is_file():
         return
     copied = sys.stdout.isatty() and copy(prompt.read_text(encoding="utf-8", errors="replace"))
-    _say(f"{'copied, and ' if copied else ''}in {prompt}", style="dim")
+    _say(f"full prompt{' (copied to the clipboard)' if copied else ''}: {prompt}", style="dim")
 
 
 def _show(form: dict[str, Any], *, whole: bool = False) -> None:
@@ -221,7 +219,7 @@ def _show(form: dict[str, Any], *, whole: bool = False) -> None:
         if len(shown) < len(lines):
             _say(f"  │ … {len(lines) - len(shown)} more lines", style="dim")
     if form.get("path"):
-        _say(f"  in {clean(form['path'])}", style="dim")
+        _say(f"  file: {clean(form['path'])}", style="dim")
 
 
 def _pretty(value: Any) -> str:
@@ -232,7 +230,7 @@ def _read(path: str) -> str:
     try:
         return read_regular(Path(path).expanduser(), None, follow=True).decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise InvalidAnswer(f"{path} cannot be read: {error}") from error
+        raise InvalidAnswer(f"cannot read {path}: {error}") from error
 
 
 def _line(prompt: str, *, empty: bool = False) -> str:

@@ -61,5 +61,5 @@ def after_decision(
         return exits.OK
     out.line(f"{decided.word} #{item.id}  {item.run}")
     more = f"{left} more to answer: signoff inbox {item.run}; " if left else ""
-    out.note(f"{more}go on: signoff resume {item.run}")
+    out.note(f"{more}to continue it, run: signoff resume {item.run}")
     return exits.OK

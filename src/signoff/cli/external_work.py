@@ -102,12 +102,12 @@ def _tell_piece(piece: WorkItem, out: Output) -> None:
     out.line()
     unsaid = [each for each in piece.must_hold if each not in piece.prompt]
     if unsaid:
-        out.line("Afterwards this must be true; it is checked:")
+        out.line("Conditions that the engine checks:")
         for each in unsaid:
             out.line(f"- {each}")
         out.line()
     if piece.schema:
-        out.line("The result must fit this JSON Schema:")
+        out.line("The result must match this JSON Schema:")
         out.line(json_text(piece.schema, indent=1))
         out.line()
     out.line("When it is done, or cannot be done:")
@@ -136,8 +136,8 @@ def _tell_rest(standing: RunStatus, out: Output) -> None:
     row = standing.row
     said = WORDS.get(row.status, row.status.value)
     why = f": {one_line(row.reason)}" if row.reason and row.status is not Status.WAITING else ""
-    out.line(f"no work is open; run {row.name} is {said}{why}")
+    out.line(f"no open work; run {row.name} is {said}{why}")
     if row.status in _MENDED:
-        out.line(f"  when that is mended: signoff next {shlex.quote(row.name)} (work is kept)")
+        out.line(f"  fix that, then run: signoff next {shlex.quote(row.name)} (no work is lost)")
     for item in standing.people:
-        out.line(f"  a person decides #{item.id} ({item.step}): {one_line(item.prompt, 200)}")
+        out.line(f"  a human decides #{item.id} ({item.step}): {one_line(item.prompt, 200)}")

@@ -26,9 +26,9 @@ def headline(request: Mapping[str, Any]) -> str:
 def where_more(request: Mapping[str, Any]) -> Iterator[str]:
     """Yields where the rest is, when there is more to see than its line shows, and its deadline."""
     if request["shown"] or headline(request) != one_line(request["prompt"]):
-        yield f"look at it: signoff inbox {request['number']}"
+        yield f"details: signoff inbox {request['number']}"
         if request["prompt_file"]:
-            yield f"its prompt: {near(Path(request['prompt_file']))}"
+            yield f"prompt: {near(Path(request['prompt_file']))}"
     yield from at_deadline(request, time.time())
 
 
@@ -38,6 +38,6 @@ def at_deadline(request: Mapping[str, Any], now: float) -> Iterator[str]:
     if deadline is None or request["state"] != ItemState.OPEN:
         return
     if deadline > now:
-        yield f"until {moment(deadline)}, then {request['at_deadline']}"
+        yield f"deadline: {moment(deadline)}, then {request['at_deadline']}"
     else:
-        yield f"its deadline passed at {moment(deadline)}, and {request['at_deadline']}"
+        yield f"the deadline passed at {moment(deadline)}, and {request['at_deadline']}"

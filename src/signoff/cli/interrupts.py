@@ -42,15 +42,15 @@ def run_interruptibly(work: Coroutine[Any, Any, T], view: View) -> T:
             raise
         # Ctrl-c comes to us as a signal: this one was raised by somebody.
         raise HandlerFailed(
-            "the workflow raised KeyboardInterrupt, which ends the program past everybody; let "
-            "its handlers return or raise something else, then resume the run"
+            "the workflow raised KeyboardInterrupt, which would end the program without saving; "
+            "change the handler to return or to raise another error, then resume the run"
         ) from error
     except SystemExit as error:
         # Raised in a task of a handler's own, it ends the loop past everybody; its code, often
         # 0, says nothing about the run.
         raise HandlerFailed(
-            "the workflow ended the program with sys.exit(); let its handlers return or raise "
-            "instead, then resume the run"
+            "the workflow called sys.exit(); change the handler to return or to raise another "
+            "error, then resume the run"
         ) from error
 
 
@@ -94,7 +94,9 @@ def quit_at_once(view: View) -> None:
             with suppress(OSError, AttributeError):
                 kill_family(group)
     view.let_go()
-    names = "".join(f"; go on: signoff resume {run}" for run in list(view.timelines)[-1:])
+    names = "".join(
+        f"; to continue it, run: signoff resume {run}" for run in list(view.timelines)[-1:]
+    )
     os.write(2, f"\nquit at once{names}\n".encode())
     os._exit(exits.INTERRUPTED)
 

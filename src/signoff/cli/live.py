@@ -244,7 +244,7 @@ class LiveView(View):
         left = [line.running[each] for each in line.processes if each in line.running]
         for running in left[:ROWS]:
             label = one_line(running.label)
-            yield cut(Text(f"    ending {label}, left over from before", style="dim"))
+            yield cut(Text(f"    stopping {label}, left over from the last process", style="dim"))
         if len(left) > ROWS:
             yield Text(f"    and {len(left) - ROWS} more", style="dim")
 
@@ -272,7 +272,7 @@ class LiveView(View):
             when = f"    ↻ {readable(effect)} again in {max(0.0, pause.until - now):.0f}s: "
             yield cut(Text(when + one_line(pause.error, 200), style="yellow"))
         if len(pauses) > PAUSES:
-            yield Text(f"    ↻ {len(pauses) - PAUSES} more pause before another try", "yellow")
+            yield Text(f"    ↻ {len(pauses) - PAUSES} more waiting to retry", "yellow")
 
     def _next(self) -> Iterator[RenderableType]:
         visit = self._timeline.current

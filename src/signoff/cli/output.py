@@ -72,7 +72,7 @@ class Output:
         self.line(wrapped(clean(text), hang) if self.pretty else text, style)
 
     def note(self, text: str) -> None:
-        """Says something beside the result, unless it was asked to be quiet."""
+        """Prints a hint to stderr, unless the output is quiet."""
         if not self.quiet:
             print(clean(text), file=sys.stderr)
 

@@ -19,7 +19,7 @@ from signoff.runtime.narration import describe_answer, describe_stop
 SHOWN_REQUESTS = 5
 
 WORDS = {
-    Status.WAITING: "waiting for a person",
+    Status.WAITING: "waiting for a human",
     Status.PARKED: "parked",
     Status.LIMIT: "iteration limit reached",
     Status.BUDGET: "budget reached",
@@ -90,8 +90,8 @@ def _waiting(report: RunDetails) -> Iterator[str]:
     for request in report.answered[:SHOWN_REQUESTS]:
         yield f"#{request['number']} {request['kind']}: {describe_answer(request['answer'])}"
     if report.answered:
-        rest = ", or answer the rest first" if report.requests else ""
-        yield f"go on with what is answered{rest}: signoff resume {report.row.name}"
+        rest = " (or answer the rest first)" if report.requests else ""
+        yield f"to continue with these answers{rest}, run: signoff resume {report.row.name}"
     for request in report.requests[:SHOWN_REQUESTS]:
         yield ""
         yield f"#{request['number']} {request['kind']}: {headline(request)}"

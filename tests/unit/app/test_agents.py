@@ -47,7 +47,7 @@ async def test_a_kind_can_be_any_callable_of_the_users() -> None:
 @pytest.mark.parametrize(
     ("kind", "options", "complaint"),
     [
-        ("telepathy", {}, "no kind 'telepathy'"),
+        ("telepathy", {}, "unknown kind 'telepathy'"),
         ("no_such_module:Echo", {}, "no_such_module"),
         (f"{__name__}:Nobody", {}, "Nobody"),
         (f"{__name__}:Echo", {"volume": 11}, "volume"),
@@ -167,7 +167,7 @@ async def test_an_agent_without_retries_fails_at_its_first_fault() -> None:
 @pytest.mark.parametrize(
     ("agents", "complaint"),
     [
-        ({"writer": mine(Busy, fallback="nobody")}, "no agent 'nobody'"),
+        ({"writer": mine(Busy, fallback="nobody")}, "unknown agent 'nobody'"),
         (
             {"writer": mine(Busy, fallback="b"), "b": mine(Busy, fallback="writer")},
             "writer -> b -> writer",

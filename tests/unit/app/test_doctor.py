@@ -114,7 +114,7 @@ def test_a_folder_that_takes_no_home_keeps_the_engine_from_running(
 
     project = next(check for check in found.checks if check.name == "project")
     assert not found.can_run
-    assert f"{folder} cannot be written" in project.detail
+    assert f"{folder} is not writable" in project.detail
     assert "SIGNOFF_HOME=" in project.remedy
 
 
@@ -213,7 +213,7 @@ def test_what_the_settings_name_and_cannot_be_used_is_in_the_last_line(
 
     checks = {check.name: check for check in found.checks}
     assert (found.can_run, found.amiss) == (True, ("mine", "roles"))
-    assert checks["roles"].detail == f"{home.config}:4: roles.developer: no agent 'nobody'"
+    assert checks["roles"].detail == f"{home.config}:4: roles.developer: unknown agent 'nobody'"
     assert "mine" in checks["roles"].remedy
 
 

@@ -87,7 +87,7 @@ async def test_what_nobody_would_read_is_not_taken(project: Project, given: Subm
     after = await submit(project, "one", None, given)
 
     assert after.verdict is not None
-    assert "this work takes none" in after.verdict.problem
+    assert "this work does not accept" in after.verdict.problem
     assert len(after.work) == 1
 
 

@@ -77,7 +77,7 @@ async def test_an_answer_is_told_before_the_run_has_gone_on(project: Project) ->
 
     (line,) = afterwards(project, "one")
 
-    assert line.text == "only: answered 'Bob' by ann: as ever (#1, taken when the run goes on)"
+    assert line.text == "only: answered 'Bob' by ann: as ever (#1, used when the run resumes)"
 
 
 async def test_a_run_that_rests_has_nothing_to_add(project: Project) -> None:

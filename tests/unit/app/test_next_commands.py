@@ -69,5 +69,5 @@ def test_an_error_is_told_with_what_fixes_it() -> None:
     error = RunBusy("run 'one' is busy", remedy=(fix.CancelRun("one"), fix.ShowRun("one")))
 
     assert message_of(error) == (
-        "run 'one' is busy; stop it: signoff cancel one; look at it: signoff show one"
+        "run 'one' is busy; stop it: signoff cancel one; details: signoff show one"
     )

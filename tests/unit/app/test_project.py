@@ -35,7 +35,7 @@ def test_a_database_this_version_cannot_use_is_refused(tmp_path: Path) -> None:
     """An address taken for a file name would make a folder called postgresql:."""
     environment = isolated(tmp_path) | {"SIGNOFF_DATABASE": "postgresql://host/db"}
 
-    with pytest.raises(ConfigError, match="SQLite files only"):
+    with pytest.raises(ConfigError, match="only SQLite files"):
         open_project(tmp_path, environment, create=True)
 
 

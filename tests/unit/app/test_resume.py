@@ -196,7 +196,7 @@ async def test_a_constraint_that_is_gone_can_be_had_back_from_the_run(project: P
     await start(project, project.find("sea.yaml"), {}, name="sea")
     (root / "clear.yaml").unlink()
 
-    with pytest.raises(InvalidWorkflow, match=r"holds goal\.yaml and constraints"):
+    with pytest.raises(InvalidWorkflow, match=r"has goal\.yaml and constraints"):
         await resume(project, "sea")
 
     kept = root / ".signoff/runs/sea/constraints/clear.yaml"

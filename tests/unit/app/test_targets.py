@@ -187,7 +187,7 @@ def test_a_file_does_not_stand_in_the_way_of_a_workflow_of_its_name(home: Home) 
 
 def test_a_text_too_long_for_a_file_is_an_unknown_name(home: Home) -> None:
     """A prompt given in place of a workflow is answered with what to give instead."""
-    with pytest.raises(UsageError, match="no workflow called 'xxx"):
+    with pytest.raises(UsageError, match="unknown workflow 'xxx"):
         resolve("x" * 10_000, cwd=home.root, home=home)
 
 
@@ -300,7 +300,7 @@ def test_a_place_that_is_not_there_is_a_problem(home: Home) -> None:
     """A typo under `workflows:` would otherwise make workflows vanish."""
     found = discover(home, home.root, ["no/such/folder"])
 
-    assert "no folder and no module" in str(found.problems[0])
+    assert "neither a folder nor a module" in str(found.problems[0])
 
 
 def test_without_any_workflow_the_ways_to_name_one_are_listed(home: Home) -> None:

@@ -100,7 +100,7 @@ def test_a_kind_of_agent_that_is_not_there_is_told_with_its_line(project: Projec
     settings, good = validate(["good.py"], project.cwd, isolated(project))
 
     (problem,) = settings.problems
-    assert str(problem).startswith(f"{config}:2: agents.ann: there is no kind 'manuel' (kinds: ")
+    assert str(problem).startswith(f"{config}:2: agents.ann: unknown kind 'manuel' (kinds: ")
     assert "manual" in problem.remedy
     assert good.valid
     planned = plan(project.cwd, isolated(project), "good.py", {})
@@ -115,7 +115,9 @@ def test_a_role_that_nobody_plays_is_a_problem_with_its_line(project: Project) -
     (checked,) = validate([], project.cwd, isolated(project))
 
     (problem,) = checked.problems
-    assert str(problem).startswith(f"{config}:2: roles.architect: no agent 'nobody' (name one of: ")
+    assert str(problem).startswith(
+        f"{config}:2: roles.architect: unknown agent 'nobody' (name one of: "
+    )
 
 
 def test_an_agent_whose_code_cannot_be_imported_is_remarked_upon(project: Project) -> None:

@@ -106,7 +106,7 @@ class SlowPerson(io.StringIO):
 
 @pytest.mark.parametrize(
     ("late", "said"),
-    [(0, "until "), (3600, "its deadline passed at ")],
+    [(0, "deadline: "), (3600, "the deadline passed at ")],
     ids=["while they think", "before they look"],
 )
 async def test_nobody_is_asked_again_for_what_can_no_longer_be_answered(

@@ -31,21 +31,21 @@ def test_a_line_says_what_a_request_is_about_and_whether_that_is_all(
 ) -> None:
     """Ten critics' prompts all begin alike, and what is cut off has to be found."""
     assert headline(asked) == line
-    assert list(where_more(asked)) == (["look at it: signoff inbox 7"] if more else [])
+    assert list(where_more(asked)) == (["details: signoff inbox 7"] if more else [])
 
 
 def test_a_long_prompt_for_a_response_names_the_file_that_holds_it_all(tmp_path: Path) -> None:
     """A chat window wants the whole text, not the first two hundred characters."""
     asked = request("x" * (WIDTH + 1), prompt_file=str(tmp_path / "hitl" / "7-prompt.md"))
 
-    assert list(where_more(asked))[-1] == f"its prompt: {tmp_path}/hitl/7-prompt.md"
+    assert list(where_more(asked))[-1] == f"prompt: {tmp_path}/hitl/7-prompt.md"
 
 
 @pytest.mark.parametrize(
     ("seconds", "state", "said"),
     [
-        (60, "open", "until {at}, then it counts as rejected"),
-        (-60, "open", "its deadline passed at {at}, and it counts as rejected"),
+        (60, "open", "deadline: {at}, then it counts as rejected"),
+        (-60, "open", "the deadline passed at {at}, and it counts as rejected"),
         (60, "answered", ""),
     ],
 )

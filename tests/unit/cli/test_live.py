@@ -109,7 +109,7 @@ def test_a_program_left_over_is_being_ended_and_not_running() -> None:
     stage.record(ev.RunResumed())
 
     assert before[0].endswith("3.0s")
-    assert before[1].strip() == "ending make, left over from before"
+    assert before[1].strip() == "stopping make, left over from the last process"
     assert "make" not in "".join(stage.picture())
 
 

@@ -86,7 +86,7 @@ def test_the_reason_of_a_bad_end_stands_in_the_first_line(
     ("reason", "line"),
     [
         (ProcessStopped(), "● interrupted  one"),
-        (ProcessStopped("its process is gone"), "● interrupted  one: its process is gone"),
+        (ProcessStopped("its process stopped"), "● interrupted  one: its process stopped"),
     ],
 )
 def test_an_interrupted_run_says_why_unless_that_is_the_same_word(
@@ -117,10 +117,10 @@ def test_a_waiting_run_shows_what_is_asked_and_every_command_that_answers(
     summarise(waiting, Output())
 
     printed = [line.strip() for line in capsys.readouterr().out.splitlines()]
-    assert printed[0] == "● waiting for a person  one"
+    assert printed[0] == "● waiting for a human  one"
     assert printed[-4:] == [
         "#7 choice: Which one?",
-        "look at it: signoff inbox 7",
+        "details: signoff inbox 7",
         "signoff answer 7 a --resume",
         "signoff answer 7 b --resume",
     ]
@@ -134,7 +134,7 @@ def test_a_waiting_run_says_what_was_answered_already_and_how_to_go_on() -> None
 
     assert list(what_next(waiting)) == [
         "#7 approval: rejected by ann: meddled",
-        "go on with what is answered: signoff resume one",
+        "to continue with these answers, run: signoff resume one",
     ]
 
 

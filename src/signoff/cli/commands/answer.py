@@ -74,9 +74,9 @@ def _read(words: tuple[str, ...], file: Path | None) -> tuple[str | None, str]:
         case (where, value):
             pass
         case ():
-            raise click.UsageError("what is the answer? give VALUE, - or --file")
+            raise click.UsageError("the answer is missing; give VALUE, - or --file")
         case _:
-            raise click.UsageError('too many words; put an answer of several into "quotes"')
+            raise click.UsageError('too many arguments; put an answer of several words in "quotes"')
     return where, sys.stdin.read() if value == "-" else value
 
 

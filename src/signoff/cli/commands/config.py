@@ -60,7 +60,7 @@ def path(as_json: bool) -> None:
         out.json([{"path": str(file), "exists": there} for file, there in files])
         return
     for file, there in files:
-        out.line(f"{file}{'' if there else '  (not there)'}")
+        out.line(f"{file}{'' if there else '  (not found)'}")
 
 
 def _shown(value: object) -> str:

@@ -34,23 +34,25 @@ Examples:
 _SEVERITIES = {"CRITICAL": "red", "HIGH": "red", "MEDIUM": "yellow", "LOW": "dim"}
 
 _NEXT = """
-Look around, change something, run it again:
+Explore the result, change something, and run it again:
   cd {folder}
   signoff show {name}
   signoff logs {name}
   signoff policy explain {name} {finding}
   signoff run demo --goal goal.yaml
 
-demo_checks.py holds the checks, goal.yaml what is to be written, .signoff/ the flow and
-who works in it."""
+demo_checks.py holds the checks, goal.yaml the text to write, and .signoff/ the flow and
+its agents."""
 
 
 @click.command(epilog=_EPILOG)
 @click.option(
     "--folder", type=click.Path(path_type=Path), default=PLACE, show_default=True, metavar="DIR",
-    help="Where the demo's project is made, or stands already.",
+    help="The folder of the demo project; created if it does not exist.",
 )  # fmt: skip
-@click.option("--agent", metavar="NAME", help="Who writes, instead of the small local model.")
+@click.option(
+    "--agent", metavar="NAME", help="The agent that writes, instead of the small local model."
+)
 @progress_options
 @debug_option
 def command(
@@ -61,8 +63,8 @@ def command(
 ) -> int:
     """Watch a small model write and checks review until the text is approved.
 
-    Everything lands in one folder that you can look at, change and run again. Nothing is
-    called that costs money unless you name it with --agent.
+    All files are written to one folder that you can inspect, change and run again. Nothing
+    that costs money is called unless you name it with --agent.
     """
     from signoff.app.demo import begin_run, drive_run
     from signoff.cli.driving import drive
@@ -99,13 +101,13 @@ def _need_model(may_ask: bool) -> None:
     steps += ["signoff models pull"] if weights else []
     if steps:
         raise UsageError(
-            f"the demo's small model is not ready on this machine: {' && '.join(steps)}; "
-            "or let another agent write: signoff demo --agent NAME"
+            f"the demo's small model is not installed; to install it, run: {' && '.join(steps)}; "
+            "to use another agent, run: signoff demo --agent NAME"
         )
 
 
 def _is_wanted() -> bool:
-    question = "The demo's small model is not on this machine yet. Fetch it (93 MB)?"
+    question = "The demo's small model is not installed yet. Download it (93 MB)?"
     return click.confirm(question, default=True, err=True)
 
 
@@ -133,7 +135,7 @@ def _tell(project: Project, name: str, folder: Path, out: Output) -> None:
         out.line(f"  history   {place}")
     found = report.notation_report.facts.get("findings") if report.notation_report else None
     if not approved:
-        out.note(f"\nThese commands are for the demo's folder: cd {folder}")
+        out.note(f"\nRun these commands in the demo's folder: cd {folder}")
     elif found:
         out.note(_NEXT.format(folder=folder, name=name, finding=found[0]["id"]))
 
@@ -145,11 +147,15 @@ def _show_versions(report: RunDetails, approved: bool, out: Output) -> None:
     for number, version in enumerate(read, 1):
         out.line()
         if number > 1:
-            how = "mended by exact edits, nobody was asked" if version.by_edits else "written anew"
+            how = (
+                "fixed by exact edits, without an agent call"
+                if version.by_edits
+                else "rewritten by the agent"
+            )
             out.line(f"     {how}:", style="dim")
         out.prose(f"  {number}  {' '.join(version.text.split())}", hang="     ")
         for finding in version.findings:
             severity = finding["severity"]
             out.line(f"     {severity:<8} {finding['finding']}", style=_SEVERITIES[severity])
         if approved and number == len(read):
-            out.line("     approved: nothing is left to say against it", STYLES["completed"])
+            out.line("     approved: no open findings", STYLES["completed"])

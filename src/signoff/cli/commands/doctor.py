@@ -66,11 +66,11 @@ def command(verbose: bool, as_json: bool) -> int:
         if check.name not in left_out:
             _print(check, out, verbose)
     if left_out:
-        others = f"not here: {', '.join(left_out)} (why: -v)"
+        others = f"not ready: {', '.join(left_out)} (details: -v)"
         out.prose(f"{'--':<4}  {'other agents':<12} {others}", hang=_BESIDE)
     out.line()
     if found.advice:
-        out.line("no agent is ready; any of these will do:", style="yellow")
+        out.line("no agent is ready; set up any one of these:", style="yellow")
         for number, line in enumerate(found.advice, 1):
             out.prose(f"  {number}. {line}", hang="     ")
         out.line()
@@ -94,7 +94,7 @@ def _print(check: Check, out: Output, verbose: bool) -> None:
     style = "" if check.ready else ("red" if check.needed else "yellow")
     out.prose(f"{mark:<4}  {check.name:<12} {check.detail}", style, _BESIDE)
     if not check.ready and check.remedy:
-        out.prose(f"{_BESIDE}to do: {check.remedy}", hang=_BESIDE)
+        out.prose(f"{_BESIDE}fix: {check.remedy}", hang=_BESIDE)
     if verbose and check.capabilities is not None:
         out.prose(f"{_BESIDE}{abilities(check.capabilities)}", hang=_BESIDE)
 
@@ -110,12 +110,12 @@ def abilities(can: Capabilities) -> str:
 def verdict(found: Examined) -> str:
     """Returns what can run here, in a line."""
     if not found.can_run:
-        return "not ready: mend what is marked FAIL"
+        return "not ready: fix what is marked FAIL"
     if found.advice:
         return (
-            "the engine is ready, no model is: what asks people, programs, checks or scripts can "
-            "run; what asks a model cannot"
+            "the engine is ready, but no model is: steps that ask humans, programs, checks or "
+            "scripts can run; steps that ask a model cannot"
         )
     if found.amiss:
-        return f"ready to run, but not with what your settings name: {', '.join(found.amiss)}"
+        return f"ready to run, except for what your settings name: {', '.join(found.amiss)}"
     return "ready to run"

@@ -52,7 +52,7 @@ def command(where: str | None, limit: int | None, as_json: bool) -> None:
         out.json(requests)
         return
     if not waiting:
-        out.line("nothing waits for you")
+        out.line("no pending requests")
     for request in requests:
         _show(request, out, whole=False)
     if len(waiting) > len(requests):

@@ -53,11 +53,11 @@ def command(folder: Path | None, preset: str | None, listing: bool, as_json: boo
         out.json({"home": str(begun.home.path), "preset": preset, **said, "next": commands})
         return
     for path in begun.created:
-        out.line(f"made {near(path)}{'/' if path.is_dir() else ''}")
+        out.line(f"created {near(path)}{'/' if path.is_dir() else ''}")
     for path in begun.kept:
-        out.line(f"left {near(path)} as it is")
+        out.line(f"kept {near(path)} unchanged")
     if not begun.created and not begun.kept:
-        out.line(f"{begun.home.path} is complete already")
+        out.line(f"{begun.home.path} is already complete")
     root = begun.home.root
     there = [f"cd {near(root)}"] if run and root != Path.cwd() else []
     for each in (*there, *commands):

@@ -68,13 +68,13 @@ def pull(model: str | None, as_json: bool) -> None:
                 name,
                 os.environ,
                 progress=progress,
-                waiting=lambda: out.note("another process is fetching models; waiting for it"),
+                waiting=lambda: out.note("another process is downloading models; waiting for it"),
             )
         )
     if as_json:
         out.json({**asdict(pulled.model), "fetched": pulled.fetched, "can_run": pulled.can_run})
     else:
-        done = "is here, checked" if pulled.fetched else "was here already, and whole"
+        done = "downloaded and verified" if pulled.fetched else "already installed"
         out.line(f"{name} {done}: {pulled.model.path}")
     if not pulled.can_run:
         from signoff._extras import install_command
@@ -96,7 +96,7 @@ def rm(model: str, as_json: bool) -> None:
         out.json({"name": removed.model.name, "freed": removed.freed})
         return
     freed = f"deleted {removed.model.path}: {_megabytes(removed.freed)} freed"
-    out.line(freed if removed.freed else f"{model} is not on this machine")
+    out.line(freed if removed.freed else f"{model} is not installed")
 
 
 @contextmanager
@@ -111,7 +111,7 @@ def _progress(name: str, out: Output) -> Iterator[Callable[[int, int], None]]:
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn())
     console = Console(stderr=True)
     with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as bars:
-        bar = bars.add_task(f"fetching {name}", total=None)
+        bar = bars.add_task(f"downloading {name}", total=None)
         yield lambda done, total: bars.update(bar, completed=done, total=total)
 
 
@@ -125,7 +125,7 @@ class _Line:
 
     def show(self, _done: int, total: int) -> None:
         if not self._said:
-            self._out.note(f"fetching {self._name}, {_megabytes(total)}")
+            self._out.note(f"downloading {self._name}, {_megabytes(total)}")
         self._said = True
 
 

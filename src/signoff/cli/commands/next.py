@@ -44,7 +44,9 @@ def command(run: str | None, number: int | None, verbose: bool, as_json: bool) -
     if found is None:
         return exits.INTERRUPTED
     if number is not None and number not in {piece.number for piece in found.work}:
-        open_ones = ", ".join(f"#{piece.number}" for piece in found.work) or "nothing"
-        raise click.UsageError(f"no work #{number} is open in run {found.row.name!r}: {open_ones}")
+        numbers = ", ".join(f"#{piece.number}" for piece in found.work) or "none"
+        raise click.UsageError(
+            f"run {found.row.name!r} has no open work #{number} (open: {numbers})"
+        )
     tell(found, out, number)
     return code_of(found)

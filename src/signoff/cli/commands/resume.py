@@ -72,8 +72,8 @@ def command(
 
     if due and (run or adopt or target or agents or given or pull):
         raise click.UsageError(
-            "--due wakes all runs that are due; leave RUN, --adopt, --agent, --pull and --target "
-            "out"
+            "--due resumes all runs that are due; it cannot be combined with RUN, --adopt, "
+            "--agent, --input, --pull or --target"
         )
     switch = pairs(agents, "--agent") | (FROM_OUTSIDE if pull else {})
     out = display.out
@@ -142,7 +142,7 @@ def _resume_due(project: Project, display: DisplayOptions) -> int:
         for report in reports:
             summarise(report, out)
         if not resumed:
-            out.line("nothing is due")
+            out.line("no runs are due")
     codes = [exits.exit_code(report.row.status) or exits.OK for report in reports]
     for each in resumed:
         if each.error is not None:

@@ -154,4 +154,4 @@ def _show_plan(planned: StartPlan) -> None:
         out.line(f"{name} = {value!r}")
     limits = ", ".join(f"{name} {value:g}" for name, value in planned.limits.to_json().items())
     out.line(f"limits: {limits or 'none'}")
-    out.line("all is well; nothing was started")
+    out.line("Plan is valid. Nothing was started.")

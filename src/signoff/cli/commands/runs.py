@@ -27,7 +27,9 @@ Examples:
 
 def _some(_context: click.Context, _option: click.Parameter, limit: int) -> int:
     if limit < 1 and limit != ALL:
-        raise click.BadParameter(f"{limit} is no number of runs; give 1 or more, or {ALL} for all")
+        raise click.BadParameter(
+            f"{limit} is not a number of runs; give 1 or more, or {ALL} for all"
+        )
     return limit
 
 

@@ -72,7 +72,7 @@ def command(
 
     text = _said(result, file, failure)
     if failure is not None and options:
-        raise click.UsageError(f"--failure changes nothing: leave {' and '.join(options)} out")
+        raise click.UsageError(f"--failure cannot be combined with {' or '.join(options)}")
     given = Submission(
         text,
         failed=failure is not None,

@@ -60,5 +60,5 @@ def command(targets: tuple[str, ...], options: dict[str, Any], as_json: bool) ->
             # As seen from here, which is shorter and what editors and terminals can open.
             out.line(str(problem).replace(f"{Path.cwd()}{os.sep}", ""), style="red")
     if not checked:
-        out.line("settings are fine; there are no workflows to be found by name")
+        out.line("settings are valid; no workflows can be run by name")
     return exits.OK if valid else exits.USAGE

@@ -39,7 +39,7 @@ def test_it_ends_with_every_version_and_where_everything_is(
     said = capsys.readouterr()
     assert "  1  Sipwell is free and needs no account.\n" in said.out
     assert "HIGH     the text does not say that it comes out on 1 May" in said.out
-    assert "     mended by exact edits, nobody was asked:\n  3  sipwell is free" in said.out
+    assert "     fixed by exact edits, without an agent call:\n  3  sipwell is free" in said.out
     assert "artifact  signoff-demo/.signoff/runs/demo/final/artifact.md" in said.out
     assert "round  open" in said.out
     assert "  cd signoff-demo\n" in said.err
@@ -51,7 +51,7 @@ def test_a_person_can_be_the_writer(capsys: pytest.CaptureFixture[str]) -> None:
 
     said = capsys.readouterr()
     assert "#1 response: Facts: sipwell is an app for the phone." in said.out
-    assert said.err.endswith("These commands are for the demo's folder: cd signoff-demo\n")
+    assert said.err.endswith("Run these commands in the demo's folder: cd signoff-demo\n")
 
 
 def test_programs_get_one_document(capsys: pytest.CaptureFixture[str]) -> None:

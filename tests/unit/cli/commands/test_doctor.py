@@ -10,9 +10,9 @@ BROKEN = Check("disk", ready=False, detail="full")
     ("found", "said"),
     [
         (Examined(()), "ready to run"),
-        (Examined((), advice=("install one",)), "the engine is ready, no model is: "),
-        (Examined((BROKEN,)), "not ready: mend what is marked FAIL"),
-        (Examined((BROKEN,), advice=("install one",)), "not ready: mend what is marked FAIL"),
+        (Examined((), advice=("install one",)), "the engine is ready, but no model is: "),
+        (Examined((BROKEN,)), "not ready: fix what is marked FAIL"),
+        (Examined((BROKEN,), advice=("install one",)), "not ready: fix what is marked FAIL"),
     ],
 )
 def test_the_last_line_promises_no_more_than_there_is(found: Examined, said: str) -> None:

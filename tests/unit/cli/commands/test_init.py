@@ -20,8 +20,8 @@ def test_a_preset_tells_what_it_wrote_and_what_to_type_next(
     assert main(["init", "--preset", "docs"]) == 0
 
     said = capsys.readouterr()
-    assert "made .signoff/flows/docs.yaml\n" in said.out
-    assert "made goal.yaml\n" in said.out
+    assert "created .signoff/flows/docs.yaml\n" in said.out
+    assert "created goal.yaml\n" in said.out
     assert said.err.splitlines() == [
         "next: signoff validate .signoff/flows/docs.yaml --goal goal.yaml",
         "next: signoff run .signoff/flows/docs.yaml --goal goal.yaml",
@@ -36,7 +36,7 @@ def test_a_file_that_was_kept_is_told_apart(
 
     assert main(["init", "--preset", "stories"]) == 0
 
-    assert "left goal.yaml as it is\n" in capsys.readouterr().out
+    assert "kept goal.yaml unchanged\n" in capsys.readouterr().out
 
 
 def test_another_folder_is_where_to_go_next(
@@ -62,8 +62,8 @@ def test_a_home_elsewhere_is_named_as_it_is_found_from_here(
     assert main(["init", "--preset", "docs"]) == 0
 
     said = capsys.readouterr()
-    assert f"made {elsewhere}/reviews/flows/docs.yaml\n" in said.out
-    assert f"made {elsewhere}/goal.yaml\n" in said.out
+    assert f"created {elsewhere}/reviews/flows/docs.yaml\n" in said.out
+    assert f"created {elsewhere}/goal.yaml\n" in said.out
     assert said.err.startswith(f"next: cd {elsewhere}\n")
 
 

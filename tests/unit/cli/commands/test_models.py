@@ -43,7 +43,7 @@ def test_removing_tells_what_it_freed(capsys: pytest.CaptureFixture[str], models
     assert codes == [0, 0]
     first, second = capsys.readouterr().out.splitlines()
     assert first.endswith("5 MB freed")
-    assert second == "smollm2-135m is not on this machine"
+    assert second == "smollm2-135m is not installed"
 
 
 @pytest.mark.parametrize("verb", ["pull", "rm"])
@@ -65,6 +65,6 @@ def test_a_model_that_cannot_be_fetched_is_one_line(
     assert main(["models", "pull"]) == 1
 
     told = capsys.readouterr().err.splitlines()
-    assert told[0] == "fetching smollm2-135m, 93 MB"
+    assert told[0] == "downloading smollm2-135m, 93 MB"
     assert told[1].startswith("signoff: smollm2-135m could not be fetched: ")
     assert len(told) == 2
