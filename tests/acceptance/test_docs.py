@@ -23,19 +23,17 @@ from signoff.contracts.contract_file import (
     StepSection,
 )
 from signoff.documents.sections import LimitsSection
-from signoff.flows.common_file import ConvergenceSection
 from signoff.flows.constraint_file import ConstraintFile
 from signoff.flows.flow_file import FlowFile
 from signoff.flows.genloop_file import RefinePhaseSection
 from signoff.flows.judging_file import (
     ApprovalSection,
     EscalationSection,
-    TensionSection,
     TerminationSection,
 )
-from signoff.flows.routing_file import ConstraintsSection, RoutingSection
-from signoff.flows.sections import SourceSection
-from signoff.flows.step_file import AdjudicateStep, CritiqueStep, GenerateStep, RefineStep
+from signoff.flows.model import ConvergenceConfig, Tension
+from signoff.flows.sections import ConstraintConfig, RoutingConfig, SourceSection
+from signoff.flows.step import WorkflowStep
 from signoff.store.schema import shipped_migrations
 from tests.acceptance.pages import KNOWN, Section, anchors, links, sections
 from tests.acceptance.reader import Reader
@@ -114,8 +112,8 @@ def test_every_key_of_a_flow_and_a_constraint_has_its_place() -> None:
     """A key that is read and stands on no page is one only we know of."""
     page = (ROOT / "docs" / "flows.md").read_text("utf-8")
     read = (
-        *(FlowFile, GenerateStep, CritiqueStep, AdjudicateStep, RefineStep, ConstraintFile),
-        *(SourceSection, ConstraintsSection, RoutingSection, ConvergenceSection, TensionSection),
+        *(FlowFile, WorkflowStep, ConstraintFile),
+        *(SourceSection, ConstraintConfig, RoutingConfig, ConvergenceConfig, Tension),
         *(EscalationSection, ApprovalSection, TerminationSection, RefinePhaseSection),
     )
     keys = {key for section in read for key in section.model_fields}

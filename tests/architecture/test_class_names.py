@@ -12,7 +12,7 @@ SHARED = {
     "StepContext": {"signoff.contracts.context", "signoff.core.context"},
     "StepOutput": {"signoff.contracts.model", "signoff.core.workflow"},
     # Public in both notations.
-    "WorkflowStep": {"signoff.contracts.model", "signoff.flows.model"},
+    "WorkflowStep": {"signoff.contracts.model", "signoff.flows.step"},
 }
 
 LEFT_OVER: dict[str, set[str]] = {

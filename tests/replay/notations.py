@@ -49,9 +49,9 @@ REVIEW = Story(
                 step("generate", agent="author"),
                 step("critique", agent="critic"),
                 step("adjudicate", agent="judge"),
-                step(
-                    "refine", agent="author", mode="rewrite", validation_retries=1, on_invalid="ask"
-                ),
+                step("refine", agent="author", mode="rewrite", validation_retries=1)
+                # Recorded when the steps of a flow built in Python were not checked.
+                .model_copy(update={"on_invalid": "ask"}),
             ],
             [constraint("clear"), constraint("short")],
             root=Path("project"),

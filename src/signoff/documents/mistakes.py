@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from pydantic import BaseModel, Tag, ValidationError
+from pydantic import BaseModel, BeforeValidator, Tag, ValidationError
 from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
 
 from signoff.errors import Problem
 
@@ -133,15 +134,24 @@ def _descend(
     candidates: Sequence[Any], part: str | int, description: str
 ) -> tuple[type[BaseModel] | None, Any, str]:
     """Returns the section that contains a key, and the key's annotation and description."""
-    section = next((c for c in candidates if _is_model(c)), None)
+    forms = [_unwrap(candidate, "")[0] for candidate in candidates]
+    section = next((form for form in forms if _is_model(form)), None)
     if section is not None:
         field = _keys(section).get(str(part))
         if field is None:
             return section, None, description
-        return section, field.annotation, field.description or description
-    container = next((c for c in candidates if get_origin(c) in (list, dict, tuple)), None)
-    arguments = get_args(container)
+        form = _form_in_file(field.annotation, field.metadata)
+        return section, form, field.description or description
+    container = next((form for form in forms if get_origin(form) in (list, dict, tuple)), None)
+    # The values of a mapping are its last argument; a tuple of any length ends with `...`.
+    arguments = [argument for argument in get_args(container) if argument is not Ellipsis]
     return None, arguments[-1] if arguments else None, description
+
+
+def _form_in_file(annotation: Any, metadata: Iterable[Any]) -> Any:
+    """Returns what a value is in the file, where a validator builds another value from it."""
+    forms = (m.json_schema_input_type for m in metadata if isinstance(m, BeforeValidator))
+    return next((form for form in forms if form is not PydanticUndefined), annotation)
 
 
 def _keys(model: type[BaseModel]) -> dict[str, FieldInfo]:
@@ -155,6 +165,7 @@ def _unwrap(annotation: Any, description: str) -> tuple[Any, str]:
         annotation, *metadata = get_args(annotation)
         infos = (m.description for m in metadata if isinstance(m, FieldInfo) and m.description)
         description = next(infos, description)
+        annotation = _form_in_file(annotation, metadata)
     return annotation, description
 
 

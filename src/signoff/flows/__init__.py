@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from signoff.flows.constraint_file import load_constraints as load_constraints
     from signoff.flows.goal_file import load_goal as load_goal
     from signoff.flows.model import AdjudicationConfig as AdjudicationConfig
-    from signoff.flows.model import ConstraintConfig as ConstraintConfig
     from signoff.flows.model import ConvergenceConfig as ConvergenceConfig
     from signoff.flows.model import GenflowConfig as GenflowConfig
-    from signoff.flows.model import Goal as Goal
     from signoff.flows.model import OutputConfig as OutputConfig
-    from signoff.flows.model import WorkflowStep as WorkflowStep
     from signoff.flows.model import get_behavior_for_severity as get_behavior_for_severity
+    from signoff.flows.sections import ConstraintConfig as ConstraintConfig
+    from signoff.flows.sections import Goal as Goal
     from signoff.flows.selection import resolve_constraints_for_step as resolve_constraints_for_step
     from signoff.flows.state import critiques_in_scope as critiques_in_scope
+    from signoff.flows.step import WorkflowStep as WorkflowStep
     from signoff.flows.validation import validate_workflow as validate_workflow
     from signoff.review.adjudication import Adjudication as Adjudication
     from signoff.review.adjudication import AdjudicationDecision as AdjudicationDecision
@@ -46,12 +46,11 @@ _HOMES = {
     # configuration
     "signoff.flows.model": (
         "AdjudicationConfig",
-        "ConstraintConfig",
         "ConvergenceConfig",
-        "Goal",
         "OutputConfig",
         "get_behavior_for_severity",
     ),
+    "signoff.flows.sections": ("ConstraintConfig", "Goal"),
     # Theirs so that their `from_dict` is there.
     "signoff.flows.reading": ("GenflowConfig", "WorkflowStep"),
     "signoff.flows.validation": ("validate_workflow",),

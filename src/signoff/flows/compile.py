@@ -14,13 +14,13 @@ from signoff.core.outcome import End, Outcome
 from signoff.core.step import Edge, StepDef
 from signoff.core.workflow import Workflow
 from signoff.flows.flow import Flow
-from signoff.flows.model import StepKind, WorkflowStep
+from signoff.flows.model import MOST_ITERATIONS
 from signoff.flows.reading import config_to_json
+from signoff.flows.step import StepKind, WorkflowStep
 from signoff.flows.steps.adjudicate import AdjudicateHandler
 from signoff.flows.steps.critique import Critics
 from signoff.flows.steps.generate import Generate
 from signoff.flows.steps.refine import Refine
-from signoff.flows.validation import MOST_ITERATIONS
 from signoff.review.constraint import source_to_json
 
 _HANDLERS: Mapping[StepKind, Callable[[Flow, WorkflowStep], Any]] = {

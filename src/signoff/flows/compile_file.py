@@ -11,12 +11,16 @@ from signoff.errors import InvalidWorkflow, Problem
 from signoff.flows.compile import compile_flow
 from signoff.flows.flow import Flow
 from signoff.flows.independence import dependence, relatives
-from signoff.flows.model import Goal, StepKind, WorkflowStep
 from signoff.flows.reading import ReadFlow, read_flow
 from signoff.flows.reviewers import absent_agents, missing_agents, reviewers_of
+from signoff.flows.sections import Goal
 from signoff.flows.selection import resolve_constraints_for_step
 from signoff.flows.source_remarks import source_remarks
+from signoff.flows.step import StepKind, WorkflowStep
 from signoff.notation import CompileContext
+
+NO_GOAL = Goal.model_construct(goal="")
+"""Stands in while a flow is only checked; a run of it is refused."""
 
 
 def compile_file(file: SourceFile, context: CompileContext) -> Workflow:
@@ -35,7 +39,7 @@ def compile_file(file: SourceFile, context: CompileContext) -> Workflow:
 def _flow(read: ReadFlow, context: CompileContext) -> Flow:
     return Flow(
         config=read.config,
-        goal=read.goal or Goal(""),
+        goal=read.goal or NO_GOAL,
         constraints=read.constraints,
         root=context.root,
         home=context.home,

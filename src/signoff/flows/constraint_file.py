@@ -12,12 +12,22 @@ from pydantic import Field, ValidationError
 
 from signoff.documents.files import display_path, read_text
 from signoff.documents.mistakes import Mistake, line_of, mistakes_of
-from signoff.documents.sections import FileSection, Section
+from signoff.documents.sections import FileSection
 from signoff.documents.yaml_text import newer_version, read_mapping
 from signoff.errors import InvalidWorkflow, Problem
 from signoff.flows.judging_file import SeverityName
-from signoff.flows.routing_file import AGENTS, Agents
-from signoff.flows.sections import BEHAVIORS, BehaviorSection, SourceSection, Word
+from signoff.flows.sections import (
+    AGENTS,
+    BEHAVIORS,
+    SOURCES,
+    TEXT,
+    Agents,
+    BehaviorField,
+    FlowSection,
+    Many,
+    SourceField,
+    Word,
+)
 from signoff.review.constraint import DEFAULT_PRIORITY, Constraint, Rule, SourceBlock
 from signoff.review.severity import SEVERITIES, Severity
 
@@ -26,36 +36,36 @@ ID_WORDS = "letters, digits, _, . and -"
 VERSION = 1
 
 
-class ExamplesSection(Section):
-    """What breaks a rule and what keeps it."""
+class ExamplesSection(FlowSection):
+    """Texts that violate and follow a rule."""
 
-    violation: str = Field("", title="A text that breaks the rule", description="a text")
-    compliant: str = Field("", title="A text that keeps it", description="a text")
+    violation: str = Field("", title="A text that violates the rule", description=TEXT)
+    compliant: str = Field("", title="A text that follows it", description=TEXT)
 
 
-class RuleSection(Section):
+class RuleSection(FlowSection):
     """One thing a critic looks for."""
 
-    id: Word = Field(title="The rule's name", description="a text")
-    text: Word = Field(title="What has to hold", description="a text")
+    id: Word = Field(title="The rule's name", description=TEXT)
+    text: Word = Field(title="What has to hold", description=TEXT)
     default_severity: SeverityName = Field(
-        "HIGH",
+        Severity.HIGH,
         title="How bad breaking it is, where the critic does not say",
         description=f"one of: {SEVERITIES}",
     )
     examples: ExamplesSection = Field(
         default_factory=ExamplesSection,
-        title="What breaks it and what keeps it",
+        title="Texts that violate and follow it",
         description="violation and compliant",
     )
 
     def value(self) -> Rule:
         """Returns it as a value."""
-        severity = Severity(self.default_severity)
-        return Rule(self.id, self.text, severity, self.examples.violation, self.examples.compliant)
+        examples = self.examples.model_dump()
+        return Rule(self.id, self.text, self.default_severity, **examples)
 
 
-class ConstraintFile(FileSection):
+class ConstraintFile(FileSection, FlowSection):
     """One requirement an artifact must satisfy."""
 
     version: Literal[1] = Field(1, title="The form of this file", description="1")
@@ -72,27 +82,27 @@ class ConstraintFile(FileSection):
         title="1 is the most important",
         description="a whole number from 0",
     )
-    summary: str = Field("", title="What the author of the artifact is told", description="a text")
-    rules: list[RuleSection] = Field(
-        default_factory=list,
+    summary: str = Field("", title="What the author of the artifact sees", description=TEXT)
+    rules: Many[RuleSection] = Field(
+        (),
         title="What critics look for",
         description="a list of {id, text, default_severity, examples}",
     )
     agents: Agents | None = Field(None, title="Who reviews it", description=AGENTS)
-    behavior: BehaviorSection | None = Field(
+    behavior: BehaviorField | None = Field(
         None, title="What its issues do, by severity", description=BEHAVIORS
     )
     script: str = Field(
         "",
-        title="A program whose output about the artifact the critic is given",
+        title="A program whose output about the artifact the critic gets",
         description="a path",
     )
-    source: SourceSection | None = Field(
+    source: SourceField | None = Field(
         None,
         title="Material its critics compare the artifact with",
-        description="files, globs, scripts or inline",
+        description=SOURCES,
     )
-    sources: list[Word] | None = Field(
+    sources: Many[Word] | None = Field(
         None,
         deprecated=True,
         title="The older form of source.files",
@@ -100,11 +110,11 @@ class ConstraintFile(FileSection):
     )
 
     @property
-    def older_sources(self) -> list[str] | None:
-        """What stands under `sources`."""
-        # Reading the field itself would warn the program about what the person wrote.
-        said: list[str] | None = self.__dict__["sources"]
-        return said
+    def older_sources(self) -> tuple[str, ...] | None:
+        """The files under the deprecated key `sources`."""
+        # Reading the field itself would warn the program about what the user wrote.
+        files: tuple[str, ...] | None = self.__dict__["sources"]
+        return files
 
     def value(self, default_id: str) -> Constraint:
         """Returns it as a value."""
@@ -113,22 +123,18 @@ class ConstraintFile(FileSection):
             priority=self.priority,
             summary=self.summary,
             rules=tuple(rule.value() for rule in self.rules),
-            agents=tuple(self.agents) if self.agents is not None else None,
-            behavior=self.behavior.behavior() if self.behavior is not None else None,
+            agents=self.agents,
+            behavior=self.behavior,
             script=self.script,
-            source=self._block(),
+            source=self.source or SourceBlock(files=self.older_sources or ()),
         )
-
-    def _block(self) -> SourceBlock:
-        if self.older_sources is not None:
-            return SourceBlock(files=tuple(self.older_sources))
-        return self.source.block() if self.source is not None else SourceBlock()
 
     def contradictions(self) -> list[Mistake]:
         """Returns what is wrong though every key by itself is right."""
         found = []
         if self.source is not None and self.older_sources is not None:
-            found.append(Mistake(("sources",), "sources stands beside source", "keep one of them"))
+            what = "both source and sources are there"
+            found.append(Mistake(("sources",), what, "keep one of them"))
         try:
             shlex.split(self.script)
         except ValueError as error:
@@ -243,7 +249,7 @@ def _checked(
     problems: list[Problem],
 ) -> ConstraintFile | None:
     try:
-        said = ConstraintFile.model_validate(dict(raw), strict=True)
+        said = ConstraintFile.model_validate(dict(raw))
     except ValidationError as error:
         problems.extend(m.problem(at) for m in mistakes_of(error, ConstraintFile))
         return None

@@ -16,7 +16,7 @@ from signoff.flows.constraint_file import (
     inline_constraint,
     read_constraints,
 )
-from signoff.flows.model import ConstraintConfig
+from signoff.flows.sections import ConstraintConfig
 from signoff.review.constraint import Constraint
 
 

@@ -10,7 +10,9 @@ from typing import Any
 
 from signoff.agents.base import KnownAgent
 from signoff.agents.kinds import DEFAULT_AGENT, PROGRAMS
-from signoff.flows.model import GenflowConfig, Goal, StepKind, WorkflowStep
+from signoff.flows.model import GenflowConfig
+from signoff.flows.sections import Goal
+from signoff.flows.step import StepKind, WorkflowStep
 from signoff.review.behaviors import IssueBehavior
 from signoff.review.constraint import Constraint
 from signoff.review.severity import Severity

@@ -1,35 +1,68 @@
-"""A flow file with its own list of steps."""
+"""Flow files: the keys of both forms, and the form with its own list of steps."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from signoff.flows.common_file import CommonFile
-from signoff.flows.model import GenflowConfig
-from signoff.flows.step_file import Step, step_value, with_ids
+from signoff.flows.judging_file import AdjudicationSection, Judging, TerminationSection
+from signoff.flows.model import FlowSettings, GenflowConfig
+from signoff.flows.sections import Some
+from signoff.flows.step import WorkflowStep, with_ids
+
+VERSION = 1
 
 
-class FlowFile(CommonFile):
+class AnyFlowFile(FlowSettings):
+    """The keys that flow files have with and without a `workflow:`."""
+
+    version: Literal[1] = Field(1, title="The form of this file", description="1")
+    notation: Literal["flows"] = Field(
+        "flows", title="The notation of this file", description="flows"
+    )
+    adjudication: AdjudicationSection = Field(
+        default_factory=AdjudicationSection,
+        title="What a judge goes by",
+        description="approval, escalation, tensions or instructions",
+    )
+    termination: TerminationSection = Field(
+        default_factory=TerminationSection,
+        title="Older keys for approval and escalation",
+        description="approve_when or escalate_on",
+    )
+
+    def judging(self) -> Judging:
+        """Returns what the newer and the older keys about judging mean together."""
+        return Judging(self.adjudication, self.termination)
+
+    def shared(self) -> dict[str, Any]:
+        """Returns the settings that the file has in common with the flow it describes."""
+        return {name: getattr(self, name) for name in FlowSettings.model_fields}
+
+
+class FlowFile(AnyFlowFile):
     """A review flow: steps that generate, critique, adjudicate and refine."""
 
     misplaced_keys: ClassVar[Mapping[str, str]] = {
-        "phases": "only files without `workflow` have it",
+        "phases": "only files without `workflow` have it"
     }
 
-    workflow: list[Step] = Field(
-        min_length=1,
+    workflow: Some[
+        Annotated[
+            WorkflowStep,
+            Field(description="a mapping with step: generate, critique, adjudicate or refine"),
+        ]
+    ] = Field(
         title="The steps, in order",
         description="a list of steps, each with step: generate, critique, adjudicate or refine",
     )
 
     def config(self) -> GenflowConfig:
-        """Returns the flow as a value."""
+        """Returns the flow that the file describes."""
         return GenflowConfig(
-            workflow=with_ids(step_value(step) for step in self.workflow),
-            default_behavior=self.default_behavior.behavior(),
-            adjudication=self.judging().value(()),
             **self.shared(),
+            workflow=with_ids(self.workflow),
+            adjudication=self.judging().config(()),
         )

@@ -1,39 +1,38 @@
 """A flow file without a list of steps: the fixed loop generate, critique, adjudicate, refine.
 
 Every key is optional. What the loop does beyond a plain flow is only configuration: a
-trio of critics, edits that are checked, and a person who is asked when it gets nowhere.
+trio of critics, edits that are checked, and a human who is asked when it gets nowhere.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Literal
 
 from pydantic import Field
 
 from signoff.agents.kinds import DEFAULT_AGENT, PROGRAMS
-from signoff.documents.sections import Section
-from signoff.flows.common_file import CommonFile
-from signoff.flows.model import (
-    DEFAULT_MAX_ITERATIONS,
-    ConstraintConfig,
-    ConvergenceConfig,
-    GenflowConfig,
+from signoff.flows.flow_file import AnyFlowFile
+from signoff.flows.model import ConvergenceConfig, GenflowConfig, Trigger
+from signoff.flows.sections import AgentName, ConstraintConfig, FlowSection, Word
+from signoff.flows.step import (
+    MODE,
+    PURPOSE,
+    RETRIES,
+    SIZE_CHANGE,
+    Mode,
     StepKind,
-    Trigger,
     WorkflowStep,
+    with_ids,
 )
-from signoff.flows.sections import AgentName, Word
-from signoff.flows.step_file import with_ids
 from signoff.review.behaviors import ConstraintBehavior, IssueBehavior
 from signoff.review.severity import Severity
 
 DEFAULT_TRIGGERS: tuple[Trigger, ...] = ("max_iterations", "thrashing", "conflicting_criticals")
 KEEP_ALL = ConstraintBehavior(dict.fromkeys(Severity, IssueBehavior.CONTINUE))
-"""The loop has approval policies in place of behaviours: every issue reaches the judge."""
+"""The loop has approval policies instead of behaviors: every issue reaches the judge."""
 
 
-class PhaseSection(Section):
+class PhaseSection(FlowSection):
     """Who works a phase."""
 
     agent: AgentName = Field(DEFAULT_AGENT, title="Who does it", description="an agent's name")
@@ -42,7 +41,7 @@ class PhaseSection(Section):
     )
 
 
-class CritiquePhaseSection(Section):
+class CritiquePhaseSection(FlowSection):
     """How the critics work."""
 
     pattern: Literal["parallel", "sequential"] = Field(
@@ -53,34 +52,24 @@ class CritiquePhaseSection(Section):
 
 
 class RefinePhaseSection(PhaseSection):
-    """How the artifact is mended, and how an edit is checked."""
+    """How the artifact is fixed, and how an edit is checked."""
 
-    mode: Literal["edit", "rewrite", "apply"] = Field(
-        "edit",
-        title="Edits a file, writes the whole anew, or applies literal edits first",
-        description="one of: edit, rewrite, apply",
-    )
+    mode: Mode = MODE
     validation_retries: int = Field(
-        2,
-        ge=0,
-        le=10,
-        title="How often an edit that changed nothing, or too much, is sent back",
-        description="a whole number from 0 to 10",
+        2, ge=0, le=10, title=RETRIES, description="a whole number from 0 to 10"
     )
     max_size_change_pct: float = Field(
-        20.0,
-        gt=0,
-        allow_inf_nan=False,
-        title="By how much an edit may change the number of words",
-        description="a percentage above 0",
+        20.0, gt=0, allow_inf_nan=False, title=SIZE_CHANGE, description="a percentage above 0"
     )
 
 
-class PhasesSection(Section):
+class PhasesSection(FlowSection):
     """The four phases."""
 
     generate: PhaseSection = Field(
-        default_factory=PhaseSection, title="Makes the artifact", description="agent and model"
+        default_factory=PhaseSection,
+        title=PURPOSE[StepKind.GENERATE],
+        description="agent and model",
     )
     critique: CritiquePhaseSection = Field(
         default_factory=CritiquePhaseSection,
@@ -89,21 +78,21 @@ class PhasesSection(Section):
     )
     adjudicate: PhaseSection = Field(
         default_factory=PhaseSection,
-        title="Decides about what was found",
+        title=PURPOSE[StepKind.ADJUDICATE],
         description="agent and model",
     )
     refine: RefinePhaseSection = Field(
         default_factory=RefinePhaseSection,
-        title="Mends the artifact",
+        title=PURPOSE[StepKind.REFINE],
         description="agent, model, mode, validation_retries and max_size_change_pct",
     )
 
 
-class GenloopFile(CommonFile):
+class GenloopFile(AnyFlowFile):
     """The fixed loop: generate, critique, adjudicate, refine."""
 
     max_iterations: int = Field(
-        DEFAULT_MAX_ITERATIONS,
+        3,
         ge=1,
         le=20,
         title="How many rounds a run may have",
@@ -117,59 +106,48 @@ class GenloopFile(CommonFile):
 
     def config(self) -> GenflowConfig:
         """Returns the loop as a flow."""
-        shared = self.shared()
+        own = self.default_behavior.by_severity
         return GenflowConfig(
-            workflow=with_ids(self._steps()),
-            default_behavior=self._behavior(),
-            adjudication=self.judging().value(DEFAULT_TRIGGERS),
-            agents_of_all=True,
             **{
-                **shared,
-                "constraints": _routed(shared["constraints"]),
+                **self.shared(),
+                "default_behavior": ConstraintBehavior({**KEEP_ALL.by_severity, **own}),
+                "constraints": self._routed(),
                 "convergence": self._convergence(),
             },
+            workflow=with_ids(self._steps()),
+            adjudication=self.judging().config(DEFAULT_TRIGGERS),
+            agents_of_all=True,
         )
 
     def _steps(self) -> tuple[WorkflowStep, ...]:
         phases = self.phases
-        generate, adjudicate, refine = phases.generate, phases.adjudicate, phases.refine
+        serial = phases.critique.pattern == "sequential"
         return (
-            WorkflowStep(StepKind.GENERATE, agent=generate.agent, model=generate.model),
+            WorkflowStep(step=StepKind.GENERATE, **dict(phases.generate)),
+            WorkflowStep(step=StepKind.CRITIQUE, execution="serial" if serial else "parallel"),
+            WorkflowStep(step=StepKind.ADJUDICATE, **dict(phases.adjudicate)),
             WorkflowStep(
-                StepKind.CRITIQUE,
-                execution="parallel" if phases.critique.pattern == "parallel" else "serial",
-            ),
-            WorkflowStep(StepKind.ADJUDICATE, agent=adjudicate.agent, model=adjudicate.model),
-            WorkflowStep(
-                StepKind.REFINE,
-                agent=refine.agent,
-                model=refine.model,
-                mode=refine.mode,
-                validation_retries=refine.validation_retries,
-                max_size_change_pct=refine.max_size_change_pct,
+                step=StepKind.REFINE,
                 on_invalid="escalate",
                 loop_to=StepKind.CRITIQUE.value,
+                **dict(phases.refine),
             ),
         )
 
-    def _behavior(self) -> ConstraintBehavior:
-        said = self.default_behavior.behavior().by_severity
-        return ConstraintBehavior({**KEEP_ALL.by_severity, **said})
-
     def _convergence(self) -> ConvergenceConfig:
-        """Asks a person when rounds get nowhere, unless the file says itself what asks one.
+        """Asks a human when rounds get nowhere, unless the file itself says when to ask.
 
-        Each number is past the point where thrashing has been told.
+        Each number is larger than what the thrashing trigger needs, which should fire first.
         """
         if "convergence" in self.model_fields_set:
-            return ConvergenceConfig(**self.convergence.model_dump())
+            return self.convergence
         if self.judging().triggers() is not None:
             return ConvergenceConfig()
         plateau = self.adjudication.escalation.thrash_threshold + 2
         return ConvergenceConfig(plateau=plateau, oscillation=2, only_new=4, action="escalate")
 
-
-def _routed(constraints: ConstraintConfig) -> ConstraintConfig:
-    routing = constraints.routing
-    agents = routing.default_agents or tuple(PROGRAMS)
-    return replace(constraints, routing=replace(routing, default_agents=agents))
+    def _routed(self) -> ConstraintConfig:
+        routing = self.constraints.routing
+        agents = routing.default_agents or tuple(PROGRAMS)
+        routed = routing.model_copy(update={"default_agents": agents})
+        return self.constraints.model_copy(update={"routing": routed})

@@ -1,4 +1,4 @@
-"""Goal files: what is to be made, and the material to make it from."""
+"""Goal files: what to write, and the material to write it from."""
 
 from __future__ import annotations
 
@@ -11,16 +11,15 @@ from signoff.documents.files import display_path, read_text
 from signoff.documents.mistakes import mistakes_of
 from signoff.documents.yaml_text import Document, newer_version, read_yaml
 from signoff.errors import InvalidWorkflow, Problem
-from signoff.flows.model import Goal
-from signoff.flows.sections import GoalSection
+from signoff.flows.sections import Goal
 from signoff.review.constraint import SourceBlock
 
 VERSION = 1
 YAML_NAMES = frozenset({".yaml", ".yml"})
 
 
-class GoalFile(GoalSection):
-    """What is to be made, and the material to make it from."""
+class GoalFile(Goal):
+    """What to write, and the material to write it from."""
 
     version: Literal[1] = Field(1, title="The form of this file", description="1")
 
@@ -35,7 +34,7 @@ def load_goal(path: Path | str) -> Goal:
 
 
 def read_goal(path: Path, problems: list[Problem]) -> Goal | None:
-    """Returns the goal a file states; what is wrong with it goes to `problems`."""
+    """Returns the goal of a file; its mistakes go to `problems`."""
     if path.is_dir():
         return _of_folder(path, problems)
     text = read_text(path, problems)
@@ -62,7 +61,9 @@ def _of_folder(folder: Path, problems: list[Problem]) -> Goal | None:
     if goal is None or not (folder / "source.md").is_file():
         return goal
     material = read_text(folder / "source.md", problems)
-    return Goal(goal.text, SourceBlock(inline=material)) if material is not None else None
+    if material is None:
+        return None
+    return goal.model_copy(update={"source": SourceBlock(inline=material)})
 
 
 def _of_mapping(document: Document, problems: list[Problem]) -> Goal | None:
@@ -71,15 +72,16 @@ def _of_mapping(document: Document, problems: list[Problem]) -> Goal | None:
         problems.append(newer)
         return None
     try:
-        return GoalFile.model_validate(document.content, strict=True).value()
+        goal = GoalFile.model_validate(document.content)
     except ValidationError as error:
-        found = sorted(mistakes_of(error, GoalFile), key=lambda m: document.line(m.path))
-        problems.extend(mistake.problem(document.at) for mistake in found)
+        mistakes = sorted(mistakes_of(error, GoalFile), key=lambda m: document.line(m.path))
+        problems.extend(mistake.problem(document.at) for mistake in mistakes)
         return None
+    return Goal(goal=goal.goal, source=goal.source)
 
 
 def _whole(text: str, path: Path, problems: list[Problem]) -> Goal | None:
     if not text.strip():
-        problems.append(Problem(display_path(path), "is empty", "write down what is to be made"))
+        problems.append(Problem(display_path(path), "is empty", "say in it what to write"))
         return None
-    return Goal(text)
+    return Goal(goal=text)

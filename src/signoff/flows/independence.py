@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from signoff.agents.base import KnownAgent
 from signoff.flows.flow import Flow
-from signoff.flows.model import StepKind, WorkflowStep
 from signoff.flows.reviewers import reviewers_of
 from signoff.flows.selection import resolve_constraints_for_step
+from signoff.flows.step import StepKind, WorkflowStep
 from signoff.review.families import ModelUse, Relatives, find_relatives
 
 

@@ -1,20 +1,20 @@
-"""What a judge goes by and when a person is asked, as a flow file may say it.
+"""What a judge goes by and when a human is asked, as flow files spell it.
 
-Two older keys say what two newer ones say; a file may use either, or both as long as
-they agree.
+Two older keys mean the same as two newer ones; a file may use either, or both as long
+as they agree.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, Strict
 
 from signoff.documents.mistakes import Mistake
-from signoff.documents.sections import Section
 from signoff.flows.model import AdjudicationConfig, Tension, Trigger
-from signoff.flows.sections import Word
+from signoff.flows.sections import TEXT, FlowSection, Many
 from signoff.review.severity import DEFAULT_BLOCK_ON, SEVERITIES, Severity
 
 POLICIES: dict[str, tuple[Severity, ...]] = {
@@ -35,30 +35,29 @@ def _upper(value: Any) -> Any:
 
 
 SeverityName = Annotated[
-    Literal["CRITICAL", "HIGH", "MEDIUM", "LOW"],
-    BeforeValidator(_upper),
-    Field(description=f"one of: {SEVERITIES}"),
+    Severity, Strict(False), BeforeValidator(_upper), Field(description=f"one of: {SEVERITIES}")
 ]
+"""A severity in upper or lower case."""
 TriggerName = Annotated[Trigger, Field(description=f"one of: {', '.join(get_args(Trigger))}")]
 PolicyName = Literal[
     "no_critical", "no_critical_or_high", "no_critical_and_no_high", "all_resolved"
 ]
 
 
-class ApprovalSection(Section):
+class ApprovalSection(FlowSection):
     """What keeps an artifact from being approved."""
 
-    block_on: list[SeverityName] | None = Field(
+    block_on: Many[SeverityName] | None = Field(
         None, title="Severities that block", description=SEVERITY_LIST
     )
     policy: PolicyName | None = Field(None, title="The same by a name", description=POLICY)
 
 
-class EscalationSection(Section):
-    """When a person is asked."""
+class EscalationSection(FlowSection):
+    """When a human is asked."""
 
-    triggers: list[TriggerName] | None = Field(
-        None, title="What makes a person decide", description=TRIGGERS
+    triggers: Many[TriggerName] | None = Field(
+        None, title="What makes a human decide", description=TRIGGERS
     )
     thrash_threshold: int = Field(
         2,
@@ -69,15 +68,7 @@ class EscalationSection(Section):
     )
 
 
-class TensionSection(Section):
-    """Two aims that pull apart."""
-
-    axis: Word = Field(title="The two aims", description="a text, as in brevity vs completeness")
-    guidance: str = Field("", title="Which way to lean", description="a text")
-    winner_on_conflict: str = Field("", title="Which aim wins", description="a text")
-
-
-class AdjudicationSection(Section):
+class AdjudicationSection(FlowSection):
     """What a judge goes by."""
 
     approval: ApprovalSection = Field(
@@ -87,90 +78,92 @@ class AdjudicationSection(Section):
     )
     escalation: EscalationSection = Field(
         default_factory=EscalationSection,
-        title="When a person is asked",
+        title="When a human is asked",
         description="triggers and thrash_threshold",
     )
-    tensions: list[TensionSection] = Field(
-        default_factory=list,
+    tensions: Many[Tension] = Field(
+        (),
         title="Aims that pull apart",
         description="a list of {axis, guidance, winner_on_conflict}",
     )
     instructions: str | None = Field(
-        None, title="What else the judge is told", description="a text"
+        None, title="Further instructions for the judge", description=TEXT
     )
 
 
-class TerminationSection(Section):
-    """Older words for `adjudication.approval` and `adjudication.escalation`."""
+class TerminationSection(FlowSection):
+    """Older keys for `adjudication.approval` and `adjudication.escalation`."""
 
     approve_when: PolicyName | None = Field(
         None, title="What keeps an artifact from being approved", description=POLICY
     )
-    escalate_on: list[TriggerName] | None = Field(
-        None, title="What makes a person decide", description=TRIGGERS
+    escalate_on: Many[TriggerName] | None = Field(
+        None, title="What makes a human decide", description=TRIGGERS
     )
+
+
+Path = tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Judging:
-    """What the newer and the older keys say together."""
+    """What the newer and the older keys mean together."""
 
     adjudication: AdjudicationSection
     termination: TerminationSection
 
-    def block_on(self) -> tuple[Severity, ...] | None:
-        """Returns what blocks approval as the file says it, or None."""
-        return next((said for _, said in self._blocking()), None)
-
     def triggers(self) -> tuple[Trigger, ...] | None:
-        """Returns what makes a person decide as the file says it, or None."""
-        return next((said for _, said in self._triggering()), None)
+        """Returns what makes a human decide, or None where the file leaves it open."""
+        return next(iter(self._trigger_lists().values()), None)
 
     def disagreements(self) -> list[Mistake]:
-        """Returns where two keys say the same thing differently."""
-        return [*_disagreement(self._blocking()), *_disagreement(self._triggering())]
+        """Returns where two keys contradict each other."""
+        return [*_disagreement(self._block_lists()), *_disagreement(self._trigger_lists())]
 
-    def value(self, default_triggers: tuple[Trigger, ...]) -> AdjudicationConfig:
+    def config(self, default_triggers: tuple[Trigger, ...]) -> AdjudicationConfig:
         """Returns what a judge goes by."""
-        block_on, triggers = self.block_on(), self.triggers()
+        triggers = self.triggers()
         return AdjudicationConfig(
-            DEFAULT_BLOCK_ON if block_on is None else block_on,
+            next(iter(self._block_lists().values()), DEFAULT_BLOCK_ON),
             default_triggers if triggers is None else triggers,
             self.adjudication.escalation.thrash_threshold,
-            tuple(Tension(**each.model_dump()) for each in self.adjudication.tensions),
+            self.adjudication.tensions,
             self.adjudication.instructions or "",
         )
 
-    def _blocking(self) -> list[tuple[tuple[str, ...], tuple[Severity, ...]]]:
-        approval, when = self.adjudication.approval, self.termination.approve_when
-        said: list[tuple[tuple[str, ...], tuple[Severity, ...]]] = []
+    def _block_lists(self) -> dict[Path, tuple[Severity, ...]]:
+        approval, approve_when = self.adjudication.approval, self.termination.approve_when
+        lists: dict[Path, tuple[Severity, ...]] = {}
         if approval.block_on is not None:
-            listed = {Severity(name) for name in approval.block_on}
-            ordered = tuple(severity for severity in Severity if severity in listed)
-            said.append((("adjudication", "approval", "block_on"), ordered))
+            ordered = tuple(severity for severity in Severity if severity in approval.block_on)
+            lists["adjudication", "approval", "block_on"] = ordered
         if approval.policy is not None:
-            said.append((("adjudication", "approval", "policy"), POLICIES[approval.policy]))
-        if when is not None:
-            said.append((("termination", "approve_when"), POLICIES[when]))
-        return said
+            lists["adjudication", "approval", "policy"] = POLICIES[approval.policy]
+        if approve_when is not None:
+            lists["termination", "approve_when"] = POLICIES[approve_when]
+        return lists
 
-    def _triggering(self) -> list[tuple[tuple[str, ...], tuple[Trigger, ...]]]:
-        named = (
-            (("adjudication", "escalation", "triggers"), self.adjudication.escalation.triggers),
-            (("termination", "escalate_on"), self.termination.escalate_on),
-        )
-        return [(path, tuple(dict.fromkeys(said))) for path, said in named if said is not None]
+    def _trigger_lists(self) -> dict[Path, tuple[Trigger, ...]]:
+        lists = {
+            ("adjudication", "escalation", "triggers"): self.adjudication.escalation.triggers,
+            ("termination", "escalate_on"): self.termination.escalate_on,
+        }
+        return {
+            path: tuple(dict.fromkeys(triggers))
+            for path, triggers in lists.items()
+            if triggers is not None
+        }
 
 
-def _disagreement(said: list[tuple[tuple[str, ...], tuple[Any, ...]]]) -> list[Mistake]:
-    if len({frozenset(value) for _, value in said}) < 2:
+def _disagreement(lists: Mapping[Path, tuple[Any, ...]]) -> list[Mistake]:
+    if not lists:
         return []
-    (first, wanted), *others = said
-    there = f"{'.'.join(first)} says {_listed(wanted)}"
+    (first, expected), *others = lists.items()
+    there = f"{'.'.join(first)} says {_listed(expected)}"
     return [
-        Mistake(path, f"{'.'.join(path)} says {_listed(value)}, {there}", "keep one of them")
-        for path, value in others
-        if set(value) != set(wanted)
+        Mistake(path, f"{'.'.join(path)} says {_listed(values)}, {there}", "keep one of them")
+        for path, values in others
+        if set(values) != set(expected)
     ]
 
 

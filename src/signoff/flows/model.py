@@ -1,137 +1,129 @@
-"""What a flow file says, as values: the steps, who works them, and the rules between them."""
+"""A whole flow: the settings that its files share, and the value that runs are built from."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from enum import StrEnum
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import Any, ClassVar, Literal
 
+from pydantic import Field, field_validator
+from pydantic_core import PydanticCustomError
+
 from signoff.core.spend import Limits
+from signoff.documents.mistakes import ADVICE
+from signoff.documents.sections import FileSection
+from signoff.errors import UnsafePath
+from signoff.flows.sections import (
+    BEHAVIORS,
+    TEXT,
+    BehaviorField,
+    ConstraintConfig,
+    FlowSection,
+    GoalField,
+    Independence,
+    IndependenceField,
+    LimitsField,
+    Many,
+    Word,
+)
+from signoff.flows.step import WorkflowStep
 from signoff.review.behaviors import (
     ConstraintBehavior,
     IssueBehavior,
     ResolvedBehavior,
     resolve_behavior,
 )
-from signoff.review.constraint import Constraint, SourceBlock
+from signoff.review.constraint import Constraint
 from signoff.review.severity import DEFAULT_BLOCK_ON, Severity
+from signoff.runtime.paths import check_path, fold_name
+from signoff.store.rundir.files import RESERVED_NAMES
 
-DEFAULT_MAX_ITERATIONS = 3
-POLICY_JUDGE = "policy"
-"""The agent of an adjudicate step that costs nothing: the rules decide alone."""
+MOST_ITERATIONS = 1000
+STATUS = "status.md"
+"""The file next to an artifact that was not approved."""
 
+RESERVED = RESERVED_NAMES | {"iterations", "constraints", "critiques", "reviewed", "goal.yaml"}
+"""Names in a run's folder that the artifact must not use."""
 
-class StepKind(StrEnum):
-    """The four kinds of step."""
-
-    GENERATE = "generate"
-    CRITIQUE = "critique"
-    ADJUDICATE = "adjudicate"
-    REFINE = "refine"
-
-
-Execution = Literal["parallel", "serial"]
-Order = Literal["priority", "definition"]
-Scope = Literal["accumulated", "previous", "all"]
-Mode = Literal["edit", "rewrite", "apply"]
-Prompt = Literal["full", "brief"]
-OnApproved = Literal["finish", "continue"]
 Trigger = Literal["max_iterations", "thrashing", "conflicting_criticals", "not_converging"]
 
 
-@dataclass(frozen=True)
-class WorkflowStep:
-    """One step of a flow; fields of other kinds than its own keep their defaults."""
+class OutputConfig(FlowSection):
+    """Where the approved artifact goes, inside the run's own folder."""
 
-    step: StepKind
-    name: str | None = None
-    agent: str | None = None
-    """None leaves it to the routing (critiques) and the default agent."""
-    model: str | None = None
-    # generate, and refine where the text is written anew
-    prompt: Prompt = "full"
-    """`brief` says the goal and what is to be mended and nothing else, for small models."""
-    # critique
-    execution: Execution = "parallel"
-    order: Order = "priority"
-    constraints: tuple[str, ...] | None = None
-    """Globs over constraint ids; None takes all."""
-    # adjudicate
-    scope: Scope = "accumulated"
-    on_approved: OnApproved | None = None
-    """None: the last judge finishes the run, an earlier one lets it go on."""
-    # refine
-    mode: Mode = "edit"
-    loop_to: str | None = None
-    validation_retries: int = 0
-    """How often an edit that changed nothing, or too much, is sent back."""
-    max_size_change_pct: float | None = None
-    """By how much an edit may change the number of words; None does not look."""
-    on_invalid: Literal["continue", "escalate"] = "continue"
-    """What happens with an edit that stays invalid: it is logged, or a person decides."""
-    timeout: float | None = None
-    """Seconds one call may take."""
-    id: str = ""
-    """The step's id in the graph: its name, or its kind, told apart by its position."""
+    dir: str = Field(
+        "final",
+        max_length=200,
+        title="The folder of the artifact",
+        description="a relative path inside the run, without .. and hidden folders",
+    )
+    filename: str = Field(
+        "artifact.md",
+        max_length=120,
+        pattern=r"^[^./\\:\x00-\x1f][^/\\:\x00-\x1f]*$",
+        title="The name of the artifact",
+        description="a file name, without folders",
+    )
 
-    from_dict: ClassVar[Callable[[Mapping[str, Any]], WorkflowStep]]
-    """Reads one step as it is in YAML; `signoff.flows.reading`, which can read it, sets this."""
+    @field_validator("dir")
+    @classmethod
+    def _stays_inside(cls, value: str) -> str:
+        folder = value.replace("\\", "/").removesuffix("/")
+        # What the engine refuses to write has to be found before any agent is paid.
+        if fold_name(folder.split("/")[0]) in RESERVED:
+            raise PydanticCustomError(ADVICE, "that folder of a run is taken; choose another")
+        _check_path(folder)
+        return folder
+
+    @field_validator("filename")
+    @classmethod
+    def _is_a_name(cls, value: str) -> str:
+        if fold_name(value) == STATUS:
+            raise PydanticCustomError(ADVICE, "that file says how the run ended; choose another")
+        _check_path(value)
+        return value
 
 
-@dataclass(frozen=True)
-class RoutingRule:
-    """Sends constraints whose id matches a glob to some agents."""
-
-    match: str
-    agents: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class PriorityRoute:
-    """Sends constraints of a range of priorities, both ends included, to some agents."""
-
-    low: int
-    high: int
-    agents: tuple[str, ...]
+def _check_path(path: str) -> None:
+    try:
+        check_path(path)
+    except UnsafePath as error:
+        raise ValueError(str(error)) from error
 
 
-@dataclass(frozen=True)
-class RoutingConfig:
-    """Who reviews what, where neither the step nor the constraint says."""
-
-    default_agents: tuple[str, ...] = ()
-    rules: tuple[RoutingRule, ...] = ()
-    priority_routing: tuple[PriorityRoute, ...] = ()
-
-    def __bool__(self) -> bool:
-        """Tells whether any is configured."""
-        return bool(self.default_agents or self.rules or self.priority_routing)
+def _rounds(title: str) -> Any:
+    return Field(None, ge=1, le=1000, title=title, description="a whole number from 1 to 1000")
 
 
-@dataclass(frozen=True)
-class ConstraintConfig:
-    """Where the constraints are, and who reviews them."""
+class ConvergenceConfig(FlowSection):
+    """Stop rules next to the iteration limit; a rule without a number is off."""
 
-    dir: str | None = None
-    files: tuple[str, ...] = ()
-    inline: Mapping[str, str] = field(default_factory=dict)
-    """Shorthand: a summary by id, each one HIGH rule."""
-    routing: RoutingConfig = RoutingConfig()
+    plateau: int | None = _rounds("Rounds in a row without fewer findings")
+    oscillation: int | None = _rounds("Returns of one finding")
+    thrashing: int | None = _rounds("Rounds in a row that pursue one finding")
+    only_new: int | None = _rounds("Rounds in a row of new findings only")
+    action: Literal["stop", "escalate"] = Field(
+        "stop",
+        title="Whether the run ends or a human decides",
+        description="one of: stop, escalate",
+    )
 
 
-@dataclass(frozen=True)
-class Tension:
+class Tension(FlowSection):
     """Two aims that pull apart, and which way to lean."""
 
-    axis: str
-    guidance: str = ""
-    winner_on_conflict: str = ""
+    axis: Word = Field(title="The two aims", description="a text, as in brevity vs completeness")
+    guidance: str = Field("", title="Which way to lean", description=TEXT)
+    winner_on_conflict: str = Field("", title="Which aim wins", description=TEXT)
 
 
 @dataclass(frozen=True)
 class AdjudicationConfig:
-    """What a judge goes by, and when a person is asked."""
+    """What a judge goes by, and when a human is asked.
+
+    Files have two spellings of this, an older and a newer one; `judging_file` merges them.
+    """
 
     block_on: tuple[Severity, ...] = DEFAULT_BLOCK_ON
     triggers: tuple[Trigger, ...] = ()
@@ -140,64 +132,74 @@ class AdjudicationConfig:
     instructions: str = ""
 
 
-@dataclass(frozen=True)
-class OutputConfig:
-    """Where the approved artifact goes inside the run directory."""
+class FlowSettings(FileSection, FlowSection):
+    """The keys that a flow file and the flow it describes have in common."""
 
-    dir: str = "final"
-    filename: str = "artifact.md"
+    name: str = Field(
+        "",
+        pattern=r"^([A-Za-z0-9][A-Za-z0-9_.-]*)?$",
+        max_length=100,
+        title="The flow's name",
+        description="letters, digits, _, . and -",
+    )
+    description: str = Field("", title="What the flow is for", description=TEXT)
+    goal: GoalField | None = Field(
+        None,
+        title="What to write, where there is no goal file",
+        description="a text, or a mapping with goal and source",
+    )
+    max_iterations: int = Field(
+        3,
+        ge=1,
+        le=MOST_ITERATIONS,
+        title="How many rounds a run may have",
+        description=f"a whole number from 1 to {MOST_ITERATIONS}",
+    )
+    constraints: ConstraintConfig = Field(
+        default_factory=ConstraintConfig,
+        title="Where the constraints are, and who reviews them",
+        description="dir, files, inline or routing",
+    )
+    output: OutputConfig = Field(
+        default_factory=OutputConfig,
+        title="Where the approved artifact goes",
+        description="dir and filename",
+    )
+    allow_scripts: bool = Field(
+        False, title="Whether scripts of sources may run", description="true or false"
+    )
+    limits: LimitsField = Field(
+        default_factory=Limits,
+        title="What a run may cost at most",
+        description="usd, tokens, calls or seconds",
+    )
+    convergence: ConvergenceConfig = Field(
+        default_factory=ConvergenceConfig,
+        title="Stop rules next to the iteration limit",
+        description="plateau, oscillation, thrashing, only_new and action",
+    )
+    independence: IndependenceField = Field(
+        default_factory=lambda: Independence(rule="none"),
+        title="Whether critics may share the author's model family",
+        description="one of: none, different_family; or a mapping with rule and otherwise",
+    )
+    default_behavior: BehaviorField = Field(
+        default_factory=ConstraintBehavior,
+        title="What issues do, by severity",
+        description=BEHAVIORS,
+    )
+    constraint_behaviors: dict[str, BehaviorField] = Field(
+        default_factory=dict,
+        title="What issues of one constraint do, by its id or a pattern",
+        description="behaviors by severity for each constraint id",
+    )
 
 
-@dataclass(frozen=True)
-class ConvergenceConfig:
-    """Stop rules beside the iteration limit; a rule that is None does not hold.
-
-    Each number is how many rounds in a row (for oscillation: how many returns of one
-    finding) it takes.
-    """
-
-    plateau: int | None = None
-    oscillation: int | None = None
-    thrashing: int | None = None
-    only_new: int | None = None
-    action: Literal["stop", "escalate"] = "stop"
-
-
-@dataclass(frozen=True)
-class Independence:
-    """Whether critics may share the author's model family."""
-
-    rule: Literal["none", "different_family"] = "none"
-    otherwise: Literal["refuse", "report"] = "refuse"
-
-
-@dataclass(frozen=True)
-class Goal:
-    """What is to be made, and the material to make it from."""
-
-    text: str
-    source: SourceBlock = field(default_factory=SourceBlock)
-
-
-@dataclass(frozen=True)
-class GenflowConfig:
+class GenflowConfig(FlowSettings):
     """A whole flow."""
 
-    workflow: tuple[WorkflowStep, ...]
-    max_iterations: int = DEFAULT_MAX_ITERATIONS
-    default_behavior: ConstraintBehavior = field(default_factory=ConstraintBehavior)
-    constraint_behaviors: Mapping[str, ConstraintBehavior] = field(default_factory=dict)
-    """By constraint id, or by a glob over ids; an exact id is stronger."""
-    constraints: ConstraintConfig = ConstraintConfig()
+    workflow: Many[WorkflowStep]
     adjudication: AdjudicationConfig = AdjudicationConfig()
-    output: OutputConfig = OutputConfig()
-    convergence: ConvergenceConfig = ConvergenceConfig()
-    independence: Independence = Independence()
-    allow_scripts: bool = False
-    limits: Limits = field(default_factory=Limits)
-    name: str = ""
-    description: str = ""
-    goal: Goal | None = None
     agents_of_all: bool = False
     """GenLoop: every routed agent reads every constraint, built-in agents included."""
 
@@ -209,20 +211,19 @@ class GenflowConfig:
         return resolve_behavior(
             severity,
             constraint.behavior,
-            self._of_flow(constraint.id, severity),
+            self._flow_behavior(constraint.id, severity),
             self.default_behavior,
         )
 
-    def _of_flow(self, constraint: str, severity: Severity) -> ConstraintBehavior | None:
-        from fnmatch import fnmatchcase
-
+    def _flow_behavior(self, constraint: str, severity: Severity) -> ConstraintBehavior | None:
+        """Returns the flow's entry for a constraint; its exact id is stronger than a pattern."""
         exact = self.constraint_behaviors.get(constraint)
         if exact is not None and exact.get(severity) is not None:
             return exact
         matching = (
-            said
-            for pattern, said in self.constraint_behaviors.items()
-            if fnmatchcase(constraint, pattern) and said.get(severity) is not None
+            behavior
+            for pattern, behavior in self.constraint_behaviors.items()
+            if fnmatchcase(constraint, pattern) and behavior.get(severity) is not None
         )
         return next(matching, None)
 

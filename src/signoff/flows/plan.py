@@ -13,9 +13,9 @@ from typing import Any
 from signoff.core.context import StepContext
 from signoff.core.workflow import Workflow
 from signoff.flows.flow import Flow
-from signoff.flows.model import POLICY_JUDGE, StepKind, WorkflowStep
 from signoff.flows.reviewers import routed
 from signoff.flows.selection import resolve_constraints_for_step
+from signoff.flows.step import POLICY_JUDGE, StepKind, WorkflowStep
 from signoff.flows.steps.generate import author_prompt
 from signoff.flows.steps.material import variables
 from signoff.flows.steps.refine import in_words

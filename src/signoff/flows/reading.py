@@ -6,28 +6,28 @@ Mistakes of all files are collected and reported together, each with its file an
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from signoff.documents.files import display_path
-from signoff.documents.mistakes import Mistake, format_path, line_of, mistakes_in, mistakes_of
+from signoff.documents.mistakes import Mistake, format_path, line_of, mistakes_of, unknown_key
 from signoff.documents.pruning import without_paths
 from signoff.documents.source_file import SourceFile
 from signoff.documents.yaml_text import Document
 from signoff.errors import InvalidWorkflow, Problem
-from signoff.flows.common_file import VERSION
 from signoff.flows.constraint_places import constraints_of
-from signoff.flows.flow_file import FlowFile
+from signoff.flows.flow_file import VERSION, FlowFile
 from signoff.flows.genloop_file import GenloopFile
 from signoff.flows.goal_file import read_goal
-from signoff.flows.model import GenflowConfig, Goal, StepKind, WorkflowStep
+from signoff.flows.model import GenflowConfig
 from signoff.flows.remarks import flow_remarks
+from signoff.flows.sections import Goal
 from signoff.flows.serialize import config_from_json, config_to_json
-from signoff.flows.step_file import with_ids
+from signoff.flows.step import StepKind, WorkflowStep, keys_of, owners, with_ids
 from signoff.flows.unknown_agents import unknown_agents
 from signoff.flows.validation import flow_mistakes
 from signoff.review.behaviors import ConstraintBehavior
@@ -118,21 +118,22 @@ def read_policy(path: Path, onto: GenflowConfig) -> GenflowConfig:
     config = _checked(document.content, document.at, problems) if document is not None else None
     if document is None or config is None or problems:
         raise InvalidWorkflow(display_path(path), problems)
-    said: dict[str, Any] = document.content
-    named = ConstraintBehavior.from_dict(said.get("default_behavior") or {}).by_severity
-    changed: dict[str, Any] = {
-        "default_behavior": ConstraintBehavior({**onto.default_behavior.by_severity, **named})
+    keys: dict[str, Any] = document.content
+    # A file without steps is read as the fixed loop, which fills in severities of its own.
+    own = ConstraintBehavior.from_dict(keys.get("default_behavior") or {}).by_severity
+    changes: dict[str, Any] = {
+        "default_behavior": ConstraintBehavior({**onto.default_behavior.by_severity, **own})
     }
-    if "constraint_behaviors" in said:
-        changed["constraint_behaviors"] = config.constraint_behaviors
-    if (said.get("adjudication") or {}).get("approval") or said.get("termination"):
+    if "constraint_behaviors" in keys:
+        changes["constraint_behaviors"] = config.constraint_behaviors
+    if (keys.get("adjudication") or {}).get("approval") or keys.get("termination"):
         block_on = config.adjudication.block_on
-        changed["adjudication"] = replace(onto.adjudication, block_on=block_on)
-    return replace(onto, **changed)
+        changes["adjudication"] = replace(onto.adjudication, block_on=block_on)
+    return onto.model_copy(update=changes)
 
 
 def config_from_dict(raw: Mapping[str, Any], name: str = "flow") -> GenflowConfig:
-    """Reads a flow as it stands in YAML; raises `InvalidWorkflow` with every problem."""
+    """Reads a flow as it is in YAML; raises `InvalidWorkflow` with every problem."""
     problems: list[Problem] = []
     if not isinstance(raw, Mapping):
         problems.append(Problem(name, f"is {raw!r:.60}", "a mapping with `workflow`"))
@@ -144,17 +145,16 @@ def config_from_dict(raw: Mapping[str, Any], name: str = "flow") -> GenflowConfi
 
 
 def step_from_dict(raw: Mapping[str, Any]) -> WorkflowStep:
-    """Reads one step as it stands in YAML; raises `InvalidWorkflow` with every problem."""
-    from signoff.flows.step_file import Step, step_value
-
+    """Reads one step as it is in YAML; raises `InvalidWorkflow` with every problem."""
+    rest, mistakes = _without_unknown_keys({"workflow": [raw]})
+    steps: tuple[WorkflowStep, ...] = ()
     try:
-        said = TypeAdapter(list[Step]).validate_python([raw], strict=True)
+        steps = FlowFile.model_validate(rest).workflow
     except ValidationError as error:
-        wrong = [{**mistake, "loc": ("workflow", *mistake["loc"])} for mistake in error.errors()]
-        found = mistakes_in(wrong, FlowFile)
-        problems = [Problem(format_path(each.path), each.what, each.remedy) for each in found]
-        raise InvalidWorkflow("step", problems) from None
-    return with_ids(step_value(step) for step in said)[0]
+        mistakes += mistakes_of(error, FlowFile)
+    if mistakes:
+        raise InvalidWorkflow("step", [mistake.problem(format_path) for mistake in mistakes])
+    return with_ids(steps)[0]
 
 
 # The values cannot know who reads them: the reader knows the values.
@@ -174,23 +174,47 @@ def _checked(
     With problems, what is returned is only good for finding more of them.
     """
     form = FlowFile if _has_steps(raw) else GenloopFile
-    config, found = _parsed(form, raw)
+    rest, mistakes = _without_unknown_keys(raw)
+    config, others = _parsed(form, rest)
+    mistakes += others
     if config is None:
-        config, others = _remainder(form, raw, found)
-        found += others
-    problems.extend(sorted((mistake.problem(at) for mistake in found), key=line_of))
+        config, others = _remainder(form, raw, mistakes)
+        mistakes += others
+    problems.extend(sorted((mistake.problem(at) for mistake in mistakes), key=line_of))
     return config
+
+
+def _without_unknown_keys(raw: dict[str, Any]) -> tuple[dict[str, Any], list[Mistake]]:
+    """Takes keys out of the steps that steps of their kind do not have.
+
+    The model of a step has the keys of all kinds, so it would accept them.
+    """
+    mistakes = list(_unknown_keys(raw.get("workflow")))
+    paths = [mistake.path for mistake in mistakes]
+    return without_paths(raw, paths) if paths else raw, mistakes
+
+
+def _unknown_keys(steps: Any) -> Iterator[Mistake]:
+    for position, step in enumerate(steps if isinstance(steps, list) else ()):
+        kind = step.get("step") if isinstance(step, Mapping) else None
+        if not isinstance(kind, str) or kind not in set(StepKind):
+            continue
+        valid = keys_of(StepKind(kind))
+        for key in step:
+            if key not in valid:
+                path = ("workflow", position, key)
+                yield Mistake(path, *unknown_key(str(key), valid, owners(key)))
 
 
 def _parsed(
     form: type[FlowFile | GenloopFile], raw: dict[str, Any]
 ) -> tuple[GenflowConfig | None, list[Mistake]]:
     try:
-        said = form.model_validate(raw, strict=True)
+        file = form.model_validate(raw)
     except ValidationError as error:
         return None, mistakes_of(error, form)
-    config = said.config()
-    return config, [*said.judging().disagreements(), *flow_mistakes(config)]
+    config = file.config()
+    return config, [*file.judging().disagreements(), *flow_mistakes(config)]
 
 
 def _remainder(

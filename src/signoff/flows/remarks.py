@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 
 from signoff.documents.mistakes import Mistake, format_path
-from signoff.flows.model import GenflowConfig, StepKind, WorkflowStep
+from signoff.flows.model import GenflowConfig
 from signoff.flows.selection import selects
+from signoff.flows.step import StepKind, WorkflowStep
 from signoff.review.constraint import Constraint
 
 _FILES = (".yaml", ".yml", ".md", ".txt")

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from signoff.flows.model import POLICY_JUDGE, GenflowConfig, WorkflowStep
+from signoff.flows.model import GenflowConfig
 from signoff.flows.state import critiques_in_scope, read
+from signoff.flows.step import POLICY_JUDGE, WorkflowStep
 from signoff.review.adjudication import Adjudication, Verdict
 from signoff.review.behaviors import IssueBehavior, Level
 from signoff.review.constraint import Constraint

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from signoff.flows.flow import Flow
-from signoff.flows.model import StepKind, WorkflowStep
 from signoff.flows.selection import resolve_constraints_for_step
+from signoff.flows.step import StepKind, WorkflowStep
 from signoff.review.constraint import Constraint
 from signoff.review.routing import select_reviewers
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 
-from signoff.flows.model import WorkflowStep
+from signoff.flows.step import WorkflowStep
 from signoff.review.constraint import Constraint
 
 

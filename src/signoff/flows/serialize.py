@@ -1,4 +1,4 @@
-"""A flow as plain data, and back: what a run keeps of the definition it was started with.
+"""A flow as plain data, and back: what a run stores of the definition it was started with.
 
 Every field is written, whether or not it has its default, so that a later release with
 other defaults reads an old run as it was. Mappings become lists of pairs: the order of
@@ -7,57 +7,58 @@ patterns decides which one holds, and an object's keys may be sorted on their wa
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
-from enum import Enum
-from functools import cache
-from types import NoneType, UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from signoff.flows.model import GenflowConfig
+from signoff.review.behaviors import ConstraintBehavior
 
 
 def config_to_json(config: GenflowConfig) -> dict[str, Any]:
     """Returns a flow as plain data; flows that mean the same give the same."""
-    written: dict[str, Any] = _write(config)
-    return written
+    stored = config.model_dump(mode="json")
+    constraints, goal, behaviors = stored["constraints"], stored["goal"], "constraint_behaviors"
+    constraints["inline"] = _pairs(constraints["inline"])
+    constraints["routing"]["priority_routing"] = [
+        {"low": route.low, "high": route.high, "agents": list(route.agents)}
+        for route in config.constraints.routing.priority_routing
+    ]
+    stored["default_behavior"] = _behavior(config.default_behavior)
+    stored[behaviors] = _pairs({k: _behavior(v) for k, v in config.constraint_behaviors.items()})
+    stored["goal"] = {"text": goal["goal"], "source": goal["source"]} if goal else None
+    return stored
 
 
 def config_from_json(raw: Mapping[str, Any]) -> GenflowConfig:
     """Reads what `config_to_json` wrote; what a later release added has its default."""
-    read: GenflowConfig = _read(GenflowConfig, raw)
-    return read
+    stored = dict(raw)
+    constraints = dict(stored.get("constraints", {}))
+    routing = dict(constraints.get("routing", {}))
+    routing["priority_routing"] = [
+        {"range": [route["low"], route["high"]], "agents": route["agents"]}
+        for route in routing.get("priority_routing", ())
+    ]
+    stored["constraints"] = {
+        **constraints,
+        "inline": dict(constraints.get("inline", ())),
+        "routing": routing,
+    }
+    stored["default_behavior"] = _read_behavior(stored.get("default_behavior", {}))
+    stored["constraint_behaviors"] = {
+        pattern: _read_behavior(each) for pattern, each in stored.get("constraint_behaviors", ())
+    }
+    if goal := stored.get("goal"):
+        stored["goal"] = {"goal": goal["text"], "source": goal["source"]}
+    return GenflowConfig.model_validate(stored, strict=False)
 
 
-def _write(value: Any) -> Any:
-    if isinstance(value, Enum):
-        return value.value
-    if is_dataclass(value):
-        return {field.name: _write(getattr(value, field.name)) for field in fields(value)}
-    if isinstance(value, Mapping):
-        return [[_write(key), _write(each)] for key, each in value.items()]
-    if isinstance(value, tuple | list):
-        return [_write(each) for each in value]
-    return value
+def _pairs(mapping: Mapping[str, Any]) -> list[list[Any]]:
+    return [[key, value] for key, value in mapping.items()]
 
 
-def _read(kind: Any, raw: Any) -> Any:
-    origin, arguments = get_origin(kind), get_args(kind)
-    if origin in (Union, UnionType):
-        present = next(each for each in arguments if each is not NoneType)
-        return None if raw is None else _read(present, raw)
-    if origin is tuple:
-        return tuple(_read(arguments[0], each) for each in raw)
-    if isinstance(origin, type) and issubclass(origin, Mapping):
-        return {_read(arguments[0], key): _read(arguments[1], each) for key, each in raw}
-    if isinstance(kind, type) and issubclass(kind, Enum):
-        return kind(raw)
-    if isinstance(kind, type) and is_dataclass(kind):
-        kinds = _kinds(kind)
-        return kind(**{name: _read(kinds[name], each) for name, each in raw.items()})
-    return raw
+def _behavior(behavior: ConstraintBehavior) -> dict[str, Any]:
+    return {"by_severity": [[key.value, each.value] for key, each in behavior.by_severity.items()]}
 
 
-@cache
-def _kinds(kind: Any) -> dict[str, Any]:
-    return get_type_hints(kind)
+def _read_behavior(stored: Mapping[str, Iterable[tuple[str, str]]]) -> ConstraintBehavior:
+    return ConstraintBehavior.from_dict(dict(stored.get("by_severity", ())))

@@ -6,7 +6,8 @@ import difflib
 from collections.abc import Collection, Iterator, Sequence
 
 from signoff.documents.mistakes import Mistake, format_path
-from signoff.flows.model import POLICY_JUDGE, GenflowConfig
+from signoff.flows.model import GenflowConfig
+from signoff.flows.step import POLICY_JUDGE
 from signoff.review.constraint import Constraint
 
 Place = tuple[str | int, ...]

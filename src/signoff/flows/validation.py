@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
-from dataclasses import fields
-from typing import Any, get_args, get_type_hints
 
 from signoff.documents.mistakes import Mistake, format_path
 from signoff.errors import Problem
-from signoff.flows.model import POLICY_JUDGE, GenflowConfig, RoutingConfig, StepKind, WorkflowStep
+from signoff.flows.model import GenflowConfig
+from signoff.flows.sections import RoutingConfig
 from signoff.flows.selection import resolve_constraints_for_step
-from signoff.flows.step_file import NAME, NAME_WORDS, OF_KIND, owners, with_ids
+from signoff.flows.step import (
+    POLICY_JUDGE,
+    StepKind,
+    WorkflowStep,
+    keys_of,
+    owners,
+    with_ids,
+)
 from signoff.review.constraint import Constraint
-
-MOST_ITERATIONS = 1000
 
 
 def validate_workflow(
@@ -36,43 +39,25 @@ def flow_mistakes(
     return found
 
 
-def _iterations(config: GenflowConfig) -> Iterator[Mistake]:
-    if not 1 <= config.max_iterations <= MOST_ITERATIONS:
-        what = f"max_iterations is {config.max_iterations}"
-        yield Mistake(("max_iterations",), what, f"a whole number from 1 to {MOST_ITERATIONS}")
-
-
-def _values(config: GenflowConfig) -> Iterator[Mistake]:
-    """A step built in Python has not been through the file's models."""
-    choices = {name: _choices(hint) for name, hint in get_type_hints(WorkflowStep).items()}
-    for position, step in enumerate(config.workflow):
-        for name, allowed in choices.items():
-            value = getattr(step, name)
-            if allowed and value is not None and value not in allowed:
-                path = ("workflow", position, name)
-                yield Mistake(
-                    path, f"{format_path(path)} is {value!r:.60}", f"one of: {_or(allowed)}"
-                )
-
-
 def _names(config: GenflowConfig) -> Iterator[Mistake]:
     seen: dict[str, int] = {}
     for position, step in enumerate(with_ids(config.workflow)):
-        path = ("workflow", position, "name")
-        if step.name is not None and not re.match(NAME, step.name):
-            yield Mistake(path, f"{format_path(path)} is {step.name!r:.60}", NAME_WORDS)
         first = seen.setdefault(step.id, position)
         if first != position:
             what = f"{step.id!r} is the name of workflow[{first}] and of workflow[{position}]"
-            yield Mistake(path, what, "give each step a name of its own")
+            yield Mistake(("workflow", position, "name"), what, "give each step a name of its own")
 
 
 def _foreign_fields(config: GenflowConfig) -> Iterator[Mistake]:
-    defaults = {field.name: field.default for field in fields(WorkflowStep)}
+    """A step built in Python may have fields of another kind, which would do nothing."""
     for position, step in enumerate(config.workflow):
-        foreign = frozenset().union(*OF_KIND.values()) - OF_KIND[step.step]
-        for name in sorted(foreign):
-            if getattr(step, name) != defaults[name]:
+        changed = [
+            name
+            for name, field in WorkflowStep.model_fields.items()
+            if getattr(step, name) != field.default
+        ]
+        for name in changed:
+            if name not in (*keys_of(step.step), "id"):
                 path = ("workflow", position, name)
                 what = f"{format_path(path)} does not belong to a {step.step} step"
                 yield Mistake(path, what, owners(name))
@@ -81,7 +66,7 @@ def _foreign_fields(config: GenflowConfig) -> Iterator[Mistake]:
 def _starts_with_generate(config: GenflowConfig) -> Iterator[Mistake]:
     kinds = [step.step for step in config.workflow]
     if StepKind.GENERATE not in kinds:
-        yield Mistake(("workflow",), "there is no generate step", "nothing would be made")
+        yield Mistake(("workflow",), "there is no generate step", "nothing would be written")
     elif kinds[0] is not StepKind.GENERATE:
         what = f"the first step is {kinds[0]}, and there is nothing to work on yet"
         yield Mistake(("workflow", 0), what, "begin with a generate step")
@@ -93,7 +78,7 @@ def _refines_what_was_judged(config: GenflowConfig) -> Iterator[Mistake]:
         judged = judged or step.step is StepKind.ADJUDICATE
         if step.step is StepKind.REFINE and not judged:
             what = f"{_called(config, position)} comes before any adjudicate step"
-            yield Mistake(("workflow", position), what, "only a judge says what to mend")
+            yield Mistake(("workflow", position), what, "only a judge says what to fix")
 
 
 def _loops(config: GenflowConfig) -> Iterator[Mistake]:
@@ -145,8 +130,6 @@ def _policy_judges_only(config: GenflowConfig) -> Iterator[Mistake]:
 
 
 _RULES = (
-    _iterations,
-    _values,
     _names,
     _foreign_fields,
     _starts_with_generate,
@@ -191,13 +174,6 @@ def _several(
 def _called(config: GenflowConfig, position: int) -> str:
     step = config.workflow[position]
     return f"step {step.name!r}" if step.name else f"the {step.step} step at {position}"
-
-
-def _choices(hint: Any) -> tuple[str, ...]:
-    if isinstance(hint, type) and issubclass(hint, StepKind):
-        return tuple(StepKind)
-    named = [value for each in (hint, *get_args(hint)) for value in get_args(each)]
-    return tuple(value for value in named if isinstance(value, str))
 
 
 def _or(values: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-from typing import get_args
+from pydantic import TypeAdapter
 
 from signoff.agents.findings import Source, critique
 from signoff.core.severity import Severity
@@ -17,4 +17,6 @@ def test_files_and_checks_know_every_severity() -> None:
     found = critique([{"finding": "x", "severity": each.lower()} for each in Severity], source)
 
     assert [issue["severity"] for issue in found["issues"]] == list(Severity)
-    assert list(get_args(get_args(SeverityName)[0])) == list(Severity)
+    assert [TypeAdapter(SeverityName).validate_python(each.lower()) for each in Severity] == list(
+        Severity
+    )

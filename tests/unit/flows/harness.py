@@ -7,14 +7,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
 
 from signoff import plugins
 from signoff.agents.base import KnownAgent
 from signoff.agents.kinds import BUILT_IN
 from signoff.flows.compile import compile_flow
 from signoff.flows.flow import Flow
-from signoff.flows.model import GenflowConfig, Goal, StepKind, WorkflowStep
+from signoff.flows.model import GenflowConfig
+from signoff.flows.sections import Goal
+from signoff.flows.step import StepKind, WorkflowStep
 from signoff.review.constraint import Constraint, Rule
 from signoff.review.severity import Severity
 from signoff.runtime.engine import Engine
@@ -24,12 +28,19 @@ from signoff.runtime.store_port import Store
 from signoff.store.memory import MemoryStore
 from signoff.store.rundir import RunFiles
 
-GOAL = Goal("Write about the sea.")
+GOAL = Goal(goal="Write about the sea.")
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def changed(model: Model, /, **fields: Any) -> Model:
+    """Returns a model with other values in some fields, checked like any other."""
+    return type(model).model_validate({**dict(model), **fields})
 
 
 def step(kind: str, name: str | None = None, **fields: Any) -> WorkflowStep:
     """Returns one step of a flow."""
-    return WorkflowStep(StepKind(kind), name, id=name or kind, **fields)
+    return WorkflowStep(step=StepKind(kind), name=name, id=name or kind, **fields)
 
 
 def constraint(name: str, **fields: Any) -> Constraint:
@@ -52,7 +63,7 @@ def flow(
 ) -> Flow:
     """Returns a flow about the sea."""
     return Flow(
-        config=replace(GenflowConfig(tuple(steps)), **config),
+        config=GenflowConfig(workflow=tuple(steps), **config),
         goal=GOAL,
         constraints=tuple(constraints),
         root=root or Path("/nowhere"),

@@ -107,7 +107,7 @@ def test_every_problem_of_every_file_is_named_together(tmp_path: Path) -> None:
         "d.yaml:2: priority is 'high'",
         "d.yaml:4: rules[0].text is missing",
         "d.yaml:5: rules[1].id is missing",
-        "e.yaml:2: sources stands beside source",
+        "e.yaml:2: both source and sources are there",
         "f.yaml:3: rules[1].id is 'x', as is rules[0].id",
         f"g.yaml: the id 'a' is taken by {tmp_path}/a.yaml",
         "h.yaml:1: behavior is 'halt'",

@@ -3,14 +3,9 @@ from pathlib import Path
 import pytest
 
 from signoff.errors import InvalidWorkflow
-from signoff.flows.model import (
-    ConvergenceConfig,
-    GenflowConfig,
-    PriorityRoute,
-    RoutingRule,
-    Tension,
-)
+from signoff.flows.model import ConvergenceConfig, GenflowConfig, Tension
 from signoff.flows.reading import config_from_dict, read_flow_file
+from signoff.flows.sections import PriorityRoute, RoutingRule
 from signoff.review.behaviors import IssueBehavior
 from signoff.review.constraint import Constraint
 from signoff.review.severity import Severity
@@ -54,12 +49,16 @@ def test_every_key_of_the_loop_has_its_place() -> None:
         ("extra/tone.yaml",),
     )
     assert routing.default_agents == ("claude", "gemini")
-    assert routing.rules == (RoutingRule("security*", ("claude", "codex")),)
-    assert routing.priority_routing == (PriorityRoute(1, 3, ("codex",)),)
+    assert routing.rules == (RoutingRule(match="security*", agents=("claude", "codex")),)
+    assert routing.priority_routing == (PriorityRoute(range=(1, 3), agents=("codex",)),)
     assert config.adjudication.triggers == ("max_iterations", "thrashing")
     assert config.adjudication.thrash_threshold == 4
     assert config.adjudication.tensions == (
-        Tension("brevity vs completeness", "Lean to brevity.", "brevity"),
+        Tension(
+            axis="brevity vs completeness",
+            guidance="Lean to brevity.",
+            winner_on_conflict="brevity",
+        ),
     )
     assert config.adjudication.instructions == "Dismiss matters of taste."
     assert config.output.filename == "handbook.md"

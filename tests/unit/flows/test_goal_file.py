@@ -4,7 +4,7 @@ import pytest
 
 from signoff.errors import InvalidWorkflow
 from signoff.flows.goal_file import load_goal
-from signoff.flows.model import Goal
+from signoff.flows.sections import Goal
 from signoff.review.constraint import SourceBlock
 
 GOALS = Path(__file__).parents[2] / "fixtures" / "goals"
@@ -13,8 +13,10 @@ GOALS = Path(__file__).parents[2] / "fixtures" / "goals"
 def test_every_key_of_a_goal_has_its_place() -> None:
     """The author of the artifact is given what stands there."""
     assert load_goal(GOALS / "every_key.yaml") == Goal(
-        "A page about tea.\n",
-        SourceBlock(("notes.md",), ("docs/**/*.md",), ("tools/facts.sh",), "Tea is a drink."),
+        goal="A page about tea.\n",
+        source=SourceBlock(
+            ("notes.md",), ("docs/**/*.md",), ("tools/facts.sh",), "Tea is a drink."
+        ),
     )
 
 
@@ -32,7 +34,7 @@ def test_a_text_is_the_goal_as_a_whole(tmp_path: Path, name: str, text: str) -> 
     """Whoever has a text does not have to learn keys."""
     (tmp_path / name).write_text(text)
 
-    assert load_goal(tmp_path / name) == Goal(text)
+    assert load_goal(tmp_path / name) == Goal(goal=text)
 
 
 @pytest.mark.parametrize(
@@ -40,7 +42,7 @@ def test_a_text_is_the_goal_as_a_whole(tmp_path: Path, name: str, text: str) -> 
     [
         ("gaol: Tea.\n", "did you mean 'goal'? valid: goal, source, version"),
         ("source: {inline: x}\n", "goal is missing"),
-        ("goal: ''\n", "a text that says what to make"),
+        ("goal: ''\n", "a text that says what to write"),
         ("goal: 5\n", "goal is 5"),
         ("goal: x\nsource: notes.md\n", ":2: source is 'notes.md' (files, globs, scripts or"),
         ("goal: x\nsource: {files: notes.md}\n", "a list of paths"),
@@ -68,13 +70,15 @@ def test_a_folder_holds_a_goal_in_the_newer_or_the_older_form(tmp_path: Path) ->
         load_goal(tmp_path)
 
     (tmp_path / "goal.md").write_text("Tea.")
-    assert load_goal(tmp_path) == Goal("Tea.")
+    assert load_goal(tmp_path) == Goal(goal="Tea.")
 
     (tmp_path / "source.md").write_text("Tea is a drink.")
-    assert load_goal(str(tmp_path)) == Goal("Tea.", SourceBlock(inline="Tea is a drink."))
+    assert load_goal(str(tmp_path)) == Goal(
+        goal="Tea.", source=SourceBlock(inline="Tea is a drink.")
+    )
 
     (tmp_path / "goal.yaml").write_text("goal: Coffee.\n")
-    assert load_goal(tmp_path) == Goal("Coffee.")
+    assert load_goal(tmp_path) == Goal(goal="Coffee.")
 
 
 def test_a_goal_that_is_not_there_is_refused(tmp_path: Path) -> None:

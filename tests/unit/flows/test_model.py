@@ -3,19 +3,19 @@ from itertools import product
 import pytest
 
 from signoff.flows import GenflowConfig, WorkflowStep, get_behavior_for_severity
-from signoff.flows.model import StepKind
+from signoff.flows.step import StepKind
 from signoff.review.behaviors import BUILT_IN, ConstraintBehavior, IssueBehavior, Level
 from signoff.review.constraint import Constraint
 from signoff.review.severity import Severity
 
 LEVELS = (Level.CONSTRAINT, Level.FLOW, Level.DEFAULT)
-STEPS = (WorkflowStep(StepKind.GENERATE),)
+STEPS = (WorkflowStep(step=StepKind.GENERATE),)
 
 
 def level_of(said: dict[Level, ConstraintBehavior]) -> tuple[GenflowConfig, Constraint]:
     silent = ConstraintBehavior()
     config = GenflowConfig(
-        STEPS,
+        workflow=STEPS,
         default_behavior=said.get(Level.DEFAULT, silent),
         constraint_behaviors={"tone": said[Level.FLOW]} if Level.FLOW in said else {},
     )
@@ -59,7 +59,7 @@ def test_a_level_that_names_one_severity_leaves_the_others_alone(
 def test_an_exact_id_is_stronger_than_a_pattern_and_the_first_pattern_than_the_next() -> None:
     """One constraint can be an exception among its like."""
     config = GenflowConfig(
-        STEPS,
+        workflow=STEPS,
         constraint_behaviors={
             "to*": ConstraintBehavior.from_dict({"low": "halt", "high": "ignore"}),
             "*": ConstraintBehavior.from_dict({"low": "escalate", "medium": "escalate"}),

@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 
 from signoff.flows.compile import compile_flow
-from signoff.flows.model import ConstraintConfig, Goal, RoutingConfig, RoutingRule
 from signoff.flows.plan import FlowPlan, plan
+from signoff.flows.sections import ConstraintConfig, Goal, RoutingConfig, RoutingRule
 from signoff.review.constraint import SourceBlock
 from signoff.testing import ScriptedAgent
-from tests.unit.flows.harness import constraint, flow, play, step
+from tests.unit.flows.harness import changed, constraint, flow, play, step
 
 ROUTING = RoutingConfig(
-    default_agents=("claude", "codex"), rules=(RoutingRule("legal*", ("gemini",)),)
+    default_agents=("claude", "codex"), rules=(RoutingRule(match="legal*", agents=("gemini",)),)
 )
 STEPS = (
     step("generate", "draft", model="opus"),
@@ -27,7 +27,7 @@ CONSTRAINTS = (constraint("style"), constraint("legal-terms", priority=1))
 
 def planned() -> FlowPlan:
     made = flow(STEPS, CONSTRAINTS, max_iterations=4)
-    routed = replace(made.config, constraints=ConstraintConfig(routing=ROUTING))
+    routed = changed(made.config, constraints=ConstraintConfig(routing=ROUTING))
     return plan(compile_flow(replace(made, config=routed), "flow"))
 
 
@@ -79,7 +79,7 @@ async def test_the_first_prompt_has_the_size_that_is_foretold(tmp_path: Path) ->
     sources = SourceBlock(files=("notes.md", "gone.md"))
     about_tea = constraint("style", source=sources)
     made = flow((STEPS[0], STEPS[3]), (about_tea,), root=tmp_path)
-    made = replace(made, goal=Goal("Write about tea.", sources))
+    made = replace(made, goal=Goal(goal="Write about tea.", source=sources))
     agent = ScriptedAgent(["# Tea"])
 
     foretold = plan(compile_flow(made, "flow"))

@@ -5,20 +5,10 @@ import pytest
 from signoff.core.spend import Limits
 from signoff.documents.source_file import SourceFile
 from signoff.errors import InvalidWorkflow
-from signoff.flows.model import (
-    AdjudicationConfig,
-    ConstraintConfig,
-    ConvergenceConfig,
-    GenflowConfig,
-    Goal,
-    Independence,
-    OutputConfig,
-    RoutingConfig,
-    RoutingRule,
-    StepKind,
-    WorkflowStep,
-)
+from signoff.flows.model import AdjudicationConfig, ConvergenceConfig, GenflowConfig, OutputConfig
 from signoff.flows.reading import config_from_dict, read_flow, read_flow_file, step_from_dict
+from signoff.flows.sections import ConstraintConfig, Goal, Independence, RoutingConfig, RoutingRule
+from signoff.flows.step import StepKind, WorkflowStep
 from signoff.review.behaviors import ConstraintBehavior
 from signoff.review.severity import Severity
 
@@ -73,7 +63,8 @@ def test_the_full_example_means_what_it_says() -> None:
     assert config.constraints == ConstraintConfig(
         dir=".arena/constraints",
         routing=RoutingConfig(
-            ("claude", "codex", "gemini"), (RoutingRule("security*", ("claude", "codex")),)
+            default_agents=("claude", "codex", "gemini"),
+            rules=(RoutingRule(match="security*", agents=("claude", "codex")),),
         ),
     )
     assert config.adjudication.triggers == ("max_iterations", "thrashing")
@@ -87,7 +78,7 @@ def test_every_key_of_a_flow_has_its_place() -> None:
     assert config == GenflowConfig(
         workflow=(
             WorkflowStep(
-                StepKind.GENERATE,
+                step=StepKind.GENERATE,
                 name="draft",
                 agent="claude",
                 model="opus",
@@ -96,7 +87,7 @@ def test_every_key_of_a_flow_has_its_place() -> None:
                 id="draft",
             ),
             WorkflowStep(
-                StepKind.CRITIQUE,
+                step=StepKind.CRITIQUE,
                 name="review",
                 agent="gemini",
                 model="flash",
@@ -106,7 +97,7 @@ def test_every_key_of_a_flow_has_its_place() -> None:
                 id="review",
             ),
             WorkflowStep(
-                StepKind.ADJUDICATE,
+                step=StepKind.ADJUDICATE,
                 name="judge",
                 agent="policy",
                 scope="previous",
@@ -114,7 +105,7 @@ def test_every_key_of_a_flow_has_its_place() -> None:
                 id="judge",
             ),
             WorkflowStep(
-                StepKind.REFINE,
+                step=StepKind.REFINE,
                 name="fix",
                 mode="apply",
                 loop_to="review",
@@ -139,14 +130,16 @@ def test_every_key_of_a_flow_has_its_place() -> None:
             thrash_threshold=3,
             instructions="Be strict.",
         ),
-        output=OutputConfig("out/text", "tea.md"),
-        convergence=ConvergenceConfig(3, 2, 4, 5, "escalate"),
-        independence=Independence("different_family", "report"),
+        output=OutputConfig(dir="out/text", filename="tea.md"),
+        convergence=ConvergenceConfig(
+            plateau=3, oscillation=2, thrashing=4, only_new=5, action="escalate"
+        ),
+        independence=Independence(rule="different_family", otherwise="report"),
         allow_scripts=True,
         limits=Limits(2.5, 100000, 40, 900),
         name="every-key",
         description="Uses every key once.",
-        goal=Goal("A page about tea."),
+        goal=Goal(goal="A page about tea."),
     )
 
 
@@ -154,7 +147,7 @@ def test_what_a_flow_does_not_say_has_the_known_defaults() -> None:
     """Nothing escalates and no rule ends a run unless the author says so."""
     config = config_from_dict({"workflow": [{"step": "generate"}]})
 
-    assert config == GenflowConfig(workflow=(WorkflowStep(StepKind.GENERATE, id="generate"),))
+    assert config == GenflowConfig(workflow=(WorkflowStep(step=StepKind.GENERATE, id="generate"),))
     assert config.max_iterations == 3
     assert config.adjudication.block_on == (Severity.CRITICAL, Severity.HIGH)
     assert config.adjudication.triggers == ()
@@ -366,7 +359,7 @@ def test_a_step_can_be_read_by_itself() -> None:
     """Flows are also put together in Python."""
     step = step_from_dict({"step": "refine", "loop_to": "review"})
 
-    assert step == WorkflowStep(StepKind.REFINE, loop_to="review", id="refine")
+    assert step == WorkflowStep(step=StepKind.REFINE, loop_to="review", id="refine")
     with pytest.raises(InvalidWorkflow, match="only adjudicate steps have it"):
         step_from_dict({"step": "critique", "scope": "all"})
 
@@ -387,8 +380,8 @@ def test_a_flow_comes_with_its_goal_and_its_constraints(tmp_path: Path) -> None:
     own = read_flow(SourceFile(tmp_path / "flow.yaml"), root=tmp_path)
     given = read_flow(SourceFile(tmp_path / "flow.yaml"), root=tmp_path, goal=tmp_path / "goal.md")
 
-    assert own.goal == Goal("Tea.")
-    assert given.goal == Goal("Coffee.")
+    assert own.goal == Goal(goal="Tea.")
+    assert given.goal == Goal(goal="Coffee.")
     assert [constraint.id for constraint in own.constraints] == ["short"]
     assert any("no critique step reads the artifact against 'short'" in r for r in own.remarks)
 

@@ -1,6 +1,5 @@
 """Tests of policy files: what they name counts, what they leave out stays."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,10 +9,10 @@ from signoff.flows.model import AdjudicationConfig, GenflowConfig
 from signoff.flows.reading import read_policy
 from signoff.review.behaviors import ConstraintBehavior
 from signoff.review.severity import Severity
-from tests.unit.flows.harness import MINIMAL
+from tests.unit.flows.harness import MINIMAL, changed
 
-RUN = replace(
-    GenflowConfig(MINIMAL),
+RUN = changed(
+    GenflowConfig(workflow=MINIMAL),
     default_behavior=ConstraintBehavior.from_dict({"critical": "escalate", "high": "continue"}),
     constraint_behaviors={"tone": ConstraintBehavior.from_dict({"low": "halt"})},
     adjudication=AdjudicationConfig(block_on=(Severity.CRITICAL,), instructions="Be strict."),
@@ -31,7 +30,7 @@ def test_what_a_policy_leaves_out_stays_as_the_run_had_it(tmp_path: Path) -> Non
     read = policy(tmp_path, "default_behavior: {high: halt}\n")
 
     assert read.default_behavior.to_json() == {"critical": "escalate", "high": "halt"}
-    assert replace(read, default_behavior=RUN.default_behavior) == RUN
+    assert changed(read, default_behavior=RUN.default_behavior) == RUN
 
 
 @pytest.mark.parametrize(

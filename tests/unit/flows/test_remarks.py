@@ -1,25 +1,16 @@
-from dataclasses import replace
-
-from signoff.flows.model import (
-    ConstraintConfig,
-    GenflowConfig,
-    Goal,
-    PriorityRoute,
-    RoutingConfig,
-    RoutingRule,
-    StepKind,
-    WorkflowStep,
-)
+from signoff.flows.model import GenflowConfig
 from signoff.flows.remarks import flow_remarks
-from signoff.flows.step_file import with_ids
+from signoff.flows.sections import ConstraintConfig, Goal, PriorityRoute, RoutingConfig, RoutingRule
+from signoff.flows.step import StepKind, WorkflowStep, with_ids
 from signoff.review.behaviors import ConstraintBehavior
 from signoff.review.constraint import Constraint
+from tests.unit.flows.harness import changed
 
-GENERATE = WorkflowStep(StepKind.GENERATE)
-CRITIQUE = WorkflowStep(StepKind.CRITIQUE)
-ADJUDICATE = WorkflowStep(StepKind.ADJUDICATE)
-REFINE = WorkflowStep(StepKind.REFINE)
-USUAL = GenflowConfig(with_ids((GENERATE, CRITIQUE, ADJUDICATE, REFINE)))
+GENERATE = WorkflowStep(step=StepKind.GENERATE)
+CRITIQUE = WorkflowStep(step=StepKind.CRITIQUE)
+ADJUDICATE = WorkflowStep(step=StepKind.ADJUDICATE)
+REFINE = WorkflowStep(step=StepKind.REFINE)
+USUAL = GenflowConfig(workflow=with_ids((GENERATE, CRITIQUE, ADJUDICATE, REFINE)))
 TONE = [Constraint("tone", priority=5)]
 
 
@@ -34,14 +25,20 @@ def test_the_usual_flow_is_not_remarked_on() -> None:
 
 def test_patterns_that_match_nothing_are_named() -> None:
     """A typo in a pattern silently takes a constraint out of review."""
-    config = replace(
+    config = changed(
         USUAL,
-        workflow=with_ids((GENERATE, replace(CRITIQUE, constraints=("tone", "styl*")), ADJUDICATE)),
+        workflow=with_ids((GENERATE, changed(CRITIQUE, constraints=("tone", "styl*")), ADJUDICATE)),
         constraint_behaviors={"ton": ConstraintBehavior()},
         constraints=ConstraintConfig(
             routing=RoutingConfig(
-                rules=(RoutingRule("sec*", ("a",)), RoutingRule("t*", ("a",))),
-                priority_routing=(PriorityRoute(1, 4, ("a",)), PriorityRoute(5, 9, ("a",))),
+                rules=(
+                    RoutingRule(match="sec*", agents=("a",)),
+                    RoutingRule(match="t*", agents=("a",)),
+                ),
+                priority_routing=(
+                    PriorityRoute(range=(1, 4), agents=("a",)),
+                    PriorityRoute(range=(5, 9), agents=("a",)),
+                ),
             )
         ),
     )
@@ -56,40 +53,47 @@ def test_patterns_that_match_nothing_are_named() -> None:
 
 def test_a_constraint_nobody_reads_is_named() -> None:
     """It looks as if it were checked."""
-    steps = with_ids((GENERATE, replace(CRITIQUE, constraints=("tone",)), ADJUDICATE))
+    steps = with_ids((GENERATE, changed(CRITIQUE, constraints=("tone",)), ADJUDICATE))
 
-    remarks = said(GenflowConfig(steps), [*TONE, Constraint("law")])
+    remarks = said(GenflowConfig(workflow=steps), [*TONE, Constraint("law")])
 
     assert remarks == ["no critique step reads the artifact against 'law'"]
 
 
 def test_a_flow_without_constraints_is_told_once() -> None:
     """Every pattern matches nothing then, which is no news."""
-    steps = with_ids((GENERATE, replace(CRITIQUE, constraints=("a", "b")), ADJUDICATE))
+    steps = with_ids((GENERATE, changed(CRITIQUE, constraints=("a", "b")), ADJUDICATE))
 
-    assert said(GenflowConfig(steps), []) == ["there are no constraints: critics look at none"]
+    assert said(GenflowConfig(workflow=steps), []) == [
+        "there are no constraints: critics look at none"
+    ]
 
 
 def test_judging_that_cannot_work_is_named() -> None:
     """The run would end at its limit, or judge nothing."""
     blind = with_ids((GENERATE, ADJUDICATE, CRITIQUE))
-    loops = with_ids((GENERATE, CRITIQUE, ADJUDICATE, replace(REFINE, loop_to="adjudicate")))
+    loops = with_ids((GENERATE, CRITIQUE, ADJUDICATE, changed(REFINE, loop_to="adjudicate")))
 
-    assert "nothing approves" in said(GenflowConfig(with_ids((GENERATE, CRITIQUE))), TONE)[0]
-    assert said(GenflowConfig(blind), TONE)[0] == "'adjudicate' judges before any critique step"
-    assert said(GenflowConfig(loops), TONE) == [
+    assert (
+        "nothing approves" in said(GenflowConfig(workflow=with_ids((GENERATE, CRITIQUE))), TONE)[0]
+    )
+    assert (
+        said(GenflowConfig(workflow=blind), TONE)[0]
+        == "'adjudicate' judges before any critique step"
+    )
+    assert said(GenflowConfig(workflow=loops), TONE) == [
         "after the loop to 'adjudicate' there are no critiques to go by"
     ]
 
 
 def test_findings_no_judge_is_shown_are_named() -> None:
     """An approval that never saw a critical finding looks like any other."""
-    previous = replace(ADJUDICATE, scope="previous")
+    previous = changed(ADJUDICATE, scope="previous")
     unseen = with_ids((GENERATE, CRITIQUE, CRITIQUE, previous, REFINE, CRITIQUE))
     seen = with_ids((GENERATE, CRITIQUE, previous, REFINE, CRITIQUE, ADJUDICATE))
 
-    assert said(replace(USUAL, workflow=seen), TONE) == []
-    assert said(replace(USUAL, workflow=unseen), TONE) == [
+    assert said(changed(USUAL, workflow=seen), TONE) == []
+    assert said(changed(USUAL, workflow=unseen), TONE) == [
         "no judge is shown what 'critique_1' finds, so it keeps nothing from approval",
         "no judge is shown what 'critique_5' finds, so it keeps nothing from approval",
     ]
@@ -97,19 +101,19 @@ def test_findings_no_judge_is_shown_are_named() -> None:
 
 def test_a_flow_that_no_approval_ends_is_named() -> None:
     """It spends all its rounds whatever its judges say."""
-    going_on = replace(ADJUDICATE, on_approved="continue")
-    finishing = replace(ADJUDICATE, on_approved="finish")
+    going_on = changed(ADJUDICATE, on_approved="continue")
+    finishing = changed(ADJUDICATE, on_approved="finish")
     endless = with_ids((GENERATE, CRITIQUE, ADJUDICATE, going_on))
     ends = with_ids((GENERATE, CRITIQUE, finishing, CRITIQUE, going_on))
 
-    assert said(replace(USUAL, workflow=ends), TONE) == []
-    assert said(replace(USUAL, workflow=endless), TONE) == [
+    assert said(changed(USUAL, workflow=ends), TONE) == []
+    assert said(changed(USUAL, workflow=endless), TONE) == [
         "no approval ends a run: it ends at its iteration limit"
     ]
 
 
 def test_a_goal_that_looks_like_a_file_is_named() -> None:
     """An artifact about the words `goal.yaml` is not what anybody wants."""
-    config = replace(USUAL, goal=Goal("goal.yaml\n"))
+    config = changed(USUAL, goal=Goal(goal="goal.yaml\n"))
 
     assert said(config, TONE) == ["goal is the text 'goal.yaml', not the file of that name"]

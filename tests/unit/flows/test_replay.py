@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from signoff.flows.model import AdjudicationConfig, GenflowConfig, WorkflowStep
+from signoff.flows.model import AdjudicationConfig, GenflowConfig
 from signoff.flows.replay import Done, Replay, replay
 from signoff.flows.state import NOTHING_REVIEWED, stored
+from signoff.flows.step import WorkflowStep
 from signoff.review.adjudication import Adjudication, AdjudicationDecision, Pursuit, Verdict
 from signoff.review.behaviors import ConstraintBehavior, IssueBehavior, Level
 from signoff.review.constraint import Constraint
@@ -20,8 +21,8 @@ STEPS = (step("generate", "draft"), step("critique", "review"), step("adjudicate
 CONSTRAINTS = {"clear": Constraint("clear")}
 
 
-def policy(*steps: WorkflowStep, **changed: Any) -> GenflowConfig:
-    return replace(GenflowConfig(steps or STEPS), **changed)
+def policy(*steps: WorkflowStep, **fields: Any) -> GenflowConfig:
+    return GenflowConfig(workflow=steps or STEPS, **fields)
 
 
 def behaves(**said: str) -> ConstraintBehavior:

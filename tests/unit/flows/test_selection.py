@@ -2,8 +2,8 @@ from itertools import product
 
 import pytest
 
-from signoff.flows.model import StepKind, WorkflowStep
 from signoff.flows.selection import resolve_constraints_for_step
+from signoff.flows.step import StepKind, WorkflowStep
 from signoff.review.constraint import Constraint
 
 DEFINED = [
@@ -29,7 +29,7 @@ CHOSEN: dict[tuple[str, ...] | None, str] = {
 def test_patterns_choose_and_the_order_sorts(patterns: tuple[str, ...] | None, order: str) -> None:
     """Each critique step reads exactly what its author named, in the order asked for."""
     step = WorkflowStep(
-        StepKind.CRITIQUE,
+        step=StepKind.CRITIQUE,
         constraints=patterns,
         order="priority" if order == "priority" else "definition",
     )

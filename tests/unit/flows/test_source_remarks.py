@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from signoff.flows.model import Goal
+from signoff.flows.sections import Goal
 from signoff.flows.source_remarks import source_remarks
 from signoff.review.constraint import SourceBlock
 from tests.unit.flows.harness import constraint, flow
@@ -13,7 +13,7 @@ def test_what_cannot_be_read_is_said_before_anything_is_paid_for(tmp_path: Path)
     """A misspelt path would else be noticed in the artifact, if at all."""
     (tmp_path / "there.md").write_text("Facts.")
     block = SourceBlock(files=("there.md", "gone.md", "/etc/passwd"), globs=("*.txt",))
-    told = replace(flow(root=tmp_path), goal=Goal("Write.", block))
+    told = replace(flow(root=tmp_path), goal=Goal(goal="Write.", source=block))
 
     remarks = list(source_remarks(told))
 

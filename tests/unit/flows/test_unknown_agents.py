@@ -1,12 +1,7 @@
 """Names of agents that nobody knows are told before anybody is paid."""
 
-from signoff.flows.model import (
-    ConstraintConfig,
-    GenflowConfig,
-    PriorityRoute,
-    RoutingConfig,
-    RoutingRule,
-)
+from signoff.flows.model import GenflowConfig
+from signoff.flows.sections import ConstraintConfig, PriorityRoute, RoutingConfig, RoutingRule
 from signoff.flows.unknown_agents import unknown_agents
 from tests.unit.flows.harness import constraint, step
 
@@ -16,10 +11,16 @@ KNOWN = ("claude", "codex")
 def test_every_place_that_can_name_an_agent_is_looked_at() -> None:
     """A judge nobody knows would otherwise be noticed after the critics were paid."""
     routing = RoutingConfig(
-        ("a",), (RoutingRule("x*", ("b", "claude")),), (PriorityRoute(1, 5, ("c",)),)
+        default_agents=("a",),
+        rules=(RoutingRule(match="x*", agents=("b", "claude")),),
+        priority_routing=(PriorityRoute(range=(1, 5), agents=("c",)),),
     )
     config = GenflowConfig(
-        (step("generate", agent="d"), step("critique"), step("adjudicate", agent="policy")),
+        workflow=(
+            step("generate", agent="d"),
+            step("critique"),
+            step("adjudicate", agent="policy"),
+        ),
         constraints=ConstraintConfig(routing=routing),
     )
 
@@ -36,7 +37,7 @@ def test_every_place_that_can_name_an_agent_is_looked_at() -> None:
 
 def test_a_name_that_is_nearly_right_is_suggested() -> None:
     """Most unknown agents are slips of the pen."""
-    config = GenflowConfig((step("generate", agent="cladue"),))
+    config = GenflowConfig(workflow=(step("generate", agent="cladue"),))
 
     (mistake,) = unknown_agents(config, [], KNOWN)
 
@@ -45,6 +46,6 @@ def test_a_name_that_is_nearly_right_is_suggested() -> None:
 
 def test_where_nobody_says_who_there_is_every_name_may_be_right() -> None:
     """Programs give agents of their own when they run a flow."""
-    config = GenflowConfig((step("generate", agent="mine"),))
+    config = GenflowConfig(workflow=(step("generate", agent="mine"),))
 
     assert unknown_agents(config, [], None) == []

@@ -19,7 +19,6 @@ from signoff.core.requests import Choice, Question, Request
 from signoff.core.stop_reason import NotConverging
 from signoff.core.transitions import RETRY
 from signoff.flows.flow import Flow
-from signoff.flows.model import POLICY_JUDGE, StepKind, WorkflowStep
 from signoff.flows.state import (
     UNREVIEWED,
     FlowState,
@@ -28,6 +27,7 @@ from signoff.flows.state import (
     left_unadjudicated,
     read,
 )
+from signoff.flows.step import POLICY_JUDGE, StepKind, WorkflowStep
 from signoff.flows.steps.asking import told
 from signoff.flows.steps.ending import (
     Work,

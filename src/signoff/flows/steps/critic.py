@@ -19,9 +19,9 @@ from signoff.core.requests import Choice, Option, Request
 from signoff.core.transitions import RETRY
 from signoff.errors import AgentBadOutput
 from signoff.flows.flow import Flow
-from signoff.flows.model import WorkflowStep
 from signoff.flows.reviewers import reviewers_of
 from signoff.flows.state import FlowState
+from signoff.flows.step import WorkflowStep
 from signoff.flows.steps.material import analysis
 from signoff.flows.steps.remarks import shortened
 from signoff.review.constraint import Constraint

@@ -17,10 +17,10 @@ from signoff.core.effects import ProductPrompt
 from signoff.core.outcome import Outcome
 from signoff.core.requests import Question
 from signoff.flows.flow import Flow
-from signoff.flows.model import StepKind, WorkflowStep
 from signoff.flows.reviewers import reviewers_of
 from signoff.flows.selection import resolve_constraints_for_step
 from signoff.flows.state import FlowState, after, stored
+from signoff.flows.step import StepKind, WorkflowStep
 from signoff.flows.steps.asking import told
 from signoff.flows.steps.critic import CriticHandler
 from signoff.flows.steps.ending import Work, at_last_round, save_unapproved

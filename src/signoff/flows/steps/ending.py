@@ -9,8 +9,8 @@ from signoff.core.context import StepContext
 from signoff.core.outcome import Outcome
 from signoff.documents.control_characters import escape_controls
 from signoff.flows.flow import Flow
-from signoff.flows.model import WorkflowStep
 from signoff.flows.state import FlowState
+from signoff.flows.step import WorkflowStep
 from signoff.review.findings import Finding
 from signoff.review.severity import Severity
 

@@ -11,8 +11,8 @@ from signoff.core.outcome import Outcome
 from signoff.errors import AgentBadOutput
 from signoff.flows.flow import Flow
 from signoff.flows.independence import dependence
-from signoff.flows.model import StepKind, WorkflowStep
 from signoff.flows.state import NOTHING_REVIEWED, FlowState, after
+from signoff.flows.step import StepKind, WorkflowStep
 from signoff.flows.steps.ending import Work, at_last_round, save_unapproved
 from signoff.flows.steps.material import gather
 from signoff.flows.steps.remarks import remarked

@@ -18,8 +18,8 @@ from signoff.core.outcome import Outcome
 from signoff.core.requests import Answer, Choice, Request, Response
 from signoff.errors import AgentBadOutput
 from signoff.flows.flow import Flow
-from signoff.flows.model import StepKind, WorkflowStep
 from signoff.flows.state import NOTHING_REVIEWED, FlowState, after
+from signoff.flows.step import StepKind, WorkflowStep
 from signoff.flows.steps.asking import told
 from signoff.flows.steps.ending import Work, at_last_round, save_unapproved
 from signoff.flows.steps.generate import author_prompt, checked_artifact

@@ -1,6 +1,5 @@
 """The judge is checked, and the loop ends."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ from signoff.flows.model import AdjudicationConfig, ConvergenceConfig
 from signoff.review.severity import Severity
 from signoff.store.memory import MemoryStore
 from signoff.testing import ScriptedAgent
-from tests.unit.flows.harness import fails, flow, go_on, issue, passes, play, rules, step
+from tests.unit.flows.harness import changed, fails, flow, go_on, issue, passes, play, rules, step
 
 LOOP = [
     step("generate"),
@@ -23,7 +22,7 @@ LOOP = [
 
 def by_policy() -> list[Any]:
     """Returns the same loop with the judge that costs nothing."""
-    return [replace(s, agent="policy") if s.id == "judge" else s for s in LOOP]
+    return [changed(s, agent="policy") if s.id == "judge" else s for s in LOOP]
 
 
 def never_pleased(finding: str = "bad") -> ScriptedAgent:

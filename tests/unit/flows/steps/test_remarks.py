@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from signoff.core.outcome import Status
-from signoff.flows.model import Independence
 from signoff.flows.report import report
+from signoff.flows.sections import Independence
 from signoff.flows.state import UNREVIEWED
 from signoff.flows.steps.remarks import LONGEST, shortened
 from signoff.runtime.result import RunResult
@@ -134,7 +134,7 @@ async def test_a_refinement_that_changed_nothing_is_told_of(tmp_path: Path) -> N
 async def test_critics_of_the_authors_family_are_told_of_once(tmp_path: Path) -> None:
     """Whoever reads the result later did not see the warning at its start."""
     steps: list[Any] = [step("generate"), step("critique"), step("adjudicate", agent="policy")]
-    rule = Independence("different_family", "report")
+    rule = Independence(rule="different_family", otherwise="report")
     claude = ScriptedAgent(["Text.", fails(issue("bad")), "Text!", passes()])
 
     result = await play(flow(steps, independence=rule), {"claude": claude}, tmp_path)
