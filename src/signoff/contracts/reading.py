@@ -109,8 +109,8 @@ def plain(node: Any, *, drop_empty: bool = False) -> Any:
 
     `drop_empty` leaves out keys whose value is None, which means the default in Python.
     """
-    if type(node) in _TYPES.values():
-        node = {field.name: getattr(node, field.name) for field in fields(node)}
+    if kind := next((each for each in _TYPES.values() if isinstance(node, each)), None):
+        node = {field.name: getattr(node, field.name) for field in fields(kind)}
     if isinstance(node, list | tuple):
         return [plain(each, drop_empty=drop_empty) for each in node]
     if not isinstance(node, Mapping):

@@ -9,11 +9,10 @@ from typing import Any
 from signoff.errors import NotAllowed, StepFailed, UsageError
 from signoff.guarded_db.confirmations import DeleteConfirmation
 from signoff.guarded_db.connections import Connections
-from signoff.guarded_db.ports import Row
 from signoff.guarded_db.postconditions import Postcondition
 from signoff.guarded_db.staging import Marker, RolledBack
 from signoff.guarded_db.verdict import Params
-from signoff.guarded_db.view import ReadOnlyView
+from signoff.guarded_db.view import Queries, ReadOnlyView
 
 
 class GuardedDatabase:
@@ -39,29 +38,14 @@ class GuardedDatabase:
         return found or upkeep.backup(reason).id
 
 
-class StepSession:
+class StepSession(Queries):
     """The database during one attempt at a step."""
 
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
         self._client = connections.reader()
+        super().__init__(self._client.query)
         self._staged = self._client.staged()
-
-    def query(self, sql: str, params: Params = ()) -> tuple[Row, ...]:
-        """Returns the rows of a SELECT, each by column name."""
-        return self._client.query(sql, params)
-
-    def one(self, sql: str, params: Params = ()) -> Row | None:
-        """Returns the first row, or None if there is none."""
-        return self.view().one(sql, params)
-
-    def value(self, sql: str, params: Params = ()) -> Any:
-        """Returns the first column of the first row, or None if there is no row."""
-        return self.view().value(sql, params)
-
-    def exists(self, sql: str, params: Params = ()) -> bool:
-        """Returns whether there is any row."""
-        return self.view().exists(sql, params)
 
     def stage(self, sql: str, params: Params = (), *, confirm: object = None) -> None:
         """Adds a statement to the step's work; one that is not allowed is refused here."""

@@ -1,4 +1,4 @@
-"""What conditions see of the database: it can be read, and nothing else."""
+"""Ways to read the database; conditions of steps can do nothing else."""
 
 from __future__ import annotations
 
@@ -12,31 +12,35 @@ from signoff.guarded_db.verdict import Params
 Reader: TypeAlias = Callable[[str, Params], tuple[Row, ...]]
 
 
-class ReadOnlyView:
-    """Answers queries; no statement through it can change anything."""
+class Queries:
+    """Answers queries."""
 
     def __init__(self, reader: Reader) -> None:
         self._reader: Reader | None = reader
 
     def query(self, sql: str, params: Params = ()) -> tuple[Row, ...]:
-        """Returns the rows a SELECT gives, each by column name."""
+        """Returns the rows of a SELECT, each by column name."""
         if self._reader is None:
             raise UsageError("this view of the database is closed: its transaction has ended")
         return self._reader(sql, params)
 
     def one(self, sql: str, params: Params = ()) -> Row | None:
-        """Returns the first row, or None when there is none."""
+        """Returns the first row, or None if there is none."""
         rows = self.query(sql, params)
         return rows[0] if rows else None
 
     def value(self, sql: str, params: Params = ()) -> Any:
-        """Returns the first column of the first row, or None when there is no row."""
+        """Returns the first column of the first row, or None if there is no row."""
         row = self.one(sql, params)
         return next(iter(row.values())) if row else None
 
     def exists(self, sql: str, params: Params = ()) -> bool:
-        """Tells whether there is any row."""
+        """Returns whether there is any row."""
         return self.one(sql, params) is not None
+
+
+class ReadOnlyView(Queries):
+    """The database as conditions see it: nothing can be changed through it."""
 
     def stage(self, sql: str, params: Params = (), *, confirm: object = None) -> None:  # noqa: ARG002  # the same call as a step's
         """Always refuses."""

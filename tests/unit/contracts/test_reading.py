@@ -1,10 +1,11 @@
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 from typing import Any
 
 import pytest
 
-from signoff.contracts import define_workflow
+from signoff.contracts import WorkflowStep, define_workflow
 from signoff.contracts.compile_file import compile_file
 from signoff.documents.source_file import SourceFile
 from signoff.errors import InvalidWorkflow
@@ -58,6 +59,18 @@ def test_a_command_that_cannot_be_copied_does_not_hide_a_mistake() -> None:
 
     with pytest.raises(InvalidWorkflow, match="timeout is 'soon'"):
         define_workflow({"type": "t", "steps": steps})
+
+
+def test_a_class_derived_from_a_public_type_is_read_like_it() -> None:
+    """Projects give their steps defaults of their own."""
+
+    @dataclass(frozen=True)
+    class Reviewed(WorkflowStep):
+        reviewer: str = "ann"
+
+    workflow = define_workflow({"type": "t", "steps": [Reviewed("a", command=["true"])]})
+
+    assert list(workflow.steps) == ["a"]
 
 
 def test_none_means_the_default_in_python() -> None:
