@@ -5,7 +5,7 @@ from typing import Any
 
 from signoff.agents.http import HttpModel
 from signoff.runtime.ports import Agent
-from signoff.testing.agent_harness import Behaviour, Harness, ReceivedRequest
+from signoff.testing.agent_harness import Behavior, Harness, ReceivedRequest
 from tests.stubs.model_server import ModelServer
 
 KEY = "sk-Secret-0123456789abcdef"
@@ -38,11 +38,11 @@ class HttpHarness(Harness):
         common = {"model": "stub-small", "base_url": self._url, "key_env": KEY_ENV}
         return self._make(**{**common, **self._options, **options})
 
-    async def act(self, *behaviours: Behaviour) -> None:
-        await self.server.act(*behaviours)
+    async def set_behaviors(self, *behaviors: Behavior) -> None:
+        await self.server.set_behaviors(*behaviors)
 
-    def asked(self) -> list[ReceivedRequest]:
-        return self.server.asked()
+    def received_requests(self) -> list[ReceivedRequest]:
+        return self.server.received_requests()
 
-    async def under_way(self) -> int:
+    async def active_calls(self) -> int:
         return self.server.open

@@ -8,13 +8,13 @@ from signoff.agents.local import LocalModel
 from signoff.runtime.owner import birth_of
 from signoff.runtime.ports import Agent
 from signoff.testing.agent_harness import (
-    Behaviour,
-    BreaksOff,
-    CutOff,
-    Hangs,
+    Behavior,
+    BrokenReply,
+    Hang,
     Harness,
     ReceivedRequest,
-    Says,
+    TextReply,
+    TruncatedReply,
 )
 from tests.patience import whole_lines
 
@@ -32,14 +32,14 @@ class LocalHarness(Harness):
             options["timeout"] = timeout
         return LocalModel(model=str(self.script), **options)
 
-    async def act(self, *behaviours: Behaviour) -> None:
-        self.play(*(_way(behaviour) for behaviour in behaviours))
+    async def set_behaviors(self, *behaviors: Behavior) -> None:
+        self.play(*(_way(behavior) for behavior in behaviors))
 
     def play(self, *ways: dict[str, Any]) -> None:
         self._log.unlink(missing_ok=True)
         self.script.write_text(json.dumps(ways))
 
-    def asked(self) -> list[ReceivedRequest]:
+    def received_requests(self) -> list[ReceivedRequest]:
         return [_asked(body) for body in self.bodies()]
 
     def bodies(self) -> list[dict[str, Any]]:
@@ -48,7 +48,7 @@ class LocalHarness(Harness):
     def children(self) -> set[int]:
         return {entry["pid"] for entry in self.entries() if "pid" in entry}
 
-    async def under_way(self) -> int:
+    async def active_calls(self) -> int:
         begun = [entry["pid"] for entry in self.entries() if "pid" in entry]
         done = [entry["done"] for entry in self.entries() if "done" in entry]
         return len([pid for pid in begun if birth_of(pid) is not None]) - len(done)
@@ -57,18 +57,18 @@ class LocalHarness(Harness):
         return [json.loads(line) for line in whole_lines(self._log)]
 
 
-def _way(behaviour: Behaviour) -> dict[str, Any]:
-    match behaviour:
-        case Says(text, usage) | CutOff(text, usage):
-            finish = "length" if isinstance(behaviour, CutOff) else "stop"
+def _way(behavior: Behavior) -> dict[str, Any]:
+    match behavior:
+        case TextReply(text, usage) | TruncatedReply(text, usage):
+            finish = "length" if isinstance(behavior, TruncatedReply) else "stop"
             counted = [usage.tokens_in, usage.tokens_out] if usage else None
             return {"text": text, "finish": finish, "usage": counted}
-        case Hangs(after):
+        case Hang(after):
             return {"text": after, "hangs": True}
-        case BreaksOff(text):
+        case BrokenReply(text):
             return {"text": text, "dies": 9}
         case _:
-            raise NotImplementedError(f"{behaviour} cannot happen to a local model")
+            raise NotImplementedError(f"{behavior} cannot happen to a local model")
 
 
 def _asked(body: dict[str, Any]) -> ReceivedRequest:

@@ -12,15 +12,15 @@ from signoff.agents.headless import HeadlessAgent
 from signoff.runtime.owner import birth_of
 from signoff.runtime.ports import Agent
 from signoff.testing.agent_harness import (
-    Behaviour,
-    BreaksOff,
-    CutOff,
-    Gone,
-    Hangs,
+    Behavior,
+    BrokenReply,
+    Hang,
     Harness,
     ReceivedRequest,
-    Refuses,
-    Says,
+    Refusal,
+    TextReply,
+    TruncatedReply,
+    Unreachable,
 )
 
 KEY = "zq-Secret-0123456789abcdef"
@@ -29,7 +29,7 @@ ACT = Path(__file__).parents[1] / "stubs" / "programs" / "act.py"
 
 
 class ProgramHarness(Harness):
-    """Plays claude, which knows every behaviour."""
+    """Plays claude, which knows every behavior."""
 
     secret = KEY
 
@@ -48,16 +48,16 @@ class ProgramHarness(Harness):
     def made(self, **options: Any) -> HeadlessAgent:
         return self._make(path=str(self.program), key_env=KEY_ENV, **options)
 
-    async def act(self, *behaviours: Behaviour) -> None:
-        written = json.dumps([_plain(behaviour) for behaviour in behaviours])
-        await asyncio.to_thread((self._calls / "behaviours.json").write_text, written)
+    async def set_behaviors(self, *behaviors: Behavior) -> None:
+        written = json.dumps([_plain(behavior) for behavior in behaviors])
+        await asyncio.to_thread((self._calls / "behaviors.json").write_text, written)
 
-    def asked(self) -> list[ReceivedRequest]:
+    def received_requests(self) -> list[ReceivedRequest]:
         return [
             ReceivedRequest(call["prompt"], call["system"], call["model"]) for call in self._all()
         ]
 
-    async def under_way(self) -> int:
+    async def active_calls(self) -> int:
         calls = await asyncio.to_thread(self._all)
         return sum(birth_of(call["pid"]) is not None for call in calls)
 
@@ -81,16 +81,16 @@ class CommandHarness(ProgramHarness):
         )
 
 
-def _plain(behaviour: Behaviour) -> dict[str, Any]:
-    does = {"does": type(behaviour).__name__}
-    match behaviour:
-        case Says(text, usage) | CutOff(text, usage):
+def _plain(behavior: Behavior) -> dict[str, Any]:
+    does = {"does": type(behavior).__name__}
+    match behavior:
+        case TextReply(text, usage) | TruncatedReply(text, usage):
             return {**does, "text": text, "usage": usage is not None}
-        case BreaksOff(text):
+        case BrokenReply(text):
             return {**does, "text": text}
-        case Hangs(after):
+        case Hang(after):
             return {**does, "after": after}
-        case Refuses(fault, seconds):
+        case Refusal(fault, seconds):
             return {**does, "fault": fault.name, "seconds": seconds}
-        case Gone():
+        case Unreachable():
             return dict(does)

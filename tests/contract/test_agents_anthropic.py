@@ -13,7 +13,7 @@ from signoff.errors import (
     AgentTransient,
 )
 from signoff.testing import AgentSuite
-from signoff.testing.agent_harness import Says, ask
+from signoff.testing.agent_harness import TextReply, ask
 from tests.contract.http_harness import KEY, KEY_ENV, PASS, SCHEMA, HttpHarness
 from tests.stubs.anthropic import AnthropicServer
 
@@ -30,7 +30,7 @@ class TestAnthropicModel(AgentSuite):
 async def harness(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[HttpHarness]:
     monkeypatch.setenv(KEY_ENV, KEY)
     async with AnthropicServer() as server:
-        await server.act(Says(PASS))
+        await server.set_behaviors(TextReply(PASS))
         yield HttpHarness(server, AnthropicModel)
 
 
@@ -97,7 +97,7 @@ async def test_a_schema_becomes_the_tool_the_model_has_to_use(harness: HttpHarne
     body = body_of(harness)
     assert body["tools"][0]["input_schema"] == SCHEMA
     assert body["tool_choice"] == {"type": "tool", "name": body["tools"][0]["name"]}
-    assert harness.asked()[-1].prompt == "Judge."
+    assert harness.received_requests()[-1].prompt == "Judge."
     assert reply.value == {"verdict": "pass"}
 
 
@@ -115,7 +115,7 @@ async def test_a_schema_can_be_said_in_words(harness: HttpHarness) -> None:
     reply = await ask(harness.agent(structured="prompt"), "Judge.", schema=SCHEMA)
 
     assert not {"tools", "output_config"} & set(body_of(harness))
-    assert '"verdict"' in harness.asked()[-1].prompt
+    assert '"verdict"' in harness.received_requests()[-1].prompt
     assert reply.value == {"verdict": "pass"}
 
 

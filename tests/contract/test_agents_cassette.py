@@ -9,10 +9,10 @@ from signoff.core.effects import AgentRequest, Reply
 from signoff.errors import AgentError
 from signoff.runtime.ports import Agent, Call
 from signoff.testing import CassetteAgent
-from signoff.testing.agent_suite.answers import AnswerPromises, CutOffPromises
-from signoff.testing.agent_suite.bounds import CancelPromises
-from signoff.testing.agent_suite.faults import FaultPromises
-from signoff.testing.agent_suite.texts import AgentTextPromises
+from signoff.testing.agent_suite.answers import AnswerTests, TruncationTests
+from signoff.testing.agent_suite.faults import FaultTests
+from signoff.testing.agent_suite.texts import AgentTextTests
+from signoff.testing.agent_suite.timeouts import CancelTests
 from tests.contract.test_agents_scripted import ScriptedHarness
 
 
@@ -74,15 +74,13 @@ class Nobody:
         raise AssertionError("a replay asks nobody")
 
 
-class TestRecording(
-    AnswerPromises, CutOffPromises, AgentTextPromises, FaultPromises, CancelPromises
-):
+class TestRecording(AnswerTests, TruncationTests, AgentTextTests, FaultTests, CancelTests):
     @pytest.fixture
     def harness(self, tmp_path: Path) -> RecordingHarness:
         return RecordingHarness(tmp_path / "tape.yaml")
 
 
-class TestReplaying(AnswerPromises, CutOffPromises, AgentTextPromises, FaultPromises):
+class TestReplaying(AnswerTests, TruncationTests, AgentTextTests, FaultTests):
     @pytest.fixture
     def harness(self, tmp_path: Path) -> ReplayingHarness:
         return ReplayingHarness(tmp_path / "tape.yaml")

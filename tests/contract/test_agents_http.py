@@ -17,8 +17,8 @@ from signoff.agents.openai import OpenAIModel
 from signoff.core.effects import AgentRequest
 from signoff.errors import AgentAuth, AgentBadRequest, AgentTransient, ModelMissing
 from signoff.remedies import ChooseModel, Install
-from signoff.testing.agent_harness import Fault, Gone, Refuses, Says, ask, call_for
-from signoff.testing.agent_suite.bounds import settled
+from signoff.testing.agent_harness import Fault, Refusal, TextReply, Unreachable, ask, call_for
+from signoff.testing.agent_suite.timeouts import remaining_calls
 from tests.contract.http_harness import KEY, KEY_ENV, HttpHarness
 from tests.stubs.anthropic import AnthropicServer
 from tests.stubs.model_server import ModelServer
@@ -72,7 +72,7 @@ async def serving(kind: HttpKind) -> AsyncIterator[HttpHarness]:
 async def harness(kind: HttpKind, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[HttpHarness]:
     monkeypatch.setenv(KEY_ENV, KEY)
     async with serving(kind) as harness:
-        await harness.act(Says("Yes."))
+        await harness.set_behaviors(TextReply("Yes."))
         yield harness
 
 
@@ -126,7 +126,7 @@ async def test_a_busy_servers_word_on_when_to_come_back_is_passed_on(
     harness: HttpHarness,
 ) -> None:
     """Asked again sooner, it refuses again, and an attempt is wasted."""
-    await harness.act(Refuses(Fault.BUSY, seconds=30))
+    await harness.set_behaviors(Refusal(Fault.BUSY, seconds=30))
 
     with pytest.raises(AgentTransient) as raised:
         await ask(harness.agent())
@@ -139,12 +139,12 @@ async def test_no_connection_is_kept_once_there_is_an_answer(harness: HttpHarnes
     await ask(harness.agent())
     await harness.made().models()
 
-    assert await settled(harness) == 0
+    assert await remaining_calls(harness) == 0
 
 
 async def test_what_streams_in_is_shown_as_it_comes(harness: HttpHarness) -> None:
     """Whoever watches a slow model sees that it is alive."""
-    await harness.act(Says("A longer answer in several pieces."))
+    await harness.set_behaviors(TextReply("A longer answer in several pieces."))
     seen: list[str] = []
 
     await harness.agent().ask(AgentRequest("Go on."), call_for(seen))
@@ -165,7 +165,7 @@ async def test_a_repeated_attempt_can_be_recognised(name: str, harness: HttpHarn
 async def test_a_redirect_is_not_followed(harness: HttpHarness, kind: HttpKind) -> None:
     """It could take prompt and key to somebody else."""
     async with serving(kind) as other:
-        await other.act(Says("Caught."))
+        await other.set_behaviors(TextReply("Caught."))
         harness.server.redirect = f"{other.server.url}/anywhere"
 
         with pytest.raises(AgentBadRequest):
@@ -224,7 +224,7 @@ async def test_an_answer_that_ends_without_an_end_is_not_taken(harness: HttpHarn
     question = AgentRequest("Go on.")
     await harness.agent().ask(question, call_for())
     heard = harness.server.heard[-1]
-    whole = list(harness.server.stream(heard, Says("A longer answer in several pieces.")))
+    whole = list(harness.server.stream(heard, TextReply("A longer answer in several pieces.")))
     harness.server.verbatim = whole[: len(whole) // 2]
 
     with pytest.raises(AgentTransient):
@@ -256,7 +256,7 @@ async def test_a_server_that_answers_is_healthy(harness: HttpHarness) -> None:
 
 async def test_a_server_that_is_not_there_is_not_healthy(harness: HttpHarness) -> None:
     """Doctor says what to do."""
-    await harness.act(Gone())
+    await harness.set_behaviors(Unreachable())
 
     health = await harness.made().health()
 
@@ -285,7 +285,7 @@ async def test_a_missing_model_is_an_error_of_its_own_that_lists_the_others(
 ) -> None:
     """Whoever mistyped a model gets to see what there is, and programs can offer it."""
     names = tuple(await harness.made().models())
-    await harness.act(Refuses(Fault.NO_MODEL))
+    await harness.set_behaviors(Refusal(Fault.NO_MODEL))
 
     with pytest.raises(ModelMissing) as raised:
         await ask(harness.made(), model="typo")
@@ -298,7 +298,7 @@ async def test_a_missing_model_is_an_error_of_its_own_that_lists_the_others(
 async def test_a_404_of_a_model_that_is_there_is_no_missing_model(harness: HttpHarness) -> None:
     """A wrong address answers 404 too; to say the model is missing would mislead."""
     name, *_ = await harness.made().models()
-    await harness.act(Refuses(Fault.NO_MODEL))
+    await harness.set_behaviors(Refusal(Fault.NO_MODEL))
 
     with pytest.raises(AgentBadRequest) as raised:
         await ask(harness.made(), model=name)
@@ -315,7 +315,7 @@ def test_an_agent_outlives_an_event_loop(kind: HttpKind, monkeypatch: pytest.Mon
         server = kind.server()
         server.port = port
         async with server:
-            await server.act(Says("Yes."))
+            await server.set_behaviors(TextReply("Yes."))
             harness = HttpHarness(server, kind.model, kind.path)
             agents.append(agents[0] if agents else harness.made())
             await asyncio.gather(*(ask(agents[-1]) for _ in range(3)))
@@ -328,7 +328,7 @@ def test_an_agent_outlives_an_event_loop(kind: HttpKind, monkeypatch: pytest.Mon
 
 async def test_a_refusal_names_the_variable_to_check(harness: HttpHarness) -> None:
     """Of the several keys on a machine, this is the one."""
-    await harness.act(Refuses(Fault.AUTH))
+    await harness.set_behaviors(Refusal(Fault.AUTH))
 
     with pytest.raises(AgentAuth, match=KEY_ENV):
         await ask(harness.agent())

@@ -18,7 +18,7 @@ from signoff.core.workflow import Workflow
 from signoff.runtime.engine import Engine
 from signoff.runtime.services import Backoff
 from signoff.store.sqlite import SqliteStore
-from signoff.testing.agent_harness import Fault, Hangs, Refuses, Says
+from signoff.testing.agent_harness import Fault, Hang, Refusal, TextReply
 from tests.contract.http_harness import KEY, KEY_ENV, PASS, SCHEMA
 from tests.patience import PATIENCE_SECONDS, until
 from tests.stubs.anthropic import AnthropicServer
@@ -57,9 +57,9 @@ async def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
         writer = await stack.enter_async_context(OllamaServer())
         critic = await stack.enter_async_context(OpenAIServer())
         judge = await stack.enter_async_context(AnthropicServer())
-        await writer.act(Says("A draft."))
-        await critic.act(Says(PASS))
-        await judge.act(Says(PASS))
+        await writer.set_behaviors(TextReply("A draft."))
+        await critic.set_behaviors(TextReply(PASS))
+        await judge.set_behaviors(TextReply(PASS))
         settings = {
             "writer": made("ollama", writer.url),
             "critic": made("openai", f"{critic.url}/v1"),
@@ -92,34 +92,36 @@ async def test_one_run_mixes_every_kind_and_counts_them_all(desk: Desk) -> None:
 
 async def test_a_busy_server_is_asked_again_and_the_others_are_not(desk: Desk) -> None:
     """The draft was paid for once."""
-    await desk.critic.act(Refuses(Fault.DOWN), Refuses(Fault.BUSY), Says(PASS))
+    await desk.critic.set_behaviors(Refusal(Fault.DOWN), Refusal(Fault.BUSY), TextReply(PASS))
 
     result = await desk.engine.start(REVIEW, name="run")
 
     assert result.status is Status.COMPLETED
-    assert len(desk.critic.asked()) == 3
-    assert len(desk.writer.asked()) == 1
+    assert len(desk.critic.received_requests()) == 3
+    assert len(desk.writer.received_requests()) == 1
 
 
 async def test_a_used_up_quota_parks_the_run_until_it_returns(desk: Desk) -> None:
     """Nothing is lost meanwhile, and nothing is asked twice afterwards."""
-    await desk.judge.act(Refuses(Fault.QUOTA, seconds=7200))
+    await desk.judge.set_behaviors(Refusal(Fault.QUOTA, seconds=7200))
     parked = await desk.engine.start(REVIEW, name="run")
-    await desk.judge.act(Says(PASS))
+    await desk.judge.set_behaviors(TextReply(PASS))
 
     result = await desk.engine.resume("run", REVIEW)
 
     assert parked.status is Status.PARKED
     assert parked.due_at is not None
     assert result.status is Status.COMPLETED
-    assert [len(server.asked()) for server in (desk.writer, desk.critic, desk.judge)] == [1, 1, 2]
+    assert [
+        len(server.received_requests()) for server in (desk.writer, desk.critic, desk.judge)
+    ] == [1, 1, 2]
 
 
 async def test_a_cancelled_run_leaves_no_call_behind(desk: Desk) -> None:
     """The model would go on writing, and be paid for it."""
-    await desk.writer.act(Hangs("Half of"))
+    await desk.writer.set_behaviors(Hang("Half of"))
     running = asyncio.create_task(desk.engine.start(REVIEW, name="run"))
-    await until(lambda: desk.writer.asked() and desk.writer.open)
+    await until(lambda: desk.writer.received_requests() and desk.writer.open)
 
     async with asyncio.timeout(PATIENCE_SECONDS):
         await desk.engine.cancel("run", "changed my mind")

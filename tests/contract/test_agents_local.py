@@ -14,10 +14,15 @@ from signoff.errors import AgentBadRequest, AgentTimeout, AgentTransient, ModelM
 from signoff.runtime.effect_errors import usage_of
 from signoff.runtime.owner import birth_of
 from signoff.runtime.ports import Call
-from signoff.testing.agent_harness import BreaksOff, Hangs, Harness, Says, ask, call_for
-from signoff.testing.agent_suite.answers import SCHEMA, AnswerPromises, CutOffPromises
-from signoff.testing.agent_suite.bounds import CancelPromises, ClockPromises, settled, until_asked
-from signoff.testing.agent_suite.texts import AgentTextPromises
+from signoff.testing.agent_harness import BrokenReply, Hang, Harness, TextReply, ask, call_for
+from signoff.testing.agent_suite.answers import SCHEMA, AnswerTests, TruncationTests
+from signoff.testing.agent_suite.texts import AgentTextTests
+from signoff.testing.agent_suite.timeouts import (
+    CancelTests,
+    TimeoutTests,
+    remaining_calls,
+    wait_for_request,
+)
 from tests.contract.local_harness import RUNNER, LocalHarness
 from tests.patience import SkippingLoop
 
@@ -36,9 +41,7 @@ def harness(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalHa
     desk().close()
 
 
-class TestLocalModel(
-    AnswerPromises, CutOffPromises, AgentTextPromises, CancelPromises, ClockPromises
-):
+class TestLocalModel(AnswerTests, TruncationTests, AgentTextTests, CancelTests, TimeoutTests):
     @pytest.fixture
     def harness(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalHarness]:
         monkeypatch.syspath_prepend(str(RUNNER))
@@ -49,18 +52,18 @@ class TestLocalModel(
         self, harness: Harness
     ) -> None:
         """There are few: one that is not among them is refused, and the others are listed."""
-        await harness.act(Says("Yes."))
+        await harness.set_behaviors(TextReply("Yes."))
 
         with pytest.raises(ModelMissing) as raised:
             await ask(harness.agent(), model="another-model")
 
         assert "smollm2-135m" in raised.value.available
 
-        assert harness.asked() == []
+        assert harness.received_requests() == []
 
     async def test_what_a_call_took_is_unknown_when_nobody_says(self, harness: Harness) -> None:
         """It costs nothing in any case, but tokens are limited too."""
-        await harness.act(Says("Yes.", usage=None))
+        await harness.set_behaviors(TextReply("Yes.", usage=None))
 
         usage = (await ask(harness.agent())).usage
 
@@ -70,7 +73,7 @@ class TestLocalModel(
 
 async def test_an_answer_costs_tokens_and_no_money(harness: LocalHarness) -> None:
     """A run limited in dollars may ask it as often as it likes."""
-    await harness.act(Says("Yes."))
+    await harness.set_behaviors(TextReply("Yes."))
 
     usage = (await ask(harness.agent())).usage
 
@@ -80,7 +83,7 @@ async def test_an_answer_costs_tokens_and_no_money(harness: LocalHarness) -> Non
 
 async def test_questions_are_answered_one_after_the_other(harness: LocalHarness) -> None:
     """Two at a time would take the memory of two, and neither would be faster."""
-    await harness.act(Says("Yes."))
+    await harness.set_behaviors(TextReply("Yes."))
     agents = [harness.agent() for _ in range(3)]
 
     await asyncio.gather(*(ask(agent) for agent in agents))
@@ -93,7 +96,7 @@ async def test_waiting_in_line_is_not_held_against_a_question(harness: LocalHarn
     harness.play({"text": "", "hangs": True}, {"text": "Here."})
     loop = SkippingLoop()
     first = asyncio.create_task(ask(harness.agent(timeout=60)))
-    await until_asked(harness)
+    await wait_for_request(harness)
     second = asyncio.create_task(ask(harness.agent(timeout=60)))
     await asyncio.sleep(0)
     loop.skip(3600)
@@ -108,9 +111,9 @@ async def test_waiting_in_line_is_not_held_against_a_question(harness: LocalHarn
 
 async def test_a_question_cancelled_in_line_disturbs_nobody(harness: LocalHarness) -> None:
     """The one being answered goes on; the one that was cancelled is never asked."""
-    await harness.act(Hangs("Half"))
+    await harness.set_behaviors(Hang("Half"))
     first = asyncio.create_task(ask(harness.agent(), "first"))
-    await until_asked(harness)
+    await wait_for_request(harness)
     second = asyncio.create_task(ask(harness.agent(), "second"))
     await asyncio.sleep(0)
 
@@ -118,17 +121,17 @@ async def test_a_question_cancelled_in_line_disturbs_nobody(harness: LocalHarnes
     await asyncio.wait({second})
 
     assert not first.done()
-    assert await harness.under_way() == 1
+    assert await harness.active_calls() == 1
     first.cancel()
     await asyncio.wait({first})
-    assert [asked.prompt for asked in harness.asked()] == ["first"]
+    assert [asked.prompt for asked in harness.received_requests()] == ["first"]
 
 
 async def test_the_next_question_after_a_cancelled_one_is_answered(harness: LocalHarness) -> None:
     """The process with the model in it is gone; another takes its place."""
     harness.play({"text": "Half", "hangs": True}, {"text": "Whole."})
     cancelled = asyncio.create_task(ask(harness.agent()))
-    await until_asked(harness)
+    await wait_for_request(harness)
     cancelled.cancel()
     await asyncio.wait({cancelled})
 
@@ -140,7 +143,7 @@ async def test_the_next_question_after_a_cancelled_one_is_answered(harness: Loca
 
 async def test_ending_an_answered_question_leaves_the_model_alone(harness: LocalHarness) -> None:
     """A run cancelled at the last moment must not kill the answer of the next one in line."""
-    await harness.act(Says("Yes."))
+    await harness.set_behaviors(TextReply("Yes."))
     load = Load(str(harness.script), 512, 1)
     body = {"messages": [{"role": "user", "content": "Say something."}]}
     turn, answered = desk().submit(LocalRequest(load, body, lambda _: None, lambda _: None))
@@ -154,7 +157,7 @@ async def test_ending_an_answered_question_leaves_the_model_alone(harness: Local
 
 async def test_a_larger_window_is_loaded_when_it_is_asked_for(harness: LocalHarness) -> None:
     """Two agents of one model may be set up differently; one at a time is in memory."""
-    await harness.act(Says("Yes."))
+    await harness.set_behaviors(TextReply("Yes."))
 
     await ask(harness.agent(context=512))
     await ask(harness.agent(context=1024))
@@ -165,7 +168,7 @@ async def test_a_larger_window_is_loaded_when_it_is_asked_for(harness: LocalHarn
 
 async def test_the_process_with_the_model_is_told_to_the_engine(harness: LocalHarness) -> None:
     """Should the run's process be killed, a later one ends it by this number."""
-    await harness.act(Says("Yes."))
+    await harness.set_behaviors(TextReply("Yes."))
     told: list[dict[str, object]] = []
     call = call_for()
 
@@ -180,7 +183,7 @@ async def test_the_process_with_the_model_is_told_to_the_engine(harness: LocalHa
 
 async def test_an_agent_serves_one_event_loop_after_the_other(harness: LocalHarness) -> None:
     """A script calls `signoff.run` several times; each call has a loop of its own."""
-    await harness.act(Says("Yes."))
+    await harness.set_behaviors(TextReply("Yes."))
     agent = harness.agent()
 
     replies = [
@@ -194,7 +197,7 @@ async def test_an_agent_serves_one_event_loop_after_the_other(harness: LocalHarn
 
 async def test_the_model_does_not_outlive_whoever_asked(harness: LocalHarness) -> None:
     """A run that is killed cannot clean up; a hundred megabytes must not stay behind it."""
-    await harness.act(Hangs("Half"))
+    await harness.set_behaviors(Hang("Half"))
     asker = await asyncio.create_subprocess_exec(
         sys.executable,
         "-c",
@@ -202,12 +205,12 @@ async def test_the_model_does_not_outlive_whoever_asked(harness: LocalHarness) -
         str(harness.script),
         env={**os.environ, "PYTHONPATH": os.pathsep.join([*sys.path, str(RUNNER)])},
     )
-    await until_asked(harness)
+    await wait_for_request(harness)
 
     asker.kill()
     await asker.wait()
 
-    assert await settled(harness) == 0
+    assert await remaining_calls(harness) == 0
 
 
 async def test_a_model_that_crashes_is_a_passing_fault(harness: LocalHarness) -> None:
@@ -223,7 +226,7 @@ async def test_a_model_that_crashes_is_a_passing_fault(harness: LocalHarness) ->
 
 async def test_a_model_that_breaks_off_is_no_answer(harness: LocalHarness) -> None:
     """What was said until then may read like all of it."""
-    await harness.act(BreaksOff("It passes."))
+    await harness.set_behaviors(BrokenReply("It passes."))
 
     with pytest.raises(AgentTransient):
         await ask(harness.agent())
@@ -269,7 +272,7 @@ async def test_a_schema_no_grammar_can_be_made_of_is_a_wrong_request(
 
 async def test_equal_questions_are_asked_alike(harness: LocalHarness) -> None:
     """A fixed seed makes a run repeatable; another seed is another answer."""
-    await harness.act(Says("Yes."))
+    await harness.set_behaviors(TextReply("Yes."))
     agent = harness.agent()
 
     await ask(agent)
@@ -284,7 +287,7 @@ async def test_equal_questions_are_asked_alike(harness: LocalHarness) -> None:
 
 async def test_a_schema_binds_by_grammar_and_is_not_recited(harness: LocalHarness) -> None:
     """A model this small answers a recited schema with the schema's own words."""
-    await harness.act(Says('{"verdict": "pass"}'))
+    await harness.set_behaviors(TextReply('{"verdict": "pass"}'))
 
     await ask(harness.agent(), "Judge.", schema=SCHEMA)
 
@@ -298,7 +301,7 @@ async def test_keys_in_the_environment_do_not_reach_the_model(
 ) -> None:
     """Native code of others has no business with them."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret")
-    await harness.act(Says("Yes."))
+    await harness.set_behaviors(TextReply("Yes."))
 
     await ask(harness.agent())
 
@@ -319,12 +322,12 @@ async def test_what_it_cannot_do_is_refused_before_anything_is_loaded(
     harness: LocalHarness, request_: dict[str, Any], words: str
 ) -> None:
     """The message says what can be done instead."""
-    await harness.act(Says("Yes."))
+    await harness.set_behaviors(TextReply("Yes."))
 
     with pytest.raises(AgentBadRequest, match=words):
         await ask(harness.agent(), **request_)
 
-    assert harness.asked() == []
+    assert harness.received_requests() == []
 
 
 async def test_a_file_of_ones_own_that_is_missing_is_named(harness: LocalHarness) -> None:
@@ -335,7 +338,7 @@ async def test_a_file_of_ones_own_that_is_missing_is_named(harness: LocalHarness
 
 async def test_every_call_of_a_run_can_have_a_seed_of_its_own(harness: LocalHarness) -> None:
     """A second try must be another text, and the whole run the same however it is called."""
-    await harness.act(Says("Yes."))
+    await harness.set_behaviors(TextReply("Yes."))
     places = [("one", 1), ("one", 2), ("two", 2)]
 
     for run, visit in places:

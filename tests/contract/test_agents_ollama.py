@@ -9,7 +9,7 @@ from signoff.core.spend import Usage
 from signoff.errors import AgentBadRequest, AgentTransient
 from signoff.runtime.effect_errors import usage_of
 from signoff.testing import AgentSuite
-from signoff.testing.agent_harness import Says, ask
+from signoff.testing.agent_harness import TextReply, ask
 from tests.contract.http_harness import KEY, KEY_ENV, PASS, SCHEMA, HttpHarness
 from tests.stubs.ollama import OllamaServer
 
@@ -26,7 +26,7 @@ class TestOllamaModel(AgentSuite):
 async def server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[OllamaServer]:
     monkeypatch.setenv(KEY_ENV, KEY)
     async with OllamaServer() as server:
-        await server.act(Says(PASS))
+        await server.set_behaviors(TextReply(PASS))
         yield server
 
 
@@ -81,7 +81,7 @@ async def test_a_prompt_of_which_little_was_read_is_an_error(
 
 async def test_an_answer_that_outgrew_the_window_is_an_error(harness: HttpHarness) -> None:
     """To go on writing, the model forgets the beginning of what it was told."""
-    await harness.act(Says("A very long answer.", usage=Usage(900, 200)))
+    await harness.set_behaviors(TextReply("A very long answer.", usage=Usage(900, 200)))
 
     with pytest.raises(AgentBadRequest, match="outgrew"):
         await ask(harness.agent(num_ctx=1000))
@@ -104,7 +104,7 @@ async def test_a_schema_binds_the_model_and_is_explained_to_it(harness: HttpHarn
     reply = await ask(harness.agent(), "Judge.", schema=SCHEMA)
 
     assert body_of(harness)["format"] == SCHEMA
-    assert '"verdict"' in harness.asked()[-1].prompt
+    assert '"verdict"' in harness.received_requests()[-1].prompt
     assert reply.value == {"verdict": "pass"}
 
 

@@ -9,7 +9,7 @@ from signoff.agents.openai import OpenAIModel
 from signoff.core.spend import Usage
 from signoff.errors import AgentBadOutput, AgentBadRequest, AgentError, AgentTransient
 from signoff.testing import AgentSuite
-from signoff.testing.agent_harness import Says, ask
+from signoff.testing.agent_harness import TextReply, ask
 from tests.contract.http_harness import KEY, KEY_ENV, PASS, SCHEMA, HttpHarness
 from tests.stubs.openai import OpenAIServer
 
@@ -30,7 +30,7 @@ def body_of(harness: HttpHarness) -> dict[str, Any]:
 async def harness(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[HttpHarness]:
     monkeypatch.setenv(KEY_ENV, KEY)
     async with OpenAIServer() as server:
-        await server.act(Says(PASS))
+        await server.set_behaviors(TextReply(PASS))
         yield HttpHarness(server, OpenAIModel, "/v1")
 
 
@@ -41,7 +41,7 @@ async def test_a_server_that_can_is_held_to_the_schema(harness: HttpHarness) -> 
     form = body_of(harness)["response_format"]
     assert form["type"] == "json_schema"
     assert form["json_schema"] == {"name": "answer", "schema": SCHEMA, "strict": True}
-    assert harness.asked()[-1].prompt == "Judge."
+    assert harness.received_requests()[-1].prompt == "Judge."
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ async def test_a_schema_that_openai_would_refuse_as_strict_is_not_sent_as_such(
     harness: HttpHarness, schema: dict[str, Any]
 ) -> None:
     """A schema good enough for every other agent must not fail here."""
-    await harness.act(Says('{"verdict": {}}'))
+    await harness.set_behaviors(TextReply('{"verdict": {}}'))
 
     with suppress(AgentBadOutput):
         await ask(harness.agent(), schema=schema)
@@ -76,7 +76,7 @@ async def test_a_server_that_knows_no_schemas_is_told_in_words(
     reply = await ask(harness.agent(structured=structured), "Judge.", schema=SCHEMA)
 
     assert body_of(harness).get("response_format") == form
-    assert '"verdict"' in harness.asked()[-1].prompt
+    assert '"verdict"' in harness.received_requests()[-1].prompt
     assert reply.value == {"verdict": "pass"}
 
 
@@ -92,7 +92,7 @@ async def test_a_server_that_cannot_stream_is_asked_for_the_whole(harness: HttpH
 
 async def test_zeros_for_tokens_mean_that_nobody_counted(harness: HttpHarness) -> None:
     """Some local servers send them; the budget must not believe it."""
-    await harness.act(Says("Yes.", usage=Usage(0, 0)))
+    await harness.set_behaviors(TextReply("Yes.", usage=Usage(0, 0)))
 
     usage = (await ask(harness.agent())).usage
 

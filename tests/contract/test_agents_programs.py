@@ -7,17 +7,15 @@ from signoff.agents.codex import CodexAgent
 from signoff.agents.command import CommandAgent
 from signoff.agents.gemini import GeminiAgent
 from signoff.testing import AgentSuite
-from signoff.testing.agent_suite.answers import AnswerPromises
-from signoff.testing.agent_suite.bounds import CancelPromises, ClockPromises
-from signoff.testing.agent_suite.faults import FaultPromises
-from signoff.testing.agent_suite.secrecy import SecrecyPromises
-from signoff.testing.agent_suite.texts import AgentTextPromises
+from signoff.testing.agent_suite.answers import AnswerTests
+from signoff.testing.agent_suite.faults import FaultTests
+from signoff.testing.agent_suite.secrets import SecretTests
+from signoff.testing.agent_suite.texts import AgentTextTests
+from signoff.testing.agent_suite.timeouts import CancelTests, TimeoutTests
 from tests.contract.program_harness import KEY, KEY_ENV, CommandHarness, ProgramHarness
 
 
-class NeverCutOff(
-    AnswerPromises, AgentTextPromises, FaultPromises, CancelPromises, ClockPromises, SecrecyPromises
-):
+class NeverCutOff(AnswerTests, AgentTextTests, FaultTests, CancelTests, TimeoutTests, SecretTests):
     """The suite for programs that do not report that an answer was cut off."""
 
 

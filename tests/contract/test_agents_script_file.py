@@ -9,18 +9,18 @@ import pytest
 from signoff.runtime.ports import Agent
 from signoff.testing import FileScript
 from signoff.testing.agent_harness import (
-    Behaviour,
-    BreaksOff,
+    Behavior,
+    BrokenReply,
     Fault,
-    Gone,
-    Hangs,
-    Refuses,
-    Says,
+    Hang,
+    Refusal,
+    TextReply,
+    Unreachable,
 )
-from signoff.testing.agent_suite.answers import AnswerPromises
-from signoff.testing.agent_suite.bounds import CancelPromises
-from signoff.testing.agent_suite.faults import FaultPromises
-from signoff.testing.agent_suite.texts import AgentTextPromises
+from signoff.testing.agent_suite.answers import AnswerTests
+from signoff.testing.agent_suite.faults import FaultTests
+from signoff.testing.agent_suite.texts import AgentTextTests
+from signoff.testing.agent_suite.timeouts import CancelTests
 from tests.contract.test_agents_scripted import ScriptedHarness
 
 FAULTS = {
@@ -38,7 +38,7 @@ class FileHarness(ScriptedHarness):
         self._file = file
 
     def agent(self, *, timeout: float | None = None) -> Agent:
-        *first, last = (rule(behaviour) for behaviour in self._behaviours)
+        *first, last = (rule(behavior) for behavior in self._behaviors)
         rules = [*({**each, "times": 1} for each in first), last]
         self._file.write_text(json.dumps({"version": 1, "rules": rules}, ensure_ascii=False))
         agent = FileScript(file=self._file)
@@ -46,23 +46,23 @@ class FileHarness(ScriptedHarness):
         return agent
 
 
-class TestFileScript(AnswerPromises, AgentTextPromises, FaultPromises, CancelPromises):
+class TestFileScript(AnswerTests, AgentTextTests, FaultTests, CancelTests):
     @pytest.fixture
     def harness(self, tmp_path: Path) -> FileHarness:
         return FileHarness(tmp_path / "script.yaml")
 
 
-def rule(behaviour: Behaviour) -> dict[str, Any]:
-    match behaviour:
-        case Says(text, usage):
+def rule(behavior: Behavior) -> dict[str, Any]:
+    match behavior:
+        case TextReply(text, usage):
             return {"text": text, "usage": usage and usage.to_json()}
-        case BreaksOff() | Gone():
+        case BrokenReply() | Unreachable():
             return {"fault": "crash"}
-        case Hangs():
+        case Hang():
             return {"fault": "hang"}
-        case Refuses(Fault.QUOTA, int(seconds)):
+        case Refusal(Fault.QUOTA, int(seconds)):
             return {"fault": {"quota": f"in {seconds} s"}}
-        case Refuses(fault):
+        case Refusal(fault):
             return {"fault": FAULTS[fault]}
         case _:
-            raise AssertionError(f"{behaviour} cannot be written into a script")
+            raise AssertionError(f"{behavior} cannot be written into a script")

@@ -15,21 +15,21 @@ from signoff.errors import (
 from signoff.runtime.ports import Agent
 from signoff.testing import Delayed, ScriptedAgent
 from signoff.testing.agent_harness import (
-    Behaviour,
-    BreaksOff,
-    CutOff,
+    Behavior,
+    BrokenReply,
     Fault,
-    Gone,
-    Hangs,
+    Hang,
     Harness,
     ReceivedRequest,
-    Refuses,
-    Says,
+    Refusal,
+    TextReply,
+    TruncatedReply,
+    Unreachable,
 )
-from signoff.testing.agent_suite.answers import AnswerPromises, CutOffPromises
-from signoff.testing.agent_suite.bounds import CancelPromises
-from signoff.testing.agent_suite.faults import FaultPromises
-from signoff.testing.agent_suite.texts import AgentTextPromises
+from signoff.testing.agent_suite.answers import AnswerTests, TruncationTests
+from signoff.testing.agent_suite.faults import FaultTests
+from signoff.testing.agent_suite.texts import AgentTextTests
+from signoff.testing.agent_suite.timeouts import CancelTests
 
 FOREVER = 3600.0
 
@@ -44,50 +44,48 @@ ERRORS: dict[Fault, type[AgentError]] = {
 
 class ScriptedHarness(Harness):
     def __init__(self) -> None:
-        self._behaviours: tuple[Behaviour, ...] = ()
+        self._behaviors: tuple[Behavior, ...] = ()
         self._agents: list[ScriptedAgent] = []
 
     def agent(self, *, timeout: float | None = None) -> Agent:
-        first = self._behaviours[0]
-        usage = first.usage if isinstance(first, Says | CutOff) else None
+        first = self._behaviors[0]
+        usage = first.usage if isinstance(first, TextReply | TruncatedReply) else None
         agent = ScriptedAgent(usage=usage).on(
-            lambda request: True, *(said(behaviour) for behaviour in self._behaviours)
+            lambda request: True, *(said(behavior) for behavior in self._behaviors)
         )
         self._agents.append(agent)
         return agent
 
-    async def act(self, *behaviours: Behaviour) -> None:
-        self._behaviours = behaviours
+    async def set_behaviors(self, *behaviors: Behavior) -> None:
+        self._behaviors = behaviors
 
-    def asked(self) -> list[ReceivedRequest]:
+    def received_requests(self) -> list[ReceivedRequest]:
         return [_asked(request) for agent in self._agents for request in agent.requests]
 
-    async def under_way(self) -> int:
+    async def active_calls(self) -> int:
         return sum(agent.under_way for agent in self._agents)
 
 
-class TestScriptedAgent(
-    AnswerPromises, CutOffPromises, AgentTextPromises, FaultPromises, CancelPromises
-):
+class TestScriptedAgent(AnswerTests, TruncationTests, AgentTextTests, FaultTests, CancelTests):
     @pytest.fixture
     def harness(self) -> ScriptedHarness:
         return ScriptedHarness()
 
 
-def said(behaviour: Behaviour) -> ScriptedAnswer:
-    match behaviour:
-        case Says(text):
+def said(behavior: Behavior) -> ScriptedAnswer:
+    match behavior:
+        case TextReply(text):
             return text
-        case CutOff():
+        case TruncatedReply():
             return AgentBadOutput("the answer was cut off")
-        case BreaksOff() | Gone():
+        case BrokenReply() | Unreachable():
             return AgentTransient("nobody there")
-        case Hangs():
+        case Hang():
             return Delayed(FOREVER, "too late")
-        case Refuses(Fault.QUOTA, int(seconds)):
+        case Refusal(Fault.QUOTA, int(seconds)):
             until = datetime.now(UTC) + timedelta(seconds=seconds)
             return AgentQuota("used up", until=until)
-        case Refuses(fault):
+        case Refusal(fault):
             return ERRORS[fault](fault.value)
 
 

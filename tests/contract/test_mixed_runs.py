@@ -22,7 +22,7 @@ from signoff.runtime.engine import Engine
 from signoff.runtime.result import RunResult
 from signoff.store.memory import MemoryStore
 from signoff.testing import FrozenClock
-from signoff.testing.agent_harness import Fault, Refuses, Says
+from signoff.testing.agent_harness import Fault, Refusal, TextReply
 from tests.contract.http_harness import KEY, KEY_ENV, PASS, SCHEMA
 from tests.stubs.anthropic import AnthropicServer
 from tests.stubs.ollama import OllamaServer
@@ -120,9 +120,9 @@ async def test_a_recorded_run_is_the_same_run_with_the_network_off(
         writer = await stack.enter_async_context(OllamaServer())
         critic = await stack.enter_async_context(OpenAIServer())
         judge = await stack.enter_async_context(AnthropicServer())
-        await writer.act(Says("A draft."))
-        await critic.act(Refuses(Fault.BUSY), Says(PASS))
-        await judge.act(Says(PASS))
+        await writer.set_behaviors(TextReply("A draft."))
+        await critic.set_behaviors(Refusal(Fault.BUSY), TextReply(PASS))
+        await judge.set_behaviors(TextReply(PASS))
         real = {
             "real-writer": made("ollama", writer.url),
             "real-critic": made("openai", f"{critic.url}/v1"),

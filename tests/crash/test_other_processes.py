@@ -3,7 +3,7 @@ import sys
 from pathlib import Path
 
 from signoff.store.sqlite import SqliteStore
-from signoff.testing.store_suite.scribe import Scribe
+from signoff.testing.store_suite.journal_writer import JournalWriter
 
 LOOK = "import sys; from signoff.store.sqlite import SqliteStore; SqliteStore(sys.argv[1]).close()"
 
@@ -13,11 +13,11 @@ def test_a_look_from_another_process_takes_nothing_from_the_one_at_work(tmp_path
     path = tmp_path / "signoff.db"
     working = SqliteStore(path)
     working.reopen().close()
-    run = Scribe(working)
+    run = JournalWriter(working)
     run.begin()
 
     subprocess.run([sys.executable, "-c", LOOK, path], check=True)
-    run.go_on(step="publish")
+    run.append(step="publish")
 
     later = SqliteStore(path)
     assert later.row("run").step == "publish"

@@ -26,7 +26,7 @@ from signoff.runtime.engine import Engine
 from signoff.runtime.ports import Agent
 from signoff.runtime.result import RunResult
 from signoff.store.sqlite import SqliteStore
-from signoff.testing.agent_harness import Says
+from signoff.testing.agent_harness import TextReply
 from tests.real.test_local import RUNNER
 from tests.real.vendors import CLAUDE, CODEX, KEY, KEY_NAME
 from tests.stubs.ollama import OllamaServer
@@ -88,7 +88,7 @@ async def test_all_kinds_take_part_in_one_run_and_a_cassette_repeats_it(
     claude, codex = CLAUDE.stub(Say("Tea warms the hands.")), CODEX.stub(Say("Tea warms."))
     try:
         async with OllamaServer() as ollama:
-            await ollama.act(Says("Tea warms you."))
+            await ollama.set_behaviors(TextReply("Tea warms you."))
             live: dict[str, Agent] = {
                 "claude": CLAUDE.agent(claude.url, tmp_path / "home"),
                 "codex": CODEX.agent(codex.url, tmp_path / "home"),

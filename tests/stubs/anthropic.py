@@ -4,8 +4,8 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from signoff.testing.agent_harness import CutOff, Fault, ReceivedRequest, Refuses, Says
-from tests.stubs.model_server import Heard, ModelServer, Refusal, pieces_of
+from signoff.testing.agent_harness import Fault, ReceivedRequest, Refusal, TextReply, TruncatedReply
+from tests.stubs.model_server import ErrorResponse, Heard, ModelServer, pieces_of
 
 MODELS = ["stub-large", "stub-small"]
 
@@ -44,14 +44,14 @@ class AnthropicServer(ModelServer):
         ends = {"first_id": MODELS[0], "last_id": MODELS[-1]}
         return 200, {"data": models, "has_more": False, **ends}
 
-    def refusal(self, heard: Heard, refuses: Refuses) -> Refusal:
+    def refusal(self, heard: Heard, refuses: Refusal) -> ErrorResponse:
         key = heard.headers.get("x-api-key") or heard.headers.get("authorization", "")
         auth = (401, "authentication_error", f"invalid x-api-key: {key}")
         status, kind, message = REFUSALS.get(refuses.fault, auth)
         after = {} if refuses.seconds is None else {"retry-after": str(refuses.seconds)}
-        return Refusal(status, _error(kind, message), {"request-id": "req_1", **after})
+        return ErrorResponse(status, _error(kind, message), {"request-id": "req_1", **after})
 
-    def stream(self, heard: Heard, says: Says | CutOff) -> Iterable[str]:
+    def stream(self, heard: Heard, says: TextReply | TruncatedReply) -> Iterable[str]:
         forced = heard.body.get("tool_choice", {}).get("name")
         block: dict[str, Any] = {"type": "text", "text": ""}
         if forced:
@@ -66,16 +66,22 @@ class AnthropicServer(ModelServer):
                 delta = {"type": "input_json_delta", "partial_json": piece}
             yield _event({"type": "content_block_delta", "index": 0, "delta": delta})
         yield _event({"type": "content_block_stop", "index": 0})
-        stop = "max_tokens" if isinstance(says, CutOff) else "tool_use" if forced else "end_turn"
+        stop = (
+            "max_tokens"
+            if isinstance(says, TruncatedReply)
+            else "tool_use"
+            if forced
+            else "end_turn"
+        )
         end = {"stop_reason": stop, "stop_sequence": None}
         yield _event({"type": "message_delta", "delta": end, "usage": usage})
         yield _event({"type": "message_stop"})
 
-    def whole(self, heard: Heard, says: Says | CutOff) -> Mapping[str, Any]:
+    def whole(self, heard: Heard, says: TextReply | TruncatedReply) -> Mapping[str, Any]:
         raise NotImplementedError("the agent under test always streams")
 
 
-def _message(heard: Heard, says: Says | CutOff) -> dict[str, Any]:
+def _message(heard: Heard, says: TextReply | TruncatedReply) -> dict[str, Any]:
     used = {} if says.usage is None else {"input_tokens": says.usage.tokens_in, "output_tokens": 1}
     return {
         "id": "msg_1",

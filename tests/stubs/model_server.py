@@ -14,14 +14,14 @@ from http import HTTPStatus
 from typing import Any, Self
 
 from signoff.testing.agent_harness import (
-    Behaviour,
-    BreaksOff,
-    CutOff,
-    Gone,
-    Hangs,
+    Behavior,
+    BrokenReply,
+    Hang,
     ReceivedRequest,
-    Refuses,
-    Says,
+    Refusal,
+    TextReply,
+    TruncatedReply,
+    Unreachable,
 )
 
 PIECE = 9
@@ -39,7 +39,7 @@ class Heard:
 
 
 @dataclass(frozen=True)
-class Refusal:
+class ErrorResponse:
     """An error as its vendor words it."""
 
     status: int
@@ -54,7 +54,7 @@ class ModelServer(ABC):
         self.heard: list[Heard] = []
         self.open = 0
         """Connections on which a client is still waiting."""
-        self._behaviours: deque[Behaviour] = deque()
+        self._behaviors: deque[Behavior] = deque()
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self.port = 0
@@ -83,16 +83,16 @@ class ModelServer(ABC):
             await self._server.wait_closed()
             self._server = None
 
-    async def act(self, *behaviours: Behaviour) -> None:
-        self._behaviours = deque(behaviours)
-        if isinstance(behaviours[0], Gone):
+    async def set_behaviors(self, *behaviors: Behavior) -> None:
+        self._behaviors = deque(behaviors)
+        if isinstance(behaviors[0], Unreachable):
             await self.stop()
 
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
-    def asked(self) -> list[ReceivedRequest]:
+    def received_requests(self) -> list[ReceivedRequest]:
         return [self.question(heard) for heard in self.heard if self.is_question(heard)]
 
     @abstractmethod
@@ -108,15 +108,15 @@ class ModelServer(ABC):
         """Answers everything that is no question to the model."""
 
     @abstractmethod
-    def refusal(self, heard: Heard, refuses: Refuses) -> Refusal:
+    def refusal(self, heard: Heard, refuses: Refusal) -> ErrorResponse:
         """Words an error."""
 
     @abstractmethod
-    def stream(self, heard: Heard, says: Says | CutOff) -> Iterable[str]:
+    def stream(self, heard: Heard, says: TextReply | TruncatedReply) -> Iterable[str]:
         """Words an answer piece by piece; the last one makes it complete."""
 
     @abstractmethod
-    def whole(self, heard: Heard, says: Says | CutOff) -> Mapping[str, Any]:
+    def whole(self, heard: Heard, says: TextReply | TruncatedReply) -> Mapping[str, Any]:
         """Words an answer in one piece."""
 
     content_type = "text/event-stream"
@@ -153,38 +153,38 @@ class ModelServer(ABC):
         if self.verbatim is not None:
             await _send_stream(writer, self.content_type, self.verbatim)
             return
-        behaviour = self._behaviours.popleft() if len(self._behaviours) > 1 else self._behaviours[0]
-        await self._behave(behaviour, heard, reader, writer)
+        behavior = self._behaviors.popleft() if len(self._behaviors) > 1 else self._behaviors[0]
+        await self._behave(behavior, heard, reader, writer)
 
     async def _behave(
         self,
-        behaviour: Behaviour,
+        behavior: Behavior,
         heard: Heard,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
     ) -> None:
-        match behaviour:
-            case Refuses():
-                refusal = self.refusal(heard, behaviour)
+        match behavior:
+            case Refusal():
+                refusal = self.refusal(heard, behavior)
                 _send_json(writer, refusal.status, refusal.body, refusal.headers)
-            case Hangs(""):
+            case Hang(""):
                 await reader.read()
-            case Hangs(after):
+            case Hang(after):
                 self._send_part(writer, heard, after)
                 await reader.read()
-            case BreaksOff(text):
+            case BrokenReply(text):
                 self._send_part(writer, heard, text)
                 await writer.drain()
                 writer.transport.abort()
-            case Says() | CutOff() if heard.body.get("stream"):
-                await _send_stream(writer, self.content_type, self.stream(heard, behaviour))
-            case Says() | CutOff():
-                _send_json(writer, 200, self.whole(heard, behaviour))
+            case TextReply() | TruncatedReply() if heard.body.get("stream"):
+                await _send_stream(writer, self.content_type, self.stream(heard, behavior))
+            case TextReply() | TruncatedReply():
+                _send_json(writer, 200, self.whole(heard, behavior))
 
     def _send_part(self, writer: asyncio.StreamWriter, heard: Heard, text: str) -> None:
         """Sends the beginning of an answer: all but what would complete it."""
         _send_head(writer, self.content_type)
-        pieces = list(self.stream(heard, Says(text)))
+        pieces = list(self.stream(heard, TextReply(text)))
         for piece in pieces[: len(pieces) // 2]:
             _send_chunk(writer, piece)
 

@@ -4,8 +4,8 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from signoff.testing.agent_harness import CutOff, Fault, ReceivedRequest, Refuses, Says
-from tests.stubs.model_server import Heard, ModelServer, Refusal, pieces_of
+from signoff.testing.agent_harness import Fault, ReceivedRequest, Refusal, TextReply, TruncatedReply
+from tests.stubs.model_server import ErrorResponse, Heard, ModelServer, pieces_of
 
 MODELS = ["stub-large:latest", "stub-small:1b"]
 DAY = "2026-01-01T00:00:00Z"
@@ -41,23 +41,23 @@ class OllamaServer(ModelServer):
             return 200, {"model_info": window, "details": {}, "capabilities": ["completion"]}
         return 404, {"error": "path not found"}
 
-    def refusal(self, heard: Heard, refuses: Refuses) -> Refusal:
+    def refusal(self, heard: Heard, refuses: Refusal) -> ErrorResponse:
         key = heard.headers.get("authorization", "")
         status, message = REFUSALS.get(refuses.fault, (401, f"unauthorized: {key}"))
         after = {} if refuses.seconds is None else {"retry-after": str(refuses.seconds)}
-        return Refusal(status, {"error": message}, after)
+        return ErrorResponse(status, {"error": message}, after)
 
-    def stream(self, heard: Heard, says: Says | CutOff) -> Iterable[str]:
+    def stream(self, heard: Heard, says: TextReply | TruncatedReply) -> Iterable[str]:
         for piece in pieces_of(says.text):
             yield _line(heard, piece, done=False)
-        reason = "length" if isinstance(says, CutOff) else "stop"
+        reason = "length" if isinstance(says, TruncatedReply) else "stop"
         times = {"total_duration": 9, "load_duration": 1, "eval_duration": 5}
         yield _line(heard, "", done=True, done_reason=reason, **times, **self._counts(heard, says))
 
-    def whole(self, heard: Heard, says: Says | CutOff) -> Mapping[str, Any]:
+    def whole(self, heard: Heard, says: TextReply | TruncatedReply) -> Mapping[str, Any]:
         raise NotImplementedError("the agent under test always streams")
 
-    def _counts(self, heard: Heard, says: Says | CutOff) -> dict[str, int | None]:
+    def _counts(self, heard: Heard, says: TextReply | TruncatedReply) -> dict[str, int | None]:
         if says.usage is None:
             return {}
         sent = sum(len(message["content"]) for message in heard.body["messages"])

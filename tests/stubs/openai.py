@@ -4,8 +4,8 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from signoff.testing.agent_harness import CutOff, Fault, ReceivedRequest, Refuses, Says
-from tests.stubs.model_server import Heard, ModelServer, Refusal, pieces_of
+from signoff.testing.agent_harness import Fault, ReceivedRequest, Refusal, TextReply, TruncatedReply
+from tests.stubs.model_server import ErrorResponse, Heard, ModelServer, pieces_of
 
 MODELS = ["stub-large", "stub-small"]
 
@@ -29,7 +29,7 @@ class OpenAIServer(ModelServer):
         models = [{"id": name, "object": "model", "created": 1, "owned_by": "x"} for name in MODELS]
         return 200, {"object": "list", "data": models}
 
-    def refusal(self, heard: Heard, refuses: Refuses) -> Refusal:
+    def refusal(self, heard: Heard, refuses: Refusal) -> ErrorResponse:
         key = heard.headers.get("authorization", "").removeprefix("Bearer ")
         status, body = {
             Fault.AUTH: (
@@ -70,9 +70,9 @@ class OpenAIServer(ModelServer):
             ),
         }[refuses.fault]
         after = {} if refuses.seconds is None else {"retry-after": str(refuses.seconds)}
-        return Refusal(status, body, {"x-request-id": "req_1", **after})
+        return ErrorResponse(status, body, {"x-request-id": "req_1", **after})
 
-    def stream(self, heard: Heard, says: Says | CutOff) -> Iterable[str]:
+    def stream(self, heard: Heard, says: TextReply | TruncatedReply) -> Iterable[str]:
         yield _event(self._chunk(heard, {"role": "assistant", "content": "", "refusal": None}))
         for piece in pieces_of(says.text):
             yield _event(self._chunk(heard, {"content": piece}))
@@ -82,7 +82,7 @@ class OpenAIServer(ModelServer):
             yield _event({**end, "choices": [], "usage": self._usage(says)})
         yield "data: [DONE]\n\n"
 
-    def whole(self, heard: Heard, says: Says | CutOff) -> Mapping[str, Any]:
+    def whole(self, heard: Heard, says: TextReply | TruncatedReply) -> Mapping[str, Any]:
         message = {"role": "assistant", "content": says.text, "refusal": None}
         choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _finish(says)}
         used = {"usage": self._usage(says)} if says.usage else {}
@@ -94,7 +94,7 @@ class OpenAIServer(ModelServer):
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
         return {**_head(heard, "chat.completion.chunk"), "choices": [choice]}
 
-    def _usage(self, says: Says | CutOff) -> dict[str, Any]:
+    def _usage(self, says: TextReply | TruncatedReply) -> dict[str, Any]:
         usage = says.usage
         assert usage is not None
         counted = {"prompt_tokens": usage.tokens_in, "completion_tokens": usage.tokens_out}
@@ -106,8 +106,8 @@ def _head(heard: Heard, kind: str) -> dict[str, Any]:
     return {"id": "chatcmpl-1", "object": kind, "created": 1, "model": heard.body["model"]}
 
 
-def _finish(says: Says | CutOff) -> str:
-    return "length" if isinstance(says, CutOff) else "stop"
+def _finish(says: TextReply | TruncatedReply) -> str:
+    return "length" if isinstance(says, TruncatedReply) else "stop"
 
 
 def _event(data: Mapping[str, Any]) -> str:

@@ -16,42 +16,42 @@ from signoff.core.effects import AgentRequest, EffectId, Reply
 from signoff.core.spend import Usage
 from signoff.runtime.ports import Agent, Call
 
-COUNTED = Usage(tokens_in=12, tokens_out=7)
+DEFAULT_USAGE = Usage(tokens_in=12, tokens_out=7)
 
 
 @dataclass(frozen=True)
-class Says:
+class TextReply:
     """The model answers; with a schema asked for, the text is what stands for the value."""
 
     text: str
-    usage: Usage | None = COUNTED
+    usage: Usage | None = DEFAULT_USAGE
     """What the model's server reports; None when it reports nothing."""
 
 
 @dataclass(frozen=True)
-class CutOff:
+class TruncatedReply:
     """The model is stopped in the middle by its limit of tokens, and its server says so."""
 
     text: str
-    usage: Usage | None = COUNTED
+    usage: Usage | None = DEFAULT_USAGE
 
 
 @dataclass(frozen=True)
-class BreaksOff:
+class BrokenReply:
     """The connection, or the program, ends in the middle of the answer without a word."""
 
     text: str
 
 
 @dataclass(frozen=True)
-class Hangs:
+class Hang:
     """The model says this much, and then nothing any more."""
 
     after: str = ""
 
 
 @dataclass(frozen=True)
-class Gone:
+class Unreachable:
     """Nobody is there to be asked: no server listens, or the program reaches none."""
 
 
@@ -66,7 +66,7 @@ class Fault(StrEnum):
 
 
 @dataclass(frozen=True)
-class Refuses:
+class Refusal:
     """The model's server refuses; a refused key is repeated in its words, as some do."""
 
     fault: Fault
@@ -74,7 +74,7 @@ class Refuses:
     """When to come back, where it says so."""
 
 
-Behaviour: TypeAlias = Says | CutOff | BreaksOff | Hangs | Gone | Refuses
+Behavior: TypeAlias = TextReply | TruncatedReply | BrokenReply | Hang | Unreachable | Refusal
 
 
 @dataclass(frozen=True)
@@ -97,19 +97,19 @@ class Harness(ABC):
         """Makes the agent; `timeout` is how long an answer may take, in seconds."""
 
     @abstractmethod
-    async def act(self, *behaviours: Behaviour) -> None:
+    async def set_behaviors(self, *behaviors: Behavior) -> None:
         """Makes the model behave like this, call by call, and as the last one from then on."""
 
     @abstractmethod
-    def asked(self) -> list[ReceivedRequest]:
+    def received_requests(self) -> list[ReceivedRequest]:
         """Returns every question that reached the model."""
 
     @abstractmethod
-    async def under_way(self) -> int:
+    async def active_calls(self) -> int:
         """Returns how many calls the model's side is still at work on."""
 
 
-class Harnessed:
+class HarnessBase:
     """What every part of the suite stands on."""
 
     @pytest.fixture

@@ -1,7 +1,7 @@
 """Plays a vendor's program: run with a folder and a kind, it acts out what the folder says.
 
 It imports nothing of ours, as the program of a vendor would not. The folder holds
-`behaviours.json`; every call leaves a numbered file there with what it was asked.
+`behaviors.json`; every call leaves a numbered file there with what it was asked.
 """
 
 import datetime
@@ -16,8 +16,8 @@ def main() -> None:
     place, kind, *argv = sys.argv[1:]
     asked = sys.stdin.buffer.read().decode()
     number = leave(Path(place), kind, argv, asked)
-    behaviours = json.loads(Path(place, "behaviours.json").read_text())
-    KINDS[kind](behaviours[min(number, len(behaviours) - 1)])
+    behaviors = json.loads(Path(place, "behaviors.json").read_text())
+    KINDS[kind](behaviors[min(number, len(behaviors) - 1)])
 
 
 def leave(place: Path, kind: str, argv: list[str], asked: str) -> int:
@@ -58,8 +58,8 @@ def claude(act: dict) -> None:  # type: ignore[type-arg]  # plain data
     say(type="system", subtype="init", session_id="s")
     usage = act.get("usage") and {"input_tokens": 12, "output_tokens": 7}
     match act["does"]:
-        case "Says" | "CutOff":
-            stop = "max_tokens" if act["does"] == "CutOff" else "end_turn"
+        case "TextReply" | "TruncatedReply":
+            stop = "max_tokens" if act["does"] == "TruncatedReply" else "end_turn"
             say(
                 type="result",
                 subtype="success",
@@ -69,16 +69,16 @@ def claude(act: dict) -> None:  # type: ignore[type-arg]  # plain data
                 session_id="s",
                 **({"usage": usage} if usage else {}),
             )
-        case "BreaksOff":
+        case "BrokenReply":
             print('{"type":"result","result":"' + act["text"], end="", flush=True)
             die()
-        case "Hangs":
+        case "Hang":
             if act["after"]:
                 say(type="assistant", message={"content": [{"type": "text", "text": act["after"]}]})
             hang()
-        case "Gone":
+        case "Unreachable":
             claude_fails(None, "API Error: Connection refused (ECONNREFUSED)")
-        case "Refuses":
+        case "Refusal":
             if act["seconds"]:
                 until = int(time.time()) + act["seconds"]
                 say(type="rate_limit_event", rate_limit_info={"resetsAt": until})
@@ -102,21 +102,21 @@ def codex(act: dict) -> None:  # type: ignore[type-arg]  # plain data
     say(type="thread.started", thread_id="t")
     usage = act.get("usage") and {"input_tokens": 12, "output_tokens": 7}
     match act["does"]:
-        case "Says":
+        case "TextReply":
             say(type="item.completed", item={"type": "agent_message", "text": act["text"]})
             say(type="turn.completed", **({"usage": usage} if usage else {}))
-        case "BreaksOff":
+        case "BrokenReply":
             say(type="item.completed", item={"type": "agent_message", "text": act["text"]})
             die()
-        case "Hangs":
+        case "Hang":
             if act["after"]:
                 say(type="item.completed", item={"type": "agent_message", "text": act["after"]})
             hang()
-        case "Gone":
+        case "Unreachable":
             for _ in range(9):
                 say(type="error", message="Reconnecting... waiting for network (refused)")
             hang()
-        case "Refuses":
+        case "Refusal":
             codex_fails(act)
 
 
@@ -140,19 +140,19 @@ def gemini(act: dict) -> None:  # type: ignore[type-arg]  # plain data
     say(type="init", session_id="g")
     stats = {"models": {"m": {"input_tokens": 12, "output_tokens": 7}}} if act.get("usage") else {}
     match act["does"]:
-        case "Says":
+        case "TextReply":
             say(type="message", role="assistant", content=act["text"])
             say(type="result", status="success", stats=stats)
-        case "BreaksOff":
+        case "BrokenReply":
             say(type="message", role="assistant", content=act["text"])
             die()
-        case "Hangs":
+        case "Hang":
             if act["after"]:
                 say(type="message", role="assistant", content=act["after"])
             hang()
-        case "Gone":
+        case "Unreachable":
             gemini_fails("[API Error: exception TypeError: fetch failed sending request]")
-        case "Refuses":
+        case "Refusal":
             later = f" Please retry in {act['seconds']}s." if act["seconds"] else ""
             gemini_fails(
                 {
@@ -176,17 +176,17 @@ def gemini_fails(words: str) -> None:
 
 def command(act: dict) -> None:  # type: ignore[type-arg]  # plain data
     match act["does"]:
-        case "Says":
+        case "TextReply":
             say(text=act["text"], **({"in": 12, "out": 7} if act["usage"] else {}))
-        case "BreaksOff":
+        case "BrokenReply":
             print('{"text": "' + act["text"], end="", flush=True)
             die()
-        case "Hangs":
+        case "Hang":
             print(act["after"], flush=True)
             hang()
-        case "Gone":
+        case "Unreachable":
             sys.exit(12)
-        case "Refuses":
+        case "Refusal":
             later = f", try again in {act['seconds']} seconds" if act["seconds"] else ""
             print(f"{act['fault']} {os.environ['STUB_MODEL_KEY']}{later}", file=sys.stderr)
             sys.exit(

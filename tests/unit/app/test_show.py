@@ -13,7 +13,7 @@ from signoff.errors import UnknownName, UsageError
 from signoff.remedies import StartRun
 from signoff.runtime.owner import this_process
 from signoff.testing import FrozenClock, ScriptedAgent
-from signoff.testing.store_suite.scribe import Scribe
+from signoff.testing.store_suite.journal_writer import JournalWriter
 
 
 async def work(ctx: StepContext) -> tuple[Outcome, dict[str, object]]:
@@ -125,7 +125,7 @@ def test_a_limit_counts_runs_as_they_stand_and_not_as_they_are_stored(project: P
     alive, gone = this_process(), replace(this_process(), id="gone", born="long ago")
     for name, owner in (("lives", alive), ("died", gone), ("died too", gone)):
         project.store.beat(owner, 1e12)
-        Scribe(project.store, name, owner=owner).begin()
+        JournalWriter(project.store, name, owner=owner).begin()
 
     def listed(*status: str) -> list[str]:
         return [row.name for row in list_runs(project, status=status, limit=1)]
@@ -153,7 +153,7 @@ def test_a_call_in_doubt_stands_in_the_total_and_in_the_table_at_unknown_cost(
         ev.EffectStarted(EffectId("ask#1"), EffectKind.ASK, "d", asked),
     ]
     text = json.dumps([ev.to_json(event) for event in events])
-    Scribe(project.store, "died", owner=gone).begin(events=text)
+    JournalWriter(project.store, "died", owner=gone).begin(events=text)
 
     report = show(project, "died").to_json()
 

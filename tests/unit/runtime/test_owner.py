@@ -15,7 +15,7 @@ from signoff.runtime.owner import BEAT_SECONDS, Heartbeat, birth_of, is_alive, t
 from signoff.runtime.store_port import LEASE_SECONDS, Owner, Store
 from signoff.store.memory import MemoryStore
 from signoff.testing import FrozenClock, WrappedStore
-from signoff.testing.store_suite.scribe import BOB, Scribe
+from signoff.testing.store_suite.journal_writer import BOB, JournalWriter
 from tests.patience import PATIENCE_SECONDS
 
 SOON = PATIENCE_SECONDS
@@ -91,7 +91,7 @@ class Bed:
         with self.inner._read as db:
             return float(db.execute("SELECT until FROM owners WHERE id = 'me'").fetchone()[0])
 
-    def is_held(self, run: Scribe) -> bool:
+    def is_held(self, run: JournalWriter) -> bool:
         """Tells whether a stranger is refused the run."""
         try:
             self.inner.take(run.run, BOB, self.clock.now(), lambda _owner: None)
@@ -109,7 +109,7 @@ async def bed() -> AsyncIterator[Bed]:
 
 async def test_a_heartbeat_announces_its_owner(bed: Bed) -> None:
     """A run whose owner is unknown is anybody's."""
-    run = Scribe(bed.inner, owner=bed.owner)
+    run = JournalWriter(bed.inner, owner=bed.owner)
     run.begin()
 
     bed.heartbeat.start()
@@ -132,7 +132,7 @@ async def test_a_second_start_changes_nothing(bed: Bed) -> None:
 async def test_a_short_run_needs_no_thread(bed: Bed) -> None:
     """Starting one takes as long as answering a question and going on from there."""
     before = threading.active_count()
-    run = Scribe(bed.inner, owner=bed.owner)
+    run = JournalWriter(bed.inner, owner=bed.owner)
     run.begin()
 
     bed.heartbeat.start()
@@ -152,7 +152,7 @@ async def test_before_anything_is_started_there_is_nothing_to_begin(bed: Bed) ->
 
 async def test_a_request_to_cancel_reaches_the_loop(bed: Bed) -> None:
     """The runner lives there; called from another thread it would break."""
-    run = Scribe(bed.inner, owner=bed.owner)
+    run = JournalWriter(bed.inner, owner=bed.owner)
     run.begin()
     bed.heartbeat.start()
 
@@ -166,7 +166,7 @@ async def test_a_request_to_cancel_reaches_the_loop(bed: Bed) -> None:
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="nothing here tells of signals")
 async def test_the_thread_leaves_signals_to_the_event_loops(bed: Bed) -> None:
     """A Ctrl-C that it took would not wake the loop, and the run would go on unmoved."""
-    run = Scribe(bed.inner, owner=bed.owner)
+    run = JournalWriter(bed.inner, owner=bed.owner)
     run.begin()
     bed.heartbeat.start()
     bed.inner.ask_cancel(run.run, "it has begun by now")
@@ -188,7 +188,7 @@ def _blocked_by(thread: threading.Thread) -> int:
 def test_a_second_event_loop_is_served_like_the_first() -> None:
     """A program may call `asyncio.run` once for every run, with one engine for all."""
     bed = Bed()
-    run = Scribe(bed.inner, owner=bed.owner)
+    run = JournalWriter(bed.inner, owner=bed.owner)
     run.begin()
     bed.inner.ask_cancel(run.run, "too dear")
 
@@ -208,7 +208,7 @@ async def test_a_stopped_heart_can_beat_again(bed: Bed) -> None:
     """A closed engine that is used once more drives runs like any other."""
     bed.heartbeat.start()
     bed.heartbeat.stop()
-    run = Scribe(bed.inner, owner=bed.owner)
+    run = JournalWriter(bed.inner, owner=bed.owner)
     run.begin()
 
     bed.heartbeat.start()
@@ -220,7 +220,7 @@ async def test_a_stopped_heart_can_beat_again(bed: Bed) -> None:
 
 async def test_a_lease_is_renewed_while_the_loop_is_blocked(bed: Bed) -> None:
     """A handler that computes for an hour must not lose its run."""
-    run = Scribe(bed.inner, owner=bed.owner)
+    run = JournalWriter(bed.inner, owner=bed.owner)
     run.begin()
     bed.heartbeat.start()
     bed.heartbeat.begin()
@@ -235,7 +235,7 @@ async def test_a_lease_is_renewed_while_the_loop_is_blocked(bed: Bed) -> None:
 
 async def test_stopping_lets_go(bed: Bed) -> None:
     """Whoever comes next need not wait for the lease to run out."""
-    run = Scribe(bed.inner, owner=bed.owner)
+    run = JournalWriter(bed.inner, owner=bed.owner)
     run.begin()
     bed.heartbeat.start()
 
@@ -268,7 +268,7 @@ async def test_a_store_that_is_busy_for_a_moment_does_not_stop_the_heart() -> No
     """The process goes on; so must its lease."""
     inner = MemoryStore()
     bed = Bed(ShakyStore(inner))
-    run = Scribe(inner, owner=bed.owner)
+    run = JournalWriter(inner, owner=bed.owner)
     run.begin()
     inner.ask_cancel(run.run, "too dear")
 

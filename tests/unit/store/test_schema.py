@@ -12,7 +12,7 @@ import pytest
 from signoff.errors import StoreTooNew
 from signoff.store.schema import LATEST, Migration, migrate, shipped_migrations
 from signoff.store.sqlite import SqliteStore
-from signoff.testing.store_suite.scribe import begun
+from signoff.testing.store_suite.journal_writer import start_run
 from tests.patience import PATIENCE_SECONDS
 
 SECOND = Migration(
@@ -40,7 +40,7 @@ def path(tmp_path: Path) -> Path:
     """A database of this version with a run in it."""
     path = tmp_path / "signoff.db"
     with closing(SqliteStore(path)) as store:
-        begun(store)
+        start_run(store)
     return path
 
 

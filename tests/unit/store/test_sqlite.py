@@ -13,7 +13,7 @@ import pytest
 
 from signoff.errors import StoreBusy, StoreDamaged, StoreError, WriteFailed
 from signoff.store.sqlite import SqliteStore
-from signoff.testing.store_suite.scribe import ANN, Scribe, begun
+from signoff.testing.store_suite.journal_writer import ANN, JournalWriter, start_run
 from tests.patience import wait_until
 
 
@@ -37,7 +37,7 @@ def one_line(error: BaseException, path: Path) -> bool:
 
 def test_a_fresh_database_is_its_owners_alone(store: SqliteStore, path: Path) -> None:
     """Prompts and replies are nobody else's business, not even for a moment."""
-    begun(store)
+    start_run(store)
 
     modes = {p.name: stat.S_IMODE(p.stat().st_mode) for p in path.parent.iterdir()}
 
@@ -58,13 +58,13 @@ def test_an_empty_file_is_a_fresh_database(path: Path) -> None:
     path.touch()
 
     with closing(SqliteStore(path)) as store:
-        assert begun(store).head == 1
+        assert start_run(store).head == 1
 
 
 def test_nothing_is_left_beside_a_database_that_was_closed(path: Path) -> None:
     """Copying the one file copies everything."""
     with closing(SqliteStore(path)) as store:
-        begun(store)
+        start_run(store)
 
     assert [p.name for p in path.parent.iterdir()] == ["signoff.db"]
 
@@ -72,7 +72,7 @@ def test_nothing_is_left_beside_a_database_that_was_closed(path: Path) -> None:
 def test_runs_are_still_there_when_the_file_is_opened_again(path: Path) -> None:
     """It is what a file is for."""
     with closing(SqliteStore(path)) as store:
-        begun(store).go_on()
+        start_run(store).append()
 
     with closing(SqliteStore(path)) as store:
         assert store.row("run").head == 2
@@ -136,8 +136,8 @@ def test_a_run_whose_journal_is_garbled_is_named_with_its_file_and_a_way_out(
     store: SqliteStore, path: Path, backup: str
 ) -> None:
     """It said where JSON ended, and neither which run it was nor what to do about it."""
-    begun(store, "one").go_on()
-    begun(store, "two").go_on()
+    start_run(store, "one").append()
+    start_run(store, "two").append()
     store._db.execute("UPDATE journal SET events = '[{' WHERE run = 1 AND seq = 2")
     if backup:
         (path.parent / backup).touch()
@@ -157,7 +157,7 @@ def test_a_run_whose_journal_is_garbled_is_named_with_its_file_and_a_way_out(
 
 def test_a_checkpoint_that_is_garbled_is_done_without(store: SqliteStore) -> None:
     """All of it is in the journal; a run is not lost for want of a short cut."""
-    begun(store, "one").go_on(checkpoint="{}")
+    start_run(store, "one").append(checkpoint="{}")
     store._db.execute("UPDATE checkpoints SET state = '{'")
 
     stored = store.load("one")
@@ -169,9 +169,9 @@ def test_a_checkpoint_that_is_garbled_is_done_without(store: SqliteStore) -> Non
 def test_a_damaged_database_is_reported_in_one_line(path: Path, damage: str) -> None:
     """Never a wrong answer, and never a traceback of SQLite's own."""
     with closing(SqliteStore(path)) as store:
-        run = begun(store)
+        run = start_run(store)
         for _ in range(200):
-            run.go_on(events='["' + "x" * 3000 + '"]')
+            run.append(events='["' + "x" * 3000 + '"]')
     content = path.read_bytes()
     half = len(content) // 2
     path.write_bytes(content[:half] if damage == "cut off" else content[:half] + b"\xff" * half)
@@ -184,7 +184,7 @@ def test_a_damaged_database_is_reported_in_one_line(path: Path, damage: str) -> 
 
 def test_a_status_nobody_knows_is_reported(store: SqliteStore, path: Path) -> None:
     """Edited by hand, or restored from elsewhere: a remedy, not a bug of ours."""
-    begun(store)
+    start_run(store)
     with closing(sqlite3.connect(path)) as other:
         other.execute("UPDATE runs SET status = 'weird'")
         other.commit()
@@ -206,27 +206,27 @@ def test_a_text_that_went_missing_is_reported(store: SqliteStore, path: Path) ->
 
 def test_a_full_disk_says_so_and_loses_nothing(store: SqliteStore, path: Path) -> None:
     """Free some space, resume: everything up to the last commit is there."""
-    run = begun(store)
+    run = start_run(store)
     pages = store._db.execute("PRAGMA page_count").fetchone()[0]
     store._db.execute(f"PRAGMA max_page_count = {pages}")
 
     with pytest.raises(WriteFailed, match="disk is full") as failed:
-        run.go_on(events='["' + "x" * 100_000 + '"]', step="lost")
+        run.append(events='["' + "x" * 100_000 + '"]', step="lost")
 
     assert one_line(failed.value, path)
     assert store.row("run").step == "draft"
     store._db.execute("PRAGMA max_page_count = 1000000")
-    assert run.go_on(step="again").accepted
+    assert run.append(step="again").accepted
     assert store.row("run").step == "again"
 
 
 def test_a_database_that_may_only_be_read_says_so(store: SqliteStore, path: Path) -> None:
     """A disk remounted after an error looks like this."""
-    run = begun(store)
+    run = start_run(store)
     store._db.execute("PRAGMA query_only = ON")
 
     with pytest.raises(WriteFailed, match="cannot be written") as failed:
-        run.go_on()
+        run.append()
 
     assert one_line(failed.value, path)
     assert store.row("run").head == 1
@@ -259,20 +259,20 @@ def test_a_directory_nobody_may_write_to_says_so(path: Path) -> None:
 def test_a_database_locked_for_too_long_is_busy(path: Path) -> None:
     """Another process holds it; trying again later is all there is to do."""
     with closing(SqliteStore(path, busy_timeout=0.05)) as store, closing(_other(path)) as other:
-        run = begun(store)
+        run = start_run(store)
         other.execute("BEGIN IMMEDIATE")
 
         with pytest.raises(StoreBusy) as busy:
-            run.go_on()
+            run.append()
 
         assert one_line(busy.value, path)
         other.execute("ROLLBACK")
-        assert run.go_on().accepted
+        assert run.append().accepted
 
 
 def test_whoever_does_not_want_to_wait_is_told_at_once(store: SqliteStore, path: Path) -> None:
     """The event loop must not stand still while another process writes."""
-    run = begun(store)
+    run = start_run(store)
     with closing(_other(path)) as other:
         other.execute("BEGIN IMMEDIATE")
 
@@ -280,13 +280,13 @@ def test_whoever_does_not_want_to_wait_is_told_at_once(store: SqliteStore, path:
             store.commit([run.next()], wait=False)
 
         other.execute("ROLLBACK")
-    (verdict,) = store.commit([run.next()], wait=False)
-    assert verdict.accepted
+    (result,) = store.commit([run.next()], wait=False)
+    assert result.accepted
 
 
 def test_whoever_only_reads_waits_for_nobody(store: SqliteStore, path: Path) -> None:
     """`signoff runs` answers while a long write is under way."""
-    begun(store)
+    start_run(store)
     with closing(_other(path)) as other:
         other.execute("BEGIN IMMEDIATE")
         other.execute("UPDATE runs SET step = 'unfinished'")
@@ -296,13 +296,13 @@ def test_whoever_only_reads_waits_for_nobody(store: SqliteStore, path: Path) -> 
 
 def test_a_batch_that_fails_halfway_leaves_nothing(store: SqliteStore) -> None:
     """One transaction is one transaction."""
-    one, two = begun(store, "one"), begun(store, "two")
+    one, two = start_run(store, "one"), start_run(store, "two")
 
     with pytest.raises(StoreDamaged):
         store.commit([one.next(), two.next(used=[99])])
 
     assert store.row("one").head == 1
-    assert one.go_on().accepted
+    assert one.append().accepted
 
 
 def test_a_closed_store_is_no_longer_used(path: Path) -> None:
@@ -317,9 +317,9 @@ def test_a_closed_store_is_no_longer_used(path: Path) -> None:
 def test_a_name_with_half_a_character_is_refused_instead_of_hanging(store: SqliteStore) -> None:
     """Whatever cannot be stored has to be said, or a run waits for ever."""
     with pytest.raises(StoreError, match="half a character"):
-        Scribe(store, "bad\ud800name").begin()
+        JournalWriter(store, "bad\ud800name").begin()
 
-    assert begun(store, "good").head == 1
+    assert start_run(store, "good").head == 1
 
 
 def _other(path: Path) -> sqlite3.Connection:
@@ -330,16 +330,16 @@ def test_what_a_run_did_is_safe_from_a_power_cut_whatever_was_written_before(
     store: SqliteStore,
 ) -> None:
     """A lease need not outlive one, and is not waited for; a step that was paid for must."""
-    run = begun(store)
+    run = start_run(store)
     said: list[str] = []
     store._db.set_trace_callback(said.append)
 
     store.beat(ANN, 100.0)
     store.take(run.run, ANN, 1.0, lambda _owner: None)
     run.fence += 1
-    run.go_on()
+    run.append()
     store.leave(ANN)
-    run.go_on()
+    run.append()
 
     levels = [each.split()[-1] for each in said if "synchronous" in each or "COMMIT" in each]
     assert " ".join(levels) == "NORMAL COMMIT COMMIT FULL COMMIT NORMAL COMMIT FULL COMMIT"
@@ -375,7 +375,7 @@ def test_a_turn_without_its_end_is_taken_back_by_the_next(store: SqliteStore) ->
     """A Ctrl-C can strike between any two lines of ours."""
     store._write.__enter__().execute("DELETE FROM runs")
 
-    begun(store)
+    start_run(store)
 
     assert [row.name for row in store.rows()] == ["run"]
 
@@ -385,6 +385,6 @@ def test_a_closed_store_says_so(path: Path) -> None:
     store = SqliteStore(path)
     store.close()
 
-    for late in (store.rows, lambda: begun(store)):
+    for late in (store.rows, lambda: start_run(store)):
         with pytest.raises(StoreError, match="closed"):
             late()

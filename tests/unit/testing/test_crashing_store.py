@@ -2,7 +2,7 @@ import pytest
 
 from signoff.store.memory import MemoryStore
 from signoff.testing.crashing_store import Countdown, CrashingStore, When
-from signoff.testing.store_suite.scribe import ANN, Scribe
+from signoff.testing.store_suite.journal_writer import ANN, JournalWriter
 
 
 class Died(BaseException):
@@ -21,13 +21,13 @@ def mortal(at: int, when: When) -> CrashingStore:
 def test_it_strikes_at_the_write_it_is_told(when: When, stored: int) -> None:
     """Before: the write is lost. After: it is the last that counts."""
     store = mortal(4, when)
-    run = Scribe(store)
+    run = JournalWriter(store)
 
     store.beat(ANN, 1.0)
     run.begin()
-    run.go_on()
+    run.append()
     with pytest.raises(Died):
-        run.go_on()
+        run.append()
 
     assert store.writes == 4
     assert store.inner.row("run").head == stored
@@ -36,7 +36,7 @@ def test_it_strikes_at_the_write_it_is_told(when: When, stored: int) -> None:
 def test_reading_is_no_write() -> None:
     """What cannot be lost need not be struck at."""
     store = mortal(2, "before")
-    Scribe(store).begin()
+    JournalWriter(store).begin()
 
     store.rows()
     store.load("run")
@@ -48,7 +48,7 @@ def test_reading_is_no_write() -> None:
 def test_every_way_to_write_counts() -> None:
     """A process dies between an answer and a commit, too."""
     store = mortal(0, "before")
-    run = Scribe(store)
+    run = JournalWriter(store)
     run.begin()
 
     store.take(run.run, ANN, 0.0, lambda _owner: False)
@@ -63,7 +63,7 @@ def test_every_way_to_write_counts() -> None:
 def test_a_store_opened_again_counts_together_with_the_first() -> None:
     """Threads have their own connection; the process has one life."""
     store = mortal(2, "before")
-    Scribe(store, "one").begin()
+    JournalWriter(store, "one").begin()
 
     with pytest.raises(Died):
-        Scribe(store.reopen(), "two").begin()
+        JournalWriter(store.reopen(), "two").begin()

@@ -16,20 +16,20 @@ own, or that is never told why its model stopped, derives from the parts that co
 
 from __future__ import annotations
 
-from signoff.testing.agent_suite.answers import AnswerPromises, CutOffPromises
-from signoff.testing.agent_suite.bounds import CancelPromises, ClockPromises
-from signoff.testing.agent_suite.faults import FaultPromises
-from signoff.testing.agent_suite.secrecy import SecrecyPromises
-from signoff.testing.agent_suite.texts import AgentTextPromises
+from signoff.testing.agent_suite.answers import AnswerTests, TruncationTests
+from signoff.testing.agent_suite.faults import FaultTests
+from signoff.testing.agent_suite.secrets import SecretTests
+from signoff.testing.agent_suite.texts import AgentTextTests
+from signoff.testing.agent_suite.timeouts import CancelTests, TimeoutTests
 
 
 class AgentSuite(
-    AnswerPromises,
-    CutOffPromises,
-    AgentTextPromises,
-    FaultPromises,
-    CancelPromises,
-    ClockPromises,
-    SecrecyPromises,
+    AnswerTests,
+    TruncationTests,
+    AgentTextTests,
+    FaultTests,
+    CancelTests,
+    TimeoutTests,
+    SecretTests,
 ):
     """All of them."""

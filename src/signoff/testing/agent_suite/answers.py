@@ -9,7 +9,7 @@ import pytest
 
 from signoff.errors import AgentBadOutput
 from signoff.runtime.effect_errors import usage_of
-from signoff.testing.agent_harness import CutOff, Harness, Harnessed, Says, ask
+from signoff.testing.agent_harness import Harness, HarnessBase, TextReply, TruncatedReply, ask
 
 SCHEMA = {
     "type": "object",
@@ -22,36 +22,36 @@ PASS = json.dumps({"verdict": "pass"})
 
 
 @pytest.mark.asyncio
-class AnswerPromises(Harnessed):
+class AnswerTests(HarnessBase):
     """Answers."""
 
     async def test_an_answer_comes_back_word_for_word(self, harness: Harness) -> None:
         """The reply is what later steps, people and the journal see."""
-        await harness.act(Says("Two lines,\nand a third:\n  indented."))
+        await harness.set_behaviors(TextReply("Two lines,\nand a third:\n  indented."))
 
         reply = await ask(harness.agent(), "Say something.")
 
         assert reply.text == "Two lines,\nand a third:\n  indented."
-        assert [asked.prompt for asked in harness.asked()] == ["Say something."]
+        assert [request.prompt for request in harness.received_requests()] == ["Say something."]
 
     async def test_the_system_prompt_reaches_the_model(self, harness: Harness) -> None:
         """A critic that never hears what it is to look for approves everything."""
-        await harness.act(Says("Aye."))
+        await harness.set_behaviors(TextReply("Aye."))
 
         await ask(harness.agent(), "Say something.", system="You are a pirate.")
 
-        (asked,) = harness.asked()
-        assert "You are a pirate." in (asked.system or asked.prompt)
+        (request,) = harness.received_requests()
+        assert "You are a pirate." in (request.system or request.prompt)
 
     async def test_the_model_a_request_names_is_the_one_that_answers(
         self, harness: Harness
     ) -> None:
         """Whoever asks for a cheap model must not be billed for a dear one."""
-        await harness.act(Says("Yes."))
+        await harness.set_behaviors(TextReply("Yes."))
 
         await ask(harness.agent(), model="another-model")
 
-        assert harness.asked()[-1].model == "another-model"
+        assert harness.received_requests()[-1].model == "another-model"
 
     @pytest.mark.parametrize(
         ("schema", "text"), [(SCHEMA, PASS), (LIST_SCHEMA, "[1, 2]")], ids=["object", "list"]
@@ -60,7 +60,7 @@ class AnswerPromises(Harnessed):
         self, harness: Harness, schema: dict[str, object], text: str
     ) -> None:
         """Handlers work with values; prose would have to be parsed by each of them."""
-        await harness.act(Says(text))
+        await harness.set_behaviors(TextReply(text))
 
         reply = await ask(harness.agent(), schema=schema)
 
@@ -75,7 +75,7 @@ class AnswerPromises(Harnessed):
         self, harness: Harness, text: str
     ) -> None:
         """A verdict nobody can read is not a pass."""
-        await harness.act(Says(text))
+        await harness.set_behaviors(TextReply(text))
 
         with pytest.raises(AgentBadOutput):
             await ask(harness.agent(), schema=SCHEMA)
@@ -83,14 +83,14 @@ class AnswerPromises(Harnessed):
     @pytest.mark.parametrize("text", ["", " \n\t\n"], ids=["nothing", "blanks"])
     async def test_an_empty_answer_is_refused(self, harness: Harness, text: str) -> None:
         """An empty draft must not become the artifact."""
-        await harness.act(Says(text))
+        await harness.set_behaviors(TextReply(text))
 
         with pytest.raises(AgentBadOutput):
             await ask(harness.agent())
 
     async def test_what_a_call_took_is_reported(self, harness: Harness) -> None:
         """Budgets are kept by these numbers."""
-        await harness.act(Says("Yes."))
+        await harness.set_behaviors(TextReply("Yes."))
 
         usage = (await ask(harness.agent())).usage
 
@@ -99,7 +99,7 @@ class AnswerPromises(Harnessed):
 
     async def test_what_a_call_took_is_unknown_when_nobody_says(self, harness: Harness) -> None:
         """A zero would be believed, and a budget overrun without anybody noticing."""
-        await harness.act(Says("Yes.", usage=None))
+        await harness.set_behaviors(TextReply("Yes.", usage=None))
 
         usage = (await ask(harness.agent())).usage
 
@@ -107,7 +107,7 @@ class AnswerPromises(Harnessed):
 
     async def test_a_refused_answer_is_paid_for_all_the_same(self, harness: Harness) -> None:
         """A model that never gets its form right would otherwise cost nothing on paper."""
-        await harness.act(Says("no form at all"))
+        await harness.set_behaviors(TextReply("no form at all"))
 
         with pytest.raises(AgentBadOutput) as refused:
             await ask(harness.agent(), schema=SCHEMA)
@@ -118,17 +118,19 @@ class AnswerPromises(Harnessed):
 
     async def test_several_can_be_asked_at_once(self, harness: Harness) -> None:
         """Critics work side by side."""
-        await harness.act(Says("Yes."))
+        await harness.set_behaviors(TextReply("Yes."))
         agent = harness.agent()
 
         replies = await asyncio.gather(*(ask(agent, f"Question {n}?") for n in range(8)))
 
         assert [reply.text for reply in replies] == ["Yes."] * 8
-        assert {asked.prompt for asked in harness.asked()} == {f"Question {n}?" for n in range(8)}
+        assert {request.prompt for request in harness.received_requests()} == {
+            f"Question {n}?" for n in range(8)
+        }
 
 
 @pytest.mark.asyncio
-class CutOffPromises(Harnessed):
+class TruncationTests(HarnessBase):
     """Answers that were stopped; for agents whose model's server says so."""
 
     @pytest.mark.parametrize("schema", [None, SCHEMA], ids=["text", "schema"])
@@ -136,7 +138,7 @@ class CutOffPromises(Harnessed):
         self, harness: Harness, schema: dict[str, object] | None
     ) -> None:
         """Half a critique reads like a clean pass, even when what is there parses."""
-        await harness.act(CutOff(PASS))
+        await harness.set_behaviors(TruncatedReply(PASS))
 
         with pytest.raises(AgentBadOutput):
             await ask(harness.agent(), schema=schema)

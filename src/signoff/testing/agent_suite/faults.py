@@ -8,39 +8,41 @@ import pytest
 
 from signoff.errors import AgentAuth, AgentBadRequest, AgentError, AgentQuota, AgentTransient
 from signoff.testing.agent_harness import (
-    Behaviour,
-    BreaksOff,
+    Behavior,
+    BrokenReply,
     Fault,
-    Gone,
     Harness,
-    Harnessed,
-    Refuses,
-    Says,
+    HarnessBase,
+    Refusal,
+    TextReply,
+    Unreachable,
     ask,
 )
 
-MEANT: dict[str, tuple[Behaviour, type[AgentError]]] = {
-    "wrong key": (Refuses(Fault.AUTH), AgentAuth),
-    "quota": (Refuses(Fault.QUOTA), AgentQuota),
-    "busy": (Refuses(Fault.BUSY), AgentTransient),
-    "busy for seconds": (Refuses(Fault.BUSY, seconds=3), AgentTransient),
-    "down": (Refuses(Fault.DOWN), AgentTransient),
-    "no model": (Refuses(Fault.NO_MODEL), AgentBadRequest),
-    "breaks off": (BreaksOff("Half of an answer, if that"), AgentTransient),
-    "gone": (Gone(), AgentTransient),
+EXPECTED_ERRORS: dict[str, tuple[Behavior, type[AgentError]]] = {
+    "wrong key": (Refusal(Fault.AUTH), AgentAuth),
+    "quota": (Refusal(Fault.QUOTA), AgentQuota),
+    "busy": (Refusal(Fault.BUSY), AgentTransient),
+    "busy for seconds": (Refusal(Fault.BUSY, seconds=3), AgentTransient),
+    "down": (Refusal(Fault.DOWN), AgentTransient),
+    "no model": (Refusal(Fault.NO_MODEL), AgentBadRequest),
+    "breaks off": (BrokenReply("Half of an answer, if that"), AgentTransient),
+    "gone": (Unreachable(), AgentTransient),
 }
 
 
 @pytest.mark.asyncio
-class FaultPromises(Harnessed):
+class FaultTests(HarnessBase):
     """Faults."""
 
-    @pytest.mark.parametrize(("behaviour", "error"), MEANT.values(), ids=MEANT.keys())
+    @pytest.mark.parametrize(
+        ("behavior", "error"), EXPECTED_ERRORS.values(), ids=EXPECTED_ERRORS.keys()
+    )
     async def test_a_fault_says_who_must_act(
-        self, harness: Harness, behaviour: Behaviour, error: type[AgentError]
+        self, harness: Harness, behavior: Behavior, error: type[AgentError]
     ) -> None:
         """Waiting does not help a wrong key, and a person does not help a busy server."""
-        await harness.act(behaviour)
+        await harness.set_behaviors(behavior)
 
         with pytest.raises(AgentError) as raised:
             await ask(harness.agent())
@@ -50,7 +52,7 @@ class FaultPromises(Harnessed):
 
     async def test_a_quota_that_returns_says_when(self, harness: Harness) -> None:
         """The run is parked until then; without the time it would be woken in vain."""
-        await harness.act(Refuses(Fault.QUOTA, seconds=7200))
+        await harness.set_behaviors(Refusal(Fault.QUOTA, seconds=7200))
 
         with pytest.raises(AgentQuota) as raised:
             await ask(harness.agent())
@@ -61,7 +63,7 @@ class FaultPromises(Harnessed):
 
     async def test_a_quota_without_a_time_has_none(self, harness: Harness) -> None:
         """An invented time would park a run for nothing."""
-        await harness.act(Refuses(Fault.QUOTA))
+        await harness.set_behaviors(Refusal(Fault.QUOTA))
 
         with pytest.raises(AgentQuota) as raised:
             await ask(harness.agent())
@@ -70,7 +72,7 @@ class FaultPromises(Harnessed):
 
     async def test_a_fault_leaves_the_agent_usable(self, harness: Harness) -> None:
         """The engine asks the same agent again."""
-        await harness.act(Refuses(Fault.DOWN), Says("Here I am."))
+        await harness.set_behaviors(Refusal(Fault.DOWN), TextReply("Here I am."))
         agent = harness.agent()
 
         with pytest.raises(AgentTransient):
@@ -81,9 +83,9 @@ class FaultPromises(Harnessed):
 
     async def test_a_fault_is_met_once(self, harness: Harness) -> None:
         """The engine counts and records attempts; hidden ones would be neither."""
-        await harness.act(Refuses(Fault.DOWN))
+        await harness.set_behaviors(Refusal(Fault.DOWN))
 
         with pytest.raises(AgentTransient):
             await ask(harness.agent())
 
-        assert len(harness.asked()) == 1
+        assert len(harness.received_requests()) == 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from signoff.testing.agent_harness import Harness, Harnessed, Says, ask
+from signoff.testing.agent_harness import Harness, HarnessBase, TextReply, ask
 
 FOREIGN = {
     "astral": "emoji \U0001f9d1\u200d\U0001f680 and \U0001d54f",
@@ -18,36 +18,36 @@ HALVES = ["cut \ud83d off", "\udc80 alone"]
 
 
 @pytest.mark.asyncio
-class AgentTextPromises(Harnessed):
+class AgentTextTests(HarnessBase):
     """Texts."""
 
     @pytest.mark.parametrize("text", FOREIGN.values(), ids=FOREIGN.keys())
     async def test_every_character_survives_both_ways(self, harness: Harness, text: str) -> None:
         """Artifacts are written in every language, and in code."""
-        await harness.act(Says(f"<{text}>"))
+        await harness.set_behaviors(TextReply(f"<{text}>"))
 
         reply = await ask(harness.agent(), f"<{text}>")
 
         assert reply.text == f"<{text}>"
-        assert harness.asked()[-1].prompt == f"<{text}>"
+        assert harness.received_requests()[-1].prompt == f"<{text}>"
 
     @pytest.mark.parametrize("text", HALVES)
     async def test_half_a_character_stops_nobody(self, harness: Harness, text: str) -> None:
         """It may be replaced, but a run must not end because of it."""
-        await harness.act(Says("Yes."))
+        await harness.set_behaviors(TextReply("Yes."))
 
         reply = await ask(harness.agent(), text, system=text)
 
         assert reply.text == "Yes."
-        assert len(harness.asked()[-1].prompt) >= len(text)
+        assert len(harness.received_requests()[-1].prompt) >= len(text)
 
     async def test_a_prompt_of_a_megabyte_arrives_whole(self, harness: Harness) -> None:
         """A silently shortened prompt is answered with confidence all the same."""
         prompt = "".join(f"line {number}\n" for number in range(100_000))
-        await harness.act(Says("Yes."))
+        await harness.set_behaviors(TextReply("Yes."))
 
         reply = await ask(harness.agent(), prompt)
 
         assert len(prompt) > 1_000_000
         assert reply.text == "Yes."
-        assert harness.asked()[-1].prompt == prompt
+        assert harness.received_requests()[-1].prompt == prompt

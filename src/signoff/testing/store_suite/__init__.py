@@ -11,22 +11,22 @@ empty stores:
 
 from __future__ import annotations
 
-from signoff.testing.store_suite.inbox import InboxPromises
-from signoff.testing.store_suite.journal import JournalPromises
-from signoff.testing.store_suite.leases import LeasePromises
-from signoff.testing.store_suite.listing import ListingPromises
-from signoff.testing.store_suite.sharing import SharingPromises
-from signoff.testing.store_suite.spend import SpendPromises
-from signoff.testing.store_suite.texts import TextPromises
+from signoff.testing.store_suite.concurrency import ConcurrencyTests
+from signoff.testing.store_suite.inbox import InboxTests
+from signoff.testing.store_suite.journal import JournalTests
+from signoff.testing.store_suite.leases import LeaseTests
+from signoff.testing.store_suite.listing import ListingTests
+from signoff.testing.store_suite.spend import SpendTests
+from signoff.testing.store_suite.texts import TextTests
 
 
 class StoreSuite(
-    JournalPromises,
-    ListingPromises,
-    InboxPromises,
-    LeasePromises,
-    SpendPromises,
-    TextPromises,
-    SharingPromises,
+    JournalTests,
+    ListingTests,
+    InboxTests,
+    LeaseTests,
+    SpendTests,
+    TextTests,
+    ConcurrencyTests,
 ):
     """All of them."""

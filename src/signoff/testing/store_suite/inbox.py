@@ -8,16 +8,16 @@ from signoff.core.outcome import Status
 from signoff.core.requests import ItemState
 from signoff.errors import InvalidAnswer, StaleApproval, StoreDamaged, UnknownName
 from signoff.runtime.store_port import InboxItem, Store
-from signoff.testing.store_suite.opening import Opening
-from signoff.testing.store_suite.scribe import WHEN, asking, begun
+from signoff.testing.store_suite.fixture import StoreFixture
+from signoff.testing.store_suite.journal_writer import START, new_request, start_run
 
 
-class InboxPromises(Opening):
+class InboxTests(StoreFixture):
     """The inbox."""
 
     def test_a_request_is_open_once_its_commit_is_made(self, store: Store) -> None:
         """Whoever lists the inbox sees what the run waits for, exactly as it was asked."""
-        begun(store).go_on(opened=[asking(deadline=WHEN + 60)])
+        start_run(store).append(opened=[new_request(deadline=START + 60)])
 
         (item,) = store.items()
 
@@ -29,18 +29,18 @@ class InboxPromises(Opening):
             "draft",
         )
         assert (item.prompt, item.form) == ("Ship it?", '{"kind":"question","prompt":"Ship it?"}')
-        assert (item.digest, item.opened_at, item.deadline) == ("shown", WHEN, WHEN + 60)
+        assert (item.digest, item.opened_at, item.deadline) == ("shown", START, START + 60)
         assert (item.state, item.answer, item.answered_by) == ("open", None, None)
 
     def test_what_waits_is_listed_with_what_a_list_shows(self, store: Store) -> None:
         """The inbox of a busy project is looked at often, and must not be read whole for it."""
-        begun(store, "one").go_on(opened=[asking("a#1"), asking("b#1")])
-        begun(store, "two").go_on(opened=[asking("c#1", deadline=WHEN + 60)])
+        start_run(store, "one").append(opened=[new_request("a#1"), new_request("b#1")])
+        start_run(store, "two").append(opened=[new_request("c#1", deadline=START + 60)])
         _answered(store, _find(store, "b#1"))
 
         lines = store.waiting()
 
-        assert [(line.run, line.deadline) for line in lines] == [("one", None), ("two", WHEN + 60)]
+        assert [(line.run, line.deadline) for line in lines] == [("one", None), ("two", START + 60)]
         item = store.item(lines[0].id)
         assert lines[0][2:] == (
             item.step,
@@ -52,22 +52,22 @@ class InboxPromises(Opening):
 
     def test_one_open_request_can_be_withdrawn_alone(self, store: Store) -> None:
         """The others, and what was answered, must stay."""
-        run = begun(store)
-        run.go_on(opened=[asking("a#1"), asking("b#1"), asking("c#1")])
+        run = start_run(store)
+        run.append(opened=[new_request("a#1"), new_request("b#1"), new_request("c#1")])
         a, b, c = (_find(store, f"{name}#1") for name in "abc")
         _answered(store, b)
 
-        run.go_on(withdrawn=[a.id, b.id])
+        run.append(withdrawn=[a.id, b.id])
 
         states = [store.item(item.id).state for item in (a, b, c)]
         assert states == ["withdrawn", "answered", "open"]
 
     def test_requests_are_listed_oldest_first_by_run_and_by_state(self, store: Store) -> None:
         """People work an inbox from the top; a run looks only at its own."""
-        one = begun(store, "one")
-        one.go_on(opened=[asking("a#1"), asking("b#1")])
-        begun(store, "two").go_on(opened=[asking("c#1")])
-        one.go_on(opened=[asking("d#1")])
+        one = start_run(store, "one")
+        one.append(opened=[new_request("a#1"), new_request("b#1")])
+        start_run(store, "two").append(opened=[new_request("c#1")])
+        one.append(opened=[new_request("d#1")])
         _answered(store, _find(store, "b#1"))
 
         def effects(run: str | None = None, *state: ItemState) -> list[str]:
@@ -81,7 +81,7 @@ class InboxPromises(Opening):
 
     def test_an_answer_is_kept_with_who_gave_it_and_when(self, store: Store) -> None:
         """Somebody will ask who approved this."""
-        begun(store).go_on(opened=[asking()])
+        start_run(store).append(opened=[new_request()])
         (item,) = store.items()
 
         returned = store.answer(item.id, '{"value":"yes"}', "ann", 5.0, "shown")
@@ -92,7 +92,7 @@ class InboxPromises(Opening):
 
     def test_a_second_answer_is_refused_and_the_first_one_stands(self, store: Store) -> None:
         """Two people answer the same question; only one of them decides."""
-        begun(store).go_on(opened=[asking()])
+        start_run(store).append(opened=[new_request()])
         (item,) = store.items()
         store.answer(item.id, '{"value":"yes"}', "ann", 5.0, "shown")
 
@@ -104,7 +104,7 @@ class InboxPromises(Opening):
 
     def test_an_answer_to_something_else_than_was_shown_is_refused(self, store: Store) -> None:
         """An approval of the draft before this one must not approve this one."""
-        begun(store).go_on(opened=[asking(digest="new")])
+        start_run(store).append(opened=[new_request(digest="new")])
         (item,) = store.items()
 
         with pytest.raises(StaleApproval):
@@ -115,7 +115,7 @@ class InboxPromises(Opening):
 
     def test_a_wrong_number_lists_the_open_ones(self, store: Store) -> None:
         """People mistype numbers."""
-        begun(store).go_on(opened=[asking()])
+        start_run(store).append(opened=[new_request()])
         (item,) = store.items()
 
         with pytest.raises(UnknownName, match=f"#{item.id}"):
@@ -127,70 +127,70 @@ class InboxPromises(Opening):
 
     def test_an_answer_does_not_get_in_the_runners_way(self, store: Store) -> None:
         """An answer that took a place in the journal would fence the runner that asked."""
-        run = begun(store)
-        run.go_on(opened=[asking()])
+        run = start_run(store)
+        run.append(opened=[new_request()])
         before = store.row("run")
 
         _answered(store, _find(store, "ask#1"))
 
         assert store.row("run") == before
-        assert run.go_on().accepted
+        assert run.append().accepted
 
     def test_a_run_that_wants_to_wait_is_let_go(self, store: Store) -> None:
         """Its process may exit; whoever resumes it later need not ask a dead owner."""
-        run = begun(store)
+        run = start_run(store)
 
-        verdict = run.wait(opened=[asking()], due_at=50.0)
+        result = run.wait(opened=[new_request()], due_at=50.0)
 
         row = store.row("run")
-        assert (verdict.accepted, verdict.wake) == (True, False)
+        assert (result.accepted, result.wake) == (True, False)
         assert (row.status, row.owner, row.due_at) == (Status.WAITING, None, 50.0)
 
     def test_an_answer_that_came_in_meanwhile_keeps_the_run_from_waiting(
         self, store: Store
     ) -> None:
         """A wake-up that is lost leaves a run waiting for an answer that is already there."""
-        run = begun(store)
-        run.go_on(opened=[asking()])
+        run = start_run(store)
+        run.append(opened=[new_request()])
         _answered(store, _find(store, "ask#1"))
 
-        verdict = run.wait(due_at=50.0)
+        result = run.wait(due_at=50.0)
 
         row = store.row("run")
-        assert (verdict.accepted, verdict.wake) == (True, True)
+        assert (result.accepted, result.wake) == (True, True)
         assert (row.status, row.owner, row.due_at) == (Status.RUNNING, "ann", None)
         assert row.head == 3
 
     def test_an_answer_to_another_run_wakes_nobody_else(self, store: Store) -> None:
         """A run that is kept awake for no reason spins."""
-        begun(store, "other").go_on(opened=[asking()])
+        start_run(store, "other").append(opened=[new_request()])
         _answered(store, _find(store, "ask#1"))
-        run = begun(store)
+        run = start_run(store)
 
-        verdict = run.wait(opened=[asking("mine#1")])
+        result = run.wait(opened=[new_request("mine#1")])
 
-        assert not verdict.wake
+        assert not result.wake
         assert store.row("run").status is Status.WAITING
 
     def test_only_a_run_that_waits_looks_for_answers(self, store: Store) -> None:
         """A parked or finished run is let go whatever its inbox holds."""
-        run = begun(store)
-        run.go_on(opened=[asking()])
+        run = start_run(store)
+        run.append(opened=[new_request()])
         _answered(store, _find(store, "ask#1"))
 
-        verdict = run.go_on(status=Status.PARKED, release=True, due_at=9.0)
+        result = run.append(status=Status.PARKED, release=True, due_at=9.0)
 
-        assert not verdict.wake
+        assert not result.wake
         assert store.row("run").owner is None
         assert store.row("run").due_at == 9.0
 
     def test_an_answer_is_used_up_by_the_commit_that_records_it(self, store: Store) -> None:
         """Used twice, one yes would approve two drafts."""
-        run = begun(store)
-        run.go_on(opened=[asking()])
+        run = start_run(store)
+        run.append(opened=[new_request()])
         item = _answered(store, _find(store, "ask#1"))
 
-        run.go_on(used=[item.id])
+        run.append(used=[item.id])
 
         assert store.item(item.id).state == "used"
         assert store.items("run", state=(ItemState.OPEN, ItemState.ANSWERED)) == []
@@ -201,18 +201,18 @@ class InboxPromises(Opening):
         self, store: Store, state: str
     ) -> None:
         """Going on without the answer would be acting on nobody's word."""
-        run = begun(store)
-        run.go_on(opened=[asking()])
+        run = start_run(store)
+        run.append(opened=[new_request()])
         item = _find(store, "ask#1")
         if state == "used":
             _answered(store, item)
-            run.go_on(used=[item.id])
+            run.append(used=[item.id])
         elif state == "withdrawn":
-            run.go_on(withdraw=True)
+            run.append(withdraw=True)
         before = run.events()
 
         with pytest.raises(StoreDamaged):
-            store.commit([run.next(used=[item.id], opened=[asking("more#1")])])
+            store.commit([run.next(used=[item.id], opened=[new_request("more#1")])])
 
         assert run.events() == before
         assert store.item(item.id).state == state
@@ -220,13 +220,13 @@ class InboxPromises(Opening):
 
     def test_withdrawn_requests_can_no_longer_be_answered(self, store: Store) -> None:
         """Nobody should spend an evening on a question of a cancelled run."""
-        run = begun(store)
-        other = begun(store, "other")
-        run.go_on(opened=[asking("open#1"), asking("answered#1")])
-        other.go_on(opened=[asking("theirs#1")])
+        run = start_run(store)
+        other = start_run(store, "other")
+        run.append(opened=[new_request("open#1"), new_request("answered#1")])
+        other.append(opened=[new_request("theirs#1")])
         _answered(store, _find(store, "answered#1"))
 
-        run.go_on(withdraw=True)
+        run.append(withdraw=True)
 
         assert [i.effect for i in store.items(state=(ItemState.OPEN, ItemState.ANSWERED))] == [
             "theirs#1"
@@ -238,13 +238,13 @@ class InboxPromises(Opening):
 
     def test_a_commit_can_use_one_answer_and_withdraw_the_rest(self, store: Store) -> None:
         """A step that is left by its gate has no more use for what else it asked."""
-        run = begun(store)
-        run.go_on(opened=[asking("gate#1"), asking("open#1"), asking("answered#1")])
+        run = start_run(store)
+        run.append(opened=[new_request("gate#1"), new_request("open#1"), new_request("answered#1")])
         gate = _find(store, "gate#1")
         _answered(store, _find(store, "answered#1"))
         _answered(store, gate)
 
-        run.go_on(used=[gate.id], withdraw=True)
+        run.append(used=[gate.id], withdraw=True)
 
         assert store.item(gate.id).state == "used"
         gone = store.items("run", state=(ItemState.WITHDRAWN,))
@@ -252,10 +252,10 @@ class InboxPromises(Opening):
 
     def test_a_commit_can_withdraw_old_requests_and_open_new_ones(self, store: Store) -> None:
         """The next attempt asks its own questions in the commit that ends the last one's."""
-        run = begun(store)
-        run.go_on(opened=[asking("old#1")])
+        run = start_run(store)
+        run.append(opened=[new_request("old#1")])
 
-        run.go_on(withdraw=True, opened=[asking("new#1")])
+        run.append(withdraw=True, opened=[new_request("new#1")])
 
         assert [i.effect for i in store.items()] == ["new#1"]
 
@@ -266,4 +266,4 @@ def _find(store: Store, effect: str) -> InboxItem:
 
 
 def _answered(store: Store, item: InboxItem) -> InboxItem:
-    return store.answer(item.id, '{"value":"yes"}', "ann", WHEN, item.digest)
+    return store.answer(item.id, '{"value":"yes"}', "ann", START, item.digest)

@@ -8,27 +8,33 @@ from signoff.core.outcome import Status
 from signoff.core.spend import LedgerEntry
 from signoff.errors import UnknownName
 from signoff.runtime.store_port import Store
-from signoff.testing.store_suite.opening import Opening
-from signoff.testing.store_suite.scribe import ANN, WHEN, Scribe, asking, begun
+from signoff.testing.store_suite.fixture import StoreFixture
+from signoff.testing.store_suite.journal_writer import (
+    ANN,
+    START,
+    JournalWriter,
+    new_request,
+    start_run,
+)
 
 
-class JournalPromises(Opening):
+class JournalTests(StoreFixture):
     """A run's journal."""
 
     def test_the_first_commit_creates_the_run(self, store: Store) -> None:
         """A run without a row, or a row without its first event, could never be resumed."""
-        run = Scribe(store)
+        run = JournalWriter(store)
 
-        verdict = run.begin(step="plan")
+        result = run.begin(step="plan")
 
         row = store.row("run")
-        assert verdict.accepted
-        assert verdict.run == row.id
+        assert result.accepted
+        assert result.run == row.id
         assert (row.name, row.workflow, row.target) == ("run", "review", "pkg:FLOW")
         assert (row.definition, row.owner, row.cancel) == ("d1", ANN.id, None)
         assert (row.head, row.fence, row.status) == (1, 1, Status.RUNNING)
         assert (row.step, row.iteration) == ("plan", 1)
-        assert (row.created_at, row.updated_at) == (WHEN, WHEN + 1)
+        assert (row.created_at, row.updated_at) == (START, START + 1)
         assert store.description(row.id) == '{"name": "review"}'
         assert run.events() == ['[{"e":"run-1"}]']
 
@@ -36,12 +42,12 @@ class JournalPromises(Opening):
         self, store: Store
     ) -> None:
         """Starting over under an old name would overwrite somebody's work."""
-        first = begun(store)
-        second = Scribe(store)
+        first = start_run(store)
+        second = JournalWriter(store)
 
-        verdict = second.begin(opened=[asking()], step="other")
+        result = second.begin(opened=[new_request()], step="other")
 
-        assert not verdict.accepted
+        assert not result.accepted
         assert store.row("run").step == "draft"
         assert first.events() == ['[{"e":"run-1"}]']
         assert len(store.rows()) == 1
@@ -49,12 +55,12 @@ class JournalPromises(Opening):
 
     def test_commits_come_back_in_the_order_they_were_made(self, store: Store) -> None:
         """A state folded in another order is another state."""
-        run = begun(store)
-        other = begun(store, "other")
+        run = start_run(store)
+        other = start_run(store, "other")
 
         for _ in range(11):
-            run.go_on()
-            other.go_on()
+            run.append()
+            other.append()
 
         journal = store.journal(run.run)
         assert [row.seq for row in journal] == list(range(1, 13))
@@ -63,9 +69,9 @@ class JournalPromises(Opening):
 
     def test_a_commit_moves_the_row_along(self, store: Store) -> None:
         """Lists of runs are read from the row; a stale one tells people something false."""
-        run = begun(store)
+        run = start_run(store)
 
-        run.go_on(
+        run.append(
             status=Status.PARKED, step="judge", iteration=3, reason="quota", due_at=9.5, at=77.0
         )
 
@@ -75,10 +81,10 @@ class JournalPromises(Opening):
 
     def test_a_run_that_goes_on_after_a_rest_is_no_longer_due(self, store: Store) -> None:
         """It would be woken again and again for a reason long gone."""
-        run = begun(store)
-        run.go_on(status=Status.PARKED, reason="quota", due_at=9.5)
+        run = start_run(store)
+        run.append(status=Status.PARKED, reason="quota", due_at=9.5)
 
-        run.go_on()
+        run.append()
 
         row = store.row("run")
         assert (row.status, row.reason, row.due_at) == (Status.RUNNING, "", None)
@@ -88,24 +94,24 @@ class JournalPromises(Opening):
         self, store: Store, head: int, fence: int
     ) -> None:
         """It keeps a runner that lost its run from writing into the new owner's journal."""
-        run = begun(store)
+        run = start_run(store)
         before = store.row("run")
         entry = LedgerEntry("draft", "claude", "", 1, 10, 20, 0.5, 0, 0)
 
-        verdict = run.put(
+        result = run.put(
             run.next(
                 head=head,
                 fence=fence,
                 status=Status.COMPLETED,
                 blobs={"ab" * 32: "text"},
-                opened=[asking()],
+                opened=[new_request()],
                 ledger=[entry],
                 checkpoint="{}",
                 release=True,
             )
         )
 
-        assert not verdict.accepted
+        assert not result.accepted
         assert store.row("run") == before
         assert run.events() == ['[{"e":"run-1"}]']
         assert store.items() == []
@@ -114,34 +120,34 @@ class JournalPromises(Opening):
 
     def test_what_stands_beside_a_refused_commit_in_one_batch_is_kept(self, store: Store) -> None:
         """One fenced run must not take the other runs of its process down."""
-        one, fenced, two = (begun(store, name) for name in ("one", "fenced", "two"))
-        taken = Scribe(store, "one")
+        one, fenced, two = (start_run(store, name) for name in ("one", "fenced", "two"))
+        taken = JournalWriter(store, "one")
 
-        verdicts = store.commit(
-            [one.next(), fenced.next(fence=7), taken.first(), two.next(opened=[asking()])]
+        results = store.commit(
+            [one.next(), fenced.next(fence=7), taken.first(), two.next(opened=[new_request()])]
         )
 
-        assert [v.accepted for v in verdicts] == [True, False, False, True]
+        assert [v.accepted for v in results] == [True, False, False, True]
         assert [store.row(name).head for name in ("one", "fenced", "two")] == [2, 1, 2]
         assert [item.run for item in store.items()] == ["two"]
 
     def test_a_batch_can_create_several_runs(self, store: Store) -> None:
         """Five hundred runs started at once share their commits."""
-        scribes = [Scribe(store, f"run-{n}") for n in range(5)]
+        scribes = [JournalWriter(store, f"run-{n}") for n in range(5)]
 
-        verdicts = store.commit([s.first() for s in scribes])
-        for scribe, verdict in zip(scribes, verdicts, strict=True):
-            scribe.note(verdict)
+        results = store.commit([s.first() for s in scribes])
+        for scribe, result in zip(scribes, results, strict=True):
+            scribe.note(result)
 
-        assert len({v.run for v in verdicts}) == 5
+        assert len({v.run for v in results}) == 5
         assert [s.events() for s in scribes] == [[f'[{{"e":"run-{n}-1"}}]'] for n in range(5)]
 
     def test_a_load_gives_the_whole_journal_while_there_is_no_checkpoint(
         self, store: Store
     ) -> None:
         """A resume folds exactly this."""
-        run = begun(store)
-        run.go_on()
+        run = start_run(store)
+        run.append()
 
         stored = store.load("run")
 
@@ -151,11 +157,11 @@ class JournalPromises(Opening):
 
     def test_a_load_gives_the_last_checkpoint_and_what_came_after_it(self, store: Store) -> None:
         """A run of ten thousand steps resumes as fast as one of ten."""
-        run = begun(store)
-        run.go_on(checkpoint='{"n":2}')
-        run.go_on()
-        run.go_on(checkpoint='{"n":4}')
-        run.go_on()
+        run = start_run(store)
+        run.append(checkpoint='{"n":2}')
+        run.append()
+        run.append(checkpoint='{"n":4}')
+        run.append()
 
         stored = store.load("run")
 
@@ -165,7 +171,7 @@ class JournalPromises(Opening):
 
     def test_a_wrong_name_lists_the_right_ones(self, store: Store) -> None:
         """People mistype names."""
-        begun(store, "report")
+        start_run(store, "report")
 
         with pytest.raises(UnknownName, match="report"):
             store.load("repotr")
@@ -174,8 +180,8 @@ class JournalPromises(Opening):
 
     def test_a_changed_definition_can_be_adopted(self, store: Store) -> None:
         """A mended handler lets a failed run go on."""
-        run = begun(store)
-        other = begun(store, "other")
+        run = start_run(store)
+        other = start_run(store, "other")
 
         store.adopt(run.run, "d2", '{"name": "mended"}')
 
@@ -183,4 +189,4 @@ class JournalPromises(Opening):
         assert store.description(run.run) == '{"name": "mended"}'
         assert store.row("other").definition == "d1"
         assert store.description(other.run) == '{"name": "review"}'
-        assert run.go_on().accepted
+        assert run.append().accepted

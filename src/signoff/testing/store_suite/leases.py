@@ -8,8 +8,8 @@ from signoff.core.outcome import Status
 from signoff.errors import RunBusy
 from signoff.remedies import CancelRun
 from signoff.runtime.store_port import Owner, Store
-from signoff.testing.store_suite.opening import Opening
-from signoff.testing.store_suite.scribe import ANN, BOB, begun
+from signoff.testing.store_suite.fixture import StoreFixture
+from signoff.testing.store_suite.journal_writer import ANN, BOB, start_run
 
 NOW = 1000.0
 
@@ -26,12 +26,12 @@ def _cannot_tell(_owner: Owner) -> None:
     return None
 
 
-class LeasePromises(Opening):
+class LeaseTests(StoreFixture):
     """Who may drive a run."""
 
     def test_a_run_at_rest_is_given_to_whoever_asks(self, store: Store) -> None:
         """It is how a run started in one process is resumed in another."""
-        run = begun(store)
+        run = start_run(store)
         run.wait()
 
         fence = store.take(run.run, BOB, NOW, _lives)
@@ -42,7 +42,7 @@ class LeasePromises(Opening):
     def test_an_owner_is_known_until_it_leaves(self, store: Store) -> None:
         """Whether a run is really being driven can only be seen by its owner."""
         store.beat(ANN, NOW)
-        run = begun(store)
+        run = start_run(store)
         store.take(run.run, BOB, NOW, _is_dead)
 
         assert (store.owner("ann"), store.owner("bob")) == (ANN, BOB)
@@ -53,7 +53,7 @@ class LeasePromises(Opening):
         """What tells one boot from the next is no use to a person."""
         elsewhere = Owner("ann", "desk/1234abcd/pid:[4026]", 101, "birth-1")
         store.beat(elsewhere, NOW + 9)
-        run = begun(store)
+        run = start_run(store)
 
         with pytest.raises(RunBusy, match=r"process 101 on desk$") as refused:
             store.take(run.run, BOB, NOW, _lives)
@@ -63,19 +63,19 @@ class LeasePromises(Opening):
     def test_a_run_whose_owner_lives_is_refused(self, store: Store) -> None:
         """Two runners on one run would pay for everything twice."""
         store.beat(ANN, NOW - 999)
-        run = begun(store)
+        run = start_run(store)
         before = store.row("run")
 
         with pytest.raises(RunBusy, match="run"):
             store.take(run.run, BOB, NOW, _lives)
 
         assert store.row("run") == before
-        assert run.go_on().accepted
+        assert run.append().accepted
 
     def test_a_dead_owners_run_is_taken_over_at_once(self, store: Store) -> None:
         """After a crash nobody wants to wait for a lease to run out."""
         store.beat(ANN, NOW + 999)
-        run = begun(store)
+        run = start_run(store)
 
         assert store.take(run.run, BOB, NOW, _is_dead) == 2
         assert store.row("run").owner == "bob"
@@ -84,7 +84,7 @@ class LeasePromises(Opening):
         """Asking after somebody else's life would take runs from the living."""
         store.beat(ANN, NOW)
         store.beat(BOB, NOW)
-        run = begun(store)
+        run = start_run(store)
         asked: list[Owner] = []
 
         def judged(owner: Owner) -> bool:
@@ -101,7 +101,7 @@ class LeasePromises(Opening):
     ) -> None:
         """A process on another host can only be judged by its heartbeat."""
         store.beat(ANN, until)
-        run = begun(store)
+        run = start_run(store)
 
         if taken:
             assert store.take(run.run, BOB, NOW, _cannot_tell) == 2
@@ -112,7 +112,7 @@ class LeasePromises(Opening):
     def test_a_heartbeat_renews_the_lease(self, store: Store) -> None:
         """A step that takes an hour must not lose its run."""
         store.beat(ANN, NOW - 9)
-        run = begun(store)
+        run = start_run(store)
 
         store.beat(ANN, NOW + 9)
 
@@ -122,31 +122,31 @@ class LeasePromises(Opening):
     def test_an_owner_takes_its_own_run_again_without_being_asked(self, store: Store) -> None:
         """A process resumes a run it has just let wait."""
         store.beat(ANN, NOW + 9)
-        run = begun(store)
+        run = start_run(store)
 
         assert store.take(run.run, ANN, NOW, _lives) == 2
 
     def test_an_owner_the_store_has_forgotten_holds_nothing(self, store: Store) -> None:
         """A run must not stay locked by a name that leads to nobody."""
-        run = begun(store)
+        run = start_run(store)
 
         assert store.take(run.run, BOB, NOW, _lives) == 2
 
     def test_a_runner_whose_run_was_taken_can_add_nothing_to_it(self, store: Store) -> None:
         """Its next commit would land in the new owner's journal."""
         store.beat(ANN, NOW)
-        run = begun(store)
+        run = start_run(store)
         fence = store.take(run.run, BOB, NOW, _is_dead)
 
-        assert not run.go_on(status=Status.COMPLETED, release=True).accepted
+        assert not run.append(status=Status.COMPLETED, release=True).accepted
         assert store.row("run").owner == "bob"
         assert store.row("run").status is Status.RUNNING
         run.fence = fence
-        assert run.go_on().accepted
+        assert run.append().accepted
 
     def test_each_taking_raises_the_fence(self, store: Store) -> None:
         """Runner A, then B, then A again: A's first life must not be mistaken for its second."""
-        run = begun(store)
+        run = start_run(store)
 
         fences = [store.take(run.run, who, NOW, _is_dead) for who in (BOB, ANN, BOB)]
 
@@ -156,8 +156,8 @@ class LeasePromises(Opening):
         """A process that ends in order leaves nothing locked behind."""
         store.beat(ANN, NOW + 9)
         store.beat(BOB, NOW + 9)
-        begun(store, "anns")
-        bobs = begun(store, "bobs")
+        start_run(store, "anns")
+        bobs = start_run(store, "bobs")
         store.take(bobs.run, BOB, NOW, _is_dead)
 
         store.leave(ANN)
@@ -167,9 +167,9 @@ class LeasePromises(Opening):
 
     def test_a_request_to_cancel_reaches_the_owner(self, store: Store) -> None:
         """`cancel` from another terminal stops the run where it is driven."""
-        run = begun(store, "mine")
-        begun(store, "other")
-        theirs = begun(store, "theirs")
+        run = start_run(store, "mine")
+        start_run(store, "other")
+        theirs = start_run(store, "theirs")
         store.take(theirs.run, BOB, NOW, _is_dead)
 
         store.ask_cancel(run.run, "too dear")
@@ -181,7 +181,7 @@ class LeasePromises(Opening):
 
     def test_a_request_to_cancel_is_gone_when_the_run_is_taken_up_again(self, store: Store) -> None:
         """A run that is resumed on purpose must not be stopped by yesterday's request."""
-        run = begun(store)
+        run = start_run(store)
         store.ask_cancel(run.run, "too dear")
 
         store.take(run.run, BOB, NOW, _is_dead)

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from signoff.core.outcome import Status
 from signoff.runtime.store_port import Store
-from signoff.testing.store_suite.opening import Opening
-from signoff.testing.store_suite.scribe import begun
+from signoff.testing.store_suite.fixture import StoreFixture
+from signoff.testing.store_suite.journal_writer import start_run
 
 
-class ListingPromises(Opening):
+class ListingTests(StoreFixture):
     """Finding runs."""
 
     def test_runs_are_listed_newest_first(self, store: Store) -> None:
         """`latest` is the first of them."""
         for name in ("a", "b", "c"):
-            begun(store, name)
-        begun(store, "a2").go_on()
+            start_run(store, name)
+        start_run(store, "a2").append()
 
         assert [row.name for row in store.rows()] == ["a2", "c", "b", "a"]
         assert [row.name for row in store.rows(limit=2)] == ["a2", "c"]
@@ -27,9 +27,9 @@ class ListingPromises(Opening):
 
     def test_runs_are_found_by_status(self, store: Store) -> None:
         """What waits is looked for among thousands that have ended."""
-        begun(store, "running")
-        begun(store, "waiting").wait()
-        begun(store, "done").go_on(status=Status.COMPLETED, release=True)
+        start_run(store, "running")
+        start_run(store, "waiting").wait()
+        start_run(store, "done").append(status=Status.COMPLETED, release=True)
 
         waiting = store.rows(status=[Status.WAITING])
         ended_or_running = store.rows(status=[Status.COMPLETED, Status.RUNNING])
@@ -39,10 +39,10 @@ class ListingPromises(Opening):
 
     def test_runs_are_found_by_when_they_are_due(self, store: Store) -> None:
         """`resume --due` wakes these, at the moment they are due and not before."""
-        begun(store, "early").go_on(status=Status.PARKED, due_at=100.0)
-        begun(store, "late").go_on(status=Status.PARKED, due_at=200.0)
-        begun(store, "deadline").go_on(status=Status.WAITING, due_at=150.0)
-        begun(store, "whenever").go_on(status=Status.PARKED)
+        start_run(store, "early").append(status=Status.PARKED, due_at=100.0)
+        start_run(store, "late").append(status=Status.PARKED, due_at=200.0)
+        start_run(store, "deadline").append(status=Status.WAITING, due_at=150.0)
+        start_run(store, "whenever").append(status=Status.PARKED)
 
         def due(before: float, *status: Status) -> list[str]:
             return [row.name for row in store.rows(due_before=before, status=status)]

@@ -10,8 +10,8 @@ from signoff.core.digest import text_digest
 from signoff.core.outcome import Status
 from signoff.errors import StoreDamaged
 from signoff.runtime.store_port import Store
-from signoff.testing.store_suite.opening import Opening
-from signoff.testing.store_suite.scribe import Scribe, asking, begun
+from signoff.testing.store_suite.fixture import StoreFixture
+from signoff.testing.store_suite.journal_writer import JournalWriter, new_request, start_run
 
 HOSTILE = {
     "nul": "before\x00after",
@@ -27,23 +27,23 @@ HALVES = ["cut \ud83d off", "\udc80 alone", "\udfff"]
 """Half of a surrogate pair, as a cut-off emoji or a badly decoded byte leaves behind."""
 
 
-class TextPromises(Opening):
+class TextTests(StoreFixture):
     """Texts."""
 
     @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
     def test_every_text_comes_back_as_it_was(self, store: Store, text: str) -> None:
         """Prompts, replies and artifacts are other people's words; changing them is losing them."""
-        run = begun(store)
+        run = start_run(store)
         digest = text_digest(text)
         # The journal and checkpoints are JSON, whatever the words in them are.
         events = json.dumps([text], ensure_ascii=False)
 
-        run.go_on(
+        run.append(
             events=events,
             status=Status.FAILED,
             reason=text,
             blobs={digest: text},
-            opened=[asking(prompt=text, form=text)],
+            opened=[new_request(prompt=text, form=text)],
             checkpoint=events,
         )
         (item,) = store.items()
@@ -62,14 +62,14 @@ class TextPromises(Opening):
     @pytest.mark.parametrize("text", HALVES)
     def test_half_a_character_stops_nobody(self, store: Store, text: str) -> None:
         """Shown to people it may be replaced, but a run must not end because of it."""
-        run = begun(store)
+        run = start_run(store)
 
-        verdict = run.go_on(status=Status.FAILED, reason=text, opened=[asking(prompt=text)])
+        result = run.append(status=Status.FAILED, reason=text, opened=[new_request(prompt=text)])
         (item,) = store.items()
         store.answer(item.id, "{}", text, 5.0, "shown")
         store.ask_cancel(run.run, text)
 
-        assert verdict.accepted
+        assert result.accepted
         for shown in (store.row("run").reason, item.prompt, store.row("run").cancel):
             assert shown is not None
             assert len(shown) == len(text)
@@ -78,7 +78,7 @@ class TextPromises(Opening):
         """A run's name is typed by a person."""
         name = "x'; DELETE FROM runs; --"
 
-        begun(store, name)
+        start_run(store, name)
 
         assert store.row(name).name == name
         assert [row.name for row in store.rows()] == [name]
@@ -86,10 +86,10 @@ class TextPromises(Opening):
     def test_a_text_is_kept_once_by_its_digest(self, store: Store) -> None:
         """An artifact that every step mentions is stored once, and twice the same is no error."""
         digest = text_digest("artifact")
-        one, two = Scribe(store, "one"), Scribe(store, "two")
+        one, two = JournalWriter(store, "one"), JournalWriter(store, "two")
 
         one.begin(blobs={digest: "artifact"})
-        one.go_on(blobs={digest: "artifact"})
+        one.append(blobs={digest: "artifact"})
         two.begin(blobs={digest: "artifact", text_digest("other"): "other"})
 
         assert store.blob(digest) == "artifact"

@@ -11,7 +11,7 @@ from signoff.runtime.store_port import Store
 NewStore = Callable[[], Store]
 
 
-class Opening:
+class StoreFixture:
     """What every part of the suite stands on."""
 
     @pytest.fixture

@@ -8,7 +8,7 @@ from contextlib import suppress
 import pytest
 
 from signoff.errors import AgentTimeout
-from signoff.testing.agent_harness import Hangs, Harness, Harnessed, ask
+from signoff.testing.agent_harness import Hang, Harness, HarnessBase, ask
 
 TIMEOUT_SECONDS = 1.0
 PATIENCE_SECONDS = 60.0
@@ -16,23 +16,23 @@ PATIENCE_SECONDS = 60.0
 
 
 @pytest.mark.asyncio
-class ClockPromises(Harnessed):
+class TimeoutTests(HarnessBase):
     """Time; for agents with a clock of their own."""
 
     @pytest.mark.parametrize("after", ["", "Half of an ans"], ids=["at once", "midway"])
     async def test_a_model_that_goes_silent_is_given_up(self, harness: Harness, after: str) -> None:
         """One lost connection would hold a run for ever."""
-        await harness.act(Hangs(after))
+        await harness.set_behaviors(Hang(after))
 
         async with asyncio.timeout(PATIENCE_SECONDS):
             with pytest.raises(AgentTimeout):
                 await ask(harness.agent(timeout=TIMEOUT_SECONDS))
 
-        assert await settled(harness) == 0
+        assert await remaining_calls(harness) == 0
 
 
 @pytest.mark.asyncio
-class CancelPromises(Harnessed):
+class CancelTests(HarnessBase):
     """Being cancelled."""
 
     @pytest.mark.parametrize("after", ["", "Half of an ans"], ids=["at once", "midway"])
@@ -40,29 +40,29 @@ class CancelPromises(Harnessed):
         self, harness: Harness, after: str
     ) -> None:
         """What goes on behind a cancelled run costs money and changes files."""
-        await harness.act(Hangs(after))
+        await harness.set_behaviors(Hang(after))
         asking = asyncio.create_task(ask(harness.agent()))
-        await until_asked(harness)
+        await wait_for_request(harness)
 
         asking.cancel()
         with suppress(asyncio.CancelledError):
             await asking
 
         assert asking.cancelled()
-        assert await settled(harness) == 0
+        assert await remaining_calls(harness) == 0
 
 
-async def until_asked(harness: Harness) -> None:
+async def wait_for_request(harness: Harness) -> None:
     """Waits until the model is at work on a question."""
     async with asyncio.timeout(PATIENCE_SECONDS):
-        while not (harness.asked() and await harness.under_way()):  # noqa: ASYNC110  # no event
+        while not (harness.received_requests() and await harness.active_calls()):  # noqa: ASYNC110  # no event
             await asyncio.sleep(0.01)
 
 
-async def settled(harness: Harness) -> int:
+async def remaining_calls(harness: Harness) -> int:
     """Returns how much is left running once what is ending has ended."""
     with suppress(TimeoutError):
         async with asyncio.timeout(PATIENCE_SECONDS):
-            while await harness.under_way():  # noqa: ASYNC110  # no event
+            while await harness.active_calls():  # noqa: ASYNC110  # no event
                 await asyncio.sleep(0.01)
-    return await harness.under_way()
+    return await harness.active_calls()

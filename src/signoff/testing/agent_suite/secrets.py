@@ -13,15 +13,15 @@ from signoff.errors import AgentError
 from signoff.testing.agent_harness import (
     Fault,
     Harness,
-    Harnessed,
-    Refuses,
-    Says,
+    HarnessBase,
+    Refusal,
+    TextReply,
     call_for,
 )
 
 
 @pytest.mark.asyncio
-class SecrecyPromises(Harnessed):
+class SecretTests(HarnessBase):
     """Secrets; for agents that hold one."""
 
     @pytest.mark.parametrize("fault", list(Fault), ids=lambda fault: fault.name.lower())
@@ -30,7 +30,7 @@ class SecrecyPromises(Harnessed):
     ) -> None:
         """Errors go into the journal, logs and bug reports."""
         caplog.set_level(logging.DEBUG)
-        await harness.act(Refuses(fault))
+        await harness.set_behaviors(Refusal(fault))
         seen: list[str] = []
 
         with pytest.raises(AgentError) as raised:
@@ -46,7 +46,7 @@ class SecrecyPromises(Harnessed):
     ) -> None:
         """Replies are stored for good, and shown."""
         caplog.set_level(logging.DEBUG)
-        await harness.act(Says("Yes."))
+        await harness.set_behaviors(TextReply("Yes."))
         seen: list[str] = []
         agent = harness.agent()
 

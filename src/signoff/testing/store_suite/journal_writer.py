@@ -9,10 +9,10 @@ from signoff.runtime.store_port import Commit, CommitResult, NewItem, NewRun, Ow
 
 ANN = Owner("ann", "host-1", 101, "birth-1")
 BOB = Owner("bob", "host-2", 202, "birth-2")
-WHEN = 1_700_000_000.0
+START = 1_700_000_000.0
 
 
-class Scribe:
+class JournalWriter:
     """One run, its head and its fence."""
 
     def __init__(self, store: Store, name: str = "run", *, owner: Owner = ANN) -> None:
@@ -31,7 +31,7 @@ class Scribe:
             target="pkg:FLOW",
             definition="d1",
             description='{"name": "review"}',
-            created_at=WHEN,
+            created_at=START,
             owner=self.owner.id,
         )
         return self.next(new=new, **changes)
@@ -48,7 +48,7 @@ class Scribe:
             "iteration": 1,
             "reason": "",
             "due_at": None,
-            "at": WHEN + self.head + 1,
+            "at": START + self.head + 1,
         }
         return Commit(**{**values, **changes})
 
@@ -56,32 +56,32 @@ class Scribe:
         """Creates the run."""
         return self.put(self.first(**changes))
 
-    def go_on(self, **changes: Any) -> CommitResult:
+    def append(self, **changes: Any) -> CommitResult:
         """Adds one commit."""
         return self.put(self.next(**changes))
 
     def put(self, commit: Commit) -> CommitResult:
         """Hands one commit to the store and notes what became of it."""
-        (verdict,) = self.store.commit([commit])
-        self.note(verdict)
-        return verdict
+        (result,) = self.store.commit([commit])
+        self.note(result)
+        return result
 
-    def note(self, verdict: CommitResult) -> None:
+    def note(self, result: CommitResult) -> None:
         """Follows a verdict, as a runner does."""
-        if verdict.accepted:
+        if result.accepted:
             self.head += 1
-            self.run = verdict.run or self.run
+            self.run = result.run or self.run
 
     def wait(self, **changes: Any) -> CommitResult:
         """Lets go of the run until a person answers."""
-        return self.go_on(status=Status.WAITING, release=True, **changes)
+        return self.append(status=Status.WAITING, release=True, **changes)
 
     def events(self) -> list[str]:
         """Returns what the store holds of the run's journal."""
         return [row.events for row in self.store.journal(self.run)]
 
 
-def asking(effect: str = "ask#1", **changes: Any) -> NewItem:
+def new_request(effect: str = "ask#1", **changes: Any) -> NewItem:
     """Returns a request to a person."""
     values: dict[str, Any] = {
         "effect": effect,
@@ -90,14 +90,14 @@ def asking(effect: str = "ask#1", **changes: Any) -> NewItem:
         "form": '{"kind":"question","prompt":"Ship it?"}',
         "digest": "shown",
         "step": "draft",
-        "opened_at": WHEN,
+        "opened_at": START,
         "deadline": None,
     }
     return NewItem(**{**values, **changes})
 
 
-def begun(store: Store, name: str = "run", **changes: Any) -> Scribe:
+def start_run(store: Store, name: str = "run", **changes: Any) -> JournalWriter:
     """Returns the scribe of a run that has just been created."""
-    scribe = Scribe(store, name)
+    scribe = JournalWriter(store, name)
     scribe.begin(**changes)
     return scribe

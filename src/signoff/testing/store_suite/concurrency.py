@@ -9,37 +9,37 @@ from typing import TypeVar
 
 from signoff.errors import InvalidAnswer, RunBusy
 from signoff.runtime.store_port import Owner, Store
-from signoff.testing.store_suite.opening import Opening
-from signoff.testing.store_suite.scribe import Scribe, asking, begun
+from signoff.testing.store_suite.fixture import StoreFixture
+from signoff.testing.store_suite.journal_writer import JournalWriter, new_request, start_run
 
 T = TypeVar("T")
 CROWD = 8
 
 
-class SharingPromises(Opening):
+class ConcurrencyTests(StoreFixture):
     """One store, opened several times."""
 
     def test_a_store_opened_again_sees_and_is_seen(self, store: Store) -> None:
         """The heartbeat and the runner look at the same runs."""
-        run = begun(store)
+        run = start_run(store)
         again = store.reopen()
 
-        run.go_on(opened=[asking()])
+        run.append(opened=[new_request()])
         item = again.answer(again.items()[0].id, "{}", "ann", 5.0, "shown")
 
         assert again.row("run").head == 2
         assert store.item(item.id).state == "answered"
         again.close()
-        assert run.go_on().accepted
+        assert run.append().accepted
 
     def test_nothing_is_lost_when_many_write_at_once(self, store: Store) -> None:
         """Two terminals, a heartbeat and a web page use one store."""
 
         def write(number: int, mine: Store) -> int:
-            run = Scribe(mine, f"run-{number}")
+            run = JournalWriter(mine, f"run-{number}")
             run.begin()
             for _ in range(20):
-                assert run.go_on(opened=[asking()], blobs={"ab" * 32: "same"}).accepted
+                assert run.append(opened=[new_request()], blobs={"ab" * 32: "same"}).accepted
             return len(run.events())
 
         assert _at_once(store, write) == [21] * CROWD
@@ -49,11 +49,11 @@ class SharingPromises(Opening):
 
     def test_of_many_that_build_on_one_head_one_wins(self, store: Store) -> None:
         """Two commits with the same number would be two histories of one run."""
-        run = begun(store)
+        run = start_run(store)
 
         def write(number: int, mine: Store) -> bool:
-            (verdict,) = mine.commit([run.next(events=f"[{number}]")])
-            return verdict.accepted
+            (result,) = mine.commit([run.next(events=f"[{number}]")])
+            return result.accepted
 
         won = _at_once(store, write)
 
@@ -62,7 +62,7 @@ class SharingPromises(Opening):
 
     def test_of_many_that_answer_one_request_one_is_heard(self, store: Store) -> None:
         """The others are told, instead of believing they decided."""
-        begun(store).go_on(opened=[asking()])
+        start_run(store).append(opened=[new_request()])
         (item,) = store.items()
 
         def answer(number: int, mine: Store) -> bool:
@@ -79,7 +79,7 @@ class SharingPromises(Opening):
 
     def test_of_many_that_take_one_run_one_gets_it(self, store: Store) -> None:
         """`resume` typed in eight terminals drives the run once."""
-        run = begun(store)
+        run = start_run(store)
         run.wait()
 
         def take(number: int, mine: Store) -> int | None:
@@ -98,7 +98,7 @@ class SharingPromises(Opening):
         """A name leads to one run."""
 
         def create(number: int, mine: Store) -> bool:
-            return Scribe(mine, "popular").begin(step=f"step-{number}").accepted
+            return JournalWriter(mine, "popular").begin(step=f"step-{number}").accepted
 
         created = _at_once(store, create)
 
