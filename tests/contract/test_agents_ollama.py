@@ -83,7 +83,7 @@ async def test_an_answer_that_outgrew_the_window_is_an_error(harness: HttpHarnes
     """To go on writing, the model forgets the beginning of what it was told."""
     await harness.set_behaviors(TextReply("A very long answer.", usage=Usage(900, 200)))
 
-    with pytest.raises(AgentBadRequest, match="outgrew"):
+    with pytest.raises(AgentBadRequest, match="exceed the window"):
         await ask(harness.agent(num_ctx=1000))
 
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from signoff.agents.program import Job, run
+from signoff.agents.program import Job, run_program
 from signoff.core.context import StepContext
 from signoff.core.effects import AgentRequest, Reply
 from signoff.core.outcome import Outcome
@@ -54,7 +54,7 @@ class ProgramAgent:
         """Gives what it printed."""
         heard = bytearray()
         job = Job(_argv(Path(request.prompt)), request.prompt, dict(os.environ), seconds=600.0)
-        await run(job, call, heard.extend, heard.extend)
+        await run_program(job, call, heard.extend, heard.extend)
         return Reply(heard.decode())
 
 

@@ -1,1 +1,1 @@
-"""Whoever answers a prompt."""
+"""Agents: coding programs, models over HTTP, a local model, checks, scripts and humans."""

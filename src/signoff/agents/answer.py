@@ -1,6 +1,6 @@
-"""Judges what a model said before it counts as an answer: whole, not empty, fitting its schema.
+"""Checks a model's answer before it counts: complete, not empty, valid for its schema.
 
-A failed judgement carries what the call cost, because it was paid for all the same.
+A failed check carries the cost of the call, which was billed all the same.
 """
 
 from __future__ import annotations
@@ -15,44 +15,44 @@ from signoff.core.spend import Usage
 from signoff.errors import AgentBadOutput
 from signoff.runtime.effect_errors import with_usage
 
-MOST_CHARACTERS = 16_000_000
-"""An answer longer than this is a fault, not an answer; it must not fill the memory."""
+MAX_CHARACTERS = 16_000_000
+"""A longer answer is an error: it must not fill the memory."""
 
 
 @dataclass(frozen=True)
 class ModelAnswer:
-    """What a model said, as it came."""
+    """A model's answer, before any check."""
 
-    text: str
+    text: str = ""
     finish: str | None = None
-    """Why the model stopped, in the provider's own word."""
+    """Why the model stopped, as the provider reports it."""
     cut_off: bool = False
     """Whether the model was stopped before it had finished."""
     declined: str = ""
-    """Why the model would not answer, when it said so."""
+    """Why the model refused to answer, if it did."""
     usage: Usage | None = None
     session: str | None = None
     may_be_silent: bool = False
-    """Whether the work is elsewhere, in files, and nothing has to be said about it."""
+    """Whether the work is in edited files, so that the text may be empty."""
 
 
 def judge(answer: ModelAnswer, schema: Mapping[str, Any] | None) -> Reply:
-    """Returns the reply an answer makes; raises `AgentBadOutput` when it makes none."""
+    """Returns an answer as a reply; raises `AgentBadOutput` when it fails a check."""
     try:
-        value = _value(answer, schema)
+        value = _parse(answer, schema)
     except AgentBadOutput as error:
         raise with_usage(error, answer.usage) from error.__cause__
     return Reply(answer.text, value, answer.usage, answer.session, answer.finish)
 
 
-def tokens(count: object) -> int | None:
-    """Returns a reported number of tokens; servers that do not count send none, or 0."""
+def token_count(count: object) -> int | None:
+    """Returns a reported token count; servers that do not count send nothing, or 0."""
     counted = isinstance(count, int) and not isinstance(count, bool) and count > 0
     return count if counted else None  # type: ignore[return-value]  # an int, by the line above
 
 
-def whole_characters(text: str) -> str:
-    """Joins halves of characters that came apart, and replaces those that stand alone.
+def replace_lone_surrogates(text: str) -> str:
+    """Joins surrogate pairs and replaces surrogates without a partner.
 
     A cut-off emoji or a badly decoded byte cannot be sent as UTF-8.
     """
@@ -61,36 +61,36 @@ def whole_characters(text: str) -> str:
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
-class Collected:
-    """A streamed answer: every piece is shown to whoever watches, and kept."""
+class StreamedText:
+    """The text of a streamed answer; every piece is also shown live."""
 
     def __init__(self, emit: Callable[[str], None]) -> None:
         self._emit = emit
         self._pieces: list[str] = []
-        self._room = MOST_CHARACTERS
+        self._room = MAX_CHARACTERS
 
     def add(self, piece: str | None) -> None:
-        """Takes the next piece; raises `AgentBadOutput` when it never ends."""
+        """Adds the next piece; raises `AgentBadOutput` when the answer grows too long."""
         if not piece:
             return
         self._room -= len(piece)
         if self._room < 0:
-            raise AgentBadOutput(f"the answer is longer than {MOST_CHARACTERS:,} characters")
+            raise AgentBadOutput(f"the answer is longer than {MAX_CHARACTERS:,} characters")
         self._pieces.append(piece)
         self._emit(piece)
 
     @property
     def text(self) -> str:
         """The answer so far."""
-        return whole_characters("".join(self._pieces))
+        return replace_lone_surrogates("".join(self._pieces))
 
 
-def _value(answer: ModelAnswer, schema: Mapping[str, Any] | None) -> Any:
+def _parse(answer: ModelAnswer, schema: Mapping[str, Any] | None) -> Any:
     if answer.declined:
-        raise AgentBadOutput(f"the model would not answer: {answer.declined:.300}")
+        raise AgentBadOutput(f"the model refused to answer: {answer.declined:.300}")
     if answer.cut_off:
         raise AgentBadOutput(
-            f"the answer was cut off ({answer.finish}); allow it more tokens, or ask for less"
+            f"the answer was cut off ({answer.finish}); allow more tokens, or ask for less"
         )
     if not answer.text.strip():
         if answer.may_be_silent and schema is None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from signoff.agents import file_edits
 from signoff.agents.answer import ModelAnswer as Whole
-from signoff.agents.answer import judge, whole_characters
+from signoff.agents.answer import judge, replace_lone_surrogates
 from signoff.core.digest import digest
 from signoff.core.effects import AgentRequest, Reply
 from signoff.core.spend import Usage
@@ -98,7 +98,7 @@ class AnswerEntry:
                 case "request":
                     fits = self.request_key == key()
                 case "key":
-                    fits = str(wanted) == key_of(call)
+                    fits = str(wanted) == effect_key(call)
                 case _:
                     fits = str(wanted) == seen[name]
             if not fits:
@@ -144,7 +144,7 @@ class AnswerEntry:
         return Usage(**usage) if usage is not None else None
 
 
-def find(
+def find_entry(
     entries: Sequence[AnswerEntry],
     request: AgentRequest,
     call: Call,
@@ -155,22 +155,22 @@ def find(
 
     That is the one recorded for this very call, or else the first that fits.
     """
-    plain = cache(lambda: digest(plain_request(request)))
+    plain = cache(lambda: digest(portable_request(request)))
     fitting = [
         number
         for number, entry in enumerate(entries)
         if (entry.times is None or used[number] < entry.times)
         and entry.fits(request, call, agent, plain)
     ]
-    same_call = (n for n in fitting if entries[n].data.get("place") == place_of(call))
+    same_call = (n for n in fitting if entries[n].data.get("place") == call_location(call))
     return next(same_call, fitting[0] if fitting else None)
 
 
-def plain_request(request: AgentRequest) -> dict[str, Any]:
+def portable_request(request: AgentRequest) -> dict[str, Any]:
     """Returns a request as recordings keep it: the same wherever its workspace is."""
     data = request.to_json()
     folder = data.pop("workspace", None)
-    text = whole_characters(json.dumps(data, ensure_ascii=False))
+    text = replace_lone_surrogates(json.dumps(data, ensure_ascii=False))
     plain: dict[str, Any] = json.loads(text)
     if folder is not None:
         plain = _without(plain, str(folder))
@@ -178,17 +178,17 @@ def plain_request(request: AgentRequest) -> dict[str, Any]:
     return plain
 
 
-def key_of(call: Call) -> str:
+def effect_key(call: Call) -> str:
     """Returns the key a step asked under: the last part of the effect's name."""
     return str(call.effect).rpartition("/")[2].partition("#")[0]
 
 
-def place_of(call: Call) -> str:
+def call_location(call: Call) -> str:
     """Returns what tells equal requests of a run apart."""
     return f"{call.step}/{call.effect}@{call.attempt}"
 
 
-def problems_of(raw: Any) -> list[str]:
+def entry_problems(raw: Any) -> list[str]:
     """Returns everything that is wrong with an entry."""
     if not isinstance(raw, dict):
         return ["is not a mapping"]

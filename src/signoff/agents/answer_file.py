@@ -23,7 +23,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-from signoff.agents.answer_entry import AnswerEntry, problems_of
+from signoff.agents.answer_entry import AnswerEntry, entry_problems
 from signoff.errors import ConfigError
 from signoff.runtime.environment import Secrets
 
@@ -56,7 +56,7 @@ def read_entries(file: Path) -> list[AnswerEntry]:
             problems += _add_rules(document, entries, defaults)
     for number, entry in enumerate([*entries, *defaults], 1):
         where = f"rule {number}" if number <= len(entries) else "default"
-        problems += [f"{where}: {problem}" for problem in problems_of(entry)]
+        problems += [f"{where}: {problem}" for problem in entry_problems(entry)]
     if problems:
         raise ConfigError(f"the answers in {file} are wrong: {'; '.join(problems)}")
     return [AnswerEntry(each) for each in [*entries, *defaults]]
@@ -85,15 +85,15 @@ def append(file: Path, entry: Mapping[str, Any]) -> None:
     """
     file.parent.mkdir(parents=True, exist_ok=True)
     with file.open("a", encoding="utf-8") as out:
-        out.write(Secrets.of(os.environ).hide(document_text(entry)) if entry else "")
+        out.write(Secrets.of(os.environ).hide(format_entry(entry)) if entry else "")
 
 
 def rewrite(file: Path, entries: Iterable[AnswerEntry]) -> None:
     """Replaces what a file holds."""
-    file.write_text("".join(document_text(each.data) for each in entries), encoding="utf-8")
+    file.write_text("".join(format_entry(each.data) for each in entries), encoding="utf-8")
 
 
-def difference(request: Mapping[str, Any], entries: Iterable[AnswerEntry]) -> str:
+def describe_difference(request: Mapping[str, Any], entries: Iterable[AnswerEntry]) -> str:
     """Returns how a request differs from the recorded one that is most like it."""
     wanted = _lines(request)
     closest = max(
@@ -110,7 +110,7 @@ def difference(request: Mapping[str, Any], entries: Iterable[AnswerEntry]) -> st
     return "\n".join([*lines[:MOST_LINES], *more])
 
 
-def document_text(entry: Mapping[str, Any]) -> str:
+def format_entry(entry: Mapping[str, Any]) -> str:
     """Returns an entry as YAML; as JSON where YAML would not keep every character."""
     from ruamel.yaml import YAML
     from ruamel.yaml.error import YAMLError

@@ -158,7 +158,7 @@ def _needs(passed: Sequence[tuple[str, Health]]) -> str:
             return ", ".join(name for name, _ in passed)
 
 
-async def look(agent: object) -> Health:
+async def check_health(agent: object) -> Health:
     """Asks an agent how it is, for a few seconds at most."""
     try:
         async with asyncio.timeout(LOOK_SECONDS):
@@ -179,7 +179,7 @@ async def _looked(candidate: Candidate) -> tuple[Health, str | None]:
     if choice is ModelChoice.REQUIRED and candidate.model is None:
         wanted = f"agents.{candidate.name}.model"
         return Health(False, "no model is named", f"set {wanted} in the settings"), None
-    health = await look(candidate.agent)
+    health = await check_health(candidate.agent)
     if not health.ready or choice is not ModelChoice.INSTALLED or candidate.model is not None:
         return health, None
     try:

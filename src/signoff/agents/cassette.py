@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from signoff.agents import file_edits
-from signoff.agents.answer_entry import AnswerEntry, find, place_of, plain_request
+from signoff.agents.answer_entry import AnswerEntry, call_location, find_entry, portable_request
 from signoff.agents.answer_file import (
     append,
-    difference,
+    describe_difference,
     read_entries,
     rewrite,
 )
@@ -73,11 +73,11 @@ class CassetteAgent:
         except ConfigError as error:
             raise AgentBadRequest(str(error)) from error
         if self._mode != "record":
-            number = find(entries, request, call, self._name, self._used)
+            number = find_entry(entries, request, call, self._name, self._used)
             if number is not None:
                 return await self._replay(entries, number, request, call)
         if self._mode == "replay":
-            raise AgentBadRequest(self._not_recorded(entries, plain_request(request)))
+            raise AgentBadRequest(self._not_recorded(entries, portable_request(request)))
         return await self._record(request, call)
 
     async def health(self) -> Health:
@@ -122,8 +122,8 @@ class CassetteAgent:
         changed = await asyncio.to_thread(file_edits.watch, request)
         entry = {
             "agent": self._name,
-            "place": place_of(call),
-            "request": plain_request(request),
+            "place": call_location(call),
+            "request": portable_request(request),
         }
         try:
             reply = await self._agent.ask(request, call)
@@ -146,5 +146,5 @@ class CassetteAgent:
             )
         return (
             f"{self._file} holds no answer of {self._name!r} to this request; record it "
-            f"(mode: record or auto), or see what changed:\n{difference(plain, entries)}"
+            f"(mode: record or auto), or see what changed:\n{describe_difference(plain, entries)}"
         )

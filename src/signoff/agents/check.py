@@ -18,7 +18,7 @@ from signoff.agents.answer import ModelAnswer, judge
 from signoff.agents.base import Health
 from signoff.agents.findings import (
     Source,
-    critique,
+    build_critique,
     from_code,
     from_json,
     from_lines,
@@ -167,14 +167,14 @@ async def _called(place: str, artifact: str, source: Source) -> dict[str, Any]:
         # A check that breaks has not passed anything.
         raise AgentBadOutput(f"{place} raised {type(error).__name__}: {error}") from error
     if found is None or found is True:
-        return critique([], source)
+        return build_critique([], source)
     if found is False:
-        return critique([f"{place} says no"], source)
+        return build_critique([f"{place} says no"], source)
     if isinstance(found, str | Mapping) or not hasattr(found, "__iter__"):
         raise AgentBadOutput(
             f"{place} returned {type(found).__name__}; it returns a list of findings"
         )
-    return critique(found, source)
+    return build_critique(found, source)
 
 
 def _load(place: str) -> Callable[[str], Any]:

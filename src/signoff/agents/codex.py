@@ -1,8 +1,8 @@
 """Codex, run headless: `codex exec --json` with its events.
 
-Writing is held to the workspace by codex's own sandbox. A rejected patch shows on standard
-error only, and a server that cannot be reached is waited for without end, so both are
-watched for while it runs.
+Codex's own sandbox limits writing to the workspace. A rejected patch appears on standard
+error only, and codex waits forever for a server that it cannot reach, so both are watched
+while it runs.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from signoff.agents.error_patterns import complaint
+from signoff.agents.error_patterns import failure_error
 from signoff.agents.headless import HeadlessAgent
-from signoff.agents.program import inside, tell
-from signoff.agents.reading import ProgramReply
-from signoff.agents.structured import instruction
+from signoff.agents.output_reader import OutputReader, ProgramReply
+from signoff.agents.program import bundled_program, probe
+from signoff.agents.structured import with_schema
 from signoff.core.effects import AgentRequest
 from signoff.core.spend import Usage
-from signoff.errors import AgentError, AgentTransient
+from signoff.errors import AgentTransient
 from signoff.runtime.ports import Capabilities
 
 _LOGIN = "run `codex login`, or set OPENAI_API_KEY"
@@ -39,118 +39,111 @@ class CodexAgent(HeadlessAgent):
         prompt_caching=True,
         model_family="openai",
     )
-    login = _LOGIN
-    install = "npm install -g @openai/codex"
+    login_hint = _LOGIN
+    install_hint = "npm install -g @openai/codex"
     extra = "codex"
-    oldest = (0, 60)
-    keys = ("CODEX_API_KEY", "OPENAI_API_KEY")
-    settings = ("CODEX_HOME",)
+    minimum_version = (0, 60)
+    key_variables = ("CODEX_API_KEY", "OPENAI_API_KEY")
+    setting_variables = ("CODEX_HOME",)
     bundled: ClassVar[Callable[[], Path | None]] = staticmethod(
-        inside("codex_cli_bin", "bin", "codex")
+        bundled_program("codex_cli_bin", "bin", "codex")
     )
 
     def arguments(self, request: AgentRequest, scratch: Path) -> list[str]:
-        """Returns the arguments of one call; the schema goes through a file."""
+        """Returns the arguments of one call; the schema is passed in a file."""
         argv = ["exec", "--json", "--skip-git-repo-check"]
         if request.model:
             argv += ["--model", request.model]
-        if request.schema is not None and strict(request.schema):
-            place = scratch / "schema.json"
-            place.write_text(json.dumps(request.schema), encoding="utf-8")
-            argv += ["--output-schema", str(place)]
+        if request.schema is not None and is_strict(request.schema):
+            file = scratch / "schema.json"
+            file.write_text(json.dumps(request.schema), encoding="utf-8")
+            argv += ["--output-schema", str(file)]
         argv += ["-s", "workspace-write" if request.edit else "read-only"]
         if request.edit:
-            # Without these the sandbox lets it write to every temporary folder as well.
+            # Without these the sandbox also allows writing to every temporary folder.
             argv += ["-c", "sandbox_workspace_write.exclude_slash_tmp=true"]
             argv += ["-c", "sandbox_workspace_write.exclude_tmpdir_env_var=true"]
         if self._base_url:
-            argv += [
-                "-c",
-                'model_provider="signoff"',
-                "-c",
-                f"model_providers.signoff={self._provider()}",
-            ]
+            provider = f"model_providers.signoff={self._provider()}"
+            argv += ["-c", 'model_provider="signoff"', "-c", provider]
         return [*argv, *self._args, "-"]
 
     def prompt(self, request: AgentRequest) -> str:
-        """Returns the prompt, with the schema in it when the vendor would not take that."""
-        prompt = super().prompt(request)
-        if request.schema is None or strict(request.schema):
-            return prompt
-        return f"{prompt}\n\n{instruction(request.schema)}"
+        """Returns the prompt, with the schema when the vendor would refuse it as an option."""
+        schema = None if is_strict(request.schema) else request.schema
+        return with_schema(super().prompt(request), schema)
 
     def variables(self) -> dict[str, str]:
-        """Has rejections logged, which is the only place where they show."""
+        """Enables the log of rejections, the only place where they appear."""
         return {"RUST_LOG": "error"}
 
-    async def logged_in(self, program: str, environment: Mapping[str, str]) -> bool | None:
-        """Asks the program, unless a key or a server of one's own makes a login unnecessary."""
-        if self._base_url or any(environment.get(key) for key in self.keys):
+    async def is_logged_in(self, program: str, environment: Mapping[str, str]) -> bool | None:
+        """Asks the program, unless a key or another server makes a login unnecessary."""
+        if self._base_url or any(environment.get(key) for key in self.key_variables):
             return True
-        code, words = await tell([program, "login", "status"], environment)
-        return False if code != 0 and "not logged in" in words.lower() else None
+        code, output = await probe([program, "login", "status"], environment)
+        return False if code != 0 and "not logged in" in output.lower() else None
 
     def reader(self) -> CodexReader:
-        """Returns who understands its events."""
-        return CodexReader(self._retries)
+        """Returns a reader for its events."""
+        return CodexReader(self._vendor_retries)
 
     def _provider(self) -> str:
+        """Returns the inline TOML table that describes the configured server."""
         fields = {"name": "signoff", "base_url": self._base_url, "wire_api": "responses"}
-        texts = [f"{name}={json.dumps(value)}" for name, value in fields.items()]
-        if self._key is not None:
-            texts.append(f"env_key={json.dumps(self.keys[0])}")
-        tries = [
-            f"{name}={self._retries}" for name in ("request_max_retries", "stream_max_retries")
-        ]
-        return "{" + ",".join(texts + tries) + "}"
+        if self._key_env is not None:
+            fields["env_key"] = self.key_variables[0]
+        retries = dict.fromkeys(("request_max_retries", "stream_max_retries"), self._vendor_retries)
+        items = [f"{name}={json.dumps(value)}" for name, value in {**fields, **retries}.items()]
+        return "{" + ",".join(items) + "}"
 
 
-class CodexReader:
+class CodexReader(OutputReader):
     """Reads `thread.*`, `turn.*`, `item.*` and `error` events."""
 
     def __init__(self, retries: int) -> None:
-        self._ours = False
+        self._is_codex = False
         self._text = ""
         self._session: str | None = None
         self._usage: Usage | None = None
         self._ended = False
         self._failure = ""
-        self._lost = 0
+        self._lost_connections = 0
         self._retries = retries
         self._denied: list[str] = []
 
-    def event(self, data: dict[str, Any]) -> str | None:
-        """Takes one event and returns what the model said in it."""
+    def read_event(self, data: dict[str, Any]) -> str | None:
+        """Reads one event and returns the model's text in it."""
         kind = str(data.get("type"))
-        self._ours = self._ours or kind.startswith(("thread.", "turn.", "item."))
+        self._is_codex = self._is_codex or kind.startswith(("thread.", "turn.", "item."))
         match kind:
             case "thread.started":
                 self._session = str(data.get("thread_id") or "") or None
             case "item.completed":
-                return self._item(data.get("item"))
+                return self._read_item(data.get("item"))
             case "turn.completed":
                 self._ended = True
                 self._usage = _usage(data.get("usage"))
             case "turn.failed":
                 error = data.get("error")
-                self._failure = _words(error.get("message") if isinstance(error, dict) else error)
+                self._failure = _error_text(
+                    error.get("message") if isinstance(error, dict) else error
+                )
             case "error":
-                self._trouble(str(data.get("message") or ""))
+                self._read_error(str(data.get("message") or ""))
         return None
 
-    def complaint(self, line: str) -> None:
-        """Hears of patches and commands that were rejected."""
-        found = _REJECTED.search(line)
-        if found:
-            self._denied.append(found[1][:200])
+    def read_stderr(self, line: str) -> None:
+        """Collects patches and commands that were rejected."""
+        match = _REJECTED.search(line)
+        if match:
+            self._denied.append(match[1][:200])
 
-    def said(self) -> ProgramReply | None:
-        """Judges the turn: its last message counts, and only once the turn was completed."""
-        if not self._ours:
+    def reply(self) -> ProgramReply | None:
+        """Returns the turn's last message, which counts only once the turn is completed."""
+        if not self._is_codex:
             return None
-        fault: AgentError | None = None
-        if self._failure:
-            fault = complaint("codex", self._failure, remedy=_LOGIN)
+        failed = failure_error("codex", self._failure, remedy=_LOGIN) if self._failure else None
         return ProgramReply(
             text=self._text,
             finish="completed" if self._ended else None,
@@ -158,11 +151,11 @@ class CodexReader:
             session=self._session,
             complete=self._ended,
             denied=tuple(self._denied),
-            fault=fault,
+            fault=failed,
         )
 
-    def _item(self, item: Any) -> str | None:
-        """Takes a finished item; one of type error may be only a warning, so it is just shown."""
+    def _read_item(self, item: Any) -> str | None:
+        """Reads a finished item; one of type error may be a mere warning, so it is only shown."""
         if not isinstance(item, dict):
             return None
         match item.get("type"):
@@ -175,18 +168,18 @@ class CodexReader:
                 return f"{item.get('message')}\n"
         return None
 
-    def _trouble(self, message: str) -> None:
+    def _read_error(self, message: str) -> None:
         if not _UNREACHABLE.search(message):
             return
-        self._lost += 1
-        if self._lost > self._retries:
+        self._lost_connections += 1
+        if self._lost_connections > self._retries:
             raise AgentTransient(f"codex cannot reach its server: {message:.200}")
 
 
-def strict(schema: Any) -> bool:
-    """Tells whether the vendor takes a schema: every object closed, every property required."""
+def is_strict(schema: Any) -> bool:
+    """Returns whether the vendor accepts a schema: objects closed, all properties required."""
     if isinstance(schema, list):
-        return all(strict(each) for each in schema)
+        return all(map(is_strict, schema))
     if not isinstance(schema, Mapping):
         return True
     properties = schema.get("properties")
@@ -195,12 +188,12 @@ def strict(schema: Any) -> bool:
         closed = schema.get("additionalProperties") is False
         if not closed or names != set(schema.get("required", ())):
             return False
-    return all(strict(each) for each in schema.values())
+    return all(map(is_strict, schema.values()))
 
 
-def _words(message: Any) -> str:
-    """Returns what a failure says; some carry the server's whole JSON as their message."""
-    text = str(message or "it did not say why")
+def _error_text(message: Any) -> str:
+    """Returns a failure's message; some carry the server's whole JSON response as the message."""
+    text = str(message or "no reason given")
     try:
         inner = json.loads(text)
     except ValueError:

@@ -8,9 +8,9 @@
         answer: json:choices.0.text   # or text, last_line, file (with {answer_file}), file:NAME
         codes: {3: transient, 4: auth}
 
-The prompt never becomes an argument: it may be long, and everybody on the machine can read
-arguments. No vendor's rules hold such a program back, so it may edit only where
-`edits: true` says that it is trusted to; changes outside its workspace are found all the same.
+The prompt is never an argument: it may be long, and every user of the machine can read
+arguments. No vendor's rules restrict such a program, so it may edit only when `edits: true`
+declares it trusted. Changes outside its workspace are detected all the same.
 """
 
 from __future__ import annotations
@@ -23,14 +23,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from signoff.agents.answer import whole_characters
+from signoff.agents.answer import replace_lone_surrogates
 from signoff.agents.base import Health
 from signoff.agents.headless import HeadlessAgent
-from signoff.agents.http_errors import without_secrets
-from signoff.agents.program import Job, find
-from signoff.agents.quota_resets import reset_in
-from signoff.agents.reading import ProgramReply
-from signoff.agents.structured import instruction
+from signoff.agents.http_errors import redact_line
+from signoff.agents.options import one_of
+from signoff.agents.output_reader import OutputReader, ProgramReply
+from signoff.agents.program import Job, find_program
+from signoff.agents.quota_resets import find_reset_time
+from signoff.agents.structured import with_schema
 from signoff.agents.transcript import Transcript
 from signoff.core.effects import AgentRequest, CommandResult
 from signoff.core.spend import Usage
@@ -47,13 +48,13 @@ from signoff.errors import (
 )
 from signoff.runtime.ports import Capabilities
 
-MOST_ANSWER_BYTES = 64_000_000
-"""Bytes of an answer file that are read."""
+MAX_ANSWER_BYTES = 64_000_000
+"""A larger answer file is refused."""
 
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
-_KNOWN = frozenset({"model", "workspace", "prompt_file", "answer_file", "schema_file"})
+_PLACEHOLDERS = frozenset({"model", "workspace", "prompt_file", "answer_file", "schema_file"})
 _ANSWERS = "text, last_line, file, file:NAME or json:PATH"
-_FAMILIES: Mapping[str, type[AgentError]] = {
+_ERRORS: Mapping[str, type[AgentError]] = {
     "transient": AgentTransient,
     "quota": AgentQuota,
     "auth": AgentAuth,
@@ -64,14 +65,14 @@ _FAMILIES: Mapping[str, type[AgentError]] = {
 
 
 class CommandAgent(HeadlessAgent):
-    """Answers with whatever program the settings describe."""
+    """Answers with the program that the settings describe."""
 
     capabilities = Capabilities(streaming=True)
-    login = "log in as the program wants it, or pass its key with pass_env:"
-    install = "install it, or correct argv: in the settings"
-    oldest = ()
-    keys = ()
-    settings = ()
+    login_hint = "log in with the program itself, or pass its key with pass_env:"
+    install_hint = "install it, or fix argv: in the settings"
+    minimum_version = ()
+    key_variables = ()
+    setting_variables = ()
 
     def __init__(
         self,
@@ -85,19 +86,19 @@ class CommandAgent(HeadlessAgent):
         edits: bool = False,
         **common: Any,
     ) -> None:
-        """Takes how the program is called, where its answer is and what its exit codes mean."""
+        """Takes the command line, where the answer is and what the exit codes mean."""
         for option in {"path", "args", "key_env", "base_url", "vendor_retries"} & common.keys():
             raise ConfigError(
-                f"a command has no option {option!r}; say it in argv, env or pass_env"
+                f"a command has no option {option!r}; use argv, env or pass_env instead"
             )
         if isinstance(argv, str) or not argv:
-            raise ConfigError("argv is a list: the program, then its arguments")
+            raise ConfigError("argv must be a list: the program, then its arguments")
         self.name = Path(str(argv[0])).name
         super().__init__(path=str(argv[0]), **common)
-        self._argv = [str(each) for each in argv]
+        self._argv = [str(argument) for argument in argv]
         self._prompt_in = prompt
         self._answer = answer
-        self.fine = tuple(ok_codes)
+        self.success_codes = tuple(ok_codes)
         self._codes = {int(code): family for code, family in (codes or {}).items()}
         self._usage = dict(usage or {})
         self._edits = edits
@@ -110,10 +111,10 @@ class CommandAgent(HeadlessAgent):
         )
 
     def arguments(self, request: AgentRequest, scratch: Path) -> list[str]:
-        """Returns the arguments with what stands in braces filled in."""
+        """Returns the arguments with their placeholders filled in."""
         if request.edit and not self._edits:
             raise AgentBadRequest(
-                f"{self.name} is not trusted to edit files (edits: true in the settings says it is)"
+                f"{self.name} may not edit files (edits: true in the settings allows it)"
             )
         values = {
             "model": request.model,
@@ -126,64 +127,64 @@ class CommandAgent(HeadlessAgent):
             _write(scratch / "prompt.md", self._text(request))
         if self._uses("schema_file"):
             _write(scratch / "schema.json", json.dumps(request.schema or {}))
-        return [_filled(each, values) for each in self._argv[1:]]
+        return [_fill(argument, values) for argument in self._argv[1:]]
 
     def prompt(self, request: AgentRequest) -> str:
-        """Returns what goes to standard input: the prompt, or nothing when a file has it."""
+        """Returns what goes to standard input: the prompt, or nothing when it goes to a file."""
         return self._text(request) if self._prompt_in == "stdin" else ""
 
-    async def logged_in(self, program: str, environment: Mapping[str, str]) -> bool | None:  # noqa: ARG002  # nobody knows
-        """Knows nothing about logins."""
+    async def is_logged_in(self, program: str, environment: Mapping[str, str]) -> bool | None:  # noqa: ARG002  # unknown
+        """Returns None: the login of an arbitrary program is unknown."""
         return None
 
     async def health(self) -> Health:
-        """Looks whether the program is there; running it might do anything."""
+        """Checks that the program exists; it is not started, since that might do anything."""
         try:
-            place = find(self.name, self._argv[0], lambda: None, self.install)
+            path = find_program(self.name, self._argv[0], lambda: None, self.install_hint)
         except AgentError as error:
-            return Health(False, str(error), self.install)
-        return Health(True, f"{self.name} at {place}")
+            return Health(False, str(error), self.install_hint)
+        return Health(True, f"{self.name} at {path}")
 
-    def reader(self) -> _Deaf:
-        """Returns somebody who leaves the output to the settings."""
-        return _Deaf()
+    def reader(self) -> _PassThrough:
+        """Returns a reader that leaves the output to the settings."""
+        return _PassThrough()
 
-    async def _plain(self, job: Job, output: Transcript, ran: CommandResult) -> ProgramReply:
-        if ran.code not in self.fine:
-            return ProgramReply(fault=await self._failed(job, output, ran))
+    async def _plain_reply(
+        self, job: Job, output: Transcript, result: CommandResult
+    ) -> ProgramReply:
+        if result.code not in self.success_codes:
+            return ProgramReply(fault=await self._exit_error(job, output, result))
         text = output.text.strip("\n")
         try:
-            return ProgramReply(_found(self._answer, text, job), usage=self._reported(text))
+            return ProgramReply(_extract(self._answer, text, job), usage=self._parse_usage(text))
         except AgentBadOutput as error:
             return ProgramReply(fault=error)
 
-    async def _failed(self, job: Job, output: Transcript, ran: CommandResult) -> AgentError:
-        family = self._codes.get(ran.code)
-        if family is None:
-            return await super()._failed(job, output, ran)
-        words = without_secrets((ran.stderr.strip() or output.text.strip())[-300:])
-        message = f"{self.name} (exit code {ran.code}): {words}"
-        if family == "quota":
-            return AgentQuota(message, until=reset_in(words, datetime.now(UTC)))
-        return _FAMILIES[family](message)
+    async def _exit_error(self, job: Job, output: Transcript, result: CommandResult) -> AgentError:
+        kind = self._codes.get(result.code)
+        if kind is None:
+            return await super()._exit_error(job, output, result)
+        text = redact_line((result.stderr.strip() or output.text.strip())[-300:])
+        message = f"{self.name} (exit code {result.code}): {text}"
+        if kind == "quota":
+            return AgentQuota(message, until=find_reset_time(text, datetime.now(UTC)))
+        return _ERRORS[kind](message)
 
     def _text(self, request: AgentRequest) -> str:
-        prompt = super().prompt(request)
-        if request.schema is None or self._uses("schema_file"):
-            return prompt
-        return f"{prompt}\n\n{instruction(request.schema)}"
+        schema = None if self._uses("schema_file") else request.schema
+        return with_schema(super().prompt(request), schema)
 
     def _uses(self, placeholder: str) -> bool:
-        return any(f"{{{placeholder}}}" in each for each in self._argv)
+        return any(f"{{{placeholder}}}" in argument for argument in self._argv)
 
-    def _reported(self, text: str) -> Usage | None:
+    def _parse_usage(self, text: str) -> Usage | None:
         if not self._usage:
             return None
         try:
-            data = _json(text)
-            numbers = {name: _number(_at(data, path)) for name, path in self._usage.items()}
+            data = _parse_json(text)
+            numbers = {name: _number(_value_at(data, path)) for name, path in self._usage.items()}
         except AgentBadOutput:
-            return None  # an answer without a bill is an answer of unknown cost
+            return None  # the answer counts; only its cost is unknown
         return Usage(
             _whole(numbers.get("tokens_in")),
             _whole(numbers.get("tokens_out")),
@@ -191,63 +192,61 @@ class CommandAgent(HeadlessAgent):
         )
 
     def _check(self) -> None:
-        """Finds what is wrong with the settings before the first call pays for it."""
-        unknown = {name for each in self._argv for name in _PLACEHOLDER.findall(each)} - _KNOWN
+        """Raises `ConfigError` for wrong settings before the first call is billed."""
+        unknown = {
+            name for argument in self._argv for name in _PLACEHOLDER.findall(argument)
+        } - _PLACEHOLDERS
         if unknown:
             raise ConfigError(
-                f"{self.name}: argv has {{{min(unknown)}}}; what can stand in braces: "
-                f"{', '.join(sorted(_KNOWN))} (a prompt is never an argument)"
+                f"{self.name}: unknown placeholder {{{min(unknown)}}} in argv (placeholders: "
+                f"{', '.join(sorted(_PLACEHOLDERS))}; a prompt is never an argument)"
             )
-        if self._prompt_in not in ("stdin", "file"):
-            raise ConfigError(f"{self.name}: prompt is stdin or file")
+        one_of(f"{self.name}: prompt", self._prompt_in, ("stdin", "file"))
         if self._prompt_in == "file" and not self._uses("prompt_file"):
             raise ConfigError(f"{self.name}: prompt: file needs {{prompt_file}} in argv")
         if not re.fullmatch(r"text|last_line|file|file:.+|json:.+", self._answer):
-            raise ConfigError(f"{self.name}: answer is {_ANSWERS}, not {self._answer!r}")
+            raise ConfigError(f"{self.name}: answer must be {_ANSWERS}, not {self._answer!r}")
         if self._answer == "file" and not self._uses("answer_file"):
             raise ConfigError(f"{self.name}: answer: file needs {{answer_file}} in argv")
-        for family in set(self._codes.values()) - _FAMILIES.keys():
-            raise ConfigError(f"{self.name}: codes knows {', '.join(_FAMILIES)}, not {family!r}")
-        for name in self._usage.keys() - {"tokens_in", "tokens_out", "usd"}:
-            raise ConfigError(f"{self.name}: usage knows tokens_in, tokens_out, usd, not {name!r}")
+        for kind in self._codes.values():
+            one_of(f"{self.name}: codes", kind, _ERRORS)
+        for name in self._usage:
+            one_of(f"{self.name}: usage", name, ("tokens_in", "tokens_out", "usd"))
 
 
-class _Deaf:
-    """Hears nothing while the program runs."""
+class _PassThrough(OutputReader):
+    """Displays the output and reads nothing in it."""
 
-    def event(self, data: dict[str, Any]) -> str | None:
+    def read_event(self, data: dict[str, Any]) -> str | None:
         return f"{json.dumps(data)}\n"
 
-    def complaint(self, line: str) -> None:
-        pass
-
-    def said(self) -> ProgramReply | None:
+    def reply(self) -> ProgramReply | None:
         return None
 
 
-def _filled(argument: str, values: Mapping[str, str | None]) -> str:
-    def value(found: re.Match[str]) -> str:
-        filled = values[found[1]]
-        if filled is None:
-            raise AgentBadRequest(f"argv needs a {found[1]}, and this request has none")
-        return filled
+def _fill(argument: str, values: Mapping[str, str | None]) -> str:
+    def replacement(match: re.Match[str]) -> str:
+        value = values[match[1]]
+        if value is None:
+            raise AgentBadRequest(f"argv needs a {match[1]}, and this request has none")
+        return value
 
-    return _PLACEHOLDER.sub(value, argument)
+    return _PLACEHOLDER.sub(replacement, argument)
 
 
-def _found(where: str, text: str, job: Job) -> str:
-    """Returns the answer from where the settings say it is."""
-    kind, _, place = where.partition(":")
+def _extract(source: str, text: str, job: Job) -> str:
+    """Returns the answer from the source that the settings name."""
+    kind, _, detail = source.partition(":")
     match kind:
         case "last_line":
             lines = [line for line in text.splitlines() if line.strip()]
             return lines[-1].strip() if lines else ""
         case "json":
-            answer = _at(_json(text), place)
+            answer = _value_at(_parse_json(text), detail)
             return answer if isinstance(answer, str) else json.dumps(answer)
         case "file":
             return _read(
-                Path(job.cwd, place) if place else Path(job.environment["TMPDIR"], "answer")
+                Path(job.cwd, detail) if detail else Path(job.environment["TMPDIR"], "answer")
             )
         case _:
             return text
@@ -255,13 +254,13 @@ def _found(where: str, text: str, job: Job) -> str:
 
 def _read(path: Path) -> str:
     try:
-        # Read as text, an artifact's line ends would be changed.
-        return read_regular(path, MOST_ANSWER_BYTES).decode("utf-8").strip("\n")
+        # Text mode would change the line ends of an artifact.
+        return read_regular(path, MAX_ANSWER_BYTES).decode("utf-8").strip("\n")
     except (OSError, UnicodeDecodeError) as error:
-        raise AgentBadOutput(f"the answer was to be in the file {path.name}: {error}") from error
+        raise AgentBadOutput(f"the answer file {path.name} cannot be read: {error}") from error
 
 
-def _json(text: str) -> Any:
+def _parse_json(text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError:
@@ -272,15 +271,15 @@ def _json(text: str) -> Any:
         raise AgentBadOutput(f"neither the output nor its last line is JSON: {error}") from error
 
 
-def _at(data: Any, path: str) -> Any:
-    """Returns what stands at a path such as `choices.0.text`."""
-    here = data
+def _value_at(data: Any, path: str) -> Any:
+    """Returns the value at a path such as `choices.0.text`."""
+    value = data
     for step in path.split("."):
         try:
-            here = here[int(step)] if isinstance(here, list) else here[step]
+            value = value[int(step)] if isinstance(value, list) else value[step]
         except (KeyError, IndexError, ValueError, TypeError):
             raise AgentBadOutput(f"the output has nothing at {path!r} (no {step!r})") from None
-    return here
+    return value
 
 
 def _number(value: Any) -> float | None:
@@ -292,4 +291,4 @@ def _whole(value: float | None) -> int | None:
 
 
 def _write(path: Path, text: str) -> None:
-    path.write_text(whole_characters(text), encoding="utf-8")
+    path.write_text(replace_lone_surrogates(text), encoding="utf-8")

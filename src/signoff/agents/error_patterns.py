@@ -1,8 +1,8 @@
-"""Sorts what a program complains about by who must act.
+"""Turns the error text of an agent program into an error that says who must act.
 
-Programs pass on their vendor's refusals as text, sometimes with the status in it and
-sometimes in words of their own. What nothing here recognises stays a plain `AgentError`:
-it is neither retried nor waited for.
+Programs pass on their vendor's refusals as text, sometimes with an HTTP status in it and
+sometimes in their own wording. A text that matches no pattern stays a plain `AgentError`,
+which is neither retried nor waited for.
 """
 
 from __future__ import annotations
@@ -10,18 +10,24 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 
-from signoff.agents.http_errors import SHORT_WAIT, back_at, busy, refused, without_secrets
-from signoff.agents.quota_resets import reset_in
-from signoff.errors import AgentAuth, AgentBadRequest, AgentError, AgentQuota, AgentTransient
+from signoff.agents.http_errors import (
+    SHORT_WAIT,
+    redact_line,
+    refusal_error,
+    retry_time,
+    transient_error,
+)
+from signoff.agents.quota_resets import find_reset_time
+from signoff.errors import AgentAuth, AgentBadRequest, AgentError, AgentQuota
 
-MISUSED = re.compile(
+USAGE_ERROR = re.compile(
     r"unknown (option|argument|command|flag)|unexpected argument|unrecognized (option|argument)"
     r"|invalid value .* for '--",
     re.IGNORECASE,
 )
-"""The program does not know how it was called: it is of another age than this code."""
+"""The program rejects its own command line, so its version does not match this code."""
 
-_USED_UP = re.compile(
+_QUOTA = re.compile(
     r"\b(usage|session|weekly|opus|sonnet) limit|hit your limit|quota exceeded"
     r"|exceeded your (current|daily|monthly) quota|insufficient_quota|out of credits"
     r"|credit balance is too low|terminalquotaerror",
@@ -30,68 +36,60 @@ _USED_UP = re.compile(
 _STATUS = re.compile(
     r"(?:status(?: code)?:?|\"?code\"?\s*:|api error:?|error|http|\()\s*([45]\d\d)\b", re.IGNORECASE
 )
-_WORDS: tuple[tuple[re.Pattern[str], type[AgentError]], ...] = (
-    (
-        re.compile(
-            r"not logged in|/login|log ?in again|invalid api key|api key not valid|no api key"
-            r"|must specify the \w+_API_KEY|invalid auth|unauthori[sz]ed|authenticat"
-            r"|token (has )?expired|refresh token",
-            re.IGNORECASE,
-        ),
-        AgentAuth,
-    ),
-    (
-        re.compile(
-            r"model.{0,80}(not found|not exist|not supported)|models/\S+ is not found"
-            r"|issue with the selected model|(prompt|input) is too long|context (length|window)"
-            r"|invalid_request|unsupported model",
-            re.IGNORECASE,
-        ),
-        AgentBadRequest,
-    ),
-    (
-        re.compile(
-            r"overloaded|rate.?limit|too many requests|resource has been exhausted|high demand"
-            r"|temporar|connection|ECONN|ENOTFOUND|fetch failed|network|timed? ?out|try again"
-            r"|stream disconnected|server error|internal error",
-            re.IGNORECASE,
-        ),
-        AgentTransient,
-    ),
+_AUTH = re.compile(
+    r"not logged in|/login|log ?in again|invalid api key|api key not valid|no api key"
+    r"|must specify the \w+_API_KEY|invalid auth|unauthori[sz]ed|authenticat"
+    r"|token (has )?expired|refresh token",
+    re.IGNORECASE,
+)
+_BAD_REQUEST = re.compile(
+    r"model.{0,80}(not found|not exist|not supported)|models/\S+ is not found"
+    r"|issue with the selected model|(prompt|input) is too long|context (length|window)"
+    r"|invalid_request|unsupported model",
+    re.IGNORECASE,
+)
+_TRANSIENT = re.compile(
+    r"overloaded|rate.?limit|too many requests|resource has been exhausted|high demand"
+    r"|temporar|connection|ECONN|ENOTFOUND|fetch failed|network|timed? ?out|try again"
+    r"|stream disconnected|server error|internal error",
+    re.IGNORECASE,
 )
 
 
-def complaint(
-    who: str,
-    said: str,
+def failure_error(
+    source: str,
+    text: str,
     *,
     remedy: str,
     status: int | None = None,
     until: datetime | None = None,
     now: datetime | None = None,
 ) -> AgentError:
-    """Returns the error a program's words mean; `remedy` is what helps when it wants a login."""
+    """Returns the error that a program's text means; `remedy` helps when it needs a login."""
     now = now or datetime.now(UTC)
-    until = until or reset_in(said, now) or back_at({}, said, now)
-    said = without_secrets(said) or "it did not say why"
-    status = status or status_in(said)
-    if _USED_UP.search(said):
+    until = until or find_reset_time(text, now) or retry_time({}, text, now)
+    text = redact_line(text) or "no reason given"
+    message = f"{source}: {text}"
+    # A used-up quota comes first: vendors report it with statuses that usually mean "retry".
+    if _QUOTA.search(text):
         if until is not None and until - now < SHORT_WAIT:
-            return busy(f"{who}: {said}", until, now)
-        return AgentQuota(f"{who}: {said}", until=until)
+            return transient_error(message, until, now)
+        return AgentQuota(message, until=until)
+    status = status or find_status(text)
     if status is not None:
         wait = {} if until is None else {"retry-after": f"{max((until - now).total_seconds(), 0)}"}
-        return refused(who, status, said, wait, remedy=remedy, now=now)
-    for words, kind in _WORDS:
-        if not words.search(said):
-            continue
-        if kind is AgentTransient:
-            return busy(f"{who}: {said}", until, now)
-        return kind(f"{who}: {said} ({remedy})" if kind is AgentAuth else f"{who}: {said}")
-    return AgentError(f"{who} failed: {said}")
+        return refusal_error(source, status, text, wait, remedy=remedy, now=now)
+    # The order matters: "authentication failed, try again" needs a login, not another attempt.
+    if _AUTH.search(text):
+        return AgentAuth(f"{message} ({remedy})")
+    if _BAD_REQUEST.search(text):
+        return AgentBadRequest(message)
+    if _TRANSIENT.search(text):
+        return transient_error(message, until, now)
+    return AgentError(f"{source} failed: {text}")
 
 
-def status_in(text: str) -> int | None:
-    """Returns the HTTP status a text mentions."""
-    found = _STATUS.search(text)
-    return int(found[1]) if found else None
+def find_status(text: str) -> int | None:
+    """Returns the HTTP status that a text mentions, or None."""
+    match = _STATUS.search(text)
+    return int(match[1]) if match else None

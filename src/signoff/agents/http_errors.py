@@ -1,7 +1,8 @@
-"""Sorts what a model's server refuses by who must act: nobody, a purse, a key, the request.
+"""Turns refusals of a model server into errors by who must act.
 
-Providers agree on little but the status code, so the words of the message and the stated
-time to come back decide where a code alone would not.
+A transient error is retried, a quota needs money or time, a key needs its owner, and a bad
+request needs its author. Providers agree on little but the status code, so where the code
+alone is ambiguous, the message and the stated retry time decide.
 """
 
 from __future__ import annotations
@@ -22,23 +23,23 @@ from signoff.errors import (
 )
 
 SHORT_WAIT = timedelta(seconds=60)
-"""Whoever says to come back sooner is busy; whoever says later has a limit that is used up."""
+"""A server with a shorter retry time is busy; with a longer one, a quota is used up."""
 
-_PASSING = frozenset({408, 409, 425, 429})
-_HOPELESS = frozenset({501, 505})
+_TRANSIENT = frozenset({408, 409, 425, 429})
+_PERMANENT = frozenset({501, 505})
 
-_PURSE = re.compile(
+_BILLING = re.compile(
     r"insufficient[_ ](quota|credit|balance|fund)|billing|credit balance|out of credits?"
     r"|payment required|usage limits?\b|spend(ing)? limit",
     re.IGNORECASE,
 )
-"""No patience helps: somebody has to pay, or a period has to end."""
+"""Retrying does not help: someone has to pay, or a billing period has to end."""
 
 _PERIOD = re.compile(
     r"\bquota\b|per[ _-](day|week|month)|\b(daily|weekly|monthly|hourly)\b|\((RPD|TPD)\)",
     re.IGNORECASE,
 )
-"""A limit that does not return within a minute."""
+"""A limit that does not reset within a minute."""
 
 _MEMORY = re.compile(r"requires more (system )?memory", re.IGNORECASE)
 _WAIT = re.compile(
@@ -48,64 +49,68 @@ _WAIT = re.compile(
 )
 _DATE = re.compile(r"(\d{4}-\d\d-\d\d)(?:T| at |\s)(\d\d:\d\d)(?::\d\d)?\s*(?:UTC|Z)")
 
-_SILENT = frozenset({"ReadTimeout", "WriteTimeout"})
-_UNSENT = frozenset({"UnsupportedProtocol", "InvalidURL", "LocalProtocolError"})
-"""By name: the clients stand on different releases of the HTTP library, with the same names."""
+_TIMEOUTS = frozenset({"ReadTimeout", "WriteTimeout"})
+_INVALID = frozenset({"UnsupportedProtocol", "InvalidURL", "LocalProtocolError"})
+"""Matched by name: the clients use different releases of the HTTP library."""
 
 _SECRETS = re.compile(r"\b(?:sk|pk|rk|key)-[\w*.…-]{4,}|(?<=Bearer )[^\s\"']+", re.IGNORECASE)
 
 
-def refused(
-    who: str,
+def refusal_error(
+    source: str,
     status: int,
-    said: str,
+    text: str,
     headers: Mapping[str, str],
     *,
     remedy: str,
     now: datetime | None = None,
 ) -> AgentError:
-    """Returns the error a refusal means; `remedy` is what to do about a key it does not like."""
-    message = f"{who} answered {status}: {said}" if said else f"{who} answered {status}"
+    """Returns the error that a refusal means; `remedy` says how to fix a rejected key."""
+    message = f"{source} answered {status}: {text}" if text else f"{source} answered {status}"
     now = now or datetime.now(UTC)
-    until = back_at(headers, said, now)
-    if status == 402 or (status in {400, 403, 429} and _PURSE.search(said)):
+    until = retry_time(headers, text, now)
+    if status == 402 or (status in {400, 403, 429} and _BILLING.search(text)):
         return AgentQuota(message, until=until)
     if status == 429:
-        return _limited(message, said, until, now)
+        return _rate_limit_error(message, text, until, now)
     if status in {401, 403}:
         return AgentAuth(f"{message} ({remedy})")
-    if status in _PASSING or (status >= 500 and status not in _HOPELESS):
-        return AgentBadRequest(message) if _MEMORY.search(said) else busy(message, until, now)
+    if status in _TRANSIENT or (status >= 500 and status not in _PERMANENT):
+        return (
+            AgentBadRequest(message)
+            if _MEMORY.search(text)
+            else transient_error(message, until, now)
+        )
     error = AgentBadRequest(message)
     error.status = status
     return error
 
 
-def busy(message: str, until: datetime | None, now: datetime) -> AgentTransient:
-    """Returns the error of a server that can be asked again in a moment, with its own word on when.
+def transient_error(message: str, until: datetime | None, now: datetime) -> AgentTransient:
+    """Returns the error of a busy server, with its retry time when that is short.
 
-    Nobody sits out a long wait, so one is not passed on.
+    A long wait is left out: a retry does not wait that long.
     """
     if until is None or until - now >= SHORT_WAIT:
         return AgentTransient(message)
     return AgentTransient(message, after=max(0.0, (until - now).total_seconds()))
 
 
-def unreachable(who: str, address: str, error: BaseException) -> AgentError:
-    """Returns the error a failed connection means; one that breaks midway counts as well."""
+def connection_error(source: str, address: str, error: BaseException) -> AgentError:
+    """Returns the error that a failed or broken connection means."""
     causes = list(_causes(error))
     names = {type(cause).__name__ for cause in causes}
-    why = without_secrets(next((str(c) for c in reversed(causes) if str(c)), ""))
-    if names & _SILENT:
-        return AgentTimeout(f"{who} at {address} said nothing for too long")
-    if names & _UNSENT:
-        return AgentBadRequest(f"{who} cannot be asked at {address}: {why}")
+    reason = redact_line(next((str(c) for c in reversed(causes) if str(c)), ""))
+    if names & _TIMEOUTS:
+        return AgentTimeout(f"{source} at {address} sent nothing for too long")
+    if names & _INVALID:
+        return AgentBadRequest(f"{source} cannot be called at {address}: {reason}")
     if any(isinstance(cause, ssl.SSLCertVerificationError) for cause in causes):
         return AgentBadRequest(
-            f"{who} at {address} shows a certificate this machine does not trust: {why} "
-            "(SSL_CERT_FILE names the certificates to trust)"
+            f"{source} at {address} has a certificate that this machine does not trust: {reason} "
+            "(set SSL_CERT_FILE to the certificates to trust)"
         )
-    return AgentTransient(f"{who} cannot be reached at {address}: {why} (is it running?)")
+    return AgentTransient(f"{source} cannot be reached at {address}: {reason} (is it running?)")
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
@@ -114,25 +119,25 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__ or error.__context__
 
 
-def back_at(
-    headers: Mapping[str, str], said: str = "", now: datetime | None = None
+def retry_time(
+    headers: Mapping[str, str], text: str = "", now: datetime | None = None
 ) -> datetime | None:
-    """Returns when the server says it can be asked again, or None when it does not say."""
+    """Returns the time at which the server allows a retry, or None when it gives none."""
     now = now or datetime.now(UTC)
     after = headers.get("retry-after", "").strip()
     if re.fullmatch(r"\d+(\.\d+)?", after):
         return now + timedelta(seconds=min(float(after), 366 * 86400))
     if after:
         try:
-            stated = parsedate_to_datetime(after)
+            moment = parsedate_to_datetime(after)
         except ValueError:
             return None
-        return stated if stated.tzinfo else stated.replace(tzinfo=UTC)
-    return _back_in_words(said, now)
+        return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return _parse_retry_time(text, now)
 
 
-def without_secrets(text: str, *secrets: str | None) -> str:
-    """Returns a server's words in one short line, with anything like a key taken out."""
+def redact_line(text: str, *secrets: str | None) -> str:
+    """Returns a server's message as one short line, with anything like a key removed."""
     for secret in secrets:
         if secret:
             text = text.replace(secret, "[key]")
@@ -140,21 +145,21 @@ def without_secrets(text: str, *secrets: str | None) -> str:
     return line if len(line) <= 300 else f"{line[:297]}..."
 
 
-def _limited(
-    message: str, said: str, until: datetime | None, now: datetime
+def _rate_limit_error(
+    message: str, text: str, until: datetime | None, now: datetime
 ) -> AgentQuota | AgentTransient:
-    used_up = bool(_PERIOD.search(said)) if until is None else until - now >= SHORT_WAIT
-    return AgentQuota(message, until=until) if used_up else busy(message, until, now)
+    used_up = bool(_PERIOD.search(text)) if until is None else until - now >= SHORT_WAIT
+    return AgentQuota(message, until=until) if used_up else transient_error(message, until, now)
 
 
-def _back_in_words(said: str, now: datetime) -> datetime | None:
-    date = _DATE.search(said)
+def _parse_retry_time(text: str, now: datetime) -> datetime | None:
+    date = _DATE.search(text)
     if date is not None:
         try:
             return datetime.fromisoformat(f"{date[1]}T{date[2]}:00+00:00")
         except ValueError:
             return None
-    wait = _WAIT.search(said)
+    wait = _WAIT.search(text)
     if wait is None or not any(wait.groups()):
         return None
     hours, minutes, number, unit = wait.groups()

@@ -13,7 +13,7 @@ from typing import Any
 
 DEEPEST = 64
 """Brackets inside each other; an answer that needs more is none of ours."""
-LONGEST_MENDED = 100_000
+MAX_REPAIRED_CHARACTERS = 100_000
 """Characters; mending takes much longer than reading."""
 
 # A whole string, or a bracket. Outside of strings nothing else matters for where a value ends.
@@ -37,18 +37,18 @@ class NotJson(ValueError):  # noqa: N818  # named for what the text is
     """The text is not one JSON value; the message says why in words its author can act on."""
 
 
-def objects(text: str) -> Iterator[str]:
+def find_objects(text: str) -> Iterator[str]:
     """Yields every outermost JSON object of a text, whatever prose and fences are around them.
 
     Raises `NotJson` for one that never ends.
     """
     at = 0
     while opening := _OBJECT.search(text, at):
-        at = end_of(text, opening.start())
+        at = find_end(text, opening.start())
         yield text[opening.start() : at]
 
 
-def end_of(text: str, start: int) -> int:
+def find_end(text: str, start: int) -> int:
     """Returns where the value whose bracket opens at `start` ends; raises `NotJson` if nowhere."""
     waiting: list[str] = []
     for piece in _PIECE.finditer(text, start):
@@ -66,7 +66,7 @@ def end_of(text: str, start: int) -> int:
     raise NotJson("it was cut off: it never ends")
 
 
-def unfenced(text: str) -> str:
+def strip_code_fence(text: str) -> str:
     """Returns a text without the one code fence around its JSON, or as it is."""
     stripped = text.strip()
     around = stripped.startswith(_FENCE) and stripped.endswith(_FENCE)
@@ -108,9 +108,9 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _mended(body: str, error: ValueError) -> Any:
     if body[:1] not in _CLOSES:
         raise NotJson(f"it is not JSON: {error}") from error
-    if end_of(body, 0) != len(body):
+    if find_end(body, 0) != len(body):
         raise NotJson("more follows where it should end") from error
-    if len(body) > LONGEST_MENDED:
+    if len(body) > MAX_REPAIRED_CHARACTERS:
         raise NotJson(f"it is not JSON, and too long to mend: {error}") from error
     from json_repair import repair_json
 

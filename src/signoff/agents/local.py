@@ -18,10 +18,16 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
-from signoff.agents.answer import Collected, ModelAnswer, judge, tokens, whole_characters
+from signoff.agents.answer import (
+    ModelAnswer,
+    StreamedText,
+    judge,
+    replace_lone_surrogates,
+    token_count,
+)
 from signoff.agents.base import Health
-from signoff.agents.http import positive
 from signoff.agents.local_process import Load, LocalRequest, desk
+from signoff.agents.options import positive_seconds
 from signoff.agents.weights import SMOLLM2, ModelCache, State, Weights, model_cache
 from signoff.core.effects import AgentRequest, Reply
 from signoff.core.spend import Usage
@@ -88,7 +94,7 @@ class LocalModel:
         self._model = model
         self._context = _whole("context", context)
         self._threads = None if threads is None else _whole("threads", threads)
-        self._timeout = positive("timeout", timeout)
+        self._timeout = positive_seconds("timeout", timeout)
         self._vary = vary
         self._options = {
             "max_tokens": _whole("max_tokens", max_tokens),
@@ -202,7 +208,7 @@ class _LocalReply:
 
     def __init__(self, model: str, emit: Callable[[str], None]) -> None:
         self._model = model
-        self._text = Collected(emit)
+        self._text = StreamedText(emit)
         self._finish: str | None = None
         self._usage: dict[str, Any] = {}
         self._error: dict[str, Any] | None = None
@@ -220,8 +226,8 @@ class _LocalReply:
         if self._error is not None:
             raise _refusal(self._error)
         usage = Usage(
-            tokens(self._usage.get("prompt_tokens")),
-            tokens(self._usage.get("completion_tokens")),
+            token_count(self._usage.get("prompt_tokens")),
+            token_count(self._usage.get("completion_tokens")),
             usd=0.0,
             model=self._model,
         )
@@ -247,8 +253,8 @@ def _on(
 
 
 def _messages(request: AgentRequest) -> list[dict[str, str]]:
-    system = [{"role": "system", "content": whole_characters(request.system or "")}]
-    user = {"role": "user", "content": whole_characters(request.prompt)}
+    system = [{"role": "system", "content": replace_lone_surrogates(request.system or "")}]
+    user = {"role": "user", "content": replace_lone_surrogates(request.prompt)}
     return [*(system if request.system else ()), user]
 
 

@@ -1,8 +1,8 @@
-"""Models served by Ollama, asked through its own API.
+"""Models served by Ollama, called through its own API.
 
-Its OpenAI-compatible route ignores `num_ctx`, and either route cuts a prompt that does not
-fit without a word. So the native one is used, the window is always stated, and the number
-of tokens the server read is compared with what was sent.
+Its OpenAI-compatible route ignores `num_ctx`, and both routes silently cut a prompt that
+does not fit. So the native route is used, the context window is always sent, and the token
+count that the server reports is compared with what was sent.
 """
 
 from __future__ import annotations
@@ -14,14 +14,16 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
-from signoff.agents.answer import Collected, ModelAnswer, tokens
+from signoff.agents.answer import ModelAnswer, StreamedText, token_count
 from signoff.agents.base import Health
+from signoff.agents.chat_completion import chat_messages
 from signoff.agents.http import HttpModel, ModelRequest
-from signoff.agents.http_errors import refused, without_secrets
-from signoff.agents.server import Server, checked_address
-from signoff.agents.structured import instruction
+from signoff.agents.http_errors import redact_line, refusal_error
+from signoff.agents.options import whole_number
+from signoff.agents.server import Server, parse_base_url
+from signoff.agents.structured import with_schema
 from signoff.core.spend import Usage
-from signoff.errors import AgentBadRequest, AgentError, AgentTransient, ConfigError
+from signoff.errors import AgentBadRequest, AgentError, AgentTransient
 from signoff.runtime.effect_errors import with_usage
 from signoff.runtime.ports import Call, Capabilities, ModelChoice
 
@@ -33,18 +35,18 @@ if TYPE_CHECKING:
 PORT = 11434
 
 CHARACTERS_PER_TOKEN = 8
-"""Fewer tokens than this makes of a prompt means that part of it was never read: tokenisers
-get 3 to 5 characters into one, and twice that only from blanks and repetitions."""
+"""If a prompt has fewer tokens than this ratio gives, part of it was never read: tokenizers
+put 3 to 5 characters into a token, and twice that only for blanks and repetitions."""
 
 SMALLEST_WINDOW = 512
-"""Tokens every model can read; a prompt that small is never cut."""
+"""Tokens that every model can read; a prompt this small is never cut."""
 
-_OUTSIDE_OPTIONS = frozenset({"think", "keep_alive"})
-"""Options of the request itself; all others are the model's."""
+_REQUEST_OPTIONS = frozenset({"think", "keep_alive"})
+"""Options of the request itself; all others belong to the model."""
 
 
 class OllamaModel(HttpModel):
-    """A model asked through /api/chat."""
+    """A model behind /api/chat."""
 
     kind = "ollama"
     capabilities = Capabilities(
@@ -54,67 +56,65 @@ class OllamaModel(HttpModel):
         free=True,
         model_choice=ModelChoice.INSTALLED,
     )
-    heavy = ("ollama",)
-    who = "Ollama"
+    client_modules = ("ollama",)
+    label = "Ollama"
     vendor_address = f"http://127.0.0.1:{PORT}"
     vendor_key_env = None
-    reserved = frozenset({"model", "messages", "stream", "format", "tools"})
+    reserved_options = frozenset({"model", "messages", "stream", "format", "tools"})
 
     def __init__(self, *, num_ctx: int = 8192, **common: Any) -> None:
-        """Takes the options all HTTP models share, and the size of the window in tokens."""
+        """Takes the common options, and the size of the context window in tokens."""
         super().__init__(**common)
-        if not isinstance(num_ctx, int) or num_ctx < 1:
-            raise ConfigError(f"num_ctx is {num_ctx!r}; it is a whole number of tokens")
-        self._num_ctx = num_ctx
-        self._windows: dict[tuple[str, str], int | None] = {}
-        """How much each model can read at all, once it was asked."""
+        self._num_ctx = whole_number("num_ctx", num_ctx)
+        self._model_windows: dict[tuple[str, str], int | None] = {}
+        """The largest window of each model, by server and model, as far as it is known."""
 
-    async def _answer(self, server: Server, question: ModelRequest, call: Call) -> ModelAnswer:
+    async def _answer(self, server: Server, request: ModelRequest, call: Call) -> ModelAnswer:
         client = _client(server)
-        options = {"num_ctx": self._num_ctx, **question.options}
-        asked = tokens(options["num_ctx"])
-        if asked is None:
-            raise AgentBadRequest(f"num_ctx is {options['num_ctx']!r}; it is a number of tokens")
-        window = await self._window(client, server, question.model, asked)
-        said = _StreamedChat(question.model, Collected(call.emit))
-        async with aclosing(await _parts(client, question, options)) as parts:
+        options = {"num_ctx": self._num_ctx, **request.options}
+        num_ctx = token_count(options["num_ctx"])
+        if num_ctx is None:
+            raise AgentBadRequest(f"num_ctx must be a number of tokens, not {options['num_ctx']!r}")
+        window = await self._window(client, server, request.model, num_ctx)
+        chat = _StreamedChat(request.model, StreamedText(call.emit))
+        async with aclosing(await _parts(client, request, options)) as parts:
             async for part in parts:
-                said.take(part.model_dump())
-        answer = said.answer()
-        _check_window(question, answer, window)
+                chat.add(part.model_dump())
+        answer = chat.answer()
+        _check_window(request, answer, window)
         return answer
 
-    async def _window(self, client: AsyncClient, server: Server, model: str, asked: int) -> int:
-        """Returns the window that holds: a model with a smaller one is not given more."""
+    async def _window(self, client: AsyncClient, server: Server, model: str, num_ctx: int) -> int:
+        """Returns the window in effect, which is never larger than the model's own."""
         from ollama import ResponseError
 
-        place = (server.address, model)
-        if place not in self._windows:
+        key = (server.address, model)
+        if key not in self._model_windows:
             try:
-                shown = await client.show(model)
+                details = await client.show(model)
             except (ResponseError, ValueError):
-                # Not every server that speaks this API can tell; the question itself will.
-                self._windows[place] = None
+                # Not every compatible server supports this; the request itself is the test.
+                self._model_windows[key] = None
             else:
-                self._windows[place] = _trained_window(shown.modelinfo or {})
-        return min(asked, self._windows[place] or asked)
+                self._model_windows[key] = _model_window(details.modelinfo or {})
+        return min(num_ctx, self._model_windows[key] or num_ctx)
 
     @property
     def _address(self) -> str:
-        return self._base_url or address_from(os.environ.get("OLLAMA_HOST", ""))
+        return self._base_url or parse_ollama_host(os.environ.get("OLLAMA_HOST", ""))
 
-    def _cure(self, error: AgentError) -> str:
-        unreached = isinstance(error, AgentTransient)
-        return "start it with: ollama serve" if unreached else super()._cure(error)
+    def _health_hint(self, error: AgentError) -> str:
+        unreachable = isinstance(error, AgentTransient)
+        return "start it with: ollama serve" if unreachable else super()._health_hint(error)
 
-    async def _names(self, server: Server) -> list[str]:
-        listed = (await _client(server).list()).models
-        return [model.model for model in listed if model.model]
+    async def _model_names(self, server: Server) -> list[str]:
+        models = (await _client(server).list()).models
+        return [model.model for model in models if model.model]
 
-    def _judged_health(self, names: list[str]) -> Health:
+    def _health_with_models(self, names: list[str]) -> Health:
         model = self._model
         if model is None or {model, f"{model}:latest"} & set(names):
-            return super()._judged_health(names)
+            return super()._health_with_models(names)
         detail = f"{self._address} has no model {model}"
         return Health(ready=False, detail=detail, remedy=f"ollama pull {model}")
 
@@ -122,116 +122,109 @@ class OllamaModel(HttpModel):
         from ollama import RequestError, ResponseError
 
         if isinstance(error, RequestError):
-            return AgentBadRequest(f"Ollama cannot be asked this: {error.error}")
+            return AgentBadRequest(f"Ollama does not accept the request: {error.error}")
         if not isinstance(error, ResponseError):
             return None
-        # The client drops the headers, but the error it was made from still has them.
+        # The client drops the headers, but the error that caused this one still has them.
         response = getattr(error.__context__, "response", None)
         headers: Mapping[str, str] = response.headers if response is not None else {}
         status = error.status_code if error.status_code > 0 else 500
-        said = without_secrets(str(error.error), server.key)
-        return refused(self.who, status, said, headers, remedy=self._remedy)
+        text = redact_line(str(error.error), server.key)
+        return refusal_error(self.label, status, text, headers, remedy=self._key_hint)
 
 
-def address_from(host: str) -> str:
-    """Returns the address OLLAMA_HOST means; it may be a name, a port, or where a server binds."""
+def parse_ollama_host(host: str) -> str:
+    """Returns the address that OLLAMA_HOST means: a URL, a host, a port or a bind address."""
     if not host.strip():
         return OllamaModel.vendor_address
     text = host.strip()
     if "://" in text:
-        return checked_address(text)
+        return parse_base_url(text)
     parts = urlsplit(f"http://{text}")
     name = parts.hostname or "127.0.0.1"
     name = "127.0.0.1" if name == "0.0.0.0" else name  # noqa: S104  # compared, not bound
     name = f"[{name}]" if ":" in name else name
-    return checked_address(f"http://{name}:{parts.port or PORT}{parts.path}")
+    return parse_base_url(f"http://{name}:{parts.port or PORT}{parts.path}")
 
 
 class _StreamedChat:
-    """What a model says, put together from its parts."""
+    """Collects a chat message from its parts."""
 
-    def __init__(self, model: str, text: Collected) -> None:
+    def __init__(self, model: str, text: StreamedText) -> None:
         self._text = text
         self._model = model
         self._last: dict[str, Any] = {}
 
-    def take(self, part: dict[str, Any]) -> None:
-        """Takes the next part."""
+    def add(self, part: dict[str, Any]) -> None:
+        """Adds the next part."""
         self._model = part.get("model") or self._model
         self._text.add((part.get("message") or {}).get("content"))
         if part.get("done"):
             self._last = part
 
     def answer(self) -> ModelAnswer:
-        """Returns it all; raises `AgentTransient` when the end is missing."""
+        """Returns the collected answer; raises `AgentTransient` when its end is missing."""
         if not self._last:
             raise AgentTransient("the answer broke off before its end")
         finish = self._last.get("done_reason") or "stop"
         usage = Usage(
-            tokens(self._last.get("prompt_eval_count")),
-            tokens(self._last.get("eval_count")),
+            token_count(self._last.get("prompt_eval_count")),
+            token_count(self._last.get("eval_count")),
             model=self._model,
         )
         return ModelAnswer(self._text.text, finish, cut_off=finish == "length", usage=usage)
 
 
 async def _parts(
-    client: AsyncClient, question: ModelRequest, options: dict[str, Any]
+    client: AsyncClient, request: ModelRequest, options: dict[str, Any]
 ) -> AsyncGenerator[ChatResponse]:
-    outside = {name: options.pop(name) for name in _OUTSIDE_OPTIONS & set(options)}
+    arguments = {name: options.pop(name) for name in _REQUEST_OPTIONS & set(options)}
     try:
         chat = await client.chat(
-            question.model,
-            _messages(question),
-            format=question.schema,
+            request.model,
+            _messages(request),
+            format=request.schema,
             options=options,
             stream=True,
-            **outside,
+            **arguments,
         )
     except (TypeError, ValueError) as error:
-        # The client checks the request before anything is sent.
-        raise AgentBadRequest(f"Ollama cannot be asked this: {error}") from error
+        # The client validates the request before anything is sent.
+        raise AgentBadRequest(f"Ollama does not accept the request: {error}") from error
     return cast("AsyncGenerator[ChatResponse]", chat)
 
 
-def _messages(question: ModelRequest) -> list[dict[str, str]]:
-    prompt = question.prompt
-    if question.schema is not None:
-        # The server holds the model to the form, but does not tell it the form's meaning.
-        prompt = f"{prompt}\n\n{instruction(question.schema)}"
-    system = [{"role": "system", "content": question.system}] if question.system else []
-    return [*system, {"role": "user", "content": prompt}]
+def _messages(request: ModelRequest) -> list[dict[str, str]]:
+    # The server enforces the schema, but the model does not see it unless it is in the prompt.
+    return chat_messages(request.system, with_schema(request.prompt, request.schema))
 
 
-def _check_window(question: ModelRequest, answer: ModelAnswer, window: int) -> None:
-    """Raises when the server cannot have read all that was sent, or forgot it while answering."""
+def _check_window(request: ModelRequest, answer: ModelAnswer, window: int) -> None:
+    """Raises when the server cannot have read the whole prompt, or forgot part of it."""
     usage = answer.usage
-    read = usage.tokens_in if usage else None
-    if usage is None or read is None:
+    if usage is None or usage.tokens_in is None:
         return
-    sent = sum(len(message["content"]) for message in _messages(question))
-    fewest = sent // CHARACTERS_PER_TOKEN
-    if (fewest > SMALLEST_WINDOW and read < fewest) or read >= window:
-        raise with_usage(
-            AgentBadRequest(
-                f"Ollama read only {read:,} tokens of a prompt of {sent:,} characters: it does "
-                f"not fit the window of {window:,}; raise num_ctx, or send less"
-            ),
-            usage,
+    tokens_in = usage.tokens_in
+    characters = sum(len(message["content"]) for message in _messages(request))
+    minimum = characters // CHARACTERS_PER_TOKEN
+    if (minimum > SMALLEST_WINDOW and tokens_in < minimum) or tokens_in >= window:
+        message = (
+            f"Ollama read only {tokens_in:,} tokens of a prompt of {characters:,} characters: it "
+            f"does not fit the window of {window:,}; raise num_ctx, or send less"
         )
-    if read + (usage.tokens_out or 0) > window:
-        raise with_usage(
-            AgentBadRequest(
-                f"prompt and answer outgrew the window of {window:,} tokens, so the model forgot "
-                "the beginning; raise num_ctx, or ask for less"
-            ),
-            usage,
+    elif tokens_in + (usage.tokens_out or 0) > window:
+        message = (
+            f"prompt and answer exceed the window of {window:,} tokens, so the model forgot the "
+            "beginning; raise num_ctx, or ask for less"
         )
+    else:
+        return
+    raise with_usage(AgentBadRequest(message), usage)
 
 
-def _trained_window(info: Mapping[str, Any]) -> int | None:
+def _model_window(info: Mapping[str, Any]) -> int | None:
     sizes = [value for name, value in info.items() if name.endswith(".context_length")]
-    return tokens(sizes[0]) if sizes else None
+    return token_count(sizes[0]) if sizes else None
 
 
 @lru_cache(maxsize=32)
@@ -246,7 +239,5 @@ def _client(server: Server) -> AsyncClient:
         server.address,
         headers=headers,
         timeout=httpx.Timeout(server.timeout, connect=server.connect_timeout, pool=None),
-        follow_redirects=False,
-        **server.way,
-        event_hooks={"request": [server.guard(carries_key={"authorization"})]},
+        **server.http_options(key_headers={"authorization"}),
     )

@@ -1,8 +1,8 @@
-"""Runs a headless program for one call, and cleans up behind it.
+"""Runs an agent program for one call, and cleans up after it.
 
-It gets its prompt on standard input, surroundings of its own and a wall clock. When it
-ends, is cancelled or takes too long, its whole process group and everything it let loose
-are gone before the caller hears of it.
+The program gets its prompt on standard input, its own environment and a time limit. When
+it ends, is cancelled or takes too long, its process group and everything that detached
+from it are gone before the caller continues.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from signoff.runtime.orphans import call_mark, end_orphans
 from signoff.runtime.ports import Call
 from signoff.runtime.process import Sink, run_process
 
-LOOK_SECONDS = 10.0
-"""How long a program may take to tell its version."""
+PROBE_SECONDS = 10.0
+"""How long a program may take to print its version."""
 
 _VERSION = re.compile(r"\b(\d{1,9})\.(\d{1,9})(?:\.(\d{1,9}))?")
 
@@ -38,7 +38,7 @@ class Job:
     stdin: str = ""
 
 
-async def run(job: Job, call: Call, out: Sink, err: Sink) -> CommandResult:
+async def run_program(job: Job, call: Call, out: Sink, err: Sink) -> CommandResult:
     """Runs a program to its end; raises `AgentTimeout`, or what `out` or `err` raise."""
     mark = call_mark(call)
     try:
@@ -57,64 +57,65 @@ async def run(job: Job, call: Call, out: Sink, err: Sink) -> CommandResult:
         name = Path(job.argv[0]).name
         raise AgentTimeout(
             f"{name} gave no answer within {job.seconds:g} seconds and was stopped "
-            "(timeout: in the settings gives it longer)"
+            "(to allow more, raise timeout: in the settings)"
         ) from None
     except CommandFailed as error:
-        raise _not_started(error) from error
+        raise _start_error(error) from error
     finally:
+        # Cancellation must not interrupt the cleanup: no process of the call may survive it.
         await asyncio.shield(asyncio.ensure_future(end_orphans(mark)))
 
 
-def find(name: str, path: str | None, bundled: Callable[[], Path | None], remedy: str) -> str:
-    """Returns where a program is: as set, on PATH, or inside the package that brings it.
+def find_program(
+    name: str, path: str | None, bundled: Callable[[], Path | None], remedy: str
+) -> str:
+    """Returns the absolute path of a program: as configured, on PATH, or inside its package.
 
-    The answer holds in every folder, since the program is started in another one.
+    The path is absolute because the program is started in another folder.
     """
     if path is not None:
-        place = shutil.which(str(Path(path).expanduser()))
-        if place is None:
-            raise AgentBadRequest(
-                f"there is no program at {path} (path: in the settings of {name})"
-            )
-        return str(Path(place).absolute())
-    found = shutil.which(name) or bundled()
-    if found is None:
+        program = shutil.which(str(Path(path).expanduser()))
+        if program is None:
+            raise AgentBadRequest(f"no program at {path} (path: in the settings of {name})")
+        return str(Path(program).absolute())
+    match = shutil.which(name) or bundled()
+    if match is None:
         raise AgentBadRequest(f"{name} is not installed: {remedy}")
-    return str(Path(found).absolute())
+    return str(Path(match).absolute())
 
 
-def inside(package: str, *places: str) -> Callable[[], Path | None]:
-    """Returns a look into an installed package for a program, without importing it."""
+def bundled_program(package: str, *parts: str) -> Callable[[], Path | None]:
+    """Returns a function that finds a program inside an installed package without importing it."""
 
-    def look() -> Path | None:
+    def find() -> Path | None:
         from importlib.util import find_spec
 
         spec = find_spec(package)
         roots = list(spec.submodule_search_locations or ()) if spec else []
-        for place in (Path(root, *places) for root in roots):
-            if place.is_file() and os.access(place, os.X_OK):
-                return place
+        for path in (Path(root, *parts) for root in roots):
+            if path.is_file() and os.access(path, os.X_OK):
+                return path
         return None
 
-    return look
+    return find
 
 
-async def tell(argv: Sequence[str], environment: Mapping[str, str]) -> tuple[int, str]:
-    """Returns the exit code and the words of a program asked something short, such as a version."""
+async def probe(argv: Sequence[str], environment: Mapping[str, str]) -> tuple[int, str]:
+    """Returns the exit code and the output of a short command, such as `--version`."""
     try:
-        ran = await run_process(argv, env=environment, seconds=LOOK_SECONDS)
+        result = await run_process(argv, env=environment, seconds=PROBE_SECONDS)
     except CommandFailed as error:
         return -1, str(error)
-    return ran.code, (ran.stdout.strip() or ran.stderr.strip())
+    return result.code, (result.stdout.strip() or result.stderr.strip())
 
 
-def version_in(text: str) -> tuple[int, ...] | None:
-    """Returns the version a program states, or None when it states none."""
-    found = _VERSION.search(text)
-    return tuple(int(part or 0) for part in found.groups()) if found else None
+def parse_version(text: str) -> tuple[int, ...] | None:
+    """Returns the version that a program printed, or None."""
+    match = _VERSION.search(text)
+    return tuple(int(part or 0) for part in match.groups()) if match else None
 
 
-def _not_started(error: CommandFailed) -> AgentBadRequest | AgentTransient:
+def _start_error(error: CommandFailed) -> AgentBadRequest | AgentTransient:
     text = str(error)
     busy = "Resource temporarily unavailable" in text or "Cannot allocate memory" in text
     return AgentTransient(text) if busy else AgentBadRequest(text)

@@ -1,7 +1,7 @@
-"""Reads when a used-up limit returns, from the words programs use to say so.
+"""Finds the time at which a used-up quota resets in the text a program prints.
 
-They state it as a moment of the day, a date, a span of time or seconds since 1970; a
-moment without a zone is one of this machine's.
+Programs print a time of day, a date, a duration or seconds since 1970. A time without a
+zone is in this machine's zone.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _SPAN = re.compile(r"(?:again|resets?) in((?:\s+(?:and\s+)?\d{1,6}\s*[a-z]+,?)+)
 _PART = re.compile(r"(\d{1,6})\s*([dhms])", re.IGNORECASE)
 
 
-def reset_in(text: str, now: datetime) -> datetime | None:
-    """Returns the moment a text says a limit returns, or None when it says none."""
+def find_reset_time(text: str, now: datetime) -> datetime | None:
+    """Returns the time at which a text says a quota resets, or None when it names none."""
     epoch = _EPOCH.search(text)
     if epoch is not None:
         return datetime.fromtimestamp(int(epoch[1]), UTC)
@@ -36,26 +36,28 @@ def reset_in(text: str, now: datetime) -> datetime | None:
         parts = _PART.findall(span[1])
         return now + timedelta(seconds=sum(int(n) * _SECONDS[u.lower()] for n, u in parts))
     moment = _MOMENT.search(text)
-    return _moment(moment, now) if moment is not None else None
+    return _parse_moment(moment, now) if moment is not None else None
 
 
-def _moment(found: re.Match[str], now: datetime) -> datetime | None:
-    here = now.astimezone(_zone(found["zone"]))
-    hour = int(found["hour"]) % 12 + (12 if found["half"].lower() == "pm" else 0)
+def _parse_moment(match: re.Match[str], now: datetime) -> datetime | None:
+    local_now = now.astimezone(_parse_zone(match["zone"]))
+    hour = int(match["hour"]) % 12 + (12 if match["half"].lower() == "pm" else 0)
+    minute = int(match["minute"] or 0)
     try:
-        stated = here.replace(hour=hour, minute=int(found["minute"] or 0), second=0, microsecond=0)
-        if found["month"] is None:
-            return stated if stated > here else stated + timedelta(days=1)
-        month = _MONTHS.index(found["month"].lower()) + 1
-        stated = stated.replace(month=month, day=int(found["day"]))
-        if found["year"] is not None:
-            return stated.replace(year=int(found["year"]))
-        return stated if stated > here else stated.replace(year=stated.year + 1)
+        reset = local_now.replace(hour=hour, minute=minute, second=0, microsecond=0)
+        if match["month"] is None:
+            return reset if reset > local_now else reset + timedelta(days=1)
+        month = _MONTHS.index(match["month"].lower()) + 1
+        reset = reset.replace(month=month, day=int(match["day"]))
+        if match["year"] is not None:
+            return reset.replace(year=int(match["year"]))
+        # A date without a year that has passed belongs to the next year.
+        return reset if reset > local_now else reset.replace(year=reset.year + 1)
     except ValueError:
         return None
 
 
-def _zone(name: str | None) -> tzinfo | None:
+def _parse_zone(name: str | None) -> tzinfo | None:
     try:
         return ZoneInfo(name) if name else None
     except (OSError, ValueError):

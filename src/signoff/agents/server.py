@@ -1,4 +1,4 @@
-"""Where a model is asked: its address, the key it may see, and the way there."""
+"""A model server: its address, the key it may get, and how to connect to it."""
 
 from __future__ import annotations
 
@@ -19,73 +19,103 @@ _PLAIN_HEADERS = frozenset(
 
 @dataclass(frozen=True)
 class Server:
-    """One server as its client sees it; equal ones share a client."""
+    """One server; equal servers share a client."""
 
     address: str
     key: str | None = field(repr=False)
-    vendors: bool
-    """Whether this is the vendor's own address, which may see the vendor's own variables."""
+    is_vendor: bool
+    """Whether this is the vendor's own server, which may get the vendor's own variables."""
     timeout: float
     connect_timeout: float
 
-    @property
-    def way(self) -> dict[str, Any]:
-        """How the HTTP library gets there: past the proxies, when it runs on this machine."""
-        host = urlsplit(self.address).hostname or ""
-        if not _is_here(host):
-            return {}
-        place = f"[{host}]" if ":" in host else host
-        # Some clients ask the environment themselves; a mount is stronger than what they find.
-        return {"trust_env": False, "mounts": {f"all://{place}": None}}
+    def http_options(
+        self, *, key_headers: Collection[str], headers: Collection[str] = ()
+    ) -> dict[str, Any]:
+        """Returns the options of the HTTP client.
 
-    def guard(
-        self, *, carries_key: Collection[str], own: Collection[str] = ()
-    ) -> Callable[[Any], Awaitable[None]]:
-        """Returns a hook that keeps what clients read in the environment from other addresses.
-
-        Clients add keys, organisations and custom headers they find there, whoever is asked.
-        Only headers of the protocol's own pass, and those that carry a key if there is one.
+        `key_headers` carry the key and `headers` belong to the protocol; other headers are
+        sent to the vendor's own server only.
         """
-        allowed = _PLAIN_HEADERS.union(own, carries_key if self.key else ())
+        return {
+            # A redirect could send the prompt and the key to another server.
+            "follow_redirects": False,
+            "event_hooks": {"request": [self._header_filter(key_headers, headers)]},
+            **self.proxy_options,
+        }
+
+    def sdk_options(self, sdk: Any, **headers: Collection[str]) -> dict[str, Any]:
+        """Returns the options of a client of the SDKs that OpenAI and Anthropic share."""
+        return {
+            # The client insists on a key; without one the header is removed before sending.
+            "api_key": self.key or "none",
+            "base_url": self.address,
+            "max_retries": 0,
+            "default_headers": {"Connection": "close"},
+            "http_client": sdk.DefaultAsyncHttpxClient(
+                base_url=self.address,
+                timeout=sdk.Timeout(self.timeout, connect=self.connect_timeout, pool=None),
+                **self.http_options(**headers),
+            ),
+        }
+
+    @property
+    def proxy_options(self) -> dict[str, Any]:
+        """Options of the HTTP client that bypass proxies for servers on this machine."""
+        host = urlsplit(self.address).hostname or ""
+        if not _is_loopback(host):
+            return {}
+        host = f"[{host}]" if ":" in host else host
+        # Some clients read the environment themselves; a mount overrides what they find.
+        return {"trust_env": False, "mounts": {f"all://{host}": None}}
+
+    def _header_filter(
+        self, key_headers: Collection[str], headers: Collection[str]
+    ) -> Callable[[Any], Awaitable[None]]:
+        """Returns a hook that removes headers which clients take from the environment.
+
+        Clients add keys, organizations and custom headers they find there, whatever server
+        they call. Only the vendor's own server may get them.
+        """
+        allowed = _PLAIN_HEADERS.union(headers, key_headers if self.key else ())
 
         async def strip(request: Any) -> None:
-            if not self.vendors:
+            if not self.is_vendor:
                 for name in [name for name in request.headers if name.lower() not in allowed]:
                     del request.headers[name]
 
         return strip
 
 
-def checked_address(text: str) -> str:
-    """Returns an address without a slash at its end; raises `ConfigError` when it is none."""
+def parse_base_url(text: str) -> str:
+    """Returns a base URL without a trailing slash; raises `ConfigError` when it is invalid."""
     if "@" in text:
         raise ConfigError(
-            "base_url holds a name or password; put the key in an environment variable "
+            "base_url contains a name or password; put the key in an environment variable "
             "and name it with key_env"
         )
     try:
         parts = urlsplit(text)
         _ = parts.port
     except ValueError as error:
-        raise ConfigError(f"base_url {text!r} is no address: {error}") from error
+        raise ConfigError(f"base_url {text!r} is not a URL: {error}") from error
     if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise ConfigError(f"base_url {text!r} is no address; it looks like http://localhost:8080")
+        raise ConfigError(f"base_url {text!r} is not a URL such as http://localhost:8080")
     return text.rstrip("/")
 
 
-def key_from(variable: str | None) -> str | None:
-    """Returns the key a variable holds; raises `AgentAuth` when it holds none."""
+def read_key(variable: str | None) -> str | None:
+    """Returns the key in an environment variable; raises `AgentAuth` when there is none."""
     if variable is None:
         return None
     key = os.environ.get(variable, "").strip()
     if not key:
-        raise AgentAuth(f"there is no key in {variable}; set it and resume")
+        raise AgentAuth(f"{variable} holds no key; set it and resume")
     if not (key.isascii() and key.isprintable()) or " " in key:
-        raise AgentAuth(f"{variable} holds something that cannot be a key")
+        raise AgentAuth(f"{variable} does not hold a valid key")
     return key
 
 
-def _is_here(host: str) -> bool:
+def _is_loopback(host: str) -> bool:
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

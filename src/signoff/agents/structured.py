@@ -1,4 +1,4 @@
-"""Reads structured answers strictly: by schema, repairing slips of syntax and nothing more.
+"""Parses structured answers strictly: by schema, repairing syntax slips and nothing more.
 
 An answer that was cut off is never repaired: half a critique must not become a pass.
 """
@@ -9,53 +9,51 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from signoff.agents.lenient_json import NotJson, load, unfenced
+from signoff.agents.lenient_json import NotJson, load, strip_code_fence
 from signoff.documents import bounded
 from signoff.errors import AgentBadOutput
 
-MOST_PROBLEMS = 20
-"""What is reported of an answer that does not fit its schema."""
+MAX_PROBLEMS = 20
+"""How many schema problems of an answer are reported."""
 
 
 def parse_answer(text: str, schema: Mapping[str, Any]) -> Any:
-    """Returns the JSON value an answer holds, checked against its schema.
+    """Returns the JSON value of an answer, validated against its schema.
 
-    Raises `AgentBadOutput` saying what is wrong in words the agent can act on.
+    Raises `AgentBadOutput` with a message that the agent can act on.
     """
     value = _load(text)
     problems = schema_problems(value, schema)
     if problems:
-        listed = "; ".join(problems[:MOST_PROBLEMS])
-        raise AgentBadOutput(f"the answer does not fit its schema: {listed}", answer=text)
+        listed = "; ".join(problems[:MAX_PROBLEMS])
+        raise AgentBadOutput(f"the answer does not match its schema: {listed}", answer=text)
     return value
 
 
 def schema_problems(value: Any, schema: Mapping[str, Any]) -> list[str]:
-    """Returns what keeps a value from fitting a schema, each with its place."""
+    """Returns why a value does not match a schema, each problem with its path."""
     try:
-        found = bounded.schema_errors(value, dict(schema))
+        errors = bounded.schema_errors(value, dict(schema))
     except (bounded.OutOfBounds, bounded.EvaluationFailed) as error:
         return [f"the patterns of the schema cannot be checked: {error}"]
-    return [f"{_place(path)}: {message}" for path, message in found]
+    return [f"{'/'.join(map(str, path)) or 'the answer'}: {message}" for path, message in errors]
 
 
-def instruction(schema: Mapping[str, Any]) -> str:
-    """Returns what to add to a prompt for an agent that cannot be held to a schema."""
+def with_schema(prompt: str, schema: Mapping[str, Any] | None) -> str:
+    """Returns a prompt that asks for the schema, for agents that cannot enforce one."""
+    if schema is None:
+        return prompt
     return (
-        "Answer with one JSON value that fits this JSON Schema, and with nothing else:\n"
-        + json.dumps(dict(schema), indent=1)
+        f"{prompt}\n\nAnswer with a single JSON value that matches this JSON Schema, and with "
+        f"nothing else:\n{json.dumps(dict(schema), indent=1)}"
     )
 
 
 def _load(text: str) -> Any:
-    body = unfenced(text)
+    body = strip_code_fence(text)
     if not body:
         raise AgentBadOutput("the answer is empty")
     try:
         return load(body)
     except NotJson as error:
-        raise AgentBadOutput(f"the answer cannot be read: {error}", answer=text) from error
-
-
-def _place(path: Any) -> str:
-    return "/".join(map(str, path)) or "the answer"
+        raise AgentBadOutput(f"the answer cannot be parsed: {error}", answer=text) from error

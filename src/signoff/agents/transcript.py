@@ -1,7 +1,7 @@
-"""What a program prints, heard line by line and bounded.
+"""A program's output, split into lines as it arrives and limited in size.
 
-Lines that are JSON objects are handed on as they come, so the text in them can be shown
-live; the whole stays at hand for programs that print plain text, or one JSON document.
+Lines that are JSON objects are passed on as they arrive, so their text can be displayed
+live. The whole output is kept for programs that print plain text or one JSON document.
 """
 
 from __future__ import annotations
@@ -13,44 +13,43 @@ from typing import Any
 
 from signoff.errors import AgentBadOutput
 
-MOST_BYTES = 64_000_000
+MAX_OUTPUT_BYTES = 64_000_000
 """A program that prints more than this never ends; it is stopped."""
 
-_JSON_BEGINS = re.compile(r"\s*(?:\{\s*\"|\[\s*[{\"])")
+_JSON_START = re.compile(r"\s*(?:\{\s*\"|\[\s*[{\"])")
 
 
 class Transcript:
-    """Standard output of one run."""
+    """Standard output of one program run."""
 
     def __init__(
-        self, event: Callable[[dict[str, Any]], None], plain: Callable[[str], None]
+        self, on_object: Callable[[dict[str, Any]], None], on_line: Callable[[str], None]
     ) -> None:
-        """Takes who hears JSON objects and who hears other lines."""
-        self._event = event
-        self._plain = plain
-        self._all = bytearray()
-        self._begin = 0
-        """Where the line under way begins."""
+        """Takes the callbacks for JSON objects and for other lines."""
+        self._on_object = on_object
+        self._on_line = on_line
+        self._output = bytearray()
+        self._line_start = 0
         self._objects = 0
 
     def add(self, chunk: bytes) -> None:
-        """Takes the next piece; raises `AgentBadOutput` when there is no end to it."""
-        if len(self._all) + len(chunk) > MOST_BYTES:
+        """Adds the next chunk; raises `AgentBadOutput` when the output grows too large."""
+        if len(self._output) + len(chunk) > MAX_OUTPUT_BYTES:
             raise AgentBadOutput(
-                f"it printed more than {MOST_BYTES // 1_000_000} MB and was stopped; "
-                "ask for less, or look at what it repeats"
+                f"it printed more than {MAX_OUTPUT_BYTES // 1_000_000} MB and was stopped; "
+                "ask for less, or check what it repeats"
             )
-        self._all += chunk
-        while (end := self._all.find(b"\n", self._begin)) >= 0:
-            self._line(end)
-            self._begin = end + 1
+        self._output += chunk
+        while (end := self._output.find(b"\n", self._line_start)) >= 0:
+            self._end_line(end)
+            self._line_start = end + 1
 
     def close(self) -> None:
-        """Hears the last line; a single JSON document over many lines is handed on whole."""
-        if self._begin < len(self._all):
-            self._line(len(self._all))
-            self._begin = len(self._all)
-        if self._objects or not _JSON_BEGINS.match(self.text[:200]):
+        """Ends the last line; a single JSON document over many lines is passed on whole."""
+        if self._line_start < len(self._output):
+            self._end_line(len(self._output))
+            self._line_start = len(self._output)
+        if self._objects or not _JSON_START.match(self.text[:200]):
             return
         try:
             document = json.loads(self.text)
@@ -58,27 +57,27 @@ class Transcript:
             return
         for part in document if isinstance(document, list) else [document]:
             if isinstance(part, dict):
-                self._event(part)
+                self._on_object(part)
 
     @property
     def text(self) -> str:
-        """All of it; bytes that are not UTF-8 show as replacement characters."""
-        return self._all.decode("utf-8", "replace")
+        """The whole output; bytes that are not UTF-8 become replacement characters."""
+        return self._output.decode("utf-8", "replace")
 
     @property
-    def damaged(self) -> bool:
-        """Whether it is not valid UTF-8."""
+    def is_valid_utf8(self) -> bool:
+        """Whether every byte could be decoded."""
         try:
-            self._all.decode("utf-8")
+            self._output.decode("utf-8")
         except UnicodeDecodeError:
-            return True
-        return False
+            return False
+        return True
 
     @property
-    def half(self) -> bool:
-        """Whether it begins as JSON and breaks off: a cut-off document is no plain text."""
+    def is_truncated_json(self) -> bool:
+        """Whether it starts as JSON and breaks off; such a document must not pass as text."""
         text = self.text
-        if not _JSON_BEGINS.match(text[:200]):
+        if not _JSON_START.match(text[:200]):
             return False
         try:
             json.JSONDecoder().raw_decode(text.lstrip())
@@ -86,19 +85,19 @@ class Transcript:
             return True
         return False
 
-    def _line(self, end: int) -> None:
-        line = self._all[self._begin : end].decode("utf-8", "replace").strip()
+    def _end_line(self, end: int) -> None:
+        line = self._output[self._line_start : end].decode("utf-8", "replace").strip()
         if not line:
             return
-        data = _object(line)
+        data = _parse_object(line)
         if data is None:
-            self._plain(line)
+            self._on_line(line)
             return
         self._objects += 1
-        self._event(data)
+        self._on_object(data)
 
 
-def _object(line: str) -> dict[str, Any] | None:
+def _parse_object(line: str) -> dict[str, Any] | None:
     if not line.startswith("{"):
         return None
     try:
@@ -108,20 +107,19 @@ def _object(line: str) -> dict[str, Any] | None:
     return data if isinstance(data, dict) else None
 
 
-class Lines:
-    """A stream of text cut into lines as it comes."""
+class LineSplitter:
+    """Splits a byte stream into lines as it arrives."""
 
-    LONGEST = 20_000
-    """Bytes of a line without an end that are kept."""
+    MAX_BYTES = 20_000
+    """How much is kept of a line that does not end."""
 
-    def __init__(self, line: Callable[[str], None]) -> None:
-        """Takes who hears the lines."""
-        self._line = line
+    def __init__(self, on_line: Callable[[str], None]) -> None:
+        self._on_line = on_line
         self._rest = b""
 
     def add(self, chunk: bytes) -> None:
-        """Takes the next piece."""
+        """Adds the next chunk."""
         *lines, rest = (self._rest + chunk).split(b"\n")
-        self._rest = rest[-self.LONGEST :]
+        self._rest = rest[-self.MAX_BYTES :]
         for line in lines:
-            self._line(line.decode("utf-8", "replace"))
+            self._on_line(line.decode("utf-8", "replace"))

@@ -92,7 +92,7 @@ class ModelCache:
     def is_whole(self, weights: Weights) -> bool:
         """Reads a model's file and tells whether it is the one that was pinned."""
         ready = self.state(weights) is State.READY
-        return ready and digest(self.path(weights)) == weights.sha256
+        return ready and file_sha256(self.path(weights)) == weights.sha256
 
     def remove(self, weights: Weights) -> int:
         """Deletes a model's file; returns how many bytes that freed."""
@@ -119,7 +119,7 @@ def model_cache(
     return ModelCache(caches / "signoff" / "models", catalogue)
 
 
-def digest(path: Path) -> str:
+def file_sha256(path: Path) -> str:
     """Returns a file's sha256."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,9 +1,9 @@
-"""Tells what an agent changed on disk: inside its workspace as diffs, outside as a list.
+"""Detects what an agent changed on disk: inside its workspace as diffs, outside as a list.
 
-The workspace is read before and after the call. The project around it is only looked at
-(size, time, identity of each file), which finds changes without reading everything.
-Folders that tools fill for themselves are left out, and so are workspaces that other
-calls of this process edited meanwhile.
+The workspace is read before and after the call. For the rest of the project only the size,
+time and identity of each file are compared, which finds changes without reading everything.
+Caches of tools are skipped, and so are workspaces that other calls of this process edited
+at the same time.
 """
 
 from __future__ import annotations
@@ -19,97 +19,98 @@ from pathlib import Path
 
 from signoff.documents.regular_files import read_regular
 
-SKIPPED = frozenset(
+SKIPPED_FOLDERS = frozenset(
     ".git .hg .svn .signoff .venv node_modules __pycache__ .mypy_cache .pytest_cache .ruff_cache "
     ".tox .hypothesis".split()
 )
-WATCHED = {".git": ("config", "hooks"), ".signoff": ("config.yaml", "constraints", "flows")}
-"""Parts of such folders that decide what runs later, and so are looked at all the same."""
-MOST_FILES = 50_000
-"""A tree with more files is not looked at beyond these."""
-MOST_FILE_BYTES = 1_000_000
-MOST_READ_BYTES = 64_000_000
-"""Files larger than the first, or read after the second is used up, are compared, not shown."""
-MOST_DIFF = 100_000
-MOST_DIFFS = 2_000_000
-"""Characters of one diff, and of all of one call."""
+WATCHED_PARTS = {".git": ("config", "hooks"), ".signoff": ("config.yaml", "constraints", "flows")}
+"""Parts of skipped folders that are watched all the same: they decide what runs later."""
+MAX_FILES = 50_000
+"""In a larger tree, the remaining files are not watched."""
+MAX_FILE_BYTES = 1_000_000
+MAX_READ_BYTES = 64_000_000
+"""Contents beyond these limits, per file and in total, are compared but not shown."""
+MAX_DIFF = 100_000
+MAX_DIFFS = 2_000_000
+"""Characters of one diff, and of all diffs of a call."""
 
 Stamp = tuple[int, int, int, int]
-"""Size, time of change in nanoseconds, file number and mode: another one means a change."""
+"""Size, modification time in nanoseconds, inode and mode; a file changed if it differs."""
 
-_until: dict[Path, float] = {}
-"""Until when each workspace was edited by this process; calls know nothing of each other."""
+_edited_until: dict[Path, float] = {}
+"""When this process stopped editing each workspace, so that calls do not blame each other."""
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A workspace, and the project around it, at one moment."""
+    """A workspace and the rest of its project at one moment."""
 
     workspace: Path
     project: Path | None
-    """The folder around the workspace that belongs to the same project, if any."""
+    """The project folder that contains the workspace, if any."""
     stamps: Mapping[str, Stamp]
     contents: Mapping[str, bytes]
-    around: Mapping[str, Stamp]
-    at: float
+    project_stamps: Mapping[str, Stamp]
+    taken_at: float
 
 
 @dataclass(frozen=True)
 class Changes:
-    """What happened to the files between two moments."""
+    """Changed files."""
 
     inside: dict[str, str]
     """Diffs by path within the workspace."""
     outside: tuple[str, ...]
-    """Paths elsewhere in the project, as seen from the workspace."""
+    """Paths elsewhere in the project, relative to the workspace."""
 
 
 @contextmanager
 def editing(workspace: Path) -> Iterator[None]:
-    """Makes known that a workspace is being edited, so its changes are not taken for another's."""
-    _until[workspace] = math.inf
+    """Marks a workspace as being edited, so that other calls do not report its changes."""
+    _edited_until[workspace] = math.inf
     try:
         yield
     finally:
-        _until[workspace] = time.monotonic()
+        _edited_until[workspace] = time.monotonic()
 
 
-def take(workspace: Path) -> Snapshot:
-    """Reads a workspace and looks at the project around it."""
-    at = time.monotonic()
+def take_snapshot(workspace: Path) -> Snapshot:
+    """Reads a workspace and stamps the files of the project that contains it."""
+    taken_at = time.monotonic()
     stamps = _stamps(workspace)
-    project = _project(workspace)
-    contents = _contents(workspace, stamps)
-    return Snapshot(workspace, project, stamps, contents, _around(project, workspace), at)
+    project = _find_project(workspace)
+    contents = _read_files(workspace, stamps)
+    outside = _project_stamps(project, workspace)
+    return Snapshot(workspace, project, stamps, contents, outside, taken_at)
 
 
-def compare(before: Snapshot) -> Changes:
-    """Looks again and returns what changed since."""
+def changes_since(before: Snapshot) -> Changes:
+    """Returns what changed since a snapshot."""
     now = _stamps(before.workspace)
     changed = sorted(
         path
         for path in before.stamps.keys() | now.keys()
         if before.stamps.get(path) != now.get(path)
     )
-    after = _contents(before.workspace, {path: now[path] for path in changed if path in now})
+    after = _read_files(before.workspace, {path: now[path] for path in changed if path in now})
     inside: dict[str, str] = {}
-    room = MOST_DIFFS
+    room = MAX_DIFFS
     for path in changed:
         diff = _diff(path, before, after, now, room)
         if diff:
             inside[path] = diff
             room -= len(diff)
-    return Changes(inside, tuple(sorted(_outside(before))))
+    return Changes(inside, tuple(sorted(_changes_outside(before))))
 
 
-def _outside(before: Snapshot) -> Iterator[str]:
+def _changes_outside(before: Snapshot) -> Iterator[str]:
     if before.project is None:
         return
-    now = _around(before.project, before.workspace)
-    others = [place for place, end in _until.items() if end >= before.at]
-    for name in now.keys() | before.around.keys():
+    now = _project_stamps(before.project, before.workspace)
+    others = [folder for folder, end in _edited_until.items() if end >= before.taken_at]
+    for name in now.keys() | before.project_stamps.keys():
         path = before.project / name
-        changed = now.get(name) != before.around.get(name)
+        changed = now.get(name) != before.project_stamps.get(name)
         if changed and not any(path.is_relative_to(other) for other in others):
             yield os.path.relpath(path, before.workspace)
 
@@ -136,8 +137,8 @@ def _diff(
         "/dev/null" if is_gone else f"b/{path}",
     )
     diff = "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
-    if len(diff) > MOST_DIFF:
-        return f"{diff[:MOST_DIFF]}\n[... {len(diff) - MOST_DIFF} characters left out ...]\n"
+    if len(diff) > MAX_DIFF:
+        return f"{diff[:MAX_DIFF]}\n[... {len(diff) - MAX_DIFF} characters left out ...]\n"
     return diff or f"{verb} (empty)\n"
 
 
@@ -146,7 +147,7 @@ def _mode_change(old: Stamp, new: Stamp) -> str:
 
 
 def _text(content: bytes | None, absent: bool) -> str | None:
-    """Returns a file's text, nothing for one that is not there, None for one not to be shown."""
+    """Returns a file's text, "" for a missing file, None for one that cannot be shown."""
     if absent:
         return ""
     if content is None or b"\0" in content:
@@ -157,39 +158,39 @@ def _text(content: bytes | None, absent: bool) -> str | None:
         return None
 
 
-def _around(project: Path | None, workspace: Path) -> dict[str, Stamp]:
+def _project_stamps(project: Path | None, workspace: Path) -> dict[str, Stamp]:
     if project is None:
         return {}
     return _stamps(project, without=workspace)
 
 
 def _stamps(root: Path, without: Path | None = None) -> dict[str, Stamp]:
-    found: dict[str, Stamp] = {}
+    stamps: dict[str, Stamp] = {}
     folders = [root]
-    while folders and len(found) < MOST_FILES:
+    while folders and len(stamps) < MAX_FILES:
         folder = folders.pop()
         for entry in _entries(folder):
-            place = Path(entry.path)
+            path = Path(entry.path)
             if not entry.is_dir(follow_symlinks=False):
-                _note(found, root, place)
-            elif entry.name in SKIPPED:
-                watched = [place / name for name in WATCHED.get(entry.name, ())]
+                _add_stamp(stamps, root, path)
+            elif entry.name in SKIPPED_FOLDERS:
+                watched = [path / name for name in WATCHED_PARTS.get(entry.name, ())]
                 folders += [each for each in watched if each.is_dir()]
                 for each in watched:
                     if each.is_file():
-                        _note(found, root, each)
-            elif place != without:
-                folders.append(place)
-    return found
+                        _add_stamp(stamps, root, each)
+            elif path != without:
+                folders.append(path)
+    return stamps
 
 
-def _note(found: dict[str, Stamp], root: Path, place: Path) -> None:
+def _add_stamp(stamps: dict[str, Stamp], root: Path, path: Path) -> None:
     try:
-        stat = place.lstat()
+        stat = path.lstat()
     except OSError:
-        return  # gone between listing and looking
-    name = place.relative_to(root).as_posix()
-    found[name] = (stat.st_size, stat.st_mtime_ns, stat.st_ino, stat.st_mode)
+        return  # deleted after it was listed
+    name = path.relative_to(root).as_posix()
+    stamps[name] = (stat.st_size, stat.st_mtime_ns, stat.st_ino, stat.st_mode)
 
 
 def _entries(folder: Path) -> list[os.DirEntry[str]]:
@@ -200,31 +201,31 @@ def _entries(folder: Path) -> list[os.DirEntry[str]]:
         return []
 
 
-def _contents(root: Path, stamps: Mapping[str, Stamp]) -> dict[str, bytes]:
+def _read_files(root: Path, stamps: Mapping[str, Stamp]) -> dict[str, bytes]:
     contents: dict[str, bytes] = {}
-    room = MOST_READ_BYTES
+    room = MAX_READ_BYTES
     for name, stamp in stamps.items():
-        if stamp[0] > min(room, MOST_FILE_BYTES):
+        if stamp[0] > min(room, MAX_FILE_BYTES):
             continue
-        content = _content(root / name)
+        content = _read_file(root / name)
         if content is not None:
             contents[name] = content
             room -= len(content)
     return contents
 
 
-def _content(path: Path) -> bytes | None:
+def _read_file(path: Path) -> bytes | None:
     try:
         if path.is_symlink():
-            # Where it points is its content; what stands there is somebody else's.
+            # The content of a link is its target path; the target may belong to someone else.
             return f"link to {path.readlink()}\n".encode()
         return read_regular(path, None)
     except OSError:
         return None
 
 
-def _project(workspace: Path) -> Path | None:
-    """Returns the folder around a workspace that belongs to the same project, if there is one."""
+def _find_project(workspace: Path) -> Path | None:
+    """Returns the project folder that contains a workspace, if there is one."""
     if (workspace / ".signoff").is_dir():
         return None
     homes = [folder for folder in workspace.parents if (folder / ".signoff").is_dir()]

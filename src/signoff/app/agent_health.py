@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 
-from signoff.agents.auto import look
+from signoff.agents.auto import check_health
 from signoff.agents.base import Health, models_of
 from signoff.app.agents import build_agent, build_agents, known_agents
 from signoff.app.settings import AgentSettings
@@ -24,7 +24,7 @@ async def _look(settings: Mapping[str, AgentSettings]) -> dict[str, Health]:
     agents = build_agents(settings)
     # Agents that pass requests on report the others' health, so these are asked first, and once.
     asked = [name for name in known if not capabilities_of(agents[name]).needs_agents]
-    healths = await asyncio.gather(*(look(agents[name]) for name in asked))
+    healths = await asyncio.gather(*(check_health(agents[name]) for name in asked))
     found = dict(zip(asked, healths, strict=True))
     others = {**agents, **{name: _Examined(agents[name], found[name]) for name in asked}}
     for name in known.keys() - found.keys():
@@ -36,7 +36,7 @@ async def _passing_on(
     name: str, known: Mapping[str, AgentSettings], others: Mapping[str, Agent]
 ) -> Health:
     try:
-        return await look(build_agent(name, known, others))
+        return await check_health(build_agent(name, known, others))
     except ConfigError as error:
         return Health(False, str(error), "fix its settings")
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from signoff.agents.answer import whole_characters
+from signoff.agents.answer import replace_lone_surrogates
 from signoff.errors import AgentBadOutput
 
 LONGEST = 10_000
@@ -55,4 +55,4 @@ class Fields:
 
 def clean(text: str) -> str:
     """Returns a text without characters that files or databases cannot store."""
-    return whole_characters(text).replace("\0", "\ufffd")
+    return replace_lone_surrogates(text).replace("\0", "\ufffd")

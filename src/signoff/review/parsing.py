@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from signoff.agents.lenient_json import NotJson, load, objects
+from signoff.agents.lenient_json import NotJson, find_objects, load
 from signoff.review.adjudication import Adjudication, AdjudicationDecision, Pursuit, Verdict
 from signoff.review.critique import Critique, CritiqueIssue, Overall
 from signoff.review.edit import Edit, EditKind
@@ -107,7 +107,7 @@ def _objects(text: str) -> list[str]:
     if len(text) > LONGEST_REPLY:
         raise Unreadable(f"it is longer than {LONGEST_REPLY:,} characters")
     try:
-        found = list(objects(text))
+        found = list(find_objects(text))
     except NotJson as error:
         raise Unreadable(f"the JSON object cannot be read: {error}") from error
     if len(found) > 1:

@@ -1,12 +1,12 @@
 import pytest
 
 from signoff.agents.answer import (
-    MOST_CHARACTERS,
-    Collected,
+    MAX_CHARACTERS,
     ModelAnswer,
+    StreamedText,
     judge,
-    tokens,
-    whole_characters,
+    replace_lone_surrogates,
+    token_count,
 )
 from signoff.core.spend import Usage
 from signoff.errors import AgentBadOutput
@@ -31,7 +31,7 @@ def test_a_whole_answer_becomes_the_reply() -> None:
         (ModelAnswer(""), "empty"),
         (ModelAnswer("Half", "length", cut_off=True), r"cut off \(length\)"),
         (ModelAnswer("I can't.", declined="against its rules"), "against its rules"),
-        (ModelAnswer("[]"), "does not fit"),
+        (ModelAnswer("[]"), "does not match"),
     ],
     ids=["empty", "cut off", "declined", "misfit"],
 )
@@ -48,18 +48,18 @@ def test_what_is_no_answer_is_refused_and_still_paid_for(answer: ModelAnswer, sa
 @pytest.mark.parametrize("count", [0, None, -1, True, "12", 1.5])
 def test_a_count_that_cannot_be_one_is_unknown(count: object) -> None:
     """Servers that do not count report zeros, which would be taken for free calls."""
-    assert tokens(count) is None
+    assert token_count(count) is None
 
 
 def test_halves_of_a_character_that_came_apart_are_joined() -> None:
     """Servers cut their pieces in the middle of emojis."""
-    assert whole_characters("\ud83d" + "\ude00") == "\U0001f600"
+    assert replace_lone_surrogates("\ud83d" + "\ude00") == "\U0001f600"
 
 
 @pytest.mark.parametrize("text", ["cut \ud83d off", "\udc80", "\ude00\ud83d"])
 def test_half_a_character_that_stands_alone_is_replaced(text: str) -> None:
     """It could not be sent at all."""
-    whole = whole_characters(text)
+    whole = replace_lone_surrogates(text)
 
     assert len(whole) == len(text)
     assert whole.encode("utf-8")
@@ -68,7 +68,7 @@ def test_half_a_character_that_stands_alone_is_replaced(text: str) -> None:
 def test_pieces_are_shown_and_kept() -> None:
     """The live view and the reply say the same."""
     seen: list[str] = []
-    collected = Collected(seen.append)
+    collected = StreamedText(seen.append)
 
     for piece in ("One ", None, "", "two."):
         collected.add(piece)
@@ -79,9 +79,9 @@ def test_pieces_are_shown_and_kept() -> None:
 
 def test_an_answer_that_never_ends_is_given_up() -> None:
     """A model caught in a loop would fill the memory before its time is up."""
-    collected = Collected(lambda _text: None)
+    collected = StreamedText(lambda _text: None)
     for _ in range(16):
-        collected.add("x" * (MOST_CHARACTERS // 16))
+        collected.add("x" * (MAX_CHARACTERS // 16))
 
     with pytest.raises(AgentBadOutput, match="longer than"):
         collected.add("x")

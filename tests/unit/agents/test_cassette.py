@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signoff.agents.answer_file import document_text, read_entries
+from signoff.agents.answer_file import format_entry, read_entries
 from signoff.agents.cassette import Mode
 from signoff.core.effects import AgentRequest, EffectId, Reply
 from signoff.core.spend import Usage
@@ -265,7 +265,7 @@ def test_every_character_survives_the_tape(text: str, key: str, other: str) -> N
         "reply": {"text": other, "value": {key: text}},
     }
 
-    (read,) = YAML(typ="safe", pure=True).load_all(document_text(entry))
+    (read,) = YAML(typ="safe", pure=True).load_all(format_entry(entry))
 
     assert read == entry
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from signoff.agents.check import CheckAgent
-from signoff.agents.findings import MOST_FINDINGS
+from signoff.agents.findings import MAX_FINDINGS
 from signoff.core.effects import AgentRequest
 from signoff.core.spend import Usage
 from signoff.errors import (
@@ -199,7 +199,7 @@ async def awaited(text: str) -> bool:
 
 
 def endless(text: str) -> list[str]:
-    return [f"finding {n}" for n in range(MOST_FINDINGS + 1)]
+    return [f"finding {n}" for n in range(MAX_FINDINGS + 1)]
 
 
 def broken(text: str) -> list[str]:
@@ -249,8 +249,8 @@ async def test_findings_beyond_what_anybody_reads_are_counted() -> None:
     """A judge's prompt has an end."""
     found = await check(function=f"{HERE}:endless")
 
-    assert len(found["issues"]) == MOST_FINDINGS
-    assert str(MOST_FINDINGS + 1) in found["summary"]
+    assert len(found["issues"]) == MAX_FINDINGS
+    assert str(MAX_FINDINGS + 1) in found["summary"]
 
 
 @pytest.mark.parametrize(

@@ -212,10 +212,10 @@ def test_a_tool_it_was_not_offered_counts_as_denied() -> None:
     reader = ClaudeReader()
     outcome = {"content": [{"type": "tool_result", "content": "No such tool available: Write."}]}
 
-    reader.event({"type": "user", "message": outcome})
-    reader.event(RESULT)
+    reader.read_event({"type": "user", "message": outcome})
+    reader.read_event(RESULT)
 
-    said = reader.said()
+    said = reader.reply()
     assert said is not None
     assert said.denied == ("Write (not offered)",)
 
@@ -228,9 +228,9 @@ def test_the_models_together_make_up_the_tokens() -> None:
         "large": {"inputTokens": 10, "cacheReadInputTokens": 4, "outputTokens": 5, "costUSD": 1.0},
     }
 
-    reader.event({**RESULT, "modelUsage": models})
+    reader.read_event({**RESULT, "modelUsage": models})
 
-    said = reader.said()
+    said = reader.reply()
     assert said is not None
     assert said.usage == Usage(15, 6, 0.25, "large")
 
@@ -270,5 +270,5 @@ async def test_more_than_reading_and_writing_is_allowed_by_rule(tmp_path: Path) 
 @pytest.mark.parametrize("rule", ["Write", "Bash", "Edit()"])
 def test_a_rule_that_would_hold_everywhere_is_refused(rule: str) -> None:
     """`Write` with no path writes anywhere on the disk."""
-    with pytest.raises(ConfigError, match="everywhere"):
+    with pytest.raises(ConfigError, match="unlimited"):
         ClaudeAgent(allow=[rule])

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from signoff.agents.codex import CodexAgent, strict
+from signoff.agents.codex import CodexAgent, is_strict
 from signoff.core.effects import AgentRequest
 from signoff.core.spend import Usage
 from signoff.errors import (
@@ -163,7 +163,7 @@ async def test_a_turn_that_never_completes_is_no_answer(tmp_path: Path) -> None:
 
 async def test_an_answer_that_does_not_fit_its_schema_is_refused(tmp_path: Path) -> None:
     """The vendor's schema is a wish; the reply may still not conform."""
-    with pytest.raises(AgentBadOutput, match="does not fit its schema") as raised:
+    with pytest.raises(AgentBadOutput, match="does not match its schema") as raised:
         await codex(tmp_path, STARTED + message('{"b": 1}') + ENDED).ask(
             AgentRequest("Hi", schema=CLOSED), Watcher().call
         )
@@ -185,7 +185,7 @@ def test_a_schema_goes_to_the_vendor_only_when_it_takes_it(
     schema: dict[str, Any], taken: bool
 ) -> None:
     """With any other it refuses the whole call."""
-    assert strict(schema) is taken
+    assert is_strict(schema) is taken
 
 
 async def test_a_key_never_stands_in_an_argument(

@@ -187,7 +187,7 @@ async def test_health_only_looks_for_the_program(tmp_path: Path) -> None:
         ({"argv": []}, "list"),
         ({"argv": ["tool", "{prompt}"]}, "never an argument"),
         ({"argv": ["tool"], "prompt": "file"}, "prompt_file"),
-        ({"argv": ["tool"], "prompt": "argv"}, "stdin or file"),
+        ({"argv": ["tool"], "prompt": "argv"}, "stdin, file"),
         ({"argv": ["tool"], "answer": "xml"}, "json:PATH"),
         ({"argv": ["tool"], "answer": "file"}, "answer_file"),
         ({"argv": ["tool"], "codes": {3: "maybe"}}, "transient"),

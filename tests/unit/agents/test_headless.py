@@ -119,7 +119,7 @@ async def test_output_that_never_ends_is_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It would fill the memory of whoever listens."""
-    monkeypatch.setattr(transcript, "MOST_BYTES", 1_000_000)
+    monkeypatch.setattr(transcript, "MAX_OUTPUT_BYTES", 1_000_000)
     watcher = Watcher()
 
     with pytest.raises(AgentBadOutput, match="was stopped"):
@@ -211,7 +211,7 @@ async def test_a_program_of_another_age_is_told_by_its_version(tmp_path: Path) -
         "else: sys.exit(\"error: unknown option '--json-schema'\")"
     )
 
-    with pytest.raises(AgentBadRequest, match=r"says it is 1\.0\.3.*2\.1 or newer"):
+    with pytest.raises(AgentBadRequest, match=r"its version is 1\.0\.3.*2\.1 or newer"):
         await agent(tmp_path, old).ask(AgentRequest("Hi"), Watcher().call)
 
     health = await agent(tmp_path, old).health()
@@ -275,7 +275,7 @@ async def test_a_secret_in_a_file_the_program_changed_is_an_error_that_names_the
     monkeypatch.setenv("ANTHROPIC_API_KEY", "zq-very-secret-key")
     leak = "open('client.py', 'w').write(os.environ['ANTHROPIC_API_KEY'])\n"
 
-    with pytest.raises(AgentRefused, match=r"ANTHROPIC_API_KEY is in client\.py"):
+    with pytest.raises(AgentRefused, match=r"client\.py.*ANTHROPIC_API_KEY"):
         await agent(tmp_path, leak + DONE).ask(
             AgentRequest("go", workspace=str(place), edit=True), Watcher().call
         )

@@ -3,16 +3,17 @@ from typing import Any
 import pytest
 
 from signoff.agents.anthropic import AnthropicModel
-from signoff.agents.http import HttpModel, positive
-from signoff.agents.ollama import OllamaModel, address_from
+from signoff.agents.http import HttpModel
+from signoff.agents.ollama import OllamaModel, parse_ollama_host
 from signoff.agents.openai import OpenAIModel
-from signoff.agents.server import Server, checked_address, key_from
+from signoff.agents.options import positive_seconds
+from signoff.agents.server import Server, parse_base_url, read_key
 from signoff.errors import AgentAuth, ConfigError
 from signoff.testing.agent_harness import ask
 
 
 def server(address: str = "http://localhost:1", key: str | None = None) -> Server:
-    return Server(address, key, vendors=False, timeout=1.0, connect_timeout=1.0)
+    return Server(address, key, is_vendor=False, timeout=1.0, connect_timeout=1.0)
 
 
 @pytest.mark.parametrize(
@@ -30,14 +31,14 @@ def server(address: str = "http://localhost:1", key: str | None = None) -> Serve
 def test_what_is_no_address_is_refused_when_the_agent_is_made(text: str) -> None:
     """A typing error is the settings' fault, and is said before the run starts."""
     with pytest.raises(ConfigError, match="base_url"):
-        checked_address(text)
+        parse_base_url(text)
 
 
 @pytest.mark.parametrize("text", ["https://me:hunter2@host/v1", "me:hunter2@host"])
 def test_a_password_in_an_address_is_refused_without_repeating_it(text: str) -> None:
     """Addresses are shown in messages and logs."""
     with pytest.raises(ConfigError) as raised:
-        checked_address(text)
+        parse_base_url(text)
 
     assert "hunter2" not in str(raised.value)
     assert "key_env" in str(raised.value)
@@ -45,21 +46,21 @@ def test_a_password_in_an_address_is_refused_without_repeating_it(text: str) -> 
 
 def test_a_slash_at_the_end_makes_no_other_address() -> None:
     """Both spellings share one client."""
-    assert checked_address("http://host/v1/") == checked_address("http://host/v1")
+    assert parse_base_url("http://host/v1/") == parse_base_url("http://host/v1")
 
 
 @pytest.mark.parametrize("seconds", [0, -1, float("nan"), True, "10", None])
 def test_a_time_that_is_none_is_refused(seconds: float) -> None:
     """Zero seconds would fail every call, and look like a slow model."""
     with pytest.raises(ConfigError, match="timeout"):
-        positive("timeout", seconds)
+        positive_seconds("timeout", seconds)
 
 
 def test_a_key_is_read_without_the_line_end_editors_add(monkeypatch: pytest.MonkeyPatch) -> None:
     """It would make the header invalid, and the key with it."""
     monkeypatch.setenv("SOME_KEY", "abc\n")
 
-    assert key_from("SOME_KEY") == "abc"
+    assert read_key("SOME_KEY") == "abc"
 
 
 @pytest.mark.parametrize("value", ["", "  "])
@@ -68,7 +69,7 @@ def test_an_empty_key_is_no_key(value: str, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("SOME_KEY", value)
 
     with pytest.raises(AgentAuth, match="SOME_KEY"):
-        key_from("SOME_KEY")
+        read_key("SOME_KEY")
 
 
 def test_a_server_does_not_show_its_key() -> None:
@@ -79,13 +80,13 @@ def test_a_server_does_not_show_its_key() -> None:
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "127.3.2.1", "[::1]"])
 def test_this_machine_is_asked_directly(host: str) -> None:
     """A proxy cannot reach it."""
-    assert server(f"http://{host}:11434").way["trust_env"] is False
+    assert server(f"http://{host}:11434").proxy_options["trust_env"] is False
 
 
 @pytest.mark.parametrize("host", ["api.openai.com", "10.0.0.1", "localhost.example.com"])
 def test_other_machines_are_asked_the_way_the_user_set_up(host: str) -> None:
     """Companies let nothing out but through their proxy."""
-    assert server(f"http://{host}").way == {}
+    assert server(f"http://{host}").proxy_options == {}
 
 
 @pytest.mark.parametrize(
@@ -104,7 +105,7 @@ def test_other_machines_are_asked_the_way_the_user_set_up(host: str) -> None:
 )
 def test_ollamas_own_variable_is_read_as_ollama_does(host: str, address: str) -> None:
     """Users set it once for all programs; a server's bind address is in it as often as not."""
-    assert address_from(host) == address
+    assert parse_ollama_host(host) == address
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from httpx import ConnectTimeout, ReadTimeout, UnsupportedProtocol
 
-from signoff.agents.http_errors import back_at, refused, unreachable, without_secrets
+from signoff.agents.http_errors import connection_error, redact_line, refusal_error, retry_time
 from signoff.errors import (
     AgentAuth,
     AgentBadRequest,
@@ -19,7 +19,7 @@ NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
 def judged(status: int, said: str = "", **headers: str) -> AgentError:
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return refused("The model", status, said, named, remedy="check KEY", now=NOW)
+    return refusal_error("The model", status, said, named, remedy="check KEY", now=NOW)
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_the_time_to_come_back_is_read_from_the_message(
     """Not every server puts it into a header."""
     expected = NOW + until if isinstance(until, timedelta) else until
 
-    assert back_at({}, said, NOW) == expected
+    assert retry_time({}, said, NOW) == expected
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_the_time_to_come_back_is_read_from_the_message(
 )
 def test_the_time_to_come_back_is_read_from_the_header(header: str, until: datetime | None) -> None:
     """Seconds and dates are both allowed, and nonsense must not end the run."""
-    assert back_at({"retry-after": header}, "", NOW) == until
+    assert retry_time({"retry-after": header}, "", NOW) == until
 
 
 def test_a_refused_key_comes_with_its_remedy() -> None:
@@ -174,7 +174,7 @@ def test_a_refused_key_comes_with_its_remedy() -> None:
 )
 def test_a_key_in_a_servers_words_is_taken_out(text: str) -> None:
     """Servers quote what they refuse, and messages are stored."""
-    shown = without_secrets(text, "hunter-abcDEF123456")
+    shown = redact_line(text, "hunter-abcDEF123456")
 
     assert "abcDE" not in shown
     assert "[key]" in shown
@@ -182,7 +182,7 @@ def test_a_key_in_a_servers_words_is_taken_out(text: str) -> None:
 
 def test_a_servers_words_are_one_short_line() -> None:
     """An error page of a proxy is kilobytes of markup."""
-    shown = without_secrets("<html>\n" + "<p>sorry</p>\n" * 1000)
+    shown = redact_line("<html>\n" + "<p>sorry</p>\n" * 1000)
 
     assert len(shown) <= 300
     assert "\n" not in shown
@@ -207,12 +207,12 @@ def test_a_failed_connection_is_judged_by_what_lies_under_it(
     wrapped = RuntimeError("Connection error.")
     wrapped.__cause__ = cause
 
-    assert type(unreachable("The model", "http://localhost:1", wrapped)) is error
+    assert type(connection_error("The model", "http://localhost:1", wrapped)) is error
 
 
 def test_a_failed_connection_names_the_address() -> None:
     """Half of these are a wrong port."""
-    error = unreachable("The model", "http://localhost:1", ConnectionRefusedError("refused"))
+    error = connection_error("The model", "http://localhost:1", ConnectionRefusedError("refused"))
 
     assert "http://localhost:1" in str(error)
     assert "refused" in str(error)

@@ -2,7 +2,14 @@ import json
 
 import pytest
 
-from signoff.agents.lenient_json import LONGEST_MENDED, NotJson, end_of, load, objects, unfenced
+from signoff.agents.lenient_json import (
+    MAX_REPAIRED_CHARACTERS,
+    NotJson,
+    find_end,
+    find_objects,
+    load,
+    strip_code_fence,
+)
 
 WHOLE = {"overall": "PASS", "issues": [{"finding": 'a "{" in a string'}, {"finding": "}]"}]}
 
@@ -71,7 +78,7 @@ def test_brackets_without_end_are_refused(text: str) -> None:
 
 def test_a_long_text_with_a_slip_is_refused_and_not_mended_for_minutes() -> None:
     """A hostile reply must not hold up a run."""
-    long = '{"a": "' + "x" * LONGEST_MENDED + '",}'
+    long = '{"a": "' + "x" * MAX_REPAIRED_CHARACTERS + '",}'
 
     with pytest.raises(NotJson, match="too long"):
         load(long)
@@ -81,13 +88,13 @@ def test_objects_are_found_between_prose_fences_and_templates() -> None:
     """Models explain themselves."""
     text = 'For {name}:\n```json\n{"a": {"b": "}"}}\n```\nand {"c": 1}.'
 
-    assert list(objects(text)) == ['{"a": {"b": "}"}}', '{"c": 1}']
+    assert list(find_objects(text)) == ['{"a": {"b": "}"}}', '{"c": 1}']
 
 
 def test_brackets_that_do_not_match_are_refused() -> None:
     """Where such a value ends is anybody's guess."""
     with pytest.raises(NotJson, match="do not match"):
-        end_of('{"a": [1}]', 0)
+        find_end('{"a": [1}]', 0)
 
 
 @pytest.mark.parametrize(
@@ -104,4 +111,4 @@ def test_brackets_that_do_not_match_are_refused() -> None:
 )
 def test_one_fence_around_an_answer_is_taken_off(text: str, inside: str) -> None:
     """Of two answers none is chosen: what is left between the outer fences is no JSON."""
-    assert unfenced(text) == inside
+    assert strip_code_fence(text) == inside

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from signoff.agents.program import Job, find, inside, run, version_in
+from signoff.agents.program import Job, bundled_program, find_program, parse_version, run_program
 from signoff.errors import AgentBadRequest
 from tests.unit.agents.programs import Watcher, program
 
@@ -21,7 +21,7 @@ def test_a_version_is_read_from_whatever_stands_around_it(
     text: str, version: tuple[int, ...] | None
 ) -> None:
     """Every program says it in another sentence."""
-    assert version_in(text) == version
+    assert parse_version(text) == version
 
 
 def test_a_program_inside_an_installed_package_is_found_without_importing_it(
@@ -34,9 +34,9 @@ def test_a_program_inside_an_installed_package_is_found_without_importing_it(
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path))
 
-    assert find("tool", None, inside("bundling", "bin", "tool"), "") == place
-    assert inside("bundling", "bin", "other")() is None
-    assert inside("no_such_package", "bin")() is None
+    assert find_program("tool", None, bundled_program("bundling", "bin", "tool"), "") == place
+    assert bundled_program("bundling", "bin", "other")() is None
+    assert bundled_program("no_such_package", "bin")() is None
     assert "bundling" not in sys.modules
 
 
@@ -47,7 +47,7 @@ def test_a_program_on_the_path_comes_before_one_in_a_package(
     place = program(tmp_path, "tool", "")
     monkeypatch.setenv("PATH", str(tmp_path))
 
-    assert find("tool", None, lambda: Path("other"), "") == place
+    assert find_program("tool", None, lambda: Path("other"), "") == place
 
 
 def test_a_place_given_from_here_holds_elsewhere(
@@ -58,8 +58,8 @@ def test_a_place_given_from_here_holds_elsewhere(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", ".")
 
-    assert find("tool", "./tool", lambda: None, "") == place
-    assert find("tool", None, lambda: None, "") == place
+    assert find_program("tool", "./tool", lambda: None, "") == place
+    assert find_program("tool", None, lambda: None, "") == place
 
 
 async def test_a_file_that_is_no_program_is_refused_plainly(tmp_path: Path) -> None:
@@ -70,4 +70,4 @@ async def test_a_file_that_is_no_program_is_refused_plainly(tmp_path: Path) -> N
     job = Job([str(place)], str(tmp_path), {}, 10)
 
     with pytest.raises(AgentBadRequest, match="could not be started"):
-        await run(job, Watcher().call, lambda _chunk: None, lambda _chunk: None)
+        await run_program(job, Watcher().call, lambda _chunk: None, lambda _chunk: None)

@@ -2,7 +2,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from signoff.agents.quota_resets import reset_in
+from signoff.agents.quota_resets import find_reset_time
 
 NOW = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
 
@@ -25,12 +25,12 @@ NOW = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
 )
 def test_the_moment_a_limit_returns_is_read_from_words(text: str, moment: datetime | None) -> None:
     """A run parked too long wastes a day; too short, it burns its retries."""
-    assert reset_in(text, NOW) == moment
+    assert find_reset_time(text, NOW) == moment
 
 
 def test_a_date_without_a_zone_is_one_of_this_machines() -> None:
     """The program printed it here, for whoever sits here."""
-    found = reset_in("try again at Nov 16th, 2026 12:13 AM.", NOW)
+    found = find_reset_time("try again at Nov 16th, 2026 12:13 AM.", NOW)
 
     assert found is not None
     assert found == datetime(2026, 11, 16, 0, 13).astimezone()

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from signoff.agents.transcript import Lines, Transcript
+from signoff.agents.transcript import LineSplitter, Transcript
 
 
 class Heard:
@@ -37,7 +37,7 @@ def test_a_document_over_many_lines_is_heard_whole(text: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "half"),
+    ("text", "is_truncated_json"),
     [
         ('{"a": 1', True),
         ('[{"a": 1}, {"b"', True),
@@ -49,24 +49,24 @@ def test_a_document_over_many_lines_is_heard_whole(text: bytes) -> None:
         ("", False),
     ],
 )
-def test_half_a_document_is_told_from_text(text: str, half: bool) -> None:
+def test_half_a_document_is_told_from_text(text: str, is_truncated_json: bool) -> None:
     """Text may begin with a bracket; JSON that breaks off may not pass for text."""
     heard = Heard()
 
     heard.transcript.add(text.encode())
 
-    assert heard.transcript.half is half
+    assert heard.transcript.is_truncated_json is is_truncated_json
 
 
 def test_a_line_without_an_end_does_not_fill_the_memory() -> None:
     """Standard error is heard for as long as the program runs."""
     lines: list[str] = []
-    errors = Lines(lines.append)
+    errors = LineSplitter(lines.append)
 
     for _ in range(100):
         errors.add(b"x" * 1000)
     errors.add(b"\nlast ")
     errors.add(b"words\n")
 
-    assert len(lines[0]) == Lines.LONGEST
+    assert len(lines[0]) == LineSplitter.MAX_BYTES
     assert lines[1:] == ["last words"]

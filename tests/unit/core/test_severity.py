@@ -1,6 +1,6 @@
 from pydantic import TypeAdapter
 
-from signoff.agents.findings import Source, critique
+from signoff.agents.findings import Source, build_critique
 from signoff.core.severity import Severity
 from signoff.flows.judging_file import SeverityName
 
@@ -14,7 +14,9 @@ def test_files_and_checks_know_every_severity() -> None:
     """A severity that only reviews knew would become HIGH in a check, and an error in a file."""
     source = Source("spelling", "HIGH", "text")
 
-    found = critique([{"finding": "x", "severity": each.lower()} for each in Severity], source)
+    found = build_critique(
+        [{"finding": "x", "severity": each.lower()} for each in Severity], source
+    )
 
     assert [issue["severity"] for issue in found["issues"]] == list(Severity)
     assert [TypeAdapter(SeverityName).validate_python(each.lower()) for each in Severity] == list(

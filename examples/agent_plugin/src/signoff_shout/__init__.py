@@ -39,7 +39,7 @@ class ShoutAgent:
             await asyncio.to_thread(_edit, Path(request.workspace))
         text = request.prompt.upper() + self._mark
         usage = Usage(tokens_in=len(request.prompt), tokens_out=len(text), usd=0.0, model="shout-1")
-        # Refuses an answer that is empty or does not fit the schema, with its cost kept.
+        # Refuses an answer that is empty or does not match the schema; its cost still counts.
         return judge(ModelAnswer(text, finish="stop", usage=usage), request.schema)
 
     async def health(self) -> Health:
