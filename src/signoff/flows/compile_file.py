@@ -10,13 +10,12 @@ from signoff.documents.source_file import SourceFile
 from signoff.errors import InvalidWorkflow, Problem
 from signoff.flows.compile import compile_flow
 from signoff.flows.flow import Flow
-from signoff.flows.independence import dependence, relatives
 from signoff.flows.reading import ReadFlow, read_flow
 from signoff.flows.reviewers import absent_agents, missing_agents, reviewers_of
 from signoff.flows.sections import Goal
 from signoff.flows.selection import resolve_constraints_for_step
-from signoff.flows.source_remarks import source_remarks
 from signoff.flows.step import StepKind, WorkflowStep
+from signoff.flows.warnings import independence_warnings, relatives, source_warnings
 from signoff.notation import CompileContext
 
 NO_GOAL = Goal.model_construct(goal="")
@@ -63,13 +62,13 @@ def _problems(read: ReadFlow, flow: Flow, name: str, *, check_only: bool) -> Ite
 
 
 def _remarks(flow: Flow) -> Iterator[str]:
-    yield from source_remarks(flow)
+    yield from source_warnings(flow)
     other = flow.default_agent
     if other != DEFAULT_AGENT and any(_by_default(flow, s) for s in flow.config.workflow):
         yield f"{DEFAULT_AGENT} is not on PATH: steps that name no agent are worked by `{other}`"
     for agent, steps in absent_agents(flow).items():
         yield f"{agent} is not on PATH; it works: {', '.join(steps)}"
-    yield from dependence(flow)
+    yield from independence_warnings(flow)
     for step in flow.of_kind(StepKind.CRITIQUE):
         for agent, constraints in missing_agents(flow, step).items():
             yield f"{agent} is not installed and reviews nothing of: {', '.join(constraints)}"

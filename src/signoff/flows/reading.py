@@ -24,12 +24,11 @@ from signoff.flows.flow_file import VERSION, FlowFile
 from signoff.flows.genloop_file import GenloopFile
 from signoff.flows.goal_file import read_goal
 from signoff.flows.model import GenflowConfig
-from signoff.flows.remarks import flow_remarks
 from signoff.flows.sections import Goal
 from signoff.flows.serialize import config_from_json, config_to_json
 from signoff.flows.step import StepKind, WorkflowStep, keys_of, owners, with_ids
-from signoff.flows.unknown_agents import unknown_agents
-from signoff.flows.validation import flow_mistakes
+from signoff.flows.validation import flow_mistakes, unknown_agents
+from signoff.flows.warnings import flow_warnings
 from signoff.review.behaviors import ConstraintBehavior
 from signoff.review.constraint import Constraint
 
@@ -91,7 +90,7 @@ def read_flow(
         problems.extend(mistake.problem(document.at) for mistake in found)
     if document is None or config is None or problems:
         raise InvalidWorkflow(file.name, problems)
-    remarks.extend(m.problem(document.at) for m in flow_remarks(config, constraints))
+    remarks.extend(m.problem(document.at) for m in flow_warnings(config, constraints))
     return ReadFlow(
         config, stated or config.goal, tuple(constraints), tuple(str(each) for each in remarks)
     )

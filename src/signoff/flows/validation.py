@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import difflib
+from collections.abc import Collection, Iterator, Sequence
 
-from signoff.documents.mistakes import Mistake, format_path
+from signoff.documents.mistakes import Mistake, Path, format_path
 from signoff.errors import Problem
 from signoff.flows.model import GenflowConfig
 from signoff.flows.sections import RoutingConfig
@@ -178,3 +179,42 @@ def _called(config: GenflowConfig, position: int) -> str:
 
 def _or(values: Sequence[str]) -> str:
     return ", ".join(str(value) for value in values)
+
+
+def unknown_agents(
+    config: GenflowConfig, constraints: Sequence[Constraint], known: Collection[str] | None
+) -> list[Mistake]:
+    """Returns every name that is neither an agent nor a role; without `known`, none."""
+    if known is None:
+        return []
+    return [
+        Mistake(path, f"{what} {agent!r}, an unknown agent", _agent_remedy(agent, known))
+        for path, what, agent in _agents_by_path(config, constraints)
+        if agent not in known and agent != POLICY_JUDGE
+    ]
+
+
+def _agents_by_path(
+    config: GenflowConfig, constraints: Sequence[Constraint]
+) -> Iterator[tuple[Path, str, str]]:
+    for position, step in enumerate(config.workflow):
+        if step.agent is not None:
+            path: Path = ("workflow", position, "agent")
+            yield path, f"{format_path(path)} is", step.agent
+    routing = config.constraints.routing
+    groups: list[tuple[Path, tuple[str, ...]]] = [(("default_agents",), routing.default_agents)]
+    groups += [(("rules", n), rule.agents) for n, rule in enumerate(routing.rules)]
+    groups += [(("priority_routing", n), r.agents) for n, r in enumerate(routing.priority_routing)]
+    for key, agents in groups:
+        path = ("constraints", "routing", *key)
+        yield from ((path, f"{format_path(path)} names", agent) for agent in agents)
+    for constraint in constraints:
+        message = f"the constraint {constraint.id!r} names"
+        yield from ((("constraints",), message, agent) for agent in constraint.agents or ())
+
+
+def _agent_remedy(agent: str, known: Collection[str]) -> str:
+    close = difflib.get_close_matches(agent, known, n=1)
+    suggestion = f"did you mean {close[0]!r}? " if close else ""
+    names = ", ".join(sorted(known))
+    return f"{suggestion}valid: {names}; add others under agents: in the settings"

@@ -281,7 +281,7 @@ def test_unknown_agents_are_told_with_everything_else(tmp_path: Path) -> None:
         str(problem).split(" (")[0].partition(": ")[2] for problem in raised.value.problems
     ] == [
         "max_iterations is 0",
-        "workflow[0].agent is 'nobody', and no agent or role is called so",
+        "workflow[0].agent is 'nobody', an unknown agent",
     ]
 
 

@@ -28,7 +28,6 @@ from signoff.flows.state import (
     read,
 )
 from signoff.flows.step import POLICY_JUDGE, StepKind, WorkflowStep
-from signoff.flows.steps.asking import told
 from signoff.flows.steps.ending import (
     Work,
     at_last_round,
@@ -36,8 +35,7 @@ from signoff.flows.steps.ending import (
     save_approved,
     save_unapproved,
 )
-from signoff.flows.steps.remarks import remarked
-from signoff.flows.steps.scoring import with_best, with_round
+from signoff.flows.steps.updates import keep_answer, keep_warnings, with_best, with_round
 from signoff.flows.steps.work_order import bill_of
 from signoff.review.adjudication import Adjudication, Verdict
 from signoff.review.convergence import find_stop_reason, pursued_in_a_row
@@ -82,7 +80,7 @@ class AdjudicateHandler:
             "rounds": with_round(state, ledger, ctx.iteration),
             "step_index": self.flow.leads_to(self.step),
             "step": {"kind": "adjudicate", "step": self.step.id, "agent": self._agent},
-            **remarked(ctx, judged.notes),
+            **keep_warnings(ctx, judged.notes),
         }
         update |= with_best(ctx, after(ctx.step_state, update))
         if judged.status is Verdict.APPROVED:
@@ -184,7 +182,7 @@ class AdjudicateHandler:
                 Question(ProductPrompt(prompt), question_id="thrashing"), key="thrashing"
             )
             # Counted anew, or every later round would ask the same again.
-            return {**told(ctx, "thrashing", prompt, answer), "pursued": []}
+            return {**keep_answer(ctx, "thrashing", prompt, answer), "pursued": []}
         conflicts = conflicting_criticals(judged)
         if "conflicting_criticals" in config.triggers and conflicts:
             listed = "\n".join(
@@ -197,7 +195,7 @@ class AdjudicateHandler:
             answer = await ctx.wait(
                 Question(ProductPrompt(prompt), question_id="conflict"), key="conflict"
             )
-            return told(ctx, "conflict", prompt, answer)
+            return keep_answer(ctx, "conflict", prompt, answer)
         return {}
 
     async def _ends_here(
@@ -213,7 +211,7 @@ class AdjudicateHandler:
         )
         answer = await ctx.wait(request, key="not_converging")
         if answer.value == CONTINUE and "human" not in update:
-            update |= told(ctx, "not_converging", why, answer)
+            update |= keep_answer(ctx, "not_converging", why, answer)
             update["pursued"] = []
         return bool(answer.value == STOP)
 

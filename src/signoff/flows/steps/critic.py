@@ -23,7 +23,7 @@ from signoff.flows.reviewers import reviewers_of
 from signoff.flows.state import FlowState
 from signoff.flows.step import WorkflowStep
 from signoff.flows.steps.material import analysis
-from signoff.flows.steps.remarks import shortened
+from signoff.flows.steps.updates import shortened
 from signoff.review.constraint import Constraint
 from signoff.review.critique import OMISSION, Critique, CritiqueIssue, Overall
 from signoff.review.evidence import (

@@ -21,11 +21,15 @@ from signoff.flows.reviewers import reviewers_of
 from signoff.flows.selection import resolve_constraints_for_step
 from signoff.flows.state import FlowState, after, stored
 from signoff.flows.step import StepKind, WorkflowStep
-from signoff.flows.steps.asking import told
 from signoff.flows.steps.critic import CriticHandler
 from signoff.flows.steps.ending import Work, at_last_round, save_unapproved
-from signoff.flows.steps.remarks import of_critiques, remarked
-from signoff.flows.steps.scoring import with_best, with_round
+from signoff.flows.steps.updates import (
+    critique_warnings,
+    keep_answer,
+    keep_warnings,
+    with_best,
+    with_round,
+)
 from signoff.review.behaviors import IssueBehavior
 from signoff.review.critique import Critique, CritiqueIssue
 from signoff.review.evidence import ArtifactText
@@ -75,7 +79,7 @@ class Critics:
             "read": {"artifact": state.artifact, "before": before},
             "step_index": self.flow.leads_to(self.step),
             "step": {"kind": "critique", "step": self.step.id, "halted": _halted(critiques)},
-            **remarked(ctx, of_critiques(critiques)),
+            **keep_warnings(ctx, critique_warnings(critiques)),
         }
         if not self.flow.of_kind(StepKind.ADJUDICATE):
             update |= with_best(ctx, after(ctx.step_state, update))
@@ -117,7 +121,7 @@ class Critics:
             Question(ProductPrompt(prompt), question_id="escalate"), key="escalate"
         )
         return {
-            **told(ctx, "escalate", prompt, answer),
+            **keep_answer(ctx, "escalate", prompt, answer),
             "step_index": self.flow.leads_to(self.step),
             "step": {"kind": "answered", "step": self.step.id},
         }

@@ -10,12 +10,12 @@ from signoff.core.context import StepContext
 from signoff.core.outcome import Outcome
 from signoff.errors import AgentBadOutput
 from signoff.flows.flow import Flow
-from signoff.flows.independence import dependence
 from signoff.flows.state import NOTHING_REVIEWED, FlowState, after
 from signoff.flows.step import StepKind, WorkflowStep
 from signoff.flows.steps.ending import Work, at_last_round, save_unapproved
 from signoff.flows.steps.material import gather
-from signoff.flows.steps.remarks import remarked
+from signoff.flows.steps.updates import keep_warnings
+from signoff.flows.warnings import independence_warnings
 from signoff.review.prompts import brief_prompt, generator_prompt
 from signoff.runtime.environment import hidden_in
 
@@ -42,7 +42,7 @@ class Generate:
         update: dict[str, Any] = {}
         if sources is None:
             sources = await gather(ctx, self.flow)
-            update |= remarked(ctx, dependence(self.flow))
+            update |= keep_warnings(ctx, independence_warnings(self.flow))
         agent = self.flow.agent(self.step)
         judged = state.adjudication
         prompt = author_prompt(

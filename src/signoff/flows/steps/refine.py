@@ -20,10 +20,9 @@ from signoff.errors import AgentBadOutput
 from signoff.flows.flow import Flow
 from signoff.flows.state import NOTHING_REVIEWED, FlowState, after
 from signoff.flows.step import StepKind, WorkflowStep
-from signoff.flows.steps.asking import told
 from signoff.flows.steps.ending import Work, at_last_round, save_unapproved
 from signoff.flows.steps.generate import author_prompt, checked_artifact
-from signoff.flows.steps.remarks import remarked
+from signoff.flows.steps.updates import keep_answer, keep_warnings
 from signoff.flows.steps.work_order import bill_of, wanted_edits
 from signoff.review.hunks import tie_hunks, word_change_pct
 from signoff.review.prompts import refinement_prompt
@@ -80,7 +79,7 @@ class Refine:
         }
         if problem:
             ctx.progress(f"the refinement {problem}")
-            update |= remarked(ctx, [f"the refinement {problem}"])
+            update |= keep_warnings(ctx, [f"the refinement {problem}"])
         if self.step.loop_to is not None:
             update |= NOTHING_REVIEWED
         if at_last_round(ctx, self.flow, self.step):
@@ -191,7 +190,7 @@ class Refine:
         """Returns what a human made of a revision that retries did not fix."""
         (before, revised, bill), problem = texts, "; ".join(checked.problems)
         answer = checked.answer or Answer(ACCEPT)
-        update = told(ctx, "validation_failed", f"The refinement {problem}.", answer)
+        update = keep_answer(ctx, "validation_failed", f"The refinement {problem}.", answer)
         if answer.value == ACCEPT:
             return revised, problem, update
         if answer.value == REGENERATE:

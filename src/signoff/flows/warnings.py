@@ -1,21 +1,34 @@
-"""What is odd about a flow and no mistake: patterns that match nothing, work nobody looks at."""
+"""Warnings about a flow: odd, but no mistake, so none of them stops a run.
+
+Patterns that match nothing, reviews that no judge sees, sources that cannot be read, critics
+that share the author's model family. Prompts mention missing sources as well, but the user
+who starts a run reads the terminal, not the prompts.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from fnmatch import fnmatchcase
 
+from signoff.agents.base import KnownAgent
 from signoff.documents.mistakes import Mistake, format_path
+from signoff.flows.flow import Flow
 from signoff.flows.model import GenflowConfig
-from signoff.flows.selection import selects
+from signoff.flows.reviewers import reviewers_of
+from signoff.flows.selection import resolve_constraints_for_step, selects
 from signoff.flows.step import StepKind, WorkflowStep
-from signoff.review.constraint import Constraint
+from signoff.review.constraint import Constraint, SourceBlock
+from signoff.review.families import ModelUse, Relatives, find_relatives
+from signoff.review.sources import read_source
 
 _FILES = (".yaml", ".yml", ".md", ".txt")
+VARIABLE = "{{"
+"""Paths with one in them may lead into the run's own folder, which does not exist yet."""
 
 
-def flow_remarks(config: GenflowConfig, constraints: Sequence[Constraint]) -> list[Mistake]:
-    """Returns what whoever wrote the flow may want to know, by its place in the file."""
+def flow_warnings(config: GenflowConfig, constraints: Sequence[Constraint]) -> list[Mistake]:
+    """Returns what the author of a flow may want to know, by its path in the file."""
     found = [*_judging(config), *_unjudged(config), *_endless(config), *_goal(config)]
     if not constraints:
         return [*found, Mistake(("constraints",), "there are no constraints: critics look at none")]
@@ -35,8 +48,8 @@ def _patterns(config: GenflowConfig, constraints: Sequence[Constraint]) -> Itera
 
 def _all_patterns(config: GenflowConfig) -> Iterator[tuple[tuple[str | int, ...], str]]:
     for position, step in enumerate(config.workflow):
-        for place, pattern in enumerate(step.constraints or ()):
-            yield ("workflow", position, "constraints", place), pattern
+        for index, pattern in enumerate(step.constraints or ()):
+            yield ("workflow", position, "constraints", index), pattern
     for position, rule in enumerate(config.constraints.routing.rules):
         yield ("constraints", "routing", "rules", position, "match"), rule.match
     for pattern in config.constraint_behaviors:
@@ -103,3 +116,56 @@ def _goal(config: GenflowConfig) -> Iterator[Mistake]:
     if text.endswith(_FILES) and len(text.split()) == 1:
         what = f"goal is the text {text!r}, not the file of that name"
         yield Mistake(("goal",), what, "name a goal file")
+
+
+def source_warnings(flow: Flow) -> Iterator[str]:
+    """Yields which sources cannot be read and which scripts will not run."""
+    blocks = {"the goal": flow.goal.source, **{c.id: c.source for c in flow.constraints}}
+    allowed = [flow.home] if flow.home else []
+    for of, block in blocks.items():
+        read = read_source(_plain(block), root=flow.root, allowed=allowed, variables={})
+        for message in (*read.errors, *read.warnings):
+            yield f"sources of {of}: {message}"
+    idle = [] if flow.allow_scripts else _scripts(flow)
+    if idle:
+        listed = ", ".join(idle)
+        yield f"scripts run only if the run allows them (allow_scripts); these will not: {listed}"
+
+
+def _plain(block: SourceBlock) -> SourceBlock:
+    def without(paths: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(path for path in paths if VARIABLE not in path)
+
+    return replace(block, files=without(block.files), globs=without(block.globs), scripts=())
+
+
+def _scripts(flow: Flow) -> list[str]:
+    sources = [flow.goal.source, *(constraint.source for constraint in flow.constraints)]
+    scripts = [script for source in sources for script in source.scripts]
+    return [*scripts, *(c.script for c in flow.constraints if c.script.strip())]
+
+
+def relatives(flow: Flow) -> Relatives:
+    """Returns which critics share the author's family, or may share it."""
+    author = flow.of_kind(StepKind.GENERATE)[0]
+    critics = {
+        agent: _model_use(flow, agent, step)
+        for step in flow.of_kind(StepKind.CRITIQUE)
+        for constraint in resolve_constraints_for_step(step, flow.constraints)
+        for agent in reviewers_of(flow, step, constraint)
+    }
+    return find_relatives(_model_use(flow, flow.agent(author), author), critics)
+
+
+def independence_warnings(flow: Flow) -> Iterator[str]:
+    """Yields why critics are not independent, where the flow requires it."""
+    if flow.config.independence.rule != "different_family":
+        return
+    found = relatives(flow)
+    if not found.independent:
+        yield f"independence could not be kept: {found}"
+
+
+def _model_use(flow: Flow, agent: str, step: WorkflowStep) -> ModelUse:
+    known = flow.agents.get(agent) or KnownAgent(agent)
+    return ModelUse(known.kind, step.model or known.model, known.capabilities)

@@ -9,7 +9,7 @@ from signoff.core.outcome import Status
 from signoff.flows.report import report
 from signoff.flows.sections import Independence
 from signoff.flows.state import UNREVIEWED
-from signoff.flows.steps.remarks import LONGEST, shortened
+from signoff.flows.steps.updates import LONGEST, shortened
 from signoff.runtime.result import RunResult
 from signoff.store.memory import MemoryStore
 from signoff.testing import ScriptedAgent

@@ -2,7 +2,7 @@
 
 from signoff.flows.model import GenflowConfig
 from signoff.flows.sections import ConstraintConfig, PriorityRoute, RoutingConfig, RoutingRule
-from signoff.flows.unknown_agents import unknown_agents
+from signoff.flows.validation import unknown_agents
 from tests.unit.flows.harness import constraint, step
 
 KNOWN = ("claude", "codex")

@@ -1,7 +1,7 @@
 from signoff.flows.model import GenflowConfig
-from signoff.flows.remarks import flow_remarks
 from signoff.flows.sections import ConstraintConfig, Goal, PriorityRoute, RoutingConfig, RoutingRule
 from signoff.flows.step import StepKind, WorkflowStep, with_ids
+from signoff.flows.warnings import flow_warnings
 from signoff.review.behaviors import ConstraintBehavior
 from signoff.review.constraint import Constraint
 from tests.unit.flows.harness import changed
@@ -15,7 +15,7 @@ TONE = [Constraint("tone", priority=5)]
 
 
 def said(config: GenflowConfig, constraints: list[Constraint]) -> list[str]:
-    return [remark.what for remark in flow_remarks(config, constraints)]
+    return [remark.what for remark in flow_warnings(config, constraints)]
 
 
 def test_the_usual_flow_is_not_remarked_on() -> None:
