@@ -1,4 +1,4 @@
-"""The commands of contract workflows: `signoff db`."""
+"""The command `signoff db`."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ Examples:
   signoff db backups
   signoff db restore 20260301-120000-000000-ab12
 
-This is the database your workflows work on: `data.url` in the settings, or --database.
-signoff keeps its own runs elsewhere, and changes that database by itself.
+This is the database your workflows use: `data.url` in the settings, or --database.
+signoff stores its runs in a database of its own, which it migrates by itself.
 """
 
 
 def database_options(command: F) -> F:
-    """Adds what says which database is meant."""
+    """Adds the options that select the database."""
     folder = click.Path(file_okay=False, path_type=Path)
     for option in (
-        click.option("--backups", "kept_in", type=folder, metavar="DIR",
-                     help="Where backups are kept; else `data.backups`, or beside the file."),
+        click.option("--backups", "backups_folder", type=folder, metavar="DIR",
+                     help="Folder of the backups; default: `data.backups`, else next to the file."),
         click.option("--database", metavar="FILE|URL",
-                     help="A SQLite file or a postgresql:// address; else `data.url`."),
+                     help="A SQLite file or a postgresql:// address; default: `data.url`."),
     ):  # fmt: skip
         command = option(command)
     return command
@@ -51,13 +51,13 @@ def migrations_option(command: F) -> F:
     """Adds `--migrations`."""
     return click.option(
         "--migrations", type=click.Path(file_okay=False, path_type=Path), metavar="DIR",
-        help="The folder of migrations; else `data.migrations`.",
+        help="Folder of the migrations; default: `data.migrations`.",
     )(command)  # fmt: skip
 
 
 @click.group(cls=Group, epilog=_EPILOG)
 def db() -> None:
-    """Look after your own database: migrations, backups, restore."""
+    """Maintain your own database: migrations, backups, restore."""
 
 
 @db.command()
@@ -66,29 +66,31 @@ def db() -> None:
 @json_option
 @debug_option
 def status(
-    database: str | None, kept_in: Path | None, migrations: Path | None, as_json: bool
+    database: str | None, backups_folder: Path | None, migrations: Path | None, as_json: bool
 ) -> None:
     """List migrations, applied and pending, and the latest backup."""
     out = output(as_json)
-    found = _upkeep(database, kept_in, migrations).status()
+    report = _upkeep(database, backups_folder, migrations).status()
     if as_json:
-        out.json(_status_to_json(found))
+        out.json(_status_to_json(report))
         return
-    there = "" if found.exists else ", not there yet"
-    out.line(f"{found.place} ({found.dialect}{there})")
+    missing = "" if report.exists else ", does not exist yet"
+    out.line(f"{report.place} ({report.dialect}{missing})")
     rows = [
-        (f"{each.version:03}_{each.name}", f"applied {each.applied_at}") for each in found.applied
+        (f"{each.version:03}_{each.name}", f"applied {each.applied_at}") for each in report.applied
     ]
-    rows += [(each.path.stem, "pending") for each in found.pending]
+    rows += [(each.path.stem, "pending") for each in report.pending]
     if rows:
         out.table(("MIGRATION", "STATE"), rows)
-    newest = found.newest_backup
-    said = f"{newest.id}, {newest.reason}" if newest else "none yet: signoff db backup"
-    out.line(f"latest backup: {said}")
+    newest = report.newest_backup
+    latest = f"{newest.id}, {newest.reason}" if newest else "none; run: signoff db backup"
+    out.line(f"latest backup: {latest}")
 
 
 @db.command()
-@click.option("--dry-run", is_flag=True, help="Apply everything, look whether it works, undo it.")
+@click.option(
+    "--dry-run", is_flag=True, help="Apply everything, check that it works, then roll back."
+)
 @database_options
 @migrations_option
 @json_option
@@ -96,46 +98,46 @@ def status(
 def migrate(
     dry_run: bool,
     database: str | None,
-    kept_in: Path | None,
+    backups_folder: Path | None,
     migrations: Path | None,
     as_json: bool,
 ) -> None:
-    """Apply pending migrations, each in a transaction, after a backup.
+    """Back up the database, then apply pending migrations.
 
-    Migrations are files named 001_what_it_does.sql, 002_..., applied once and in order. One
-    that was changed after it was applied is refused.
+    Migrations are files named 001_what_it_does.sql, 002_..., applied once and in order, each in
+    a transaction. A file that was changed after it was applied is refused.
     """
     out = output(as_json)
-    done = _upkeep(database, kept_in, migrations).migrate(dry_run=dry_run)
+    report = _upkeep(database, backups_folder, migrations).migrate(dry_run=dry_run)
     if as_json:
         out.json(
             {
-                "dry_run": done.dry_run,
-                "applied": [_migration_to_json(each) for each in done.applied],
-                "backup": asdict(done.backup) if done.backup else None,
+                "dry_run": report.dry_run,
+                "applied": [_migration_to_json(each) for each in report.applied],
+                "backup": asdict(report.backup) if report.backup else None,
             }
         )
         return
-    if done.backup is not None:
-        out.line(f"backup {done.backup.id}")
-    for each in done.applied:
+    if report.backup is not None:
+        out.line(f"backup {report.backup.id}")
+    for each in report.applied:
         out.line(f"{'would apply' if dry_run else 'applied'} {each.path.name}")
-    if not done.applied:
+    if not report.applied:
         out.line("nothing is pending")
 
 
 @db.command()
-@click.option("--reason", default="by hand", metavar="WORDS", help="Why it is taken.")
+@click.option("--reason", default="by hand", metavar="WORDS", help="Why you take it.")
 @database_options
 @json_option
 @debug_option
-def backup(reason: str, database: str | None, kept_in: Path | None, as_json: bool) -> None:
-    """Take a backup, while others read and write.
+def backup(reason: str, database: str | None, backups_folder: Path | None, as_json: bool) -> None:
+    """Take a backup; the database stays in use meanwhile.
 
-    The oldest ones beyond `data.keep` are removed.
+    The newest `data.keep` backups are kept, older ones are removed.
     """
     out = output(as_json)
-    taken = _upkeep(database, kept_in).backup(reason)
+    taken = _upkeep(database, backups_folder).backup(reason)
     if as_json:
         out.json(asdict(taken))
         return
@@ -146,15 +148,15 @@ def backup(reason: str, database: str | None, kept_in: Path | None, as_json: boo
 @database_options
 @json_option
 @debug_option
-def backups(database: str | None, kept_in: Path | None, as_json: bool) -> None:
-    """List the backups there are, newest first."""
+def backups(database: str | None, backups_folder: Path | None, as_json: bool) -> None:
+    """List backups, newest first."""
     out = output(as_json)
-    found = _upkeep(database, kept_in).backups()
+    found = _upkeep(database, backups_folder).backups()
     if as_json:
         out.json([asdict(each) for each in found])
         return
     if not found:
-        out.line("there are no backups yet; take one: signoff db backup")
+        out.line("no backups yet; run: signoff db backup")
         return
     rows = [(each.id, _moment(each), _size(each.size_bytes), each.reason) for each in found]
     out.table(("BACKUP", "TAKEN (UTC)", "SIZE", "WHY"), rows)
@@ -162,33 +164,35 @@ def backups(database: str | None, kept_in: Path | None, as_json: bool) -> None:
 
 @db.command()
 @click.argument("backup_id", metavar="BACKUP")
-@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.option("-y", "--yes", is_flag=True, help="Don't ask for confirmation.")
 @database_options
 @json_option
 @debug_option
 def restore(
-    backup_id: str, yes: bool, database: str | None, kept_in: Path | None, as_json: bool
+    backup_id: str, yes: bool, database: str | None, backups_folder: Path | None, as_json: bool
 ) -> None:
-    """Bring a backup back, once it is checked.
+    """Check a backup and restore it.
 
-    What is there now is backed up first. A backup that is damaged, was changed, or is of
-    another database is refused, and the database stays as it is.
+    The current database is backed up first. A backup that is damaged, was changed, or belongs
+    to another database is refused, and the database stays as it is.
     """
     out = output(as_json)
-    keeper = _upkeep(database, kept_in)
+    upkeep = _upkeep(database, backups_folder)
     if not yes:
-        _confirm(keeper, backup_id, as_json)
-    done = keeper.restore(backup_id)
+        _confirm(upkeep, backup_id, as_json)
+    report = upkeep.restore(backup_id)
     if as_json:
-        saved = asdict(done.saved) if done.saved else None
-        out.json({"restored": asdict(done.backup), "saved": saved})
+        saved = asdict(report.saved) if report.saved else None
+        out.json({"restored": asdict(report.backup), "saved": saved})
         return
-    out.line(f"restored {done.backup.id} to {done.backup.place}")
-    if done.saved is not None:
-        out.line(f"what was there is kept as {done.saved.id}")
+    out.line(f"restored {report.backup.id} to {report.backup.place}")
+    if report.saved is not None:
+        out.line(f"the previous content is backup {report.saved.id}")
 
 
-def _upkeep(database: str | None, kept_in: Path | None, migrations: Path | None = None) -> Upkeep:
+def _upkeep(
+    database: str | None, backups_folder: Path | None, migrations: Path | None = None
+) -> Upkeep:
     """Returns the upkeep of the database that the command line, or the settings, name."""
     from signoff.app.home import find_home
     from signoff.app.settings import load_settings
@@ -201,8 +205,8 @@ def _upkeep(database: str | None, kept_in: Path | None, migrations: Path | None 
     address = database or settings.url
     if address is None:
         raise click.UsageError(
-            "which database? give --database FILE, or set it in .signoff/config.yaml: "
-            "data: {url: book.db}"
+            "no database is set; pass --database FILE, or put `data: {url: book.db}` "
+            "into .signoff/config.yaml"
         )
     root = home.root if home is not None else cwd
     backups = settings.backups and root / Path(settings.backups).expanduser()
@@ -210,40 +214,40 @@ def _upkeep(database: str | None, kept_in: Path | None, migrations: Path | None 
     return Upkeep(
         _located(address, cwd if database is not None else root),
         migrations=migrations or changes or None,
-        backups=kept_in or backups or _default_backups(home, address),
+        backups=backups_folder or backups or _default_backups(home, address),
         keep=settings.keep,
     )
 
 
-def _located(address: str, seen_from: Path) -> str | Path:
-    """Returns an address that means the same wherever the program runs."""
+def _located(address: str, folder: Path) -> str | Path:
+    """Returns an address that does not depend on the current folder."""
     path = address.removeprefix("sqlite:///")
-    return address if "://" in path else seen_from / Path(path).expanduser()
+    return address if "://" in path else folder / Path(path).expanduser()
 
 
 def _default_backups(home: Home | None, address: str) -> Path | None:
-    """Returns where copies of a server's database go; those of a file are beside it."""
+    """Returns the folder for backups of a server; those of a file are next to it."""
     on_server = address.startswith(("postgres://", "postgresql://"))
     return home.path / "backups" if on_server and home is not None else None
 
 
-def _confirm(keeper: Upkeep, backup_id: str, as_json: bool) -> None:
+def _confirm(upkeep: Upkeep, backup_id: str, as_json: bool) -> None:
     from signoff.cli.terminal import has_keyboard
 
     if as_json or not has_keyboard():
-        raise click.UsageError("this replaces what is in the database; say --yes if you mean it")
-    place = keeper.status().place
+        raise click.UsageError("this replaces the whole database; pass --yes to confirm")
+    place = upkeep.status().place
     click.confirm(f"Replace all of {place} with backup {backup_id}?", abort=True, err=True)
 
 
-def _status_to_json(found: DatabaseStatus) -> dict[str, Any]:
+def _status_to_json(report: DatabaseStatus) -> dict[str, Any]:
     return {
-        "database": found.place,
-        "kind": found.dialect,
-        "exists": found.exists,
-        "applied": [asdict(each) for each in found.applied],
-        "pending": [_migration_to_json(each) for each in found.pending],
-        "latest_backup": asdict(found.newest_backup) if found.newest_backup else None,
+        "database": report.place,
+        "kind": report.dialect,
+        "exists": report.exists,
+        "applied": [asdict(each) for each in report.applied],
+        "pending": [_migration_to_json(each) for each in report.pending],
+        "latest_backup": asdict(report.newest_backup) if report.newest_backup else None,
     }
 
 

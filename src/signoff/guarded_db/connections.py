@@ -1,8 +1,8 @@
-"""The connections a workflow keeps to its database.
+"""The connections of a workflow to its database.
 
-Opening a database costs more than most steps, and a thousand items at once must not open a
-thousand of them. So all steps of a process share one connection to read by, on which they
-take turns for a moment, and one to write by, which belongs to a step for its transaction.
+Opening a database takes longer than most steps, and a thousand parallel items must not open
+a thousand connections. So all steps of a process share one connection for reading, which each
+uses for a moment, and one for writing, which a step holds for its transaction.
 """
 
 from __future__ import annotations
@@ -18,61 +18,61 @@ from signoff.guarded_db.client import SafeDatabaseClient, connect
 
 
 class Connections:
-    """Opens a database when it is first needed; closes it when the workflow is forgotten."""
+    """Opens a database when it is first used; closes it when the workflow is garbage-collected."""
 
     def __init__(self, url: str) -> None:
         self._address = read_address(url)
         self._file: tuple[int, int] | None = None
-        """Which file the connections are to; another one may stand in its place by now."""
+        """Device and inode of the open file; the path may lead to another file by now."""
         self._reader: SafeDatabaseClient | None = None
         self._writer: SafeDatabaseClient | None = None
-        self._turn = threading.Lock()
+        self._lock = threading.Lock()
 
     def reader(self) -> SafeDatabaseClient:
-        """Returns the connection to read by."""
-        with self._turn:
+        """Returns the shared connection for reading."""
+        with self._lock:
             return self._current()
 
     @contextmanager
     def writer(self) -> Iterator[SafeDatabaseClient]:
-        """Gives a connection to write by."""
+        """Yields a connection for writing."""
         if self._address.path is None:
-            # A server ends connections that rest too long, and has room for several at a time.
+            # A server closes connections that are idle for long, and accepts several at a time.
             with SafeDatabaseClient(connect(self._address)) as client:
                 yield client
             return
-        with self._turn:
-            # A step may have taken hours, and the file been put back from somewhere meanwhile.
+        with self._lock:
+            # The step may have run for hours, and a backup may have been restored meanwhile.
             self._current()
-            self._writer = self._writer or self._opened()
+            self._writer = self._writer or self._open()
             writer = self._writer
         yield writer
 
     def _current(self) -> SafeDatabaseClient:
         if self._reader is None or not self._is_current(self._reader):
-            self._reader, self._writer = self._opened(), None
-            self._file = self._found()
+            self._reader, self._writer = self._open(), None
+            self._file = self._file_id()
         return self._reader
 
-    def _opened(self) -> SafeDatabaseClient:
+    def _open(self) -> SafeDatabaseClient:
         connection = connect(self._address)
         client = SafeDatabaseClient(connection)
-        # The workflow may be forgotten at any time, or the program end.
+        # Nothing closes a workflow, so the connection is closed together with its client.
         weakref.finalize(client, connection.close)
         return client
 
     def _is_current(self, client: SafeDatabaseClient) -> bool:
-        """Tells whether a connection that was kept is still one to the database."""
+        """Returns whether an open connection still leads to the database."""
         if self._address.path is not None:
-            # The file is kept open, so its number cannot be another's.
-            return self._found() == self._file
+            # The file is still open, so its inode cannot have been reused.
+            return self._file_id() == self._file
         try:
             client.query("SELECT 1 AS alive")
         except StoreError:
             return False
         return True
 
-    def _found(self) -> tuple[int, int] | None:
+    def _file_id(self) -> tuple[int, int] | None:
         path = self._address.path
         if path is None:
             return None
