@@ -48,9 +48,7 @@ class TestLocalModel(AnswerTests, TruncationTests, AgentTextTests, CancelTests, 
         yield LocalHarness(tmp_path)
         desk().close()
 
-    async def test_the_model_a_request_names_is_the_one_that_answers(
-        self, harness: Harness
-    ) -> None:
+    async def test_the_requested_model_answers(self, harness: Harness) -> None:
         """There are few: one that is not among them is refused, and the others are listed."""
         await harness.set_behaviors(TextReply("Yes."))
 
@@ -61,7 +59,9 @@ class TestLocalModel(AnswerTests, TruncationTests, AgentTextTests, CancelTests, 
 
         assert harness.received_requests() == []
 
-    async def test_what_a_call_took_is_unknown_when_nobody_says(self, harness: Harness) -> None:
+    async def test_the_usage_is_unknown_if_the_server_does_not_report_it(
+        self, harness: Harness
+    ) -> None:
         """It costs nothing in any case, but tokens are limited too."""
         await harness.set_behaviors(TextReply("Yes.", usage=None))
 

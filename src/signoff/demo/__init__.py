@@ -1,1 +1,1 @@
-"""The demonstration: a flow for a small model, its goal, its constraints, and checks that judge."""
+"""The demo: a flow for a small model, its goal, its constraints, and the checks that review."""

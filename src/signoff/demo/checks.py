@@ -1,7 +1,7 @@
-"""The critics of the demo: four functions that read a text and return what is wrong with it.
+"""The critics of the demo: four functions that read a text and return findings.
 
-A finding quotes the text exactly, or says OMISSION. One that knows the exact change brings
-it along as `edit`, and the engine makes it; the others go back to the author in words.
+A finding quotes the text exactly, or says OMISSION. If the exact change is known, the
+finding contains it as `edit` and the engine applies it; the others go back to the author.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ FACTS = {
     "no-account": ("it needs no account", r"\b(no|without|any)( an?)?( \w+)? account"),
     "date": ("it comes out on 1 May", r"\b1(st)? (of )?May\b|\bMay (the )?1(st)?\b"),
 }
-"""What has to be said, and how to recognise that it is."""
+"""The facts that the text must contain, and how to recognize each of them."""
 
 PRAISE = (
     "amazing awesome best delightful easy exciting fun great incredible innovative "
@@ -27,7 +27,7 @@ Finding = dict[str, Any]
 
 
 def facts(text: str) -> list[Finding]:
-    """Finds facts that are missing: only the author can put them in well."""
+    """Finds missing facts; adding them is the author's job."""
     return [
         _finding(rule, "HIGH", f"the text does not say that {words}", "OMISSION")
         | {"suggested_fix": f"Say that {words}."}
@@ -37,60 +37,60 @@ def facts(text: str) -> list[Finding]:
 
 
 def length(text: str) -> list[Finding]:
-    """Finds a text that is too long; what to leave out is for the author."""
+    """Finds a text that is too long; the author decides what to leave out."""
     words = text.split()
     if len(words) <= MOST_WORDS:
         return []
-    said = f"the text has {len(words)} words, and {MOST_WORDS} are allowed"
-    found = _finding("words", "HIGH", said, " ".join(words[MOST_WORDS:]))
-    return [found | {"suggested_fix": f"Use at most {MOST_WORDS - 8} words."}]
+    message = f"the text has {len(words)} words, and {MOST_WORDS} are allowed"
+    finding = _finding("words", "HIGH", message, " ".join(words[MOST_WORDS:]))
+    return [finding | {"suggested_fix": f"Use at most {MOST_WORDS - 8} words."}]
 
 
 def name(text: str) -> list[Finding]:
-    """Finds the name in another spelling than its own, and knows the right one."""
+    """Finds a wrong spelling of the name, with the edit that fixes it."""
     return [
         _finding("lower-case", "MEDIUM", f"the name is written {match[0]!r}", match[0])
-        | {"edit": _replacing(text, *match.span(), NAME)}
+        | {"edit": _replace_edit(text, *match.span(), NAME)}
         for match in re.finditer(rf"\b{NAME}\b", text, re.IGNORECASE)
         if match[0] != NAME
     ]
 
 
 def tone(text: str) -> list[Finding]:
-    """Finds praise and exclamation marks, and knows the text without them."""
-    loud = [
-        _finding("calm", "MEDIUM", "an exclamation mark", _around(text, *match.span()))
-        | {"edit": _replacing(text, *match.span(), ".")}
+    """Finds praise and exclamation marks, with the edits that remove them."""
+    exclamations = [
+        _finding("calm", "MEDIUM", "an exclamation mark", _with_context(text, *match.span()))
+        | {"edit": _replace_edit(text, *match.span(), ".")}
         for match in re.finditer(r"!+", text)
     ]
     words = "|".join(PRAISE)
     praise = re.compile(rf"(?:\ba )?\b(?:{words})(?: and (?:{words}))?\b,? ?", re.IGNORECASE)
-    return loud + [
+    return exclamations + [
         _finding("no-praise", "MEDIUM", f"{match[0].strip()!r} is praise", match[0].strip())
-        | {"edit": _replacing(text, *match.span(), _article(text, match))}
+        | {"edit": _replace_edit(text, *match.span(), _article(text, match))}
         for match in praise.finditer(text)
     ]
 
 
 def _article(text: str, match: re.Match[str]) -> str:
-    """Returns what is left of `a great`: the article that fits the word behind it."""
+    """Returns what remains of `a great`: the article that fits the next word."""
     if not match[0].lower().startswith("a "):
         return ""
     article = "an " if text[match.end() : match.end() + 1].lower() in set("aeiou") else "a "
     return article.capitalize() if match[0][0] == "A" else article
 
 
-def _finding(rule: str, severity: str, said: str, evidence: str) -> Finding:
-    return {"rule_id": rule, "severity": severity, "finding": said, "evidence": evidence}
+def _finding(rule: str, severity: str, message: str, evidence: str) -> Finding:
+    return {"rule_id": rule, "severity": severity, "finding": message, "evidence": evidence}
 
 
-def _around(text: str, start: int, end: int) -> str:
-    """Returns a passage with the words before it, so that a reader sees which one is meant."""
+def _with_context(text: str, start: int, end: int) -> str:
+    """Returns a passage with the words before it, so that a reader can find it."""
     return " ".join(text[max(0, start - 30) : end].split())
 
 
-def _replacing(text: str, start: int, end: int, by: str) -> dict[str, str]:
-    """Returns the edit of a passage, with just enough around it to be the only one."""
+def _replace_edit(text: str, start: int, end: int, by: str) -> dict[str, str]:
+    """Returns the edit of a passage, with just enough context to be unique in the text."""
     first, last = next(
         (start - before, end + more - before)
         for more in range(len(text) + 1)

@@ -1,9 +1,9 @@
-"""Doubles and suites for tests of workflows, stores and agents.
+"""Test doubles and test suites for workflows, stores and agents.
 
     agent = ScriptedAgent(["a draft", {"status": "pass"}])
     clock = FrozenClock()
 
-Names are loaded when they are first used; only the suites need pytest.
+Names are imported when they are first used; only the suites need pytest.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from signoff.testing.store_suite import StoreSuite as StoreSuite
     from signoff.testing.wrapped_store import WrappedStore as WrappedStore
 
-_HOMES = {
+_MODULES = {
     # doubles
     "frozen_clock": ("FrozenClock",),
     "signoff.agents.file_script": ("FileScript",),
@@ -49,19 +49,19 @@ _HOMES = {
     "crashing_store": ("CrashingStore",),
     "effect_log": ("EffectLog",),
 }
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
-__all__ = sorted(_HOME_OF)  # noqa: PLE0605  # names come from the table above
+__all__ = sorted(_MODULE_OF)  # noqa: PLE0605  # names come from the table above
 
 
 def __getattr__(name: str) -> Any:
-    """Loads a public name from its home when it is first used."""
-    home = _HOME_OF.get(name)
-    if home is None:
+    """Imports a public name when it is first used."""
+    module = _MODULE_OF.get(name)
+    if module is None:
         raise AttributeError(f"module 'signoff.testing' has no attribute {name!r}")
     if name.endswith("Suite"):
-        _explain_failures(home)
-    value = getattr(import_module(home if "." in home else f"{__name__}.{home}"), name)
+        _explain_failures(module)
+    value = getattr(import_module(module if "." in module else f"{__name__}.{module}"), name)
     globals()[name] = value
     return value
 
@@ -75,6 +75,6 @@ def _explain_failures(suite: str) -> None:
     """Lets pytest show the values in a suite's assertions, as it does in test files."""
     import pytest
 
-    # Too late, and a warning, for somebody who imported a part of it first.
+    # For a module that is already imported this is too late, and pytest would warn about it.
     if f"{__name__}.{suite}" not in sys.modules:
         pytest.register_assert_rewrite(f"{__name__}.{suite}")

@@ -1,6 +1,6 @@
-"""What the suite needs of a kind of agent: the agent itself, and a model that plays along.
+"""What `AgentSuite` needs of a kind of agent: the agent itself, and a simulated model.
 
-A test says how the model behaves; the harness acts it out in the words of its protocol.
+A test describes how the model behaves; the harness translates that into the model's protocol.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ DEFAULT_USAGE = Usage(tokens_in=12, tokens_out=7)
 
 @dataclass(frozen=True)
 class TextReply:
-    """The model answers; with a schema asked for, the text is what stands for the value."""
+    """The model answers; if the request has a schema, the text is the JSON of the value."""
 
     text: str
     usage: Usage | None = DEFAULT_USAGE
-    """What the model's server reports; None when it reports nothing."""
+    """What the model's server reports; None if it reports nothing."""
 
 
 @dataclass(frozen=True)
 class TruncatedReply:
-    """The model is stopped in the middle by its limit of tokens, and its server says so."""
+    """The model reaches its token limit within the answer, and its server reports that."""
 
     text: str
     usage: Usage | None = DEFAULT_USAGE
@@ -38,40 +38,40 @@ class TruncatedReply:
 
 @dataclass(frozen=True)
 class BrokenReply:
-    """The connection, or the program, ends in the middle of the answer without a word."""
+    """The connection or the program ends in the middle of the answer, without a message."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class Hang:
-    """The model says this much, and then nothing any more."""
+    """The model sends this text and then nothing more."""
 
     after: str = ""
 
 
 @dataclass(frozen=True)
 class Unreachable:
-    """Nobody is there to be asked: no server listens, or the program reaches none."""
+    """No server listens, or the program cannot reach its server."""
 
 
 class Fault(StrEnum):
-    """Why an agent is refused an answer."""
+    """Why a server refuses a request."""
 
     AUTH = "the key or login is not accepted"
     QUOTA = "the plan's limit is used up"
     BUSY = "too many requests at the moment"
-    DOWN = "a failure on the other side"
+    DOWN = "the server failed"
     NO_MODEL = "no such model"
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """The model's server refuses; a refused key is repeated in its words, as some do."""
+    """The model's server refuses; if it refuses the key, its message repeats it, as some do."""
 
     fault: Fault
     seconds: int | None = None
-    """When to come back, where it says so."""
+    """After how many seconds to try again, if the server reports that."""
 
 
 Behavior: TypeAlias = TextReply | TruncatedReply | BrokenReply | Hang | Unreachable | Refusal
@@ -79,7 +79,7 @@ Behavior: TypeAlias = TextReply | TruncatedReply | BrokenReply | Hang | Unreacha
 
 @dataclass(frozen=True)
 class ReceivedRequest:
-    """What the model got to see."""
+    """What the model received."""
 
     prompt: str
     system: str | None
@@ -90,40 +90,40 @@ class Harness(ABC):
     """One kind of agent, and the model behind it."""
 
     secret: str
-    """The key the agent holds, if any; it must show up nowhere."""
+    """The agent's key, if any; it must not appear anywhere."""
 
     @abstractmethod
     def agent(self, *, timeout: float | None = None) -> Agent:
-        """Makes the agent; `timeout` is how long an answer may take, in seconds."""
+        """Creates the agent; `timeout` is how long an answer may take, in seconds."""
 
     @abstractmethod
     async def set_behaviors(self, *behaviors: Behavior) -> None:
-        """Makes the model behave like this, call by call, and as the last one from then on."""
+        """Sets the behavior of the model call by call; the last one is repeated."""
 
     @abstractmethod
     def received_requests(self) -> list[ReceivedRequest]:
-        """Returns every question that reached the model."""
+        """Returns every request that reached the model."""
 
     @abstractmethod
     async def active_calls(self) -> int:
-        """Returns how many calls the model's side is still at work on."""
+        """Returns how many calls the model is still working on."""
 
 
 class HarnessBase:
-    """What every part of the suite stands on."""
+    """The fixture that every part of the suite uses."""
 
     @pytest.fixture
     def harness(self) -> Harness:
-        """Returns the kind under test; the author of an agent provides it."""
-        raise NotImplementedError("give your class a fixture `harness` (see AgentSuite)")
+        """Returns the harness of the agent under test; the agent's author provides it."""
+        raise NotImplementedError("add a fixture `harness` to your test class (see AgentSuite)")
 
 
 async def ask(agent: Agent, prompt: str = "Say something.", **request: Any) -> Reply:
-    """Asks an agent as the engine would."""
+    """Calls an agent the way the engine does."""
     return await agent.ask(AgentRequest(prompt, **request), call_for())
 
 
-def call_for(seen: list[str] | None = None) -> Call:
-    """Returns what the engine says about a call; `seen` takes what streams in."""
-    emit = seen.append if seen is not None else lambda _text: None
+def call_for(chunks: list[str] | None = None) -> Call:
+    """Returns the context the engine passes with a call; `chunks` collects streamed text."""
+    emit = chunks.append if chunks is not None else lambda _text: None
     return Call("run", EffectId("ask#1"), 1, emit)

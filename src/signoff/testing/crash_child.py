@@ -1,4 +1,4 @@
-"""The process the crash harness kills: loads a story and tells it, until a write is the last."""
+"""The process that the crash harness kills: imports a story and runs it."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from signoff.testing.effect_log import EffectLog
 
 DATABASE = "signoff.db"
 NEVER = 0
-"""The number of a write that does not come."""
+"""Stands for no write: the process is not killed."""
 
 
 def main(source: str, name: str, directory: str, at: str, when: str) -> None:
-    """Tells the story on a store that kills this process at a write."""
-    story = getattr(_loaded(Path(source)), name)
+    """Runs the story on a store that kills this process at a given write."""
+    story = getattr(_import_file(Path(source)), name)
     inner = SqliteStore(Path(directory) / DATABASE)
     store = CrashingStore(inner, at=int(at), when=cast("When", when))
     try:
@@ -28,12 +28,12 @@ def main(source: str, name: str, directory: str, at: str, when: str) -> None:
         store.close()
 
 
-def _loaded(path: Path) -> Any:
+def _import_file(path: Path) -> Any:
     spec = spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None:
         raise ImportError(f"{path} cannot be imported")
     module = module_from_spec(spec)
-    # Known under its name, because dataclasses and handlers look their module up.
+    # Registered because dataclasses and handlers look up their module by its name.
     sys.modules[path.stem] = module
     spec.loader.exec_module(module)
     return module

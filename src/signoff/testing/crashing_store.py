@@ -13,37 +13,37 @@ from signoff.runtime.store_port import Alive, Commit, CommitResult, InboxItem, O
 from signoff.testing.wrapped_store import WrappedStore
 
 When = Literal["before", "after"]
-"""Whether the fatal write is lost, or the last thing that reached the disk."""
+"""Whether the process is killed before the write or after it has reached the disk."""
 
 
 class Countdown:
-    """Counts writes, and strikes at one of them."""
+    """Counts writes and kills the process at one of them."""
 
-    def __init__(self, at: int, when: When, strike: Callable[[], None]) -> None:
+    def __init__(self, at: int, when: When, kill: Callable[[], None]) -> None:
         self.writes = 0
         self._at = at
         self._when = when
-        self._strike = strike
+        self._kill = kill
         self._lock = threading.Lock()
 
     @contextmanager
     def write(self) -> Iterator[None]:
-        """Counts one write, and strikes before or after it if it is the one."""
+        """Counts one write, and kills before or after it if it is the fatal one."""
         with self._lock:
             self.writes += 1
             fatal = self.writes == self._at
         if fatal and self._when == "before":
-            self._strike()
+            self._kill()
         yield
         if fatal and self._when == "after":
-            self._strike()
+            self._kill()
 
 
 class CrashingStore(WrappedStore):
-    """Ends its process by SIGKILL at the `at`-th write, the way a power cut or an OOM would.
+    """Ends its process with SIGKILL at the `at`-th write, as a power cut or the OOM killer would.
 
-    Every call that changes the store is a write: a commit of the journal as well as an
-    answer, a lease taken or a heartbeat's first announcement.
+    Every call that changes the store is a write: a commit, an answer, a lease that is taken,
+    a heartbeat.
     """
 
     def __init__(
@@ -55,16 +55,16 @@ class CrashingStore(WrappedStore):
         countdown: Countdown | None = None,
     ) -> None:
         super().__init__(inner)
-        self._countdown = countdown or Countdown(at, when, _die)
+        self._countdown = countdown or Countdown(at, when, _kill_this_process)
         self._at, self._when = at, when
 
     @property
     def writes(self) -> int:
-        """How many writes there have been."""
+        """How many writes there have been so far."""
         return self._countdown.writes
 
     def reopen(self) -> Store:
-        """Opens the store inside once more; its writes are counted together with these."""
+        """Opens the inner store again; its writes are counted together with these."""
         inner = self.inner.reopen()
         return CrashingStore(inner, at=self._at, when=self._when, countdown=self._countdown)
 
@@ -109,5 +109,5 @@ class CrashingStore(WrappedStore):
             self.inner.keep_late(run, effect, attempt, outcome)
 
 
-def _die() -> None:
+def _kill_this_process() -> None:
     os.kill(os.getpid(), signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""What was really performed, kept in a file that outlives the process that did it."""
+"""A log of the effects that were really performed, in a file that survives a killed process."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from signoff.runtime.ports import Agent, Call
 
 
 class EffectLog:
-    """A list of effects as the world outside saw them, one line each."""
+    """The effects that were really performed, one line each."""
 
     def __init__(self, directory: Path | str) -> None:
         self.directory = Path(directory)
         self.path = self.directory / "effects.log"
 
     def note(self, key: str) -> None:
-        """Writes down that an effect is being performed, in one piece."""
+        """Records that an effect is being performed, in one write."""
         with self.path.open("ab", buffering=0) as file:
             file.write(f"{key}{os.linesep}".encode())
 
@@ -26,16 +26,16 @@ class EffectLog:
         return self.path.read_text("utf-8").splitlines() if self.path.exists() else []
 
     def watch(self, agent: Agent) -> Agent:
-        """Returns the same agent, each of its calls written down by its place in its run."""
-        return _Watched(agent, self)
+        """Returns the agent, wrapped so that each of its calls is recorded."""
+        return _WatchedAgent(agent, self)
 
 
-class _Watched:
+class _WatchedAgent:
     def __init__(self, agent: Agent, log: EffectLog) -> None:
         self._agent = agent
         self._log = log
 
     async def ask(self, request: AgentRequest, call: Call) -> Reply:
-        place = (call.run, call.step, call.visit, call.step_attempt, call.effect)
-        self._log.note("/".join(map(str, place)))
+        parts = (call.run, call.step, call.visit, call.step_attempt, call.effect)
+        self._log.note("/".join(map(str, parts)))
         return await self._agent.ask(request, call)

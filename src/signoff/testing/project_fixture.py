@@ -1,4 +1,4 @@
-"""A project for one test: nothing of the machine's settings, and everything in one folder."""
+"""A project for one test, isolated from the settings of the machine, in one folder."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from signoff.runtime.store_port import InboxItem
 
 
 class ProjectFixture:
-    """Drives runs step by step, as a user and the people asked would."""
+    """Starts, answers and resumes runs the way a user would."""
 
     def __init__(self, folder: Path) -> None:
-        """Takes a folder to make the project in."""
+        """Creates the project in `folder`."""
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
         self.agents: dict[str, Agent] = {}
-        """Who answers, by name; stronger than the settings in `home.config`."""
-        self._environment = {"XDG_CONFIG_HOME": str(folder / "nobody")}
+        """Agents by name; they override the settings in `home.config`."""
+        self._environment = {"XDG_CONFIG_HOME": str(folder / "no-user-settings")}
         self.home: Home = init_home(folder, self._environment).home
 
     def run(
@@ -42,23 +42,23 @@ class ProjectFixture:
         return asyncio.run(self._start(workflow, params, limits))
 
     def resume(self, workflow: Workflow, *, switch: Mapping[str, str] | None = None) -> RunResult:
-        """Drives the run on, as another process would."""
+        """Resumes the run, as another process would."""
         return asyncio.run(self._resume(workflow, switch))
 
     def answer(self, value: Any, *, text: str = "", number: int | None = None) -> InboxItem:
-        """Answers the only open request, or the one of that number."""
+        """Answers the only open request, or the one with that number."""
         with self.project() as project:
             item = find_item(project) if number is None else project.store.item(number)
             return record_answer(project, item.id, Given(value, text, by="test"))
 
     @property
     def inbox(self) -> list[InboxItem]:
-        """What the run waits for."""
+        """The open requests."""
         with self.project() as project:
             return project.store.items()
 
     def project(self) -> Project:
-        """Opens the project; use it as a context."""
+        """Opens the project; use it as a context manager."""
         return open_project(self.folder, self._environment, agents=self.agents)
 
     async def _start(

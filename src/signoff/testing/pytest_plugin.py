@@ -1,7 +1,7 @@
 """Fixtures for tests of workflows, offline: `scripted_agent`, `cassette`, `signoff_project`.
 
-pytest finds this by itself once signoff is installed. Cassettes are replayed; with
-`--signoff-cassettes=record` (or `auto`) the agents behind them are asked and recorded.
+pytest loads this plugin automatically once signoff is installed. Cassettes are replayed;
+with `--signoff-cassettes=record` (or `auto`) real agents are called and recorded.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ OPTION = "--signoff-cassettes"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Adds the option that lets real agents be asked."""
+    """Adds the option that allows calls to real agents."""
     parser.getgroup("signoff").addoption(
         OPTION,
         choices=("replay", "auto", "record"),
         default="replay",
-        help="replay: never ask a real agent; auto: record what is missing; record: all anew",
+        help="replay: call no real agent; auto: record what is missing; record: record everything",
     )
 
 
 @pytest.fixture
 def scripted_agent() -> ScriptedAgent:
-    """Returns an agent that says what the test tells it to, and keeps what it was asked."""
+    """Returns an agent that answers as the test scripts it, and records its requests."""
     from signoff.agents.scripted import ScriptedAgent
 
     return ScriptedAgent()
@@ -41,7 +41,7 @@ def scripted_agent() -> ScriptedAgent:
 
 @pytest.fixture
 def cassette(request: pytest.FixtureRequest) -> CassetteBox:
-    """Returns a box that records agents beside the test, in `cassettes/FILE/TEST.yaml`."""
+    """Returns a wrapper that records agents next to the test, in `cassettes/FILE/TEST.yaml`."""
     name = re.sub(r"[^\w.-]+", "-", request.node.name).strip("-")
     folder = request.path.parent / "cassettes" / request.path.stem
     return CassetteBox(folder / f"{name}.yaml", request.config.getoption(OPTION))
@@ -49,21 +49,21 @@ def cassette(request: pytest.FixtureRequest) -> CassetteBox:
 
 @pytest.fixture
 def signoff_project(tmp_path: Path) -> ProjectFixture:
-    """Returns a project of its own, whose runs are driven, answered and resumed by the test."""
+    """Returns an empty project in which the test starts, answers and resumes runs."""
     from signoff.testing.project_fixture import ProjectFixture
 
     return ProjectFixture(tmp_path / "project")
 
 
 class CassetteBox:
-    """Puts agents on the tape of one test."""
+    """Wraps agents so that one test records or replays them."""
 
     def __init__(self, file: Path, mode: Mode) -> None:
         self.file = file
         self.mode = mode
 
     def wrap(self, name: str, agent: Agent) -> Agent:
-        """Returns an agent that is replayed, or recorded when pytest was told so."""
+        """Returns an agent that is replayed, or recorded if pytest was started to record."""
         from signoff.agents.cassette import CassetteAgent
 
         return CassetteAgent(file=self.file, agent=agent, mode=self.mode, name=name)

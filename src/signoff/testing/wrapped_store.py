@@ -1,4 +1,4 @@
-"""A store around another one, as a base for stores that misbehave on purpose."""
+"""A wrapper around a store, the base for stores that fail on purpose."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from typing import TYPE_CHECKING, Any
 from signoff.runtime.store_port import Store
 
 if TYPE_CHECKING:
-    # Any store's methods will do, so that overriding ones are checked.
+    # Any store's methods will do; with them, the type checker checks overriding methods.
     from signoff.store.sqlite import SqliteStore as _Methods
 else:
     _Methods = object
 
 
 class WrappedStore(_Methods):
-    """Passes every call on; override the ones that should count, fail or be slow."""
+    """Forwards every call; override the methods that should count, fail or be slow."""
 
     def __init__(self, inner: Store) -> None:
         self.inner = inner
 
     def reopen(self) -> Store:
-        """Opens the store inside once more, unwrapped."""
+        """Opens the inner store again, unwrapped."""
         return self.inner.reopen()
 
 
-def _passed_on(name: str) -> Callable[..., Any]:
+def _forward(name: str) -> Callable[..., Any]:
     def method(self: WrappedStore, *args: Any, **options: Any) -> Any:
         return getattr(self.inner, name)(*args, **options)
 
@@ -33,7 +33,7 @@ def _passed_on(name: str) -> Callable[..., Any]:
     return method
 
 
-# Methods of the class, not found by `__getattr__`: overriding ones call them with `super()`.
+# Real methods instead of `__getattr__`, so that overriding methods can call `super()`.
 for _name in vars(Store):
     if not _name.startswith("_") and _name not in vars(WrappedStore):
-        setattr(WrappedStore, _name, _passed_on(_name))
+        setattr(WrappedStore, _name, _forward(_name))

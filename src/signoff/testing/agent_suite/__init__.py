@@ -1,8 +1,8 @@
-"""The promises every kind of agent keeps, as tests any author of an agent can run.
+"""The tests that every kind of agent has to pass, for authors of agents.
 
-Derive a class from `AgentSuite` in a test module and give it one fixture: a harness that
-makes the agent and plays the model behind it (a server, a program) the way a test wants
-(see `signoff.testing.agent_harness`):
+Derive a class from `AgentSuite` in a test module and add one fixture: a harness that
+creates the agent and simulates the model behind it, such as a server or a program (see
+`signoff.testing.agent_harness`):
 
     class TestMyAgent(AgentSuite):
         @pytest.fixture
@@ -10,8 +10,8 @@ makes the agent and plays the model behind it (a server, a program) the way a te
             async with MyServer() as server:
                 yield MyHarness(server)
 
-The tests are coroutines: pytest-asyncio runs them. A kind without a clock or a key of its
-own, or that is never told why its model stopped, derives from the parts that concern it.
+The tests are coroutines, run by pytest-asyncio. If your agent has no timeout or no key, or
+its server does not report why the model stopped, derive from the parts that apply.
 """
 
 from __future__ import annotations
@@ -32,4 +32,4 @@ class AgentSuite(
     TimeoutTests,
     SecretTests,
 ):
-    """All of them."""
+    """All tests of an agent."""

@@ -1,4 +1,4 @@
-"""What an agent promises about answers: whole, checked, and counted."""
+"""Tests that answers are complete, checked and counted."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ PASS = json.dumps({"verdict": "pass"})
 
 @pytest.mark.asyncio
 class AnswerTests(HarnessBase):
-    """Answers."""
+    """Answers, their values and their usage."""
 
-    async def test_an_answer_comes_back_word_for_word(self, harness: Harness) -> None:
-        """The reply is what later steps, people and the journal see."""
+    async def test_an_answer_is_returned_unchanged(self, harness: Harness) -> None:
+        """The reply is what later steps, humans and the journal get."""
         await harness.set_behaviors(TextReply("Two lines,\nand a third:\n  indented."))
 
         reply = await ask(harness.agent(), "Say something.")
@@ -35,7 +35,7 @@ class AnswerTests(HarnessBase):
         assert [request.prompt for request in harness.received_requests()] == ["Say something."]
 
     async def test_the_system_prompt_reaches_the_model(self, harness: Harness) -> None:
-        """A critic that never hears what it is to look for approves everything."""
+        """A critic that does not get its instructions approves everything."""
         await harness.set_behaviors(TextReply("Aye."))
 
         await ask(harness.agent(), "Say something.", system="You are a pirate.")
@@ -43,10 +43,8 @@ class AnswerTests(HarnessBase):
         (request,) = harness.received_requests()
         assert "You are a pirate." in (request.system or request.prompt)
 
-    async def test_the_model_a_request_names_is_the_one_that_answers(
-        self, harness: Harness
-    ) -> None:
-        """Whoever asks for a cheap model must not be billed for a dear one."""
+    async def test_the_requested_model_answers(self, harness: Harness) -> None:
+        """A user who requests a cheap model must not be billed for an expensive one."""
         await harness.set_behaviors(TextReply("Yes."))
 
         await ask(harness.agent(), model="another-model")
@@ -56,10 +54,10 @@ class AnswerTests(HarnessBase):
     @pytest.mark.parametrize(
         ("schema", "text"), [(SCHEMA, PASS), (LIST_SCHEMA, "[1, 2]")], ids=["object", "list"]
     )
-    async def test_an_answer_asked_for_by_schema_comes_parsed(
+    async def test_an_answer_to_a_schema_is_parsed(
         self, harness: Harness, schema: dict[str, object], text: str
     ) -> None:
-        """Handlers work with values; prose would have to be parsed by each of them."""
+        """Handlers work with values; otherwise each would have to parse prose."""
         await harness.set_behaviors(TextReply(text))
 
         reply = await ask(harness.agent(), schema=schema)
@@ -71,25 +69,25 @@ class AnswerTests(HarnessBase):
         ["I would say it passes.", '{"verdict": "pa', '{"verdict": "maybe"}', '{"other": 1}'],
         ids=["prose", "half", "wrong value", "wrong key"],
     )
-    async def test_an_answer_that_does_not_fit_its_schema_is_refused(
+    async def test_an_answer_that_violates_its_schema_is_an_error(
         self, harness: Harness, text: str
     ) -> None:
-        """A verdict nobody can read is not a pass."""
+        """A verdict that cannot be parsed is not a pass."""
         await harness.set_behaviors(TextReply(text))
 
         with pytest.raises(AgentBadOutput):
             await ask(harness.agent(), schema=SCHEMA)
 
     @pytest.mark.parametrize("text", ["", " \n\t\n"], ids=["nothing", "blanks"])
-    async def test_an_empty_answer_is_refused(self, harness: Harness, text: str) -> None:
+    async def test_an_empty_answer_is_an_error(self, harness: Harness, text: str) -> None:
         """An empty draft must not become the artifact."""
         await harness.set_behaviors(TextReply(text))
 
         with pytest.raises(AgentBadOutput):
             await ask(harness.agent())
 
-    async def test_what_a_call_took_is_reported(self, harness: Harness) -> None:
-        """Budgets are kept by these numbers."""
+    async def test_the_usage_of_a_call_is_reported(self, harness: Harness) -> None:
+        """Budgets depend on these numbers."""
         await harness.set_behaviors(TextReply("Yes."))
 
         usage = (await ask(harness.agent())).usage
@@ -97,27 +95,29 @@ class AnswerTests(HarnessBase):
         assert usage is not None
         assert (usage.tokens_in, usage.tokens_out) == (12, 7)
 
-    async def test_what_a_call_took_is_unknown_when_nobody_says(self, harness: Harness) -> None:
-        """A zero would be believed, and a budget overrun without anybody noticing."""
+    async def test_the_usage_is_unknown_if_the_server_does_not_report_it(
+        self, harness: Harness
+    ) -> None:
+        """With a zero instead, a budget would be exceeded unnoticed."""
         await harness.set_behaviors(TextReply("Yes.", usage=None))
 
         usage = (await ask(harness.agent())).usage
 
         assert usage is None or (usage.tokens_in, usage.tokens_out, usage.usd) == (None,) * 3
 
-    async def test_a_refused_answer_is_paid_for_all_the_same(self, harness: Harness) -> None:
-        """A model that never gets its form right would otherwise cost nothing on paper."""
+    async def test_a_rejected_answer_still_reports_its_usage(self, harness: Harness) -> None:
+        """Otherwise a model that never returns valid output would seem to cost nothing."""
         await harness.set_behaviors(TextReply("no form at all"))
 
-        with pytest.raises(AgentBadOutput) as refused:
+        with pytest.raises(AgentBadOutput) as raised:
             await ask(harness.agent(), schema=SCHEMA)
 
-        usage = usage_of(refused.value)
+        usage = usage_of(raised.value)
         assert usage is not None
         assert usage.tokens == 19
 
-    async def test_several_can_be_asked_at_once(self, harness: Harness) -> None:
-        """Critics work side by side."""
+    async def test_an_agent_handles_concurrent_requests(self, harness: Harness) -> None:
+        """Critics work in parallel."""
         await harness.set_behaviors(TextReply("Yes."))
         agent = harness.agent()
 
@@ -131,13 +131,13 @@ class AnswerTests(HarnessBase):
 
 @pytest.mark.asyncio
 class TruncationTests(HarnessBase):
-    """Answers that were stopped; for agents whose model's server says so."""
+    """Truncated answers; for agents whose server reports the truncation."""
 
     @pytest.mark.parametrize("schema", [None, SCHEMA], ids=["text", "schema"])
-    async def test_an_answer_that_was_cut_off_is_refused(
+    async def test_a_truncated_answer_is_an_error(
         self, harness: Harness, schema: dict[str, object] | None
     ) -> None:
-        """Half a critique reads like a clean pass, even when what is there parses."""
+        """Half a critique looks like a clean pass, even if that half can be parsed."""
         await harness.set_behaviors(TruncatedReply(PASS))
 
         with pytest.raises(AgentBadOutput):

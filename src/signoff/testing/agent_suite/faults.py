@@ -1,4 +1,4 @@
-"""What an agent promises about faults: each is sorted by who must act."""
+"""Tests that each fault raises the error of the role that must act."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ EXPECTED_ERRORS: dict[str, tuple[Behavior, type[AgentError]]] = {
 
 @pytest.mark.asyncio
 class FaultTests(HarnessBase):
-    """Faults."""
+    """Errors of the model, its server and the connection."""
 
     @pytest.mark.parametrize(
         ("behavior", "error"), EXPECTED_ERRORS.values(), ids=EXPECTED_ERRORS.keys()
     )
-    async def test_a_fault_says_who_must_act(
+    async def test_each_fault_raises_its_kind_of_error(
         self, harness: Harness, behavior: Behavior, error: type[AgentError]
     ) -> None:
-        """Waiting does not help a wrong key, and a person does not help a busy server."""
+        """Waiting does not fix a wrong key, and a human cannot fix a busy server."""
         await harness.set_behaviors(behavior)
 
         with pytest.raises(AgentError) as raised:
@@ -50,8 +50,8 @@ class FaultTests(HarnessBase):
         assert isinstance(raised.value, error)
         assert len(str(raised.value).splitlines()) == 1
 
-    async def test_a_quota_that_returns_says_when(self, harness: Harness) -> None:
-        """The run is parked until then; without the time it would be woken in vain."""
+    async def test_a_quota_error_has_the_time_of_the_reset(self, harness: Harness) -> None:
+        """The run is parked until then; without the time it would be resumed too early."""
         await harness.set_behaviors(Refusal(Fault.QUOTA, seconds=7200))
 
         with pytest.raises(AgentQuota) as raised:
@@ -61,7 +61,7 @@ class FaultTests(HarnessBase):
         assert raised.value.until is not None
         assert abs(raised.value.until - expected) < timedelta(seconds=90)
 
-    async def test_a_quota_without_a_time_has_none(self, harness: Harness) -> None:
+    async def test_a_quota_error_without_a_known_reset_has_no_time(self, harness: Harness) -> None:
         """An invented time would park a run for nothing."""
         await harness.set_behaviors(Refusal(Fault.QUOTA))
 
@@ -70,8 +70,8 @@ class FaultTests(HarnessBase):
 
         assert raised.value.until is None
 
-    async def test_a_fault_leaves_the_agent_usable(self, harness: Harness) -> None:
-        """The engine asks the same agent again."""
+    async def test_an_agent_is_usable_after_a_fault(self, harness: Harness) -> None:
+        """The engine calls the same agent again."""
         await harness.set_behaviors(Refusal(Fault.DOWN), TextReply("Here I am."))
         agent = harness.agent()
 
@@ -81,8 +81,8 @@ class FaultTests(HarnessBase):
 
         assert reply.text == "Here I am."
 
-    async def test_a_fault_is_met_once(self, harness: Harness) -> None:
-        """The engine counts and records attempts; hidden ones would be neither."""
+    async def test_an_agent_does_not_retry_by_itself(self, harness: Harness) -> None:
+        """The engine counts and records attempts; it cannot see hidden ones."""
         await harness.set_behaviors(Refusal(Fault.DOWN))
 
         with pytest.raises(AgentTransient):

@@ -1,4 +1,4 @@
-"""What an agent promises about texts: any length, any character."""
+"""Tests that prompts and answers may have any length and any character."""
 
 from __future__ import annotations
 
@@ -14,15 +14,17 @@ FOREIGN = {
     "lines": "one\ntwo\r\nthree\tfour\u2028five",
 }
 HALVES = ["cut \ud83d off", "\udc80 alone"]
-"""Half of a surrogate pair, as a cut-off emoji or a badly decoded byte leaves behind."""
+"""Half of a surrogate pair, as left by a truncated emoji or a badly decoded byte."""
 
 
 @pytest.mark.asyncio
 class AgentTextTests(HarnessBase):
-    """Texts."""
+    """Prompts and answers with unusual characters, and long ones."""
 
     @pytest.mark.parametrize("text", FOREIGN.values(), ids=FOREIGN.keys())
-    async def test_every_character_survives_both_ways(self, harness: Harness, text: str) -> None:
+    async def test_every_character_survives_in_both_directions(
+        self, harness: Harness, text: str
+    ) -> None:
         """Artifacts are written in every language, and in code."""
         await harness.set_behaviors(TextReply(f"<{text}>"))
 
@@ -32,8 +34,8 @@ class AgentTextTests(HarnessBase):
         assert harness.received_requests()[-1].prompt == f"<{text}>"
 
     @pytest.mark.parametrize("text", HALVES)
-    async def test_half_a_character_stops_nobody(self, harness: Harness, text: str) -> None:
-        """It may be replaced, but a run must not end because of it."""
+    async def test_half_a_surrogate_pair_is_not_an_error(self, harness: Harness, text: str) -> None:
+        """It may be replaced, but it must not end a run."""
         await harness.set_behaviors(TextReply("Yes."))
 
         reply = await ask(harness.agent(), text, system=text)
@@ -41,8 +43,8 @@ class AgentTextTests(HarnessBase):
         assert reply.text == "Yes."
         assert len(harness.received_requests()[-1].prompt) >= len(text)
 
-    async def test_a_prompt_of_a_megabyte_arrives_whole(self, harness: Harness) -> None:
-        """A silently shortened prompt is answered with confidence all the same."""
+    async def test_a_prompt_of_one_megabyte_arrives_complete(self, harness: Harness) -> None:
+        """A model answers a silently shortened prompt with the same confidence."""
         prompt = "".join(f"line {number}\n" for number in range(100_000))
         await harness.set_behaviors(TextReply("Yes."))
 

@@ -1,4 +1,4 @@
-"""What an agent promises about time: it ends when it should, and nothing goes on after it."""
+"""Tests that a call ends in time and leaves nothing running."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from signoff.testing.agent_harness import Hang, Harness, HarnessBase, ask
 
 TIMEOUT_SECONDS = 1.0
 PATIENCE_SECONDS = 60.0
-"""Only a call that hangs takes this long, on the slowest of test machines too."""
+"""Only a call that hangs takes this long, even on a slow test machine."""
 
 
 @pytest.mark.asyncio
 class TimeoutTests(HarnessBase):
-    """Time; for agents with a clock of their own."""
+    """Timeouts; for agents that have one."""
 
     @pytest.mark.parametrize("after", ["", "Half of an ans"], ids=["at once", "midway"])
-    async def test_a_model_that_goes_silent_is_given_up(self, harness: Harness, after: str) -> None:
-        """One lost connection would hold a run for ever."""
+    async def test_a_silent_model_times_out(self, harness: Harness, after: str) -> None:
+        """Otherwise one lost connection would block a run forever."""
         await harness.set_behaviors(Hang(after))
 
         async with asyncio.timeout(PATIENCE_SECONDS):
@@ -33,13 +33,13 @@ class TimeoutTests(HarnessBase):
 
 @pytest.mark.asyncio
 class CancelTests(HarnessBase):
-    """Being cancelled."""
+    """Cancellation."""
 
     @pytest.mark.parametrize("after", ["", "Half of an ans"], ids=["at once", "midway"])
     async def test_a_cancelled_call_leaves_nothing_running(
         self, harness: Harness, after: str
     ) -> None:
-        """What goes on behind a cancelled run costs money and changes files."""
+        """Work that continues after a cancelled run costs money and changes files."""
         await harness.set_behaviors(Hang(after))
         asking = asyncio.create_task(ask(harness.agent()))
         await wait_for_request(harness)
@@ -53,14 +53,14 @@ class CancelTests(HarnessBase):
 
 
 async def wait_for_request(harness: Harness) -> None:
-    """Waits until the model is at work on a question."""
+    """Waits until the model works on a request."""
     async with asyncio.timeout(PATIENCE_SECONDS):
         while not (harness.received_requests() and await harness.active_calls()):  # noqa: ASYNC110  # no event
             await asyncio.sleep(0.01)
 
 
 async def remaining_calls(harness: Harness) -> int:
-    """Returns how much is left running once what is ending has ended."""
+    """Returns how many calls still run after all ending ones have ended."""
     with suppress(TimeoutError):
         async with asyncio.timeout(PATIENCE_SECONDS):
             while await harness.active_calls():  # noqa: ASYNC110  # no event

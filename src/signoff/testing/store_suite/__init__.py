@@ -1,6 +1,6 @@
-"""The promises every store keeps, as tests any author of a store can run.
+"""The tests that every store has to pass, for authors of stores.
 
-Derive a class from `StoreSuite` in a test module and give it one fixture that opens new,
+Derive a class from `StoreSuite` in a test module and add one fixture that opens new,
 empty stores:
 
     class TestMyStore(StoreSuite):
@@ -29,4 +29,4 @@ class StoreSuite(
     TextTests,
     ConcurrencyTests,
 ):
-    """All of them."""
+    """All tests of a store."""

@@ -1,4 +1,4 @@
-"""What a store promises to many users at once."""
+"""Tests with several concurrent users of one store."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from signoff.testing.store_suite.fixture import StoreFixture
 from signoff.testing.store_suite.journal_writer import JournalWriter, new_request, start_run
 
 T = TypeVar("T")
-CROWD = 8
+THREADS = 8
 
 
 class ConcurrencyTests(StoreFixture):
-    """One store, opened several times."""
+    """One store, opened several times and used from several threads."""
 
-    def test_a_store_opened_again_sees_and_is_seen(self, store: Store) -> None:
-        """The heartbeat and the runner look at the same runs."""
+    def test_a_reopened_store_shares_the_same_runs(self, store: Store) -> None:
+        """The heartbeat and the runner use the same runs."""
         run = start_run(store)
         again = store.reopen()
 
@@ -32,91 +32,91 @@ class ConcurrencyTests(StoreFixture):
         again.close()
         assert run.append().accepted
 
-    def test_nothing_is_lost_when_many_write_at_once(self, store: Store) -> None:
+    def test_nothing_is_lost_with_concurrent_writers(self, store: Store) -> None:
         """Two terminals, a heartbeat and a web page use one store."""
 
-        def write(number: int, mine: Store) -> int:
-            run = JournalWriter(mine, f"run-{number}")
+        def write(number: int, own_store: Store) -> int:
+            run = JournalWriter(own_store, f"run-{number}")
             run.begin()
             for _ in range(20):
                 assert run.append(opened=[new_request()], blobs={"ab" * 32: "same"}).accepted
             return len(run.events())
 
-        assert _at_once(store, write) == [21] * CROWD
-        assert len(store.rows()) == CROWD
-        assert len(store.items()) == 20 * CROWD
-        assert len({item.id for item in store.items()}) == 20 * CROWD
+        assert _concurrently(store, write) == [21] * THREADS
+        assert len(store.rows()) == THREADS
+        assert len(store.items()) == 20 * THREADS
+        assert len({item.id for item in store.items()}) == 20 * THREADS
 
-    def test_of_many_that_build_on_one_head_one_wins(self, store: Store) -> None:
+    def test_one_of_many_commits_on_the_same_head_wins(self, store: Store) -> None:
         """Two commits with the same number would be two histories of one run."""
         run = start_run(store)
 
-        def write(number: int, mine: Store) -> bool:
-            (result,) = mine.commit([run.next(events=f"[{number}]")])
+        def write(number: int, own_store: Store) -> bool:
+            (result,) = own_store.commit([run.next(events=f"[{number}]")])
             return result.accepted
 
-        won = _at_once(store, write)
+        won = _concurrently(store, write)
 
         assert won.count(True) == 1
         assert run.events()[1:] == [f"[{won.index(True)}]"]
 
-    def test_of_many_that_answer_one_request_one_is_heard(self, store: Store) -> None:
-        """The others are told, instead of believing they decided."""
+    def test_one_of_many_answers_to_the_same_request_counts(self, store: Store) -> None:
+        """The others get an error, so they know that they did not decide."""
         start_run(store).append(opened=[new_request()])
         (item,) = store.items()
 
-        def answer(number: int, mine: Store) -> bool:
+        def answer(number: int, own_store: Store) -> bool:
             try:
-                mine.answer(item.id, str(number), f"person-{number}", 5.0, "shown")
+                own_store.answer(item.id, str(number), f"person-{number}", 5.0, "shown")
             except InvalidAnswer:
                 return False
             return True
 
-        heard = _at_once(store, answer)
+        accepted = _concurrently(store, answer)
 
-        assert heard.count(True) == 1
-        assert store.item(item.id).answer == str(heard.index(True))
+        assert accepted.count(True) == 1
+        assert store.item(item.id).answer == str(accepted.index(True))
 
-    def test_of_many_that_take_one_run_one_gets_it(self, store: Store) -> None:
-        """`resume` typed in eight terminals drives the run once."""
+    def test_one_of_many_owners_gets_a_contested_run(self, store: Store) -> None:
+        """`resume` in eight terminals runs the run once."""
         run = start_run(store)
         run.wait()
 
-        def take(number: int, mine: Store) -> int | None:
+        def take(number: int, own_store: Store) -> int | None:
             me = Owner(f"owner-{number}", "host", number, "")
-            mine.beat(me, 1e12)
+            own_store.beat(me, 1e12)
             try:
-                return mine.take(run.run, me, 0.0, lambda _owner: True)
+                return own_store.take(run.run, me, 0.0, lambda _owner: True)
             except RunBusy:
                 return None
 
-        fences = _at_once(store, take)
+        fences = _concurrently(store, take)
 
         assert sorted(f for f in fences if f is not None) == [2]
 
-    def test_of_many_that_choose_one_name_one_gets_it(self, store: Store) -> None:
-        """A name leads to one run."""
+    def test_one_of_many_runs_gets_a_contested_name(self, store: Store) -> None:
+        """A name identifies one run."""
 
-        def create(number: int, mine: Store) -> bool:
-            return JournalWriter(mine, "popular").begin(step=f"step-{number}").accepted
+        def create(number: int, own_store: Store) -> bool:
+            return JournalWriter(own_store, "popular").begin(step=f"step-{number}").accepted
 
-        created = _at_once(store, create)
+        created = _concurrently(store, create)
 
         assert created.count(True) == 1
         assert store.row("popular").step == f"step-{created.index(True)}"
 
 
-def _at_once(store: Store, act: Callable[[int, Store], T]) -> list[T]:
-    """Does something in several threads at the same time, each with the store opened anew."""
-    ready = Barrier(CROWD)
+def _concurrently(store: Store, function: Callable[[int, Store], T]) -> list[T]:
+    """Calls a function in several threads at once, each with its own connection."""
+    ready = Barrier(THREADS)
 
     def one(number: int) -> T:
-        mine = store.reopen()
+        own_store = store.reopen()
         ready.wait()
         try:
-            return act(number, mine)
+            return function(number, own_store)
         finally:
-            mine.close()
+            own_store.close()
 
-    with ThreadPoolExecutor(CROWD) as pool:
-        return list(pool.map(one, range(CROWD)))
+    with ThreadPoolExecutor(THREADS) as pool:
+        return list(pool.map(one, range(THREADS)))

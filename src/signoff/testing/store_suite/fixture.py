@@ -12,16 +12,16 @@ NewStore = Callable[[], Store]
 
 
 class StoreFixture:
-    """What every part of the suite stands on."""
+    """The fixtures that every part of the suite uses."""
 
     @pytest.fixture
     def new_store(self) -> NewStore:
-        """Returns a function that opens a new, empty store; the author of a store provides it."""
-        raise NotImplementedError("give your class a fixture `new_store` that opens empty stores")
+        """Returns a function that opens a new, empty store; the store's author provides it."""
+        raise NotImplementedError("add a fixture `new_store` to your test class (see StoreSuite)")
 
     @pytest.fixture
     def store(self, new_store: NewStore) -> Iterator[Store]:
-        """Gives one empty store, closed at the end."""
-        opened = new_store()
-        yield opened
-        opened.close()
+        """Yields one empty store, and closes it at the end."""
+        store = new_store()
+        yield store
+        store.close()

@@ -1,4 +1,4 @@
-"""What a store promises about requests to people: durable, single-use, never missed."""
+"""Tests that requests to humans are durable, used once and never missed."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from signoff.testing.store_suite.journal_writer import START, new_request, start
 
 
 class InboxTests(StoreFixture):
-    """The inbox."""
+    """The inbox: opening, listing, answering and withdrawing requests."""
 
-    def test_a_request_is_open_once_its_commit_is_made(self, store: Store) -> None:
-        """Whoever lists the inbox sees what the run waits for, exactly as it was asked."""
+    def test_a_commit_opens_a_request(self, store: Store) -> None:
+        """The inbox shows every pending request exactly as the run made it."""
         start_run(store).append(opened=[new_request(deadline=START + 60)])
 
         (item,) = store.items()
@@ -32,11 +32,11 @@ class InboxTests(StoreFixture):
         assert (item.digest, item.opened_at, item.deadline) == ("shown", START, START + 60)
         assert (item.state, item.answer, item.answered_by) == ("open", None, None)
 
-    def test_what_waits_is_listed_with_what_a_list_shows(self, store: Store) -> None:
-        """The inbox of a busy project is looked at often, and must not be read whole for it."""
+    def test_waiting_lists_every_open_request(self, store: Store) -> None:
+        """The inbox of a busy project is listed often, so a list must not read every form."""
         start_run(store, "one").append(opened=[new_request("a#1"), new_request("b#1")])
         start_run(store, "two").append(opened=[new_request("c#1", deadline=START + 60)])
-        _answered(store, _find(store, "b#1"))
+        _answer(store, _find(store, "b#1"))
 
         lines = store.waiting()
 
@@ -50,12 +50,12 @@ class InboxTests(StoreFixture):
             item.deadline,
         )
 
-    def test_one_open_request_can_be_withdrawn_alone(self, store: Store) -> None:
-        """The others, and what was answered, must stay."""
+    def test_a_single_open_request_can_be_withdrawn(self, store: Store) -> None:
+        """The other requests and the answered ones must stay."""
         run = start_run(store)
         run.append(opened=[new_request("a#1"), new_request("b#1"), new_request("c#1")])
         a, b, c = (_find(store, f"{name}#1") for name in "abc")
-        _answered(store, b)
+        _answer(store, b)
 
         run.append(withdrawn=[a.id, b.id])
 
@@ -63,12 +63,12 @@ class InboxTests(StoreFixture):
         assert states == ["withdrawn", "answered", "open"]
 
     def test_requests_are_listed_oldest_first_by_run_and_by_state(self, store: Store) -> None:
-        """People work an inbox from the top; a run looks only at its own."""
+        """Users work through an inbox from the top; a run looks only at its own requests."""
         one = start_run(store, "one")
         one.append(opened=[new_request("a#1"), new_request("b#1")])
         start_run(store, "two").append(opened=[new_request("c#1")])
         one.append(opened=[new_request("d#1")])
-        _answered(store, _find(store, "b#1"))
+        _answer(store, _find(store, "b#1"))
 
         def effects(run: str | None = None, *state: ItemState) -> list[str]:
             return [item.effect for item in store.items(run, state=state or (ItemState.OPEN,))]
@@ -77,10 +77,10 @@ class InboxTests(StoreFixture):
         assert effects("one") == ["a#1", "d#1"]
         assert effects("one", ItemState.OPEN, ItemState.ANSWERED) == ["a#1", "b#1", "d#1"]
         assert effects("two", ItemState.ANSWERED) == []
-        assert effects("nobody") == []
+        assert effects("unknown") == []
 
-    def test_an_answer_is_kept_with_who_gave_it_and_when(self, store: Store) -> None:
-        """Somebody will ask who approved this."""
+    def test_an_answer_is_stored_with_its_author_and_time(self, store: Store) -> None:
+        """An auditor will ask who approved this."""
         start_run(store).append(opened=[new_request()])
         (item,) = store.items()
 
@@ -90,8 +90,8 @@ class InboxTests(StoreFixture):
         assert (returned.state, returned.answer) == ("answered", '{"value":"yes"}')
         assert (returned.answered_by, returned.answered_at) == ("ann", 5.0)
 
-    def test_a_second_answer_is_refused_and_the_first_one_stands(self, store: Store) -> None:
-        """Two people answer the same question; only one of them decides."""
+    def test_a_second_answer_is_refused_and_the_first_one_counts(self, store: Store) -> None:
+        """When two people answer the same question, only the first decides."""
         start_run(store).append(opened=[new_request()])
         (item,) = store.items()
         store.answer(item.id, '{"value":"yes"}', "ann", 5.0, "shown")
@@ -102,8 +102,8 @@ class InboxTests(StoreFixture):
         assert store.item(item.id).answer == '{"value":"yes"}'
         assert store.item(item.id).answered_by == "ann"
 
-    def test_an_answer_to_something_else_than_was_shown_is_refused(self, store: Store) -> None:
-        """An approval of the draft before this one must not approve this one."""
+    def test_an_answer_with_another_digest_is_refused(self, store: Store) -> None:
+        """An approval of the previous draft must not approve this one."""
         start_run(store).append(opened=[new_request(digest="new")])
         (item,) = store.items()
 
@@ -113,8 +113,8 @@ class InboxTests(StoreFixture):
         assert store.item(item.id).state == "open"
         assert store.answer(item.id, '{"value":true}', "ann", 5.0, "new").state == "answered"
 
-    def test_a_wrong_number_lists_the_open_ones(self, store: Store) -> None:
-        """People mistype numbers."""
+    def test_an_unknown_number_lists_the_open_requests(self, store: Store) -> None:
+        """Users mistype numbers."""
         start_run(store).append(opened=[new_request()])
         (item,) = store.items()
 
@@ -125,19 +125,19 @@ class InboxTests(StoreFixture):
         with pytest.raises(UnknownName, match=f"#{item.id}"):
             store.item(10**20)
 
-    def test_an_answer_does_not_get_in_the_runners_way(self, store: Store) -> None:
-        """An answer that took a place in the journal would fence the runner that asked."""
+    def test_an_answer_does_not_fence_the_runner(self, store: Store) -> None:
+        """An answer with a journal sequence number would fence the runner that asked."""
         run = start_run(store)
         run.append(opened=[new_request()])
         before = store.row("run")
 
-        _answered(store, _find(store, "ask#1"))
+        _answer(store, _find(store, "ask#1"))
 
         assert store.row("run") == before
         assert run.append().accepted
 
-    def test_a_run_that_wants_to_wait_is_let_go(self, store: Store) -> None:
-        """Its process may exit; whoever resumes it later need not ask a dead owner."""
+    def test_a_waiting_run_is_released(self, store: Store) -> None:
+        """Its process may exit, and another one can resume it without checking a dead owner."""
         run = start_run(store)
 
         result = run.wait(opened=[new_request()], due_at=50.0)
@@ -146,13 +146,11 @@ class InboxTests(StoreFixture):
         assert (result.accepted, result.wake) == (True, False)
         assert (row.status, row.owner, row.due_at) == (Status.WAITING, None, 50.0)
 
-    def test_an_answer_that_came_in_meanwhile_keeps_the_run_from_waiting(
-        self, store: Store
-    ) -> None:
-        """A wake-up that is lost leaves a run waiting for an answer that is already there."""
+    def test_a_run_with_a_new_answer_is_woken_instead_of_waiting(self, store: Store) -> None:
+        """With a lost wake-up, a run would wait for an answer that is already there."""
         run = start_run(store)
         run.append(opened=[new_request()])
-        _answered(store, _find(store, "ask#1"))
+        _answer(store, _find(store, "ask#1"))
 
         result = run.wait(due_at=50.0)
 
@@ -161,10 +159,10 @@ class InboxTests(StoreFixture):
         assert (row.status, row.owner, row.due_at) == (Status.RUNNING, "ann", None)
         assert row.head == 3
 
-    def test_an_answer_to_another_run_wakes_nobody_else(self, store: Store) -> None:
-        """A run that is kept awake for no reason spins."""
+    def test_an_answer_wakes_only_its_own_run(self, store: Store) -> None:
+        """A run that is woken for no reason would spin."""
         start_run(store, "other").append(opened=[new_request()])
-        _answered(store, _find(store, "ask#1"))
+        _answer(store, _find(store, "ask#1"))
         run = start_run(store)
 
         result = run.wait(opened=[new_request("mine#1")])
@@ -172,11 +170,11 @@ class InboxTests(StoreFixture):
         assert not result.wake
         assert store.row("run").status is Status.WAITING
 
-    def test_only_a_run_that_waits_looks_for_answers(self, store: Store) -> None:
-        """A parked or finished run is let go whatever its inbox holds."""
+    def test_a_parked_run_is_released_despite_an_answer(self, store: Store) -> None:
+        """A parked or finished run is released whatever is in its inbox."""
         run = start_run(store)
         run.append(opened=[new_request()])
-        _answered(store, _find(store, "ask#1"))
+        _answer(store, _find(store, "ask#1"))
 
         result = run.append(status=Status.PARKED, release=True, due_at=9.0)
 
@@ -184,11 +182,11 @@ class InboxTests(StoreFixture):
         assert store.row("run").owner is None
         assert store.row("run").due_at == 9.0
 
-    def test_an_answer_is_used_up_by_the_commit_that_records_it(self, store: Store) -> None:
-        """Used twice, one yes would approve two drafts."""
+    def test_an_answer_can_be_used_once(self, store: Store) -> None:
+        """If it were used twice, one yes would approve two drafts."""
         run = start_run(store)
         run.append(opened=[new_request()])
-        item = _answered(store, _find(store, "ask#1"))
+        item = _answer(store, _find(store, "ask#1"))
 
         run.append(used=[item.id])
 
@@ -197,15 +195,13 @@ class InboxTests(StoreFixture):
         assert not run.wait().wake
 
     @pytest.mark.parametrize("state", ["open", "used", "withdrawn"])
-    def test_an_answer_that_is_not_there_to_be_used_stops_the_commit(
-        self, store: Store, state: str
-    ) -> None:
-        """Going on without the answer would be acting on nobody's word."""
+    def test_a_commit_that_uses_a_missing_answer_fails(self, store: Store, state: str) -> None:
+        """Otherwise the run would continue without a decision."""
         run = start_run(store)
         run.append(opened=[new_request()])
         item = _find(store, "ask#1")
         if state == "used":
-            _answered(store, item)
+            _answer(store, item)
             run.append(used=[item.id])
         elif state == "withdrawn":
             run.append(withdraw=True)
@@ -218,13 +214,13 @@ class InboxTests(StoreFixture):
         assert store.item(item.id).state == state
         assert [i.effect for i in store.items()] == [i for i in ("ask#1",) if state == "open"]
 
-    def test_withdrawn_requests_can_no_longer_be_answered(self, store: Store) -> None:
-        """Nobody should spend an evening on a question of a cancelled run."""
+    def test_withdrawn_requests_cannot_be_answered(self, store: Store) -> None:
+        """Users must not spend time on the question of a cancelled run."""
         run = start_run(store)
         other = start_run(store, "other")
         run.append(opened=[new_request("open#1"), new_request("answered#1")])
         other.append(opened=[new_request("theirs#1")])
-        _answered(store, _find(store, "answered#1"))
+        _answer(store, _find(store, "answered#1"))
 
         run.append(withdraw=True)
 
@@ -237,12 +233,12 @@ class InboxTests(StoreFixture):
             store.answer(gone[0].id, "{}", "ann", 5.0, "shown")
 
     def test_a_commit_can_use_one_answer_and_withdraw_the_rest(self, store: Store) -> None:
-        """A step that is left by its gate has no more use for what else it asked."""
+        """A step that ends by its gate no longer needs its other requests."""
         run = start_run(store)
         run.append(opened=[new_request("gate#1"), new_request("open#1"), new_request("answered#1")])
         gate = _find(store, "gate#1")
-        _answered(store, _find(store, "answered#1"))
-        _answered(store, gate)
+        _answer(store, _find(store, "answered#1"))
+        _answer(store, gate)
 
         run.append(used=[gate.id], withdraw=True)
 
@@ -251,7 +247,7 @@ class InboxTests(StoreFixture):
         assert [i.effect for i in gone] == ["open#1", "answered#1"]
 
     def test_a_commit_can_withdraw_old_requests_and_open_new_ones(self, store: Store) -> None:
-        """The next attempt asks its own questions in the commit that ends the last one's."""
+        """The next attempt opens its requests in the commit that withdraws the previous ones."""
         run = start_run(store)
         run.append(opened=[new_request("old#1")])
 
@@ -265,5 +261,5 @@ def _find(store: Store, effect: str) -> InboxItem:
     return item
 
 
-def _answered(store: Store, item: InboxItem) -> InboxItem:
+def _answer(store: Store, item: InboxItem) -> InboxItem:
     return store.answer(item.id, '{"value":"yes"}', "ann", START, item.digest)

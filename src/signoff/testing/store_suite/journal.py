@@ -1,4 +1,4 @@
-"""What a store promises about journals: order, one writer, all or nothing."""
+"""Tests that a journal is ordered, has one writer, and that commits are atomic."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from signoff.testing.store_suite.journal_writer import (
 
 
 class JournalTests(StoreFixture):
-    """A run's journal."""
+    """A run's journal, its row and its checkpoints."""
 
     def test_the_first_commit_creates_the_run(self, store: Store) -> None:
         """A run without a row, or a row without its first event, could never be resumed."""
@@ -38,10 +38,8 @@ class JournalTests(StoreFixture):
         assert store.description(row.id) == '{"name": "review"}'
         assert run.events() == ['[{"e":"run-1"}]']
 
-    def test_a_name_that_is_taken_is_refused_and_the_first_run_stays_as_it_is(
-        self, store: Store
-    ) -> None:
-        """Starting over under an old name would overwrite somebody's work."""
+    def test_an_existing_name_is_refused_and_its_run_is_unchanged(self, store: Store) -> None:
+        """A new run under an old name would overwrite a user's work."""
         first = start_run(store)
         second = JournalWriter(store)
 
@@ -53,8 +51,8 @@ class JournalTests(StoreFixture):
         assert len(store.rows()) == 1
         assert store.items() == []
 
-    def test_commits_come_back_in_the_order_they_were_made(self, store: Store) -> None:
-        """A state folded in another order is another state."""
+    def test_commits_are_returned_in_order(self, store: Store) -> None:
+        """Events folded in another order give another state."""
         run = start_run(store)
         other = start_run(store, "other")
 
@@ -67,8 +65,8 @@ class JournalTests(StoreFixture):
         assert [row.events for row in journal] == [f'[{{"e":"run-{n}"}}]' for n in range(1, 13)]
         assert [row.seq for row in store.journal(run.run, after=10)] == [11, 12]
 
-    def test_a_commit_moves_the_row_along(self, store: Store) -> None:
-        """Lists of runs are read from the row; a stale one tells people something false."""
+    def test_a_commit_updates_the_row(self, store: Store) -> None:
+        """Lists of runs are read from the row; a stale row would show something false."""
         run = start_run(store)
 
         run.append(
@@ -79,8 +77,8 @@ class JournalTests(StoreFixture):
         assert (row.status, row.step, row.iteration) == (Status.PARKED, "judge", 3)
         assert (row.reason, row.due_at, row.updated_at, row.head) == ("quota", 9.5, 77.0, 2)
 
-    def test_a_run_that_goes_on_after_a_rest_is_no_longer_due(self, store: Store) -> None:
-        """It would be woken again and again for a reason long gone."""
+    def test_a_resumed_run_is_no_longer_due(self, store: Store) -> None:
+        """Otherwise it would be resumed again and again for an old reason."""
         run = start_run(store)
         run.append(status=Status.PARKED, reason="quota", due_at=9.5)
 
@@ -90,10 +88,10 @@ class JournalTests(StoreFixture):
         assert (row.status, row.reason, row.due_at) == (Status.RUNNING, "", None)
 
     @pytest.mark.parametrize(("head", "fence"), [(0, 1), (2, 1), (1, 0), (1, 2)])
-    def test_a_commit_on_another_head_or_fence_leaves_nothing_behind(
+    def test_a_commit_with_a_wrong_head_or_fence_changes_nothing(
         self, store: Store, head: int, fence: int
     ) -> None:
-        """It keeps a runner that lost its run from writing into the new owner's journal."""
+        """This keeps a runner that lost its run from writing into the new owner's journal."""
         run = start_run(store)
         before = store.row("run")
         entry = LedgerEntry("draft", "claude", "", 1, 10, 20, 0.5, 0, 0)
@@ -118,8 +116,8 @@ class JournalTests(StoreFixture):
         assert store.ledger(run.run) == []
         assert store.load("run").checkpoint is None
 
-    def test_what_stands_beside_a_refused_commit_in_one_batch_is_kept(self, store: Store) -> None:
-        """One fenced run must not take the other runs of its process down."""
+    def test_a_refused_commit_does_not_affect_its_batch(self, store: Store) -> None:
+        """One fenced run must not stop the other runs of its process."""
         one, fenced, two = (start_run(store, name) for name in ("one", "fenced", "two"))
         taken = JournalWriter(store, "one")
 
@@ -133,19 +131,17 @@ class JournalTests(StoreFixture):
 
     def test_a_batch_can_create_several_runs(self, store: Store) -> None:
         """Five hundred runs started at once share their commits."""
-        scribes = [JournalWriter(store, f"run-{n}") for n in range(5)]
+        writers = [JournalWriter(store, f"run-{n}") for n in range(5)]
 
-        results = store.commit([s.first() for s in scribes])
-        for scribe, result in zip(scribes, results, strict=True):
-            scribe.note(result)
+        results = store.commit([s.first() for s in writers])
+        for writer, result in zip(writers, results, strict=True):
+            writer.note(result)
 
         assert len({v.run for v in results}) == 5
-        assert [s.events() for s in scribes] == [[f'[{{"e":"run-{n}-1"}}]'] for n in range(5)]
+        assert [s.events() for s in writers] == [[f'[{{"e":"run-{n}-1"}}]'] for n in range(5)]
 
-    def test_a_load_gives_the_whole_journal_while_there_is_no_checkpoint(
-        self, store: Store
-    ) -> None:
-        """A resume folds exactly this."""
+    def test_load_returns_the_whole_journal_without_a_checkpoint(self, store: Store) -> None:
+        """A resume folds exactly these events."""
         run = start_run(store)
         run.append()
 
@@ -155,7 +151,7 @@ class JournalTests(StoreFixture):
         assert (stored.checkpoint, stored.checkpoint_seq) == (None, 0)
         assert [row.seq for row in stored.tail] == [1, 2]
 
-    def test_a_load_gives_the_last_checkpoint_and_what_came_after_it(self, store: Store) -> None:
+    def test_load_returns_the_last_checkpoint_and_later_commits(self, store: Store) -> None:
         """A run of ten thousand steps resumes as fast as one of ten."""
         run = start_run(store)
         run.append(checkpoint='{"n":2}')
@@ -169,8 +165,8 @@ class JournalTests(StoreFixture):
         assert [row.seq for row in stored.tail] == [5]
         assert len(store.journal(run.run)) == 5
 
-    def test_a_wrong_name_lists_the_right_ones(self, store: Store) -> None:
-        """People mistype names."""
+    def test_an_unknown_name_lists_the_existing_runs(self, store: Store) -> None:
+        """Users mistype names."""
         start_run(store, "report")
 
         with pytest.raises(UnknownName, match="report"):
@@ -179,14 +175,14 @@ class JournalTests(StoreFixture):
             store.row("repotr")
 
     def test_a_changed_definition_can_be_adopted(self, store: Store) -> None:
-        """A mended handler lets a failed run go on."""
+        """A fixed handler lets a failed run continue."""
         run = start_run(store)
         other = start_run(store, "other")
 
-        store.adopt(run.run, "d2", '{"name": "mended"}')
+        store.adopt(run.run, "d2", '{"name": "fixed"}')
 
         assert store.row("run").definition == "d2"
-        assert store.description(run.run) == '{"name": "mended"}'
+        assert store.description(run.run) == '{"name": "fixed"}'
         assert store.row("other").definition == "d1"
         assert store.description(other.run) == '{"name": "review"}'
         assert run.append().accepted

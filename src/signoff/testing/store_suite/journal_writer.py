@@ -1,4 +1,4 @@
-"""Writes a run's journal the way a runner does, for tests that need no workflow."""
+"""Writes a run's journal the way a runner does, for tests without a workflow."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ START = 1_700_000_000.0
 
 
 class JournalWriter:
-    """One run, its head and its fence."""
+    """Writes commits of one run; knows its head and its fence."""
 
     def __init__(self, store: Store, name: str = "run", *, owner: Owner = ANN) -> None:
         self.store = store
@@ -37,7 +37,7 @@ class JournalWriter:
         return self.next(new=new, **changes)
 
     def next(self, **changes: Any) -> Commit:
-        """Returns a commit that builds on what was accepted last."""
+        """Returns a commit that builds on the last accepted one."""
         values: dict[str, Any] = {
             "run": self.run,
             "fence": self.fence,
@@ -61,28 +61,28 @@ class JournalWriter:
         return self.put(self.next(**changes))
 
     def put(self, commit: Commit) -> CommitResult:
-        """Hands one commit to the store and notes what became of it."""
+        """Passes one commit to the store and updates the head."""
         (result,) = self.store.commit([commit])
         self.note(result)
         return result
 
     def note(self, result: CommitResult) -> None:
-        """Follows a verdict, as a runner does."""
+        """Updates the head and the run after a commit, as a runner does."""
         if result.accepted:
             self.head += 1
             self.run = result.run or self.run
 
     def wait(self, **changes: Any) -> CommitResult:
-        """Lets go of the run until a person answers."""
+        """Releases the run until a human answers."""
         return self.append(status=Status.WAITING, release=True, **changes)
 
     def events(self) -> list[str]:
-        """Returns what the store holds of the run's journal."""
+        """Returns the events of the run's journal in the store."""
         return [row.events for row in self.store.journal(self.run)]
 
 
 def new_request(effect: str = "ask#1", **changes: Any) -> NewItem:
-    """Returns a request to a person."""
+    """Returns a request to a human."""
     values: dict[str, Any] = {
         "effect": effect,
         "kind": "question",
@@ -97,7 +97,7 @@ def new_request(effect: str = "ask#1", **changes: Any) -> NewItem:
 
 
 def start_run(store: Store, name: str = "run", **changes: Any) -> JournalWriter:
-    """Returns the scribe of a run that has just been created."""
-    scribe = JournalWriter(store, name)
-    scribe.begin(**changes)
-    return scribe
+    """Creates a run and returns its writer."""
+    writer = JournalWriter(store, name)
+    writer.begin(**changes)
+    return writer

@@ -1,4 +1,4 @@
-"""What a store promises about owners: one runner per run, a dead one's run taken over."""
+"""Tests that a run has one owner, and that the run of a dead owner can be taken over."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from signoff.testing.store_suite.journal_writer import ANN, BOB, start_run
 NOW = 1000.0
 
 
-def _lives(_owner: Owner) -> bool:
+def _is_alive(_owner: Owner) -> bool:
     return True
 
 
@@ -22,25 +22,25 @@ def _is_dead(_owner: Owner) -> bool:
     return False
 
 
-def _cannot_tell(_owner: Owner) -> None:
+def _is_unknown(_owner: Owner) -> None:
     return None
 
 
 class LeaseTests(StoreFixture):
-    """Who may drive a run."""
+    """Leases, heartbeats, fences and cancel requests."""
 
-    def test_a_run_at_rest_is_given_to_whoever_asks(self, store: Store) -> None:
-        """It is how a run started in one process is resumed in another."""
+    def test_a_waiting_run_can_be_taken_by_any_owner(self, store: Store) -> None:
+        """This is how a run started in one process is resumed in another."""
         run = start_run(store)
         run.wait()
 
-        fence = store.take(run.run, BOB, NOW, _lives)
+        fence = store.take(run.run, BOB, NOW, _is_alive)
 
         assert fence == 2
         assert (store.row("run").owner, store.row("run").fence) == ("bob", 2)
 
-    def test_an_owner_is_known_until_it_leaves(self, store: Store) -> None:
-        """Whether a run is really being driven can only be seen by its owner."""
+    def test_an_owner_is_listed_until_it_leaves(self, store: Store) -> None:
+        """Whether a run is really active is only visible from its owner."""
         store.beat(ANN, NOW)
         run = start_run(store)
         store.take(run.run, BOB, NOW, _is_dead)
@@ -49,65 +49,65 @@ class LeaseTests(StoreFixture):
         store.leave(ANN)
         assert store.owner("ann") is None
 
-    def test_a_run_that_is_driven_names_the_machine_and_the_way_out(self, store: Store) -> None:
-        """What tells one boot from the next is no use to a person."""
+    def test_the_error_for_a_busy_run_names_the_host_and_the_remedy(self, store: Store) -> None:
+        """The part of the host that identifies the boot is of no use to a user."""
         elsewhere = Owner("ann", "desk/1234abcd/pid:[4026]", 101, "birth-1")
         store.beat(elsewhere, NOW + 9)
         run = start_run(store)
 
-        with pytest.raises(RunBusy, match=r"process 101 on desk$") as refused:
-            store.take(run.run, BOB, NOW, _lives)
+        with pytest.raises(RunBusy, match=r"process 101 on desk$") as raised:
+            store.take(run.run, BOB, NOW, _is_alive)
 
-        assert refused.value.remedies == (CancelRun("run"),)
+        assert raised.value.remedies == (CancelRun("run"),)
 
-    def test_a_run_whose_owner_lives_is_refused(self, store: Store) -> None:
+    def test_a_run_with_a_living_owner_is_refused(self, store: Store) -> None:
         """Two runners on one run would pay for everything twice."""
         store.beat(ANN, NOW - 999)
         run = start_run(store)
         before = store.row("run")
 
         with pytest.raises(RunBusy, match="run"):
-            store.take(run.run, BOB, NOW, _lives)
+            store.take(run.run, BOB, NOW, _is_alive)
 
         assert store.row("run") == before
         assert run.append().accepted
 
     def test_a_dead_owners_run_is_taken_over_at_once(self, store: Store) -> None:
-        """After a crash nobody wants to wait for a lease to run out."""
+        """After a crash, users should not have to wait for a lease to expire."""
         store.beat(ANN, NOW + 999)
         run = start_run(store)
 
         assert store.take(run.run, BOB, NOW, _is_dead) == 2
         assert store.row("run").owner == "bob"
 
-    def test_the_owner_to_judge_is_the_one_that_holds_the_run(self, store: Store) -> None:
-        """Asking after somebody else's life would take runs from the living."""
+    def test_only_the_current_owner_is_checked_for_life(self, store: Store) -> None:
+        """Checking another owner would take runs away from living ones."""
         store.beat(ANN, NOW)
         store.beat(BOB, NOW)
         run = start_run(store)
-        asked: list[Owner] = []
+        checked: list[Owner] = []
 
-        def judged(owner: Owner) -> bool:
-            asked.append(owner)
+        def is_alive(owner: Owner) -> bool:
+            checked.append(owner)
             return False
 
-        store.take(run.run, BOB, NOW, judged)
+        store.take(run.run, BOB, NOW, is_alive)
 
-        assert asked == [ANN]
+        assert checked == [ANN]
 
     @pytest.mark.parametrize(("until", "taken"), [(NOW + 0.1, False), (NOW, True), (NOW - 9, True)])
-    def test_an_owner_nobody_can_see_is_believed_until_its_lease_ends(
+    def test_an_owner_that_cannot_be_checked_keeps_its_run_until_the_lease_ends(
         self, store: Store, until: float, taken: bool
     ) -> None:
-        """A process on another host can only be judged by its heartbeat."""
+        """A process on another host can only be is_alive by its heartbeat."""
         store.beat(ANN, until)
         run = start_run(store)
 
         if taken:
-            assert store.take(run.run, BOB, NOW, _cannot_tell) == 2
+            assert store.take(run.run, BOB, NOW, _is_unknown) == 2
         else:
             with pytest.raises(RunBusy):
-                store.take(run.run, BOB, NOW, _cannot_tell)
+                store.take(run.run, BOB, NOW, _is_unknown)
 
     def test_a_heartbeat_renews_the_lease(self, store: Store) -> None:
         """A step that takes an hour must not lose its run."""
@@ -117,22 +117,22 @@ class LeaseTests(StoreFixture):
         store.beat(ANN, NOW + 9)
 
         with pytest.raises(RunBusy):
-            store.take(run.run, BOB, NOW, _cannot_tell)
+            store.take(run.run, BOB, NOW, _is_unknown)
 
-    def test_an_owner_takes_its_own_run_again_without_being_asked(self, store: Store) -> None:
-        """A process resumes a run it has just let wait."""
+    def test_an_owner_can_take_its_own_run_again(self, store: Store) -> None:
+        """A process may resume a run that it has just parked."""
         store.beat(ANN, NOW + 9)
         run = start_run(store)
 
-        assert store.take(run.run, ANN, NOW, _lives) == 2
+        assert store.take(run.run, ANN, NOW, _is_alive) == 2
 
-    def test_an_owner_the_store_has_forgotten_holds_nothing(self, store: Store) -> None:
-        """A run must not stay locked by a name that leads to nobody."""
+    def test_an_unknown_owner_holds_no_run(self, store: Store) -> None:
+        """A run must not stay locked by an owner that no longer exists."""
         run = start_run(store)
 
-        assert store.take(run.run, BOB, NOW, _lives) == 2
+        assert store.take(run.run, BOB, NOW, _is_alive) == 2
 
-    def test_a_runner_whose_run_was_taken_can_add_nothing_to_it(self, store: Store) -> None:
+    def test_a_runner_that_lost_its_run_cannot_commit(self, store: Store) -> None:
         """Its next commit would land in the new owner's journal."""
         store.beat(ANN, NOW)
         run = start_run(store)
@@ -144,16 +144,16 @@ class LeaseTests(StoreFixture):
         run.fence = fence
         assert run.append().accepted
 
-    def test_each_taking_raises_the_fence(self, store: Store) -> None:
-        """Runner A, then B, then A again: A's first life must not be mistaken for its second."""
+    def test_each_take_raises_the_fence(self, store: Store) -> None:
+        """Runner A, then B, then A again: a late commit of A's first lease must be refused."""
         run = start_run(store)
 
         fences = [store.take(run.run, who, NOW, _is_dead) for who in (BOB, ANN, BOB)]
 
         assert fences == [2, 3, 4]
 
-    def test_an_owner_that_leaves_lets_go_of_its_runs(self, store: Store) -> None:
-        """A process that ends in order leaves nothing locked behind."""
+    def test_an_owner_that_leaves_releases_its_runs(self, store: Store) -> None:
+        """A process that ends normally must not leave runs locked."""
         store.beat(ANN, NOW + 9)
         store.beat(BOB, NOW + 9)
         start_run(store, "anns")
@@ -166,23 +166,23 @@ class LeaseTests(StoreFixture):
         assert store.row("bobs").owner == "bob"
 
     def test_a_request_to_cancel_reaches_the_owner(self, store: Store) -> None:
-        """`cancel` from another terminal stops the run where it is driven."""
+        """`cancel` from another terminal stops the run in its own process."""
         run = start_run(store, "mine")
         start_run(store, "other")
         theirs = start_run(store, "theirs")
         store.take(theirs.run, BOB, NOW, _is_dead)
 
-        store.ask_cancel(run.run, "too dear")
+        store.ask_cancel(run.run, "too expensive")
         store.ask_cancel(theirs.run, "bored")
 
-        assert store.cancels(ANN) == [("mine", "too dear")]
+        assert store.cancels(ANN) == [("mine", "too expensive")]
         assert store.cancels(BOB) == [("theirs", "bored")]
-        assert store.row("mine").cancel == "too dear"
+        assert store.row("mine").cancel == "too expensive"
 
-    def test_a_request_to_cancel_is_gone_when_the_run_is_taken_up_again(self, store: Store) -> None:
+    def test_taking_a_run_clears_its_cancel_request(self, store: Store) -> None:
         """A run that is resumed on purpose must not be stopped by yesterday's request."""
         run = start_run(store)
-        store.ask_cancel(run.run, "too dear")
+        store.ask_cancel(run.run, "too expensive")
 
         store.take(run.run, BOB, NOW, _is_dead)
 

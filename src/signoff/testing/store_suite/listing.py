@@ -1,4 +1,4 @@
-"""What a store promises about lists of runs."""
+"""Tests of the lists of runs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from signoff.testing.store_suite.journal_writer import start_run
 
 
 class ListingTests(StoreFixture):
-    """Finding runs."""
+    """Lists of runs, and their filters."""
 
     def test_runs_are_listed_newest_first(self, store: Store) -> None:
         """`latest` is the first of them."""
@@ -21,12 +21,12 @@ class ListingTests(StoreFixture):
         assert [row.name for row in store.rows(limit=2)] == ["a2", "c"]
 
     def test_an_empty_store_has_no_runs(self, store: Store) -> None:
-        """The first command somebody types may be one that lists."""
+        """A user's first command may be one that lists runs."""
         assert store.rows() == []
         assert store.items() == []
 
     def test_runs_are_found_by_status(self, store: Store) -> None:
-        """What waits is looked for among thousands that have ended."""
+        """Waiting runs have to be found among thousands that have ended."""
         start_run(store, "running")
         start_run(store, "waiting").wait()
         start_run(store, "done").append(status=Status.COMPLETED, release=True)
@@ -37,8 +37,8 @@ class ListingTests(StoreFixture):
         assert [row.name for row in waiting] == ["waiting"]
         assert [row.name for row in ended_or_running] == ["done", "running"]
 
-    def test_runs_are_found_by_when_they_are_due(self, store: Store) -> None:
-        """`resume --due` wakes these, at the moment they are due and not before."""
+    def test_runs_are_found_by_due_time(self, store: Store) -> None:
+        """`resume --due` resumes these when they are due and not earlier."""
         start_run(store, "early").append(status=Status.PARKED, due_at=100.0)
         start_run(store, "late").append(status=Status.PARKED, due_at=200.0)
         start_run(store, "deadline").append(status=Status.WAITING, due_at=150.0)

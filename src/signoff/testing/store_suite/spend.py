@@ -1,4 +1,4 @@
-"""What a store promises about money, and about replies that came too late."""
+"""Tests of the ledger, and of replies that arrive too late."""
 
 from __future__ import annotations
 
@@ -8,34 +8,34 @@ from signoff.testing.store_suite.fixture import StoreFixture
 from signoff.testing.store_suite.journal_writer import start_run
 
 
-def _spent(step: str = "draft", agent: str = "claude", model: str = "m") -> LedgerEntry:
+def _entry(step: str = "draft", agent: str = "claude", model: str = "m") -> LedgerEntry:
     return LedgerEntry(step, agent, model, 1, 10, 20, 0.25, 0, 1)
 
 
 class SpendTests(StoreFixture):
-    """The ledger, and late replies."""
+    """The spend ledger, and late replies."""
 
-    def test_the_newest_bill_stands_by_step_agent_and_model(self, store: Store) -> None:
-        """A run that rests, is resumed and rests again must not be billed twice."""
+    def test_the_latest_entry_per_step_agent_and_model_counts(self, store: Store) -> None:
+        """A run that stops, is resumed and stops again must not be billed twice."""
         run = start_run(store)
-        more = _spent()._replace(calls=3, usd=0.75)
+        more = _entry()._replace(calls=3, usd=0.75)
 
-        run.append(ledger=[_spent(), _spent("judge")])
+        run.append(ledger=[_entry(), _entry("judge")])
         run.append()
-        run.append(ledger=[_spent("judge"), more, _spent(agent="codex"), _spent(model="")])
+        run.append(ledger=[_entry("judge"), more, _entry(agent="codex"), _entry(model="")])
 
         assert store.ledger(run.run) == [
-            _spent(model=""),
+            _entry(model=""),
             more,
-            _spent(agent="codex"),
-            _spent("judge"),
+            _entry(agent="codex"),
+            _entry("judge"),
         ]
 
-    def test_each_run_pays_for_itself(self, store: Store) -> None:
-        """A ceiling is one run's, and so is a bill."""
+    def test_each_run_has_its_own_ledger(self, store: Store) -> None:
+        """Limits and bills belong to one run."""
         one, two = start_run(store, "one"), start_run(store, "two")
 
-        one.append(ledger=[_spent()])
+        one.append(ledger=[_entry()])
 
         assert len(store.ledger(one.run)) == 1
         assert store.ledger(two.run) == []
@@ -49,18 +49,18 @@ class SpendTests(StoreFixture):
 
         assert store.ledger(run.run) == [cheap]
 
-    def test_nothing_an_agent_says_of_itself_keeps_a_run_from_resting(self, store: Store) -> None:
-        """Half a character in a model's name, or a count beyond all counting, is no reason."""
+    def test_a_hostile_ledger_entry_does_not_stop_a_run(self, store: Store) -> None:
+        """Half a surrogate pair in a model's name, or a huge token count, must not end a run."""
         run = start_run(store)
-        odd = _spent(agent="cut \ud83d", model="\udc00")._replace(tokens_in=1 << 80)
+        odd = _entry(agent="cut \ud83d", model="\udc00")._replace(tokens_in=1 << 80)
 
         assert run.append(ledger=[odd], release=True).accepted
 
         (entry,) = store.ledger(run.run)
         assert (entry.calls, entry.usd) == (odd.calls, odd.usd)
 
-    def test_a_late_reply_is_kept_for_the_new_owner(self, store: Store) -> None:
-        """It was paid for; the runner that takes the run over uses it."""
+    def test_a_late_reply_is_stored_for_the_new_owner(self, store: Store) -> None:
+        """It was paid for, and the runner that takes over the run uses it."""
         run, other = start_run(store, "one"), start_run(store, "two")
 
         store.keep_late(run.run, "ask#1", 1, '{"reply":"a"}')
@@ -73,8 +73,8 @@ class SpendTests(StoreFixture):
         }
         assert store.late(other.run) == {("ask#1", 1): '{"reply":"c"}'}
 
-    def test_a_late_reply_leaves_the_journal_alone(self, store: Store) -> None:
-        """It comes from a runner that may no longer write there."""
+    def test_a_late_reply_does_not_change_the_journal(self, store: Store) -> None:
+        """It comes from a runner that may no longer write to the journal."""
         run = start_run(store)
         before = store.row("run")
 

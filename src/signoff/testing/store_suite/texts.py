@@ -1,4 +1,4 @@
-"""What a store promises about texts: whatever a model or a person writes comes back."""
+"""Tests that every text of a model or a human is stored unchanged."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ HOSTILE = {
     "long": "ü" * 1_000_000,
 }
 HALVES = ["cut \ud83d off", "\udc80 alone", "\udfff"]
-"""Half of a surrogate pair, as a cut-off emoji or a badly decoded byte leaves behind."""
+"""Half of a surrogate pair, as left by a truncated emoji or a badly decoded byte."""
 
 
 class TextTests(StoreFixture):
-    """Texts."""
+    """Texts with unusual characters, and long ones."""
 
     @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
-    def test_every_text_comes_back_as_it_was(self, store: Store, text: str) -> None:
-        """Prompts, replies and artifacts are other people's words; changing them is losing them."""
+    def test_every_text_is_returned_unchanged(self, store: Store, text: str) -> None:
+        """Prompts, replies and artifacts must not change, whatever characters they contain."""
         run = start_run(store)
         digest = text_digest(text)
-        # The journal and checkpoints are JSON, whatever the words in them are.
+        # The journal and checkpoints are always JSON, whatever text they contain.
         events = json.dumps([text], ensure_ascii=False)
 
         run.append(
@@ -60,8 +60,8 @@ class TextTests(StoreFixture):
         assert (store.row("run").reason, store.row("run").cancel) == (text, text)
 
     @pytest.mark.parametrize("text", HALVES)
-    def test_half_a_character_stops_nobody(self, store: Store, text: str) -> None:
-        """Shown to people it may be replaced, but a run must not end because of it."""
+    def test_half_a_surrogate_pair_is_not_an_error(self, store: Store, text: str) -> None:
+        """It may be replaced where it is displayed, but it must not end a run."""
         run = start_run(store)
 
         result = run.append(status=Status.FAILED, reason=text, opened=[new_request(prompt=text)])
@@ -74,8 +74,8 @@ class TextTests(StoreFixture):
             assert shown is not None
             assert len(shown) == len(text)
 
-    def test_hostile_names_are_only_names(self, store: Store) -> None:
-        """A run's name is typed by a person."""
+    def test_a_hostile_run_name_is_harmless(self, store: Store) -> None:
+        """A run's name comes from a user."""
         name = "x'; DELETE FROM runs; --"
 
         start_run(store, name)
@@ -83,8 +83,8 @@ class TextTests(StoreFixture):
         assert store.row(name).name == name
         assert [row.name for row in store.rows()] == [name]
 
-    def test_a_text_is_kept_once_by_its_digest(self, store: Store) -> None:
-        """An artifact that every step mentions is stored once, and twice the same is no error."""
+    def test_a_text_is_stored_once_by_its_digest(self, store: Store) -> None:
+        """An artifact that every step refers to is stored once; storing it again is no error."""
         digest = text_digest("artifact")
         one, two = JournalWriter(store, "one"), JournalWriter(store, "two")
 
@@ -95,7 +95,7 @@ class TextTests(StoreFixture):
         assert store.blob(digest) == "artifact"
         assert store.blob(text_digest("other")) == "other"
 
-    def test_a_text_that_is_missing_is_said_to_be(self, store: Store) -> None:
-        """An empty text in its place would be a silent loss."""
+    def test_a_missing_text_is_an_error(self, store: Store) -> None:
+        """An empty text instead would be a silent loss."""
         with pytest.raises(StoreDamaged):
             store.blob(text_digest("never stored"))
