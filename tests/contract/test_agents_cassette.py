@@ -1,4 +1,4 @@
-"""An agent on tape keeps every promise of the agent it stands around, recorded and replayed."""
+"""A cassette agent passes the tests of the agent it wraps, recorded and replayed."""
 
 from pathlib import Path
 from typing import Any

@@ -91,7 +91,7 @@ async def test_another_address_never_sees_what_the_environment_holds_for_the_ven
 
 
 async def test_the_key_the_settings_name_is_sent(harness: HttpHarness) -> None:
-    """A gateway with a key of its own answers nobody else."""
+    """A gateway with its own key refuses any other key."""
     await ask(harness.agent())
 
     heard = harness.server.heard[-1].headers
@@ -113,7 +113,7 @@ async def test_a_key_that_is_not_there_is_said_before_anything_is_sent(
 async def test_a_key_that_cannot_be_one_is_not_repeated(
     harness: HttpHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A password manager's whole note pasted into the variable must not land in a log."""
+    """A password manager's entire note pasted into the variable must not land in a log."""
     monkeypatch.setenv(KEY_ENV, "my ключ hunter2")
 
     with pytest.raises(AgentAuth) as raised:
@@ -163,7 +163,7 @@ async def test_a_repeated_attempt_can_be_recognised(name: str, harness: HttpHarn
 
 
 async def test_a_redirect_is_not_followed(harness: HttpHarness, kind: HttpKind) -> None:
-    """It could take prompt and key to somebody else."""
+    """It could send the prompt and the key to another server."""
     async with serving(kind) as other:
         await other.set_behaviors(TextReply("Caught."))
         harness.server.redirect = f"{other.server.url}/anywhere"
@@ -177,7 +177,7 @@ async def test_a_redirect_is_not_followed(harness: HttpHarness, kind: HttpKind) 
 async def test_a_server_on_this_machine_is_asked_without_the_proxy(
     harness: HttpHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Company machines have one set, and it knows nothing of somebody's laptop."""
+    """Company machines have a proxy set, and it cannot reach a user's laptop."""
     for variable in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
         monkeypatch.setenv(variable, "http://127.0.0.1:9")
     for variable in ("NO_PROXY", "no_proxy"):
@@ -220,7 +220,7 @@ async def test_an_option_cannot_replace_the_question(harness: HttpHarness) -> No
 
 
 async def test_an_answer_that_ends_without_an_end_is_not_taken(harness: HttpHarness) -> None:
-    """A proxy that gives up closes the stream politely; half an answer looks whole."""
+    """A proxy that gives up closes the stream politely; half an answer looks complete."""
     question = AgentRequest("Go on.")
     await harness.agent().ask(question, call_for())
     heard = harness.server.heard[-1]

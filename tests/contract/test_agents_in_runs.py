@@ -78,7 +78,7 @@ def made(kind: str, url: str) -> AgentSettings:
 
 
 async def test_one_run_mixes_every_kind_and_counts_them_all(desk: Desk) -> None:
-    """Writer, critic and judge are whoever is best, or cheapest, at it."""
+    """Writer, critic and judge may be different agents, each the best or cheapest for its role."""
     result = await desk.engine.start(REVIEW, name="run")
 
     assert result.status is Status.COMPLETED
@@ -118,7 +118,7 @@ async def test_a_used_up_quota_parks_the_run_until_it_returns(desk: Desk) -> Non
 
 
 async def test_a_cancelled_run_leaves_no_call_behind(desk: Desk) -> None:
-    """The model would go on writing, and be paid for it."""
+    """The model would continue to write, at a cost."""
     await desk.writer.set_behaviors(Hang("Half of"))
     running = asyncio.create_task(desk.engine.start(REVIEW, name="run"))
     await until(lambda: desk.writer.received_requests() and desk.writer.open)

@@ -109,8 +109,8 @@ async def test_waiting_in_line_is_not_held_against_a_question(harness: LocalHarn
     assert usage.usd == 0.0
 
 
-async def test_a_question_cancelled_in_line_disturbs_nobody(harness: LocalHarness) -> None:
-    """The one being answered goes on; the one that was cancelled is never asked."""
+async def test_cancelling_a_queued_request_does_not_affect_others(harness: LocalHarness) -> None:
+    """The active request continues; the cancelled one never reaches the model."""
     await harness.set_behaviors(Hang("Half"))
     first = asyncio.create_task(ask(harness.agent(), "first"))
     await wait_for_request(harness)
@@ -128,7 +128,7 @@ async def test_a_question_cancelled_in_line_disturbs_nobody(harness: LocalHarnes
 
 
 async def test_the_next_question_after_a_cancelled_one_is_answered(harness: LocalHarness) -> None:
-    """The process with the model in it is gone; another takes its place."""
+    """The process with the model is gone; another one replaces it."""
     harness.play({"text": "Half", "hangs": True}, {"text": "Whole."})
     cancelled = asyncio.create_task(ask(harness.agent()))
     await wait_for_request(harness)
@@ -195,7 +195,7 @@ async def test_an_agent_serves_one_event_loop_after_the_other(harness: LocalHarn
     assert len(harness.children()) == 1
 
 
-async def test_the_model_does_not_outlive_whoever_asked(harness: LocalHarness) -> None:
+async def test_the_model_does_not_outlive_its_parent(harness: LocalHarness) -> None:
     """A run that is killed cannot clean up; a hundred megabytes must not stay behind it."""
     await harness.set_behaviors(Hang("Half"))
     asker = await asyncio.create_subprocess_exec(
@@ -331,13 +331,13 @@ async def test_what_it_cannot_do_is_refused_before_anything_is_loaded(
 
 
 async def test_a_file_of_ones_own_that_is_missing_is_named(harness: LocalHarness) -> None:
-    """It is a path in the settings, so the settings are what has to be mended."""
+    """The path comes from the settings, so the settings have to be fixed."""
     with pytest.raises(AgentBadRequest, match=r"absent\.gguf"):
         await ask(LocalModel(model=str(harness.script.with_name("absent.gguf"))))
 
 
 async def test_every_call_of_a_run_can_have_a_seed_of_its_own(harness: LocalHarness) -> None:
-    """A second try must be another text, and the whole run the same however it is called."""
+    """A second attempt must give another text, and every run the same texts."""
     await harness.set_behaviors(TextReply("Yes."))
     places = [("one", 1), ("one", 2), ("two", 2)]
 

@@ -80,7 +80,7 @@ async def test_a_prompt_of_which_little_was_read_is_an_error(
 
 
 async def test_an_answer_that_outgrew_the_window_is_an_error(harness: HttpHarness) -> None:
-    """To go on writing, the model forgets the beginning of what it was told."""
+    """To continue writing, the model drops the beginning of its prompt."""
     await harness.set_behaviors(TextReply("A very long answer.", usage=Usage(900, 200)))
 
     with pytest.raises(AgentBadRequest, match="exceed the window"):
@@ -108,8 +108,10 @@ async def test_a_schema_binds_the_model_and_is_explained_to_it(harness: HttpHarn
     assert reply.value == {"verdict": "pass"}
 
 
-async def test_options_of_the_request_itself_go_beside_the_models(harness: HttpHarness) -> None:
-    """Ollama ignores what it finds in the wrong place."""
+async def test_options_of_the_request_are_sent_outside_the_model_options(
+    harness: HttpHarness,
+) -> None:
+    """Ollama ignores misplaced options."""
     await ask(harness.agent(), options={"think": False, "keep_alive": "1m", "top_k": 3})
 
     body = body_of(harness)
@@ -152,6 +154,6 @@ async def test_an_error_midway_is_a_passing_fault(harness: HttpHarness) -> None:
 async def test_an_option_of_the_wrong_kind_is_refused(
     harness: HttpHarness, options: dict[str, Any]
 ) -> None:
-    """Trying again would not mend it."""
+    """A retry would not fix it."""
     with pytest.raises(AgentBadRequest):
         await ask(harness.agent(), options=options)

@@ -90,7 +90,7 @@ async def test_a_server_that_cannot_stream_is_asked_for_the_whole(harness: HttpH
     assert (reply.finish, reply.session) == ("stop", "chatcmpl-1")
 
 
-async def test_zeros_for_tokens_mean_that_nobody_counted(harness: HttpHarness) -> None:
+async def test_zero_tokens_count_as_unknown(harness: HttpHarness) -> None:
     """Some local servers send them; the budget must not believe it."""
     await harness.set_behaviors(TextReply("Yes.", usage=Usage(0, 0)))
 

@@ -55,7 +55,7 @@ async def test_a_step_changes_everything_or_nothing(library: Library) -> None:
 async def test_a_contract_file_names_a_server_and_copies_go_into_the_home(
     library: Library, tmp_path: Path
 ) -> None:
-    """A server has no folder beside it, and a run without a copy cannot be undone."""
+    """A server has no folder next to it, and a run without a backup cannot be undone."""
     file = tmp_path / "contract.yaml"
     file.write_text(
         f"type: books\ndatabase: {library.address}\n"
@@ -77,7 +77,7 @@ def check(name: str, function: Any) -> dict[str, Any]:
     return {"name": name, "check": function}
 
 
-def test_a_connection_the_server_has_ended_is_opened_anew(library: Library) -> None:
+def test_a_connection_that_the_server_closed_is_opened_again(library: Library) -> None:
     """An agent may take longer than a server lets a connection rest."""
     connections = Connections(library.address)
     before = connections.reader()
@@ -124,7 +124,7 @@ def test_a_servers_database_is_looked_after_from_the_command_line(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """The address stands in the environment with its password; copies go into the home."""
+    """The address and its password are in the environment; backups go into the project home."""
     (tmp_path / "project/.signoff").mkdir(parents=True)
     monkeypatch.chdir(tmp_path / "project")
     monkeypatch.setenv("SIGNOFF_DATA_URL", library.address)

@@ -175,7 +175,7 @@ def test_a_damaged_backup_is_refused_and_nothing_changes(
 def test_a_damaged_backup_with_a_forged_record_is_still_refused(
     upkeep: Upkeep, library: Library
 ) -> None:
-    """A digest beside the file says that it was not changed, not that it was ever sound."""
+    """A digest shows that the file was not changed, not that it was ever valid."""
     import hashlib
 
     backup = upkeep.backup()
@@ -212,7 +212,7 @@ def test_a_backup_of_another_database_is_refused(
 
 
 def test_a_foreign_file_under_a_known_name_is_refused(upkeep: Upkeep, library: Library) -> None:
-    """A file without a record of ours is nobody's backup."""
+    """A file without our record is not a backup."""
     backup = upkeep.backup()
     file_of(backup).with_name("mine" + file_of(backup).suffix).write_bytes(b"x")
     file_of(backup).with_name("odd.json").write_text('{"id": "odd"}')
@@ -253,10 +253,10 @@ def test_a_backup_does_not_wait_for_readers_nor_they_for_it(
     assert backup.size_bytes > 0
 
 
-def test_a_restore_into_a_database_somebody_uses_gives_up_and_says_so(
+def test_a_restore_into_a_database_in_use_fails_with_a_message(
     upkeep: Upkeep, library: Library
 ) -> None:
-    """It would wait for ever, or tear the data away from under somebody's transaction."""
+    """It would wait forever, or replace the data during another transaction."""
     backup = upkeep.backup()
 
     with closing(library.connect()) as other:
@@ -337,7 +337,7 @@ def test_a_migration_that_fails_half_way_is_undone_and_those_before_it_stay(
 def test_a_file_changed_after_it_was_applied_is_refused_by_name(
     upkeep: Upkeep, files: Path
 ) -> None:
-    """Two databases of the same number would differ, and nobody would know."""
+    """Two databases with the same version would differ unnoticed."""
     upkeep.migrate()
     (files / "001_shelves.sql").write_text("CREATE TABLE shelves (id INT);")
 

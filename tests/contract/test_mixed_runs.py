@@ -94,7 +94,7 @@ def workspace(tmp_path: Path) -> Path:
 
 
 async def told(agents: Mapping[str, AgentSettings], workspace: Path) -> Told:
-    """Drives the whole run, the person's part included, and returns what was recorded of it."""
+    """Drives the complete run, including the human's part, and returns its recorded events."""
     _empty(workspace)
     store, clock = MemoryStore(), FrozenClock()
     async with Engine(store, agents=build_agents(agents), clock=clock) as engine:

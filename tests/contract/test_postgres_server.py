@@ -20,7 +20,7 @@ with running_server() as server:
 
 
 def test_a_killed_test_process_leaves_no_server_behind(postgres: PostgresServer) -> None:
-    """Servers of crashed test runs would fill the machine, until somebody looks for them."""
+    """Servers of crashed test runs would accumulate on the machine."""
     root = Path(__file__).parents[2]
     killed = subprocess.run(
         [sys.executable, "-c", KILLED], cwd=root, stdout=subprocess.PIPE, text=True

@@ -70,7 +70,7 @@ async def test_a_key_the_program_prints_is_not_in_the_database(
 
 
 async def test_a_cancelled_run_leaves_no_process_of_its_agent(tmp_path: Path) -> None:
-    """`cancel` that returns while the agent goes on editing has lied."""
+    """`cancel` must not return while the agent still edits files."""
     (tmp_path / "pids").mkdir()
     body = FAMILY.replace("FOLDER", repr(str(tmp_path / "pids")))
 

@@ -131,7 +131,7 @@ def test_a_view_answers_with_rows_one_row_a_value_or_whether_there_is_any(
 
 
 def test_a_statement_the_database_refuses_says_what_it_said(db: SafeDatabaseClient) -> None:
-    """An agent can mend a wrong column only when it is told."""
+    """An agent can fix a wrong column only if the error names it."""
     with pytest.raises(StoreError, match="no_such_column"):
         db.query("SELECT no_such_column FROM books")
     with pytest.raises(StoreError):
@@ -239,9 +239,7 @@ def test_work_that_was_done_is_not_done_again(library: Library) -> None:
     assert library.titles().count("Ulysses") == 1
 
 
-def test_what_was_noted_with_work_is_found_by_whoever_finds_it_done(
-    db: SafeDatabaseClient, library: Library
-) -> None:
+def test_the_note_of_finished_work_is_found_again(db: SafeDatabaseClient, library: Library) -> None:
     """After a crash the step's result would be lost although its work is there."""
     work = db.staged()
     work.stage("INSERT INTO books (title) VALUES ('Ulysses')")
@@ -384,7 +382,7 @@ def test_a_condition_cannot_change_what_it_checks(db: SafeDatabaseClient, librar
 def test_not_even_what_was_judged_as_a_change_runs_inside_a_condition(
     db: SafeDatabaseClient, library: Library
 ) -> None:
-    """The database itself holds the transaction to reading from then on, whoever asks."""
+    """The database itself holds the transaction to reading from then on, for every caller."""
 
     def cheat(_view: ReadOnlyView) -> bool:
         insert = "INSERT INTO books (title) VALUES ('Ulysses')"
@@ -398,7 +396,7 @@ def test_not_even_what_was_judged_as_a_change_runs_inside_a_condition(
 
 
 def test_what_may_not_run_is_refused_when_it_is_staged(db: SafeDatabaseClient) -> None:
-    """Whoever submits a step is told at once, before a transaction is opened."""
+    """The submitter gets the error at once, before a transaction is opened."""
     work = db.staged()
 
     with pytest.raises(NotAllowed, match="migrat"):
@@ -423,7 +421,7 @@ def test_a_confirmed_delete_can_be_part_of_a_steps_work(
     assert library.titles() == ["Dune"]
 
 
-def test_a_database_locked_by_somebody_else_is_said_and_left_alone(
+def test_a_database_locked_by_another_process_is_reported_and_left_alone(
     db: SafeDatabaseClient, library: Library
 ) -> None:
     """The run stays where it was and can be resumed."""

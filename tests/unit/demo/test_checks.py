@@ -51,7 +51,7 @@ def test_a_long_text_is_quoted_from_where_it_is_too_long() -> None:
         ("a fun app, a fun app", "an app, an app"),
     ],
 )
-def test_what_a_check_knows_to_mend_is_mended_by_its_edits(before: str, after: str) -> None:
+def test_the_edits_of_a_check_fix_its_findings(before: str, after: str) -> None:
     """They are made without a model, so they must leave a text that reads well."""
     found = [*name(before), *tone(before)]
 

@@ -36,7 +36,7 @@ def one_line(error: BaseException, path: Path) -> bool:
 
 
 def test_a_fresh_database_is_its_owners_alone(store: SqliteStore, path: Path) -> None:
-    """Prompts and replies are nobody else's business, not even for a moment."""
+    """Other users must never be able to read prompts and replies."""
     start_run(store)
 
     modes = {p.name: stat.S_IMODE(p.stat().st_mode) for p in path.parent.iterdir()}
@@ -61,7 +61,7 @@ def test_an_empty_file_is_a_fresh_database(path: Path) -> None:
         assert start_run(store).head == 1
 
 
-def test_nothing_is_left_beside_a_database_that_was_closed(path: Path) -> None:
+def test_closing_a_database_leaves_no_other_files(path: Path) -> None:
     """Copying the one file copies everything."""
     with closing(SqliteStore(path)) as store:
         start_run(store)
@@ -103,7 +103,7 @@ def test_the_last_room_on_a_disk_is_left_to_the_runs(path: Path) -> None:
 
 
 def test_another_programs_database_is_refused_and_left_as_it_was(path: Path) -> None:
-    """A mistyped path must not turn somebody's browser history into ours."""
+    """A mistyped path must not overwrite the database of another program."""
     path.parent.mkdir()
     with closing(sqlite3.connect(path)) as foreign:
         foreign.execute("CREATE TABLE bookmarks (url TEXT)")
@@ -182,7 +182,7 @@ def test_a_damaged_database_is_reported_in_one_line(path: Path, damage: str) -> 
     assert one_line(reported.value, path)
 
 
-def test_a_status_nobody_knows_is_reported(store: SqliteStore, path: Path) -> None:
+def test_an_unknown_status_is_an_error(store: SqliteStore, path: Path) -> None:
     """Edited by hand, or restored from elsewhere: a remedy, not a bug of ours."""
     start_run(store)
     with closing(sqlite3.connect(path)) as other:
@@ -243,7 +243,7 @@ def test_a_place_that_is_no_directory_says_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write where others may not")
-def test_a_directory_nobody_may_write_to_says_so(path: Path) -> None:
+def test_a_read_only_directory_is_reported(path: Path) -> None:
     """Somebody else's checkout, or a read-only image."""
     path.parent.mkdir(mode=0o500)
 
@@ -270,7 +270,9 @@ def test_a_database_locked_for_too_long_is_busy(path: Path) -> None:
         assert run.append().accepted
 
 
-def test_whoever_does_not_want_to_wait_is_told_at_once(store: SqliteStore, path: Path) -> None:
+def test_a_commit_without_waiting_fails_at_once_if_the_database_is_locked(
+    store: SqliteStore, path: Path
+) -> None:
     """The event loop must not stand still while another process writes."""
     run = start_run(store)
     with closing(_other(path)) as other:
@@ -284,7 +286,7 @@ def test_whoever_does_not_want_to_wait_is_told_at_once(store: SqliteStore, path:
     assert result.accepted
 
 
-def test_whoever_only_reads_waits_for_nobody(store: SqliteStore, path: Path) -> None:
+def test_a_reader_does_not_wait_for_a_writer(store: SqliteStore, path: Path) -> None:
     """`signoff runs` answers while a long write is under way."""
     start_run(store)
     with closing(_other(path)) as other:
@@ -345,7 +347,7 @@ def test_what_a_run_did_is_safe_from_a_power_cut_whatever_was_written_before(
     assert " ".join(levels) == "NORMAL COMMIT COMMIT FULL COMMIT NORMAL COMMIT FULL COMMIT"
 
 
-def test_a_write_that_a_person_interrupts_locks_nobody_out(store: SqliteStore, path: Path) -> None:
+def test_an_interrupted_write_leaves_no_lock(store: SqliteStore, path: Path) -> None:
     """Ctrl-C while another process holds the file: it would else be locked until we end."""
     main = threading.get_ident()
     with closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as other:
@@ -381,7 +383,7 @@ def test_a_turn_without_its_end_is_taken_back_by_the_next(store: SqliteStore) ->
 
 
 def test_a_closed_store_says_so(path: Path) -> None:
-    """Whoever uses it too late is told in the manner of every other trouble with it."""
+    """Late use of a closed store is reported like every other store error."""
     store = SqliteStore(path)
     store.close()
 

@@ -59,7 +59,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def run(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    """Runs the tests of somebody who uses signoff."""
+    """Runs the tests of a project that uses signoff."""
     plugin = "" if _installed() else "signoff.testing.pytest_plugin"
     named = ("-p", plugin) if plugin else ()
     return subprocess.run(

@@ -14,7 +14,7 @@ from tests.unit.store.rundir.story import Story, document
 
 
 class Desk:
-    """A run that asks, and a person who answers by file."""
+    """A run with requests, and a user who answers by file."""
 
     def __init__(self, root: Path, *requests: Request) -> None:
         self.story = Story(created_at=time.time() - 1000).begin()
@@ -44,7 +44,7 @@ def answers(*pairs: tuple[str, Any]) -> dict[str, Any]:
 
 
 def test_answers_are_matched_by_the_authors_name_and_by_number(tmp_path: Path) -> None:
-    """Both stand in questions.json; a person uses the one at hand."""
+    """Both are in questions.json, and a user may use either."""
     desk = Desk(tmp_path, Question("Title?", question_id="title"), Question("Tone?"))
     desk.put("answers.json", answers(("title", "Tea"), ("2", "calm")))
 
@@ -55,7 +55,7 @@ def test_answers_are_matched_by_the_authors_name_and_by_number(tmp_path: Path) -
     "content", [{"title": "Tea"}, {"answers": {"title": "Tea"}}, {"#1": "Tea"}]
 )
 def test_a_plain_mapping_is_understood_too(tmp_path: Path, content: Any) -> None:
-    """It is what most people would write without looking."""
+    """Most users would write this without reading the docs."""
     desk = Desk(tmp_path, Question("Title?", question_id="title"))
     desk.put("answers.json", content)
 
@@ -63,7 +63,7 @@ def test_a_plain_mapping_is_understood_too(tmp_path: Path, content: Any) -> None
 
 
 def test_the_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
-    """Editors on Windows write one, and nobody sees it."""
+    """Editors on Windows write one, and it is invisible."""
     desk = Desk(tmp_path, Question("Title?"))
     desk.put("answers.json", "\ufeff" + json.dumps({"1": "Tea"}))
 
@@ -185,7 +185,7 @@ def test_an_approval_in_a_response_file_carries_the_digest_after_the_decision(
 
 
 def test_the_request_file_shows_an_approval_with_its_digest_to_copy(tmp_path: Path) -> None:
-    """A person fills in the form that is shown; it has to be complete."""
+    """A user fills in the form that is shown, so it has to be complete."""
     desk = Desk(tmp_path, Approval("Ok?", "text"))
     form = document(desk.hitl / "questions.json")["answer_format"]
 
@@ -204,7 +204,7 @@ def test_answers_that_are_no_text_become_text(tmp_path: Path) -> None:
     assert desk.values() == {1: "2", 2: '{"ok": true}'}
 
 
-def test_a_response_beside_its_prompt_is_taken_to_the_letter(tmp_path: Path) -> None:
+def test_a_response_file_is_taken_literally(tmp_path: Path) -> None:
     """Manual work is a text of its own; trimming it could break what it is."""
     desk = Desk(tmp_path, Response("Write it."))
     desk.put("1-response.md", "  # Title\n\ntext\n")
@@ -213,7 +213,7 @@ def test_a_response_beside_its_prompt_is_taken_to_the_letter(tmp_path: Path) -> 
 
 
 def test_a_decision_in_a_response_file_is_its_first_line(tmp_path: Path) -> None:
-    """A person explains a rejection below it; the reason must not become the answer."""
+    """A user explains a rejection below it; the reason must not become the answer."""
     desk = Desk(tmp_path, Approval("Ok?", "text"), Question("How?", ["go", "stop"]))
     desk.put("1-response.md", "reject\n\ntoo long\n")
     desk.put("2-response.md", "go\n")
@@ -226,7 +226,7 @@ def test_a_decision_in_a_response_file_is_its_first_line(tmp_path: Path) -> None
 def test_of_two_answers_to_one_request_the_first_counts_and_the_other_is_named(
     tmp_path: Path,
 ) -> None:
-    """Two people may answer at the same time; both should know what happened."""
+    """Two users may answer at the same time; both should see what happened."""
     desk = Desk(tmp_path, Question("Title?"))
     desk.put("answers.json", {"1": "Tea"})
     desk.put("1-response.md", "Coffee")
@@ -241,7 +241,7 @@ def test_of_two_answers_to_one_request_the_first_counts_and_the_other_is_named(
     "name", ["1-response.md.swp", "response.md", "x-response.md", "1-prompt.md"]
 )
 def test_other_files_are_not_looked_at(tmp_path: Path, name: str) -> None:
-    """Editors leave all kinds of files beside the one being written."""
+    """Editors leave all kinds of files next to the one being written."""
     desk = Desk(tmp_path, Response("Work"))
     desk.put(name, "text")
 
@@ -293,7 +293,7 @@ def test_one_file_with_several_answers_is_archived_once(tmp_path: Path) -> None:
 
 
 def test_a_file_changed_after_it_was_read_is_not_archived(tmp_path: Path) -> None:
-    """What a person has just written would vanish unread."""
+    """Otherwise a fresh answer would be archived without being read."""
     desk = Desk(tmp_path, Question("Title?"))
     desk.put("answers.json", {"1": "Tea"})
     (answer,) = desk.take().answers
@@ -346,7 +346,7 @@ def test_a_run_without_a_directory_has_no_answers(tmp_path: Path) -> None:
 
 
 def test_an_answer_counts_only_for_requests_opened_before_it_was_written(tmp_path: Path) -> None:
-    """One file may answer a request that a person saw and guess at one that came later."""
+    """One file may answer a request that a user saw and guess at a later one."""
     desk = Desk(tmp_path, Question("Title?"))
     desk.story.pass_time(2000)
     desk.ask(Question("Tone?"), 1)

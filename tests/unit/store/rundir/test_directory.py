@@ -27,10 +27,10 @@ def directory(tmp_path: Path, story: Story) -> RunDirectory:
     return RunDirectory(tmp_path, story.store)
 
 
-def rebuilt(story: Story, place: Path) -> dict[str, bytes]:
+def rebuilt(story: Story, path: Path) -> dict[str, bytes]:
     """What the directory looks like when it is made from nothing."""
-    RunDirectory(place, story.store).catch_up(story.name)
-    return tree(place / story.name)
+    RunDirectory(path, story.store).catch_up(story.name)
+    return tree(path / story.name)
 
 
 # What is shown
@@ -87,7 +87,7 @@ def test_prompts_and_replies_stand_in_the_folder_of_their_iteration(
 def test_a_system_prompt_stands_above_the_prompt(
     tmp_path: Path, story: Story, directory: RunDirectory
 ) -> None:
-    """Half of what an agent was told would be missing otherwise."""
+    """Otherwise half of what an agent received would be missing."""
     payload = {"agent": "claude", "prompt": "write", "system": "be brief"}
     story.begin().commit(ev.EffectStarted(EffectId("ask#1"), EffectKind.ASK, "x", payload))
 
@@ -161,7 +161,7 @@ def test_the_live_log_tells_the_run_in_words(
     assert log.splitlines()[-1] == "2023-11-14T22:13:23.000Z  completed: done"
 
 
-def test_the_frozen_definition_stands_beside_the_run(
+def test_the_directory_contains_the_frozen_definition(
     tmp_path: Path, story: Story, directory: RunDirectory
 ) -> None:
     """What a run did can only be understood with the rules it ran by."""
@@ -218,7 +218,7 @@ def test_everything_is_for_its_owner_only(
 
 
 def test_latest_leads_to_the_newest_run_even_when_an_old_one_is_rebuilt(tmp_path: Path) -> None:
-    """`runs/latest` must not jump back because somebody looked at an old run."""
+    """`runs/latest` must not jump back because a user looked at an old run."""
     store = MemoryStore()
     Story(store, "old").begin()
     Story(store, "new").begin()
@@ -264,7 +264,7 @@ def test_half_a_character_from_a_model_stops_nothing(
 def test_catching_up_in_small_steps_gives_the_same_bytes_as_all_at_once(
     tmp_path: Path, story: Story, directory: RunDirectory
 ) -> None:
-    """What a directory shows must not depend on when somebody happened to look."""
+    """What a directory shows must not depend on when it was last updated."""
     story.begin()
     directory.catch_up("demo")
     story.ask("ask#1", "first", "one")
@@ -330,7 +330,7 @@ def test_a_second_process_goes_on_where_the_first_one_was(tmp_path: Path, story:
 def test_a_damaged_state_file_is_rebuilt_from_the_journal(
     tmp_path: Path, story: Story, directory: RunDirectory, damage: bytes
 ) -> None:
-    """A file somebody edited, or a disk damaged, must not lose or double anything."""
+    """An edited or damaged file must not lose or duplicate anything."""
     story.begin().ask("ask#1", "a", "b")
     directory.catch_up("demo")
     (tmp_path / "demo" / "state.json").write_bytes(damage)
@@ -376,7 +376,7 @@ def test_a_lost_directory_is_rebuilt_while_the_run_goes_on(
 def test_a_log_that_lost_lines_is_rebuilt(
     tmp_path: Path, story: Story, directory: RunDirectory, name: str, how: str
 ) -> None:
-    """Lines appended to half a log would look like the whole story."""
+    """Lines appended to half a log would make it look complete."""
     story.begin().ask("ask#1", "a", "b")
     directory.catch_up("demo")
     log = tmp_path / "demo" / name
@@ -403,10 +403,10 @@ def test_a_log_written_in_other_words_is_rebuilt(
     assert tree(tmp_path / "demo") == rebuilt(story, tmp_path / "elsewhere")
 
 
-def test_a_prompt_that_a_power_cut_emptied_is_mended(
+def test_a_prompt_file_emptied_by_a_power_cut_is_restored(
     tmp_path: Path, story: Story, directory: RunDirectory
 ) -> None:
-    """These files are not forced to the disk, so somebody has to look after them."""
+    """These files are not synced, so they have to be checked later."""
     story.begin().ask("ask#1", "prompt", "reply").write("final/a.md", "text")
     directory.catch_up("demo")
     prompt = tmp_path / "demo" / "iterations" / "1" / "prompt_draft_claude.txt"
@@ -422,7 +422,7 @@ def test_a_prompt_that_a_power_cut_emptied_is_mended(
 def test_a_changed_definition_is_shown_after_it_was_adopted(
     tmp_path: Path, story: Story, directory: RunDirectory
 ) -> None:
-    """The rules beside a run must be the ones it goes on with."""
+    """The rules in the directory must be the ones the run continues with."""
     story.begin()
     directory.catch_up("demo")
     steps = [{"id": "draft", "phase": "plan"}]
@@ -479,7 +479,7 @@ def test_a_directory_ahead_of_a_restored_database_is_rebuilt(tmp_path: Path) -> 
 # Files the workflow wrote
 
 
-def test_a_file_a_person_has_changed_is_not_overwritten(
+def test_a_file_that_a_user_changed_is_not_overwritten(
     tmp_path: Path, story: Story, directory: RunDirectory
 ) -> None:
     """An approval is refused when the file changed meanwhile; restoring it would hide that."""
@@ -494,41 +494,41 @@ def test_a_file_a_person_has_changed_is_not_overwritten(
 
 
 def approved_and_edited(tmp_path: Path, story: Story) -> Path:
-    """A file that a person approved, and somebody changed since."""
+    """Returns a file that was approved and then edited."""
     request = Approval("Good?", "as approved", path="plan.md")
     item = story.begin().write("plan.md", "as approved").wait(request)
     RunDirectory(tmp_path, story.store).catch_up("demo")
     story.answered(item, True)
-    place = tmp_path / "demo" / "plan.md"
-    place.write_text("as edited")
-    return place
+    path = tmp_path / "demo" / "plan.md"
+    path.write_text("as edited")
+    return path
 
 
 def test_a_run_that_completes_shows_the_files_that_were_approved(
     tmp_path: Path, story: Story, directory: RunDirectory
 ) -> None:
-    """Whoever takes the result from there takes it for what somebody signed."""
-    place = approved_and_edited(tmp_path, story)
+    """A user who takes the result from there expects what was approved."""
+    path = approved_and_edited(tmp_path, story)
     directory.catch_up("demo")
-    meanwhile = place.read_text()
+    meanwhile = path.read_text()
 
     story.step(None).end()
     directory.catch_up("demo")
 
-    assert (meanwhile, place.read_text()) == ("as edited", "as approved")
+    assert (meanwhile, path.read_text()) == ("as edited", "as approved")
 
 
 def test_a_file_the_workflow_wrote_after_its_approval_stays(
     tmp_path: Path, story: Story, directory: RunDirectory
 ) -> None:
     """A step that adds the date to what was approved does so on purpose."""
-    place = approved_and_edited(tmp_path, story)
+    path = approved_and_edited(tmp_path, story)
     RunFiles(tmp_path).write("demo", "plan.md", "as published")
 
     story.write("plan.md", "as published").step(None).end()
     directory.catch_up("demo")
 
-    assert place.read_text() == "as published"
+    assert path.read_text() == "as published"
 
 
 def test_a_file_that_was_rejected_is_left_as_it_is(
@@ -545,18 +545,18 @@ def test_a_file_that_was_rejected_is_left_as_it_is(
     assert (tmp_path / "demo" / "plan.md").read_text() == "as edited"
 
 
-def test_what_people_do_with_a_result_afterwards_is_theirs(
+def test_a_result_may_be_edited_after_the_run_has_ended(
     tmp_path: Path, story: Story, directory: RunDirectory
 ) -> None:
     """The run has ended; looking at it again must not undo their work."""
-    place = approved_and_edited(tmp_path, story)
+    path = approved_and_edited(tmp_path, story)
     story.step(None).end()
     directory.catch_up("demo")
-    place.write_text("as used")
+    path.write_text("as used")
 
     RunDirectory(tmp_path, story.store).catch_up("demo")
 
-    assert place.read_text() == "as used"
+    assert path.read_text() == "as used"
 
 
 def test_the_last_of_several_writes_counts(
@@ -674,7 +674,7 @@ def test_a_question_is_shown_while_the_rest_of_a_fan_out_still_works(
     assert (state["status"], state["awaiting_human"], state["inbox"]) == ("running", True, [1])
 
 
-def test_a_prompt_for_a_person_has_a_file_of_its_own_while_it_is_open(
+def test_an_open_request_for_a_response_has_a_prompt_file(
     tmp_path: Path, story: Story, directory: RunDirectory
 ) -> None:
     """Manual work is done by copying this file to wherever the work is done."""

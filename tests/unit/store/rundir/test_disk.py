@@ -32,7 +32,7 @@ def test_files_and_new_folders_are_for_their_owner_only(tmp_path: Path) -> None:
     assert [mode_of(folder) for folder in folders] == [0o700] * 4
 
 
-def test_a_file_is_replaced_whole_and_nothing_is_left_beside_it(tmp_path: Path) -> None:
+def test_a_file_is_replaced_atomically_without_leftovers(tmp_path: Path) -> None:
     """A reader must see the old text or the new one, and no litter."""
     disk = Disk(tmp_path)
     disk.put(tmp_path / "a.txt", b"a long first text")
@@ -71,7 +71,7 @@ def test_a_log_grows_from_where_it_is_told_to(tmp_path: Path) -> None:
 def test_a_log_that_lost_its_beginning_is_left_alone_and_reported(
     tmp_path: Path, there: bytes | None
 ) -> None:
-    """Writing behind its end would leave a hole of zeros that nobody notices."""
+    """Writing past its end would leave an unnoticed hole of zeros."""
     path = tmp_path / "log"
     if there is not None:
         path.write_bytes(there)
@@ -83,7 +83,7 @@ def test_a_log_that_lost_its_beginning_is_left_alone_and_reported(
 
 
 def test_a_log_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
-    """A log that grows in place would write into whatever the link leads to."""
+    """A log that grows in place would write into the target of the link."""
     precious = tmp_path / "precious"
     precious.write_bytes(b"mine")
     (tmp_path / "log").symlink_to(precious)
@@ -95,7 +95,7 @@ def test_a_log_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
 
 
 def test_the_pointer_to_a_neighbour_is_a_relative_link(tmp_path: Path) -> None:
-    """A project that is moved must not leave a pointer to its old place."""
+    """A project that is moved must not point to its old folder."""
     disk = Disk(tmp_path)
     disk.point_link(tmp_path / "latest", "one")
 
@@ -105,7 +105,7 @@ def test_the_pointer_to_a_neighbour_is_a_relative_link(tmp_path: Path) -> None:
 
 
 def test_where_links_cannot_be_the_pointer_is_a_file_with_the_name(tmp_path: Path) -> None:
-    """Windows refuses links to most users; the run must go on all the same."""
+    """Windows refuses symlinks to most users, and the run must continue."""
 
     class Linkless(Disk):
         def _link(self, path: Path, target: str) -> None:
@@ -127,7 +127,7 @@ def test_a_place_that_cannot_be_written_says_so_in_one_line(tmp_path: Path) -> N
 
 
 def test_a_full_disk_is_called_full(tmp_path: Path) -> None:
-    """`Errno 28` tells nobody what to do."""
+    """`Errno 28` does not say what to do."""
     full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with (
@@ -164,7 +164,7 @@ def test_what_dead_processes_left_is_swept_and_what_is_fresh_is_not(tmp_path: Pa
 
 
 def test_the_directory_may_vanish_between_two_writes(tmp_path: Path) -> None:
-    """Somebody who deletes runs/ by hand must not stop a process that goes on."""
+    """Deleting runs/ must not stop an active process."""
     disk, root = Disk(tmp_path / "runs"), tmp_path / "runs"
     disk.put(root / "a.txt", b"text")
     (root / "a.txt").unlink()

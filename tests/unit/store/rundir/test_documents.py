@@ -22,7 +22,7 @@ def test_a_thread_line_is_one_object_with_a_short_stable_id() -> None:
 
 
 def test_a_text_from_outside_stays_on_its_line_and_cannot_steer_a_terminal() -> None:
-    """A reply could otherwise forge log lines, or clear the screen of whoever follows."""
+    """Otherwise a reply could forge log lines or clear the screen of a user who follows the log."""
     line = log_line(0.0, "said\n2023-01-01T00:00:00Z  approved\x1b[2J\u202e")
 
     told = b"1970-01-01T00:00:00.000Z  said 2023-01-01T00:00:00Z approved"
@@ -30,6 +30,6 @@ def test_a_text_from_outside_stays_on_its_line_and_cannot_steer_a_terminal() -> 
 
 
 def test_a_long_text_is_cut_and_a_short_one_is_whole() -> None:
-    """A log is for finding one's way; the whole text is in its own file."""
+    """A log is an overview; the complete text is in its own file."""
     assert quote("short") == "short"
     assert quote("x" * 5000) == "x" * LONGEST_QUOTE + "…"

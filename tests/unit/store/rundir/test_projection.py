@@ -29,7 +29,7 @@ NEVER = 3600.0
 
 
 class WatchedDisk(Disk):
-    """Counts how often a state was written, and tells whoever waits for it."""
+    """Counts how often a state was written, and lets a test wait for it."""
 
     def __init__(self, root: Path) -> None:
         super().__init__(root)
@@ -220,7 +220,7 @@ def test_a_directory_that_stays_unwritable_does_not_keep_the_process_from_ending
     assert list(projection.flush()) == ["demo"]
 
 
-def test_a_bug_in_here_hangs_nobody(tmp_path: Path, story: Story) -> None:
+def test_a_bug_in_the_thread_does_not_block_flush(tmp_path: Path, story: Story) -> None:
     """Whoever flushes waits for the thread; were it dead, they would wait for ever."""
 
     class Broken(MemoryStore):

@@ -1,4 +1,4 @@
-"""Tests of what a run asks of people, as files."""
+"""Tests of the files that show open requests."""
 
 import json
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from signoff.store.rundir.questions import question_files
 
 
 def asked(form: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns how a request for a response stands in `questions.json`."""
+    """Returns the entry of a request in `questions.json`."""
     item = InboxItem(
         7, "one", "ask!person", RequestKind.RESPONSE, "You review.", json.dumps(form), "d" * 64,
         "review", 0.0, None, ItemState.OPEN, None, None, None,
