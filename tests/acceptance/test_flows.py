@@ -349,7 +349,7 @@ def test_two_passes_are_judged_apart(desk: Desk) -> None:
         writes(),
         finds("style", issue(), contains=DRAFT),
         passes(),
-        rules("REWRITE", bill=BILL, contains="style, read by claude: FAIL"),
+        rules("REWRITE", bill=BILL, contains="style, reviewed by claude: FAIL"),
         rules("APPROVED"),
         mends(),
     )
@@ -362,7 +362,7 @@ def test_two_passes_are_judged_apart(desk: Desk) -> None:
         *("draft", "structure_review", "structure_judge", "style_review", "final_judge"),
         "style_fix",
     ]
-    assert "structure, read by" in desk.read("iterations/1/prompt_adjudicate_claude.txt")
+    assert "structure, reviewed by" in desk.read("iterations/1/prompt_adjudicate_claude.txt")
     assert desk.load("state.json")["iteration"] == 2
     assert desk.asked("constraint").count("structure") == 1
     assert desk.asked("constraint").count("style") == 2

@@ -128,7 +128,7 @@ def test_an_approval_stands_only_under_its_policy(
 
     assert done.code == code, done.err
     judged = desk.read("iterations/1/adjudication_adjudicate.yaml")
-    assert ("does not stand" in judged) is (code == 11)
+    assert ("is not valid" in judged) is (code == 11)
 
 
 LOOP = "constraints: {routing: {default_agents: [claude]}}\n"

@@ -1,4 +1,4 @@
-"""Says what a refinement changed, hunk by hunk, and which finding each hunk answers."""
+"""Lists what a refinement changed, hunk by hunk, and which finding each hunk addresses."""
 
 from __future__ import annotations
 
@@ -15,45 +15,45 @@ from signoff.review.evidence import ArtifactText
 
 MOST_HUNKS = 500
 LONGEST_HUNK = 4_000
-"""Characters of a hunk that are kept; the artifacts themselves are kept whole."""
+"""Characters that are kept of a hunk; the artifacts themselves are stored in full."""
 
 
 def tie_hunks(
     before: str, after: str, edits: Sequence[Edit], findings: Sequence[tuple[str, str]]
 ) -> list[dict[str, Any]]:
-    """Returns every change as a hunk of a unified diff, with the finding it answers.
+    """Returns every change as a hunk of a unified diff, with the finding it addresses.
 
-    `findings` are pairs of an id and its quote, which is empty or says so if something is
-    missing. A hunk is tied to the edit, else to the quote, whose lines it touches; `issue` is
-    None for a change nobody asked for. `also` names further findings the same lines answer.
+    `findings` are pairs of an id and its quote; the quote is empty or `OMISSION` if something
+    is missing. A hunk belongs to the edit, else to the quote, whose lines it touches. `issue` is
+    None for a change that no finding asked for. `also` lists further findings about these lines.
     """
     old, new = before.split("\n"), after.split("\n")
-    found = list(changes(old, new))
+    all_changes = list(changes(old, new))
     claims = [*_edit_claims(before, edits), *_quote_claims(before, findings)]
-    hunks = [_hunk(old, new, change, claims, findings) for change in found[:MOST_HUNKS]]
-    if len(found) > MOST_HUNKS:
-        hunks.append({"diff": f"({len(found) - MOST_HUNKS} more changes)", "issue": None})
+    hunks = [_hunk(old, new, change, claims, findings) for change in all_changes[:MOST_HUNKS]]
+    if len(all_changes) > MOST_HUNKS:
+        hunks.append({"diff": f"({len(all_changes) - MOST_HUNKS} more changes)", "issue": None})
     return hunks
 
 
 def word_change_pct(before: str, after: str) -> float:
-    """Returns by how much the number of words changed, in percent of what it was."""
-    had, has = len(before.split()), len(after.split())
-    if had == 0:
-        return 100.0 if has else 0.0
-    return abs(has - had) * 100 / had
+    """Returns the change in the number of words, in percent of the number before."""
+    words_before, words_after = len(before.split()), len(after.split())
+    if words_before == 0:
+        return 100.0 if words_after else 0.0
+    return abs(words_after - words_before) * 100 / words_before
 
 
 @dataclass(frozen=True)
 class _Claim:
-    """The lines an edit or a quote is about, the last one included."""
+    """The lines that an edit or a quote is about, including the last one."""
 
     first: int
     last: int
     issue: str
 
     def touches(self, change: Change) -> bool:
-        if change.old_start == change.old_end:  # stands between two lines
+        if change.old_start == change.old_end:  # an insertion between two lines
             return self.first <= change.old_start <= self.last + 1
         return self.first < change.old_end and change.old_start <= self.last
 
@@ -61,12 +61,12 @@ class _Claim:
 def _edit_claims(before: str, edits: Sequence[Edit]) -> Iterator[_Claim]:
     starts = list(accumulate((len(line) + 1 for line in before.split("\n")), initial=0))
     for edit in edits:
-        at = before.find(edit.find) if edit.find else -1
-        if at < 0 or not edit.issue:
+        start = before.find(edit.find) if edit.find else -1
+        if start < 0 or not edit.issue:
             continue
-        end = at + len(edit.find)
-        # What is inserted stands behind its anchor, however long that is.
-        first, last = (end, end) if edit.kind is EditKind.INSERT_AFTER else (at, end - 1)
+        end = start + len(edit.find)
+        # Inserted text appears after its anchor, however many lines the anchor has.
+        first, last = (end, end) if edit.kind is EditKind.INSERT_AFTER else (start, end - 1)
         yield _Claim(bisect_right(starts, first) - 1, bisect_right(starts, last) - 1, edit.issue)
 
 
@@ -85,7 +85,7 @@ def _hunk(
     findings: Sequence[tuple[str, str]],
 ) -> dict[str, Any]:
     issues = [claim.issue for claim in claims if claim.touches(change)]
-    issues = list(dict.fromkeys(issues or _elsewhere(old, change, findings)))
+    issues = list(dict.fromkeys(issues or _other_matches(old, change, findings)))
     hunk: dict[str, Any] = {
         "diff": _diff(old, new, change),
         "issue": issues[0] if issues else None,
@@ -93,10 +93,13 @@ def _hunk(
     return {**hunk, "also": issues[1:]} if issues[1:] else hunk
 
 
-def _elsewhere(
+def _other_matches(
     old: Sequence[str], change: Change, findings: Sequence[tuple[str, str]]
 ) -> list[str]:
-    """Returns the findings whose quotes stand here too, or the one that missed something."""
+    """Returns the findings whose quotes also occur in these lines.
+
+    An insertion has no old lines. It counts for the one finding about something missing.
+    """
     if change.old_start == change.old_end:
         missing = [issue for issue, quote in findings if quotes_nothing(quote)]
         return missing if len(missing) == 1 else []
@@ -108,16 +111,16 @@ def _elsewhere(
 def _diff(old: Sequence[str], new: Sequence[str], change: Change) -> str:
     removed = [f"-{line}" for line in old[change.old_start : change.old_end]]
     added = [f"+{line}" for line in new[change.new_start : change.new_end]]
-    where = (
+    header = (
         f"@@ -{_range(change.old_start, change.old_end)} "
         f"+{_range(change.new_start, change.new_end)} @@"
     )
-    text = "\n".join([where, *removed, *added])
+    text = "\n".join([header, *removed, *added])
     return text if len(text) <= LONGEST_HUNK else text[:LONGEST_HUNK] + "…"
 
 
 def _range(start: int, end: int) -> str:
-    """Returns lines as a unified diff names them: an empty range by the line before it."""
+    """Returns a line range as in a unified diff, where an empty one names the line before it."""
     count = end - start
     if count == 1:
         return str(start + 1)

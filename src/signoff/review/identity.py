@@ -1,8 +1,8 @@
-"""Tells which issues of several readings, and of several rounds, are one and the same finding.
+"""Decides which issues of several critics and rounds are the same finding.
 
-A finding is what one rule of one constraint says about one passage, or about one place where
-something is missing. A passage that was reworded between two rounds is recognised by its
-likeness, but never mistaken for another passage that stands in the artifact beside it.
+A finding is what one rule of one constraint says about one passage, or about one location
+where something is missing. A passage that was reworded between two rounds is recognized by its
+similarity, but never confused with another passage that is in the artifact at the same time.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Protocol
 from signoff.core.digest import SHORT, text_digest
 from signoff.review.critique import Critique, CritiqueIssue, quotes_nothing
 
-ALIKE = 85.0
-"""How much of two quotes must agree, in percent, for one to be the other reworded."""
+SIMILAR = 85.0
+"""How similar two quotes must be, in percent, for one to be the other reworded."""
 MOST_COMPARED = 1_000
 """Characters of a quote that are compared; longer ones differ early or not at all."""
 
@@ -33,7 +33,7 @@ _BLANKS = re.compile(r"\s+")
 
 
 class ExistingFinding(Protocol):
-    """What is compared of a finding that was seen before."""
+    """The part of an earlier finding that identity depends on."""
 
     @property
     def id(self) -> str: ...
@@ -50,51 +50,52 @@ class ExistingFinding(Protocol):
 
 
 def normalize(text: str) -> str:
-    """Returns a text without what may differ between two quotes of one passage."""
+    """Returns a text without differences that two quotes of one passage may have."""
     plain = unicodedata.normalize("NFKC", text).translate(_PLAIN)
     return _BLANKS.sub(" ", plain).strip().casefold()
 
 
 def subject_of(evidence: str, location: str, finding: str, *, omission: bool) -> str:
-    """Returns what a finding is about: its quote, else its place, else its words."""
+    """Returns what a finding is about: its quote, else its location, else its text."""
     quote = "" if omission else normalize(evidence) or evidence.strip()
     return quote or normalize(location) or normalize(finding)
 
 
 def identify(
-    known: Iterable[ExistingFinding], critiques: Sequence[Critique], artifact: str
+    existing: Iterable[ExistingFinding], critiques: Sequence[Critique], artifact: str
 ) -> list[list[str]]:
-    """Returns the lasting id of every issue, critique by critique, in their order."""
+    """Returns the finding id of every issue, critique by critique, in their order."""
     register = _Register(_Passages(artifact))
-    for each in known:
-        register.add(_Candidate.known(each))
+    for finding in existing:
+        register.add(_Candidate.from_finding(finding))
     return [register.identify(critique) for critique in critiques]
 
 
 @dataclass(frozen=True)
 class _Candidate:
-    """A finding as far as identity goes."""
+    """The part of a finding or an issue that identity depends on, normalized."""
 
     id: str
     constraint: str
     rule: str
     subject: str
-    words: str
+    text: str
     quoted: bool
 
     @classmethod
-    def known(cls, each: ExistingFinding) -> _Candidate:
-        rule, words = normalize(each.rule), normalize(each.finding)
-        return cls(each.id, each.constraint, rule, each.subject, words, not each.omission)
+    def from_finding(cls, finding: ExistingFinding) -> _Candidate:
+        rule, text = normalize(finding.rule), normalize(finding.finding)
+        quoted = not finding.omission
+        return cls(finding.id, finding.constraint, rule, finding.subject, text, quoted)
 
     @classmethod
-    def of(cls, issue: CritiqueIssue, constraint: str) -> _Candidate:
+    def from_issue(cls, issue: CritiqueIssue, constraint: str) -> _Candidate:
         subject = subject_of(issue.evidence, issue.location, issue.finding, omission=issue.omission)
-        rule, words = normalize(issue.rule_id), normalize(issue.finding)
+        rule, text = normalize(issue.rule_id), normalize(issue.finding)
         quoted = not quotes_nothing(issue.evidence)
-        # Omissions at a place and quotes that read the same are kept apart.
-        named = _short(constraint, rule, "quote" if quoted else "omission", subject)
-        return cls(named, constraint, rule, subject, words, quoted)
+        # A location ("Introduction") and a quote can be the same text, so the id tells them apart.
+        id_ = _short_digest(constraint, rule, "quote" if quoted else "omission", subject)
+        return cls(id_, constraint, rule, subject, text, quoted)
 
     @property
     def group(self) -> tuple[str, str, bool]:
@@ -103,29 +104,29 @@ class _Candidate:
 
     @property
     def statement(self) -> tuple[str, ...]:
-        """What a critique says only once."""
-        return (self.rule, "quote" if self.quoted else "", self.subject, self.words)
+        """Identifies an issue within its critique; equal statements are duplicates."""
+        return (self.rule, "quote" if self.quoted else "", self.subject, self.text)
 
     @property
     def compared(self) -> str:
-        """What is left to compare when the subjects differ."""
-        return (self.subject if self.quoted else self.words)[:MOST_COMPARED]
+        """The text that is compared if the subjects differ."""
+        return (self.subject if self.quoted else self.text)[:MOST_COMPARED]
 
 
-_Given = dict[tuple[str, ...], str]
-"""Ids by statement."""
+_Ids = dict[tuple[str, ...], str]
+"""Finding ids by statement."""
 
 
 @dataclass
 class _Passages:
-    """A text, normalised when first asked and searched once per passage."""
+    """A text that is normalized on first use and searched once per passage."""
 
     text: str
     _plain: str | None = None
     _spans: dict[str, tuple[int, int] | None] = field(default_factory=dict)
 
-    def apart(self, one: str, other: str) -> bool:
-        """Tells whether both stand in the text, and at different places."""
+    def distinct(self, one: str, other: str) -> bool:
+        """Whether both passages occur in the text without overlapping."""
         first, second = self._span(one), self._span(other)
         if first is None or second is None:
             return False
@@ -141,114 +142,119 @@ class _Passages:
 
 
 class _Register:
-    """All findings known so far, found by what they are about."""
+    """All findings so far, indexed by what they are about."""
 
-    def __init__(self, text: _Passages) -> None:
-        self._text = text
+    def __init__(self, passages: _Passages) -> None:
+        self._passages = passages
         self._ids: dict[str, _Candidate] = {}
         self._subjects: dict[tuple[str, str, bool, str], list[_Candidate]] = {}
         self._groups: dict[tuple[str, str, bool], list[_Candidate]] = {}
 
     def add(self, candidate: _Candidate) -> None:
-        """Takes a finding in."""
         self._ids[candidate.id] = candidate
         self._subjects.setdefault((*candidate.group, candidate.subject), []).append(candidate)
         self._groups.setdefault(candidate.group, []).append(candidate)
 
     def identify(self, critique: Critique) -> list[str]:
-        """Returns the ids of a critique's issues; two that say different things get two."""
-        issues = [_Candidate.of(each, critique.constraint_id) for each in critique.issues]
-        # What is said twice in the same words is said once.
-        distinct = list({each.statement: each for each in issues}.values())
-        given: dict[tuple[str, ...], str] = {}
-        for find in (self._unchanged, self._same, self._reworded, self._new):
-            left = [each for each in distinct if each.statement not in given]
-            given |= find(left, frozenset(given.values()))
-        return [given[each.statement] for each in issues]
+        """Returns the finding ids of a critique's issues; different issues get different ids.
 
-    def _unchanged(self, issues: Sequence[_Candidate], claimed: frozenset[str]) -> _Given:
-        """Returns findings that are reported in the very same words."""
-        found = {}
+        The rules go from certain to uncertain, and each sees only the issues and findings that
+        the rules before it left over. So an exact match is never lost to a similar one.
+        """
+        issues = [_Candidate.from_issue(issue, critique.constraint_id) for issue in critique.issues]
+        # Issues with the same words are duplicates and share one id.
+        distinct = list({issue.statement: issue for issue in issues}.values())
+        ids: _Ids = {}
+        for find in (self._same_text, self._same_subject, self._reworded, self._new):
+            remaining = [issue for issue in distinct if issue.statement not in ids]
+            ids |= find(remaining, frozenset(ids.values()))
+        return [ids[issue.statement] for issue in issues]
+
+    def _same_text(self, issues: Sequence[_Candidate], claimed: frozenset[str]) -> _Ids:
+        """Matches findings that are reported with the same subject and text."""
+        ids = {}
         for issue in issues:
-            about = [each for each in self._about(issue, claimed) if each.words == issue.words]
-            if about:
-                found[issue.statement] = about[0].id
-        return found
+            matches = [c for c in self._find_by_subject(issue, claimed) if c.text == issue.text]
+            if matches:
+                ids[issue.statement] = matches[0].id
+        return ids
 
-    def _same(self, issues: Sequence[_Candidate], claimed: frozenset[str]) -> _Given:
-        """Returns findings about the very same thing, though other words are used of it."""
-        found: _Given = {}
+    def _same_subject(self, issues: Sequence[_Candidate], claimed: frozenset[str]) -> _Ids:
+        """Matches findings about the same subject that are described in other words."""
+        ids: _Ids = {}
         for issue in issues:
-            about = self._about(issue, claimed | frozenset(found.values()))
-            if about:
-                found[issue.statement] = _closest_words(issue, about).id
-        return found
+            matches = self._find_by_subject(issue, claimed | frozenset(ids.values()))
+            if matches:
+                ids[issue.statement] = _closest_text(issue, matches).id
+        return ids
 
-    def _about(self, issue: _Candidate, claimed: frozenset[str]) -> list[_Candidate]:
-        """Returns the findings about exactly this that the critique has not named yet."""
-        about = self._subjects.get((*issue.group, issue.subject), [])
-        if not about and issue.id in self._ids:
-            about = [self._ids[issue.id]]  # its quote was reworded, and now back
-        return [each for each in about if each.id not in claimed]
+    def _find_by_subject(self, issue: _Candidate, claimed: frozenset[str]) -> list[_Candidate]:
+        """Returns the unclaimed findings about the same subject."""
+        matches = self._subjects.get((*issue.group, issue.subject), [])
+        if not matches and issue.id in self._ids:
+            # The passage was reworded since, and now has its first wording again.
+            matches = [self._ids[issue.id]]
+        return [candidate for candidate in matches if candidate.id not in claimed]
 
-    def _reworded(self, issues: Sequence[_Candidate], claimed: frozenset[str]) -> _Given:
-        """Returns findings whose quote has changed a little; the closest issue gets each."""
+    def _reworded(self, issues: Sequence[_Candidate], claimed: frozenset[str]) -> _Ids:
+        """Matches findings whose quote has changed a little; each goes to the closest issue."""
         free = {
-            group: [each for each in self._groups.get(group, ()) if each.id not in claimed]
+            group: [c for c in self._groups.get(group, ()) if c.id not in claimed]
             for group in {issue.group for issue in issues}
         }
-        texts = {group: [each.compared for each in found] for group, found in free.items()}
-        best = [
-            (score, issue.statement, free[issue.group][place].id)
+        texts = {group: [c.compared for c in candidates] for group, candidates in free.items()}
+        matches = [
+            (score, issue.statement, free[issue.group][index].id)
             for issue in issues
-            for score, place in self._closest(issue, free[issue.group], texts[issue.group])
+            for score, index in self._closest(issue, free[issue.group], texts[issue.group])
         ]
-        taken: dict[str, tuple[str, ...]] = {}
-        for _, statement, named in sorted(best, key=lambda each: -each[0]):
-            taken.setdefault(named, statement)
-        return {statement: named for named, statement in taken.items()}
+        statements: dict[str, tuple[str, ...]] = {}
+        for _, statement, finding_id in sorted(matches, key=lambda match: -match[0]):
+            statements.setdefault(finding_id, statement)
+        return {statement: finding_id for finding_id, statement in statements.items()}
 
     def _closest(
         self, issue: _Candidate, free: Sequence[_Candidate], texts: Sequence[str]
     ) -> list[tuple[float, int]]:
-        """Returns score and place of the one finding most like an issue; nothing in doubt."""
-        alike = [
-            (score, place)
-            for score, place in _all_alike(issue.compared, texts)
-            if not (issue.quoted and self._text.apart(free[place].subject, issue.subject))
+        """Returns score and index of the finding most similar to an issue; empty on a tie."""
+        similar = [
+            (score, index)
+            for score, index in _find_similar(issue.compared, texts)
+            # If both passages are in the text now, neither is the other one reworded.
+            if not (issue.quoted and self._passages.distinct(free[index].subject, issue.subject))
         ]
-        unique = len(alike) == 1 or (len(alike) > 1 and alike[0][0] > alike[1][0])
-        return alike[:1] if unique else []
+        unique = len(similar) == 1 or (len(similar) > 1 and similar[0][0] > similar[1][0])
+        return similar[:1] if unique else []
 
-    def _new(self, issues: Sequence[_Candidate], _: frozenset[str]) -> _Given:
-        """Takes the others in as new findings, each with an id nobody has."""
-        return {issue.statement: self._added(issue) for issue in issues}
+    def _new(self, issues: Sequence[_Candidate], _: frozenset[str]) -> _Ids:
+        """Adds the remaining issues as new findings, each with an unused id."""
+        return {issue.statement: self._add_new(issue) for issue in issues}
 
-    def _added(self, issue: _Candidate) -> str:
-        named = issue.id
-        while named in self._ids:
-            named = _short(named, issue.words)
-        self.add(replace(issue, id=named))
-        return named
+    def _add_new(self, issue: _Candidate) -> str:
+        finding_id = issue.id
+        while finding_id in self._ids:
+            finding_id = _short_digest(finding_id, issue.text)
+        self.add(replace(issue, id=finding_id))
+        return finding_id
 
 
-def _closest_words(issue: _Candidate, about: Sequence[_Candidate]) -> _Candidate:
-    if len(about) == 1:
-        return about[0]
+def _closest_text(issue: _Candidate, candidates: Sequence[_Candidate]) -> _Candidate:
+    if len(candidates) == 1:
+        return candidates[0]
     from rapidfuzz import fuzz
 
-    return max(about, key=lambda each: fuzz.ratio(each.words, issue.words))
+    return max(candidates, key=lambda candidate: fuzz.ratio(candidate.text, issue.text))
 
 
-def _all_alike(text: str, others: Sequence[str]) -> list[tuple[float, int]]:
-    """Returns (score, place) of every text that is alike, the most alike first."""
+def _find_similar(text: str, others: Sequence[str]) -> list[tuple[float, int]]:
+    """Returns score and index of every similar text, the most similar first."""
     if not others:
         return []
     from rapidfuzz import fuzz, process
 
-    found = process.extract(text, others, scorer=fuzz.ratio, score_cutoff=ALIKE, limit=None)
-    return [(score, place) for _, score, place in found]
+    matches = process.extract(text, others, scorer=fuzz.ratio, score_cutoff=SIMILAR, limit=None)
+    return [(score, index) for _, score, index in matches]
 
 
-def _short(*parts: str) -> str:
+def _short_digest(*parts: str) -> str:
     return text_digest("\x1f".join(parts))[:SHORT]

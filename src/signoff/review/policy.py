@@ -1,7 +1,7 @@
-"""What the rules say of a judge's answer, and the judge that is nothing but the rules.
+"""Checks a judge's answer against the critiques, and judges by the rules alone.
 
-A judge may dismiss and explain. Severities, who found what and the count of what is left
-come from the critiques, and an approval has to survive them.
+A judge may dismiss issues and explain. It cannot change who reported an issue or lower its
+severity, and it cannot approve while a blocking issue is pursued.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ def check_verdict(
     critiques: Sequence[Critique],
     block_on: Sequence[Severity] = DEFAULT_BLOCK_ON,
 ) -> Adjudication:
-    """Returns what stands of a judge's answer: one decision for every finding, and why."""
-    docket = _docket(critiques)
+    """Returns a judge's answer with one decision per finding, and notes on what was changed."""
+    cases = _cases(critiques)
     notes: list[str] = []
-    said = _assigned(adjudication.decisions, docket, notes)
-    decisions = tuple(_decision(case, said.get(case.key, []), notes) for case in docket)
+    assigned = _assign(adjudication.decisions, cases, notes)
+    decisions = tuple(_decision(case, assigned.get(case.key, []), notes) for case in cases)
     checked = replace(adjudication, decisions=decisions)
     blocking = checked.pursued(block_on)
     if checked.status is Verdict.APPROVED and blocking:
-        named = ", ".join(f"{each.issue_id} ({each.severity.value})" for each in blocking)
-        notes.append(f"APPROVED does not stand while this is pursued: {named}")
+        issues = ", ".join(f"{d.issue_id} ({d.severity.value})" for d in blocking)
+        notes.append(f"APPROVED is not valid while these issues are pursued: {issues}")
         checked = replace(checked, status=Verdict.REWRITE, stated=Verdict.APPROVED)
     if checked.status is Verdict.REWRITE and not checked.pursued():
-        notes.append("the judge asks for a rewrite and pursues nothing")
+        notes.append("the judge asks for a rewrite but pursues no issue")
     return replace(checked, notes=(*checked.notes, *notes))
 
 
@@ -44,43 +44,43 @@ def policy_judge(
     iteration: int,
     block_on: Sequence[Severity] = DEFAULT_BLOCK_ON,
 ) -> Adjudication:
-    """Returns the verdict of the rules alone: everything is pursued, nothing is asked."""
-    docket = _docket(critiques)
+    """Returns the verdict of the rules alone: every finding is pursued, and no agent is asked."""
+    cases = _cases(critiques)
     decisions = tuple(
-        replace(_decision(case, [], []), guidance=case.worst[1].suggested_fix) for case in docket
+        replace(_decision(case, [], []), guidance=case.worst[1].suggested_fix) for case in cases
     )
-    judged = Adjudication(iteration, Verdict.REWRITE, decisions, bill_of_work=_bill(docket))
-    blocked = judged.pursued(block_on)
-    return judged if blocked else replace(judged, status=Verdict.APPROVED)
+    rewrite = Adjudication(iteration, Verdict.REWRITE, decisions, bill_of_work=_work_order(cases))
+    blocked = rewrite.pursued(block_on)
+    return rewrite if blocked else replace(rewrite, status=Verdict.APPROVED)
 
 
 def conflicting_criticals(adjudication: Adjudication) -> list[AdjudicationDecision]:
-    """Returns the critical decisions that pull apart: several, and one names its rival."""
+    """Returns the critical decisions if there are several and one names a competing constraint."""
     critical = adjudication.pursued([Severity.CRITICAL])
-    rivals = any(each.competing_constraint for each in critical)
-    return critical if len(critical) > 1 and rivals else []
+    conflict = any(decision.competing_constraint for decision in critical)
+    return critical if len(critical) > 1 and conflict else []
 
 
 def for_judge(critiques: Sequence[Critique]) -> list[Critique]:
-    """Returns what a judge is shown: every critique, without the issues that are set aside."""
+    """Returns the critiques as a judge sees them, without the issues that are set aside."""
     return [
-        replace(each, issues=tuple(issue for issue in each.issues if not is_set_aside(issue)))
-        for each in critiques
+        replace(critique, issues=tuple(i for i in critique.issues if not is_set_aside(i)))
+        for critique in critiques
     ]
 
 
 @dataclass(frozen=True)
 class _Case:
-    """One finding a judge has to decide about, with everything critics said of it."""
+    """One finding that needs a decision, with all its reports."""
 
     key: str
     name: str
-    """What it is called in the verdict: its issue's id, unless two findings share that."""
+    """Its name in the verdict: the id of its issue, unless two findings share that id."""
     reports: tuple[tuple[Critique, CritiqueIssue], ...]
 
     @property
     def worst(self) -> tuple[Critique, CritiqueIssue]:
-        return min(self.reports, key=lambda each: each[1].severity.rank)
+        return min(self.reports, key=lambda report: report[1].severity.rank)
 
     @property
     def critics(self) -> tuple[str, ...]:
@@ -88,70 +88,75 @@ class _Case:
 
     @property
     def names(self) -> set[str]:
-        """What a judge may call it."""
+        """All names that a judge may use for it."""
         return {self.key, self.name, *(issue.id for _, issue in self.reports)}
 
 
-def _docket(critiques: Sequence[Critique]) -> list[_Case]:
-    """Returns the findings to decide about; what several critics report is one of them."""
+def _cases(critiques: Sequence[Critique]) -> list[_Case]:
+    """Returns the findings to decide about; one that several critics report is one case."""
     reports: dict[str, list[tuple[Critique, CritiqueIssue]]] = {}
     for critique in for_judge(critiques):
         for issue in critique.issues:
             key = issue.finding_id or f"{critique.constraint_id}/{critique.reviewer}/{issue.id}"
             reports.setdefault(key, []).append((critique, issue))
-    names = {key: found[0][1].id for key, found in reports.items()}
-    shared = Counter(names.values())
+    names = {key: case_reports[0][1].id for key, case_reports in reports.items()}
+    uses = Counter(names.values())
     return [
-        _Case(key, key if shared[names[key]] > 1 else names[key], tuple(found))
-        for key, found in reports.items()
+        _Case(key, key if uses[names[key]] > 1 else names[key], tuple(case_reports))
+        for key, case_reports in reports.items()
     ]
 
 
-def _assigned(
-    decisions: Sequence[AdjudicationDecision], docket: Sequence[_Case], notes: list[str]
+def _assign(
+    decisions: Sequence[AdjudicationDecision], cases: Sequence[_Case], notes: list[str]
 ) -> dict[str, list[AdjudicationDecision]]:
-    """Returns the judge's decisions by finding; those that fit none are noted and dropped."""
-    called: dict[str, list[_Case]] = {}
-    for case in docket:
+    """Returns the judge's decisions by finding; those about unknown issues are dropped."""
+    by_name: dict[str, list[_Case]] = {}
+    for case in cases:
         for name in case.names:
-            called.setdefault(name, []).append(case)
-    said: dict[str, list[AdjudicationDecision]] = {}
+            by_name.setdefault(name, []).append(case)
+    assigned: dict[str, list[AdjudicationDecision]] = {}
     for decision in decisions:
-        meant = _meant(decision, called)
-        if not meant:
-            notes.append(f"{decision.issue_id}: decided by the judge, reported by nobody; dropped")
-        if len(meant) > 1 and decision.status is Pursuit.DISMISSED:
-            names = ", ".join(case.name for case in meant)
-            notes.append(f"{decision.issue_id}: may mean any of {names}; none is dismissed by it")
+        matches = _matching_cases(decision, by_name)
+        if not matches:
+            notes.append(f"{decision.issue_id}: decided by the judge but never reported; dropped")
+        # An ambiguous dismissal must not close a finding that the judge did not look at.
+        if len(matches) > 1 and decision.status is Pursuit.DISMISSED:
+            names = ", ".join(case.name for case in matches)
+            notes.append(f"{decision.issue_id}: could be any of {names}; none is dismissed")
             continue
-        for case in meant:
-            said.setdefault(case.key, []).append(decision)
-    return said
+        for case in matches:
+            assigned.setdefault(case.key, []).append(decision)
+    return assigned
 
 
-def _meant(
-    decision: AdjudicationDecision, called: Mapping[str, Sequence[_Case]]
+def _matching_cases(
+    decision: AdjudicationDecision, by_name: Mapping[str, Sequence[_Case]]
 ) -> Sequence[_Case]:
-    """Returns the findings a decision may be about; a lasting id is exact, another may not be."""
-    meant = called.get(decision.finding_id) or called.get(decision.issue_id, ())
-    if len(meant) > 1 and decision.constraint:
-        meant = [c for c in meant if c.worst[0].constraint_id == decision.constraint] or meant
-    if len(meant) > 1 and decision.flagged_by:
-        meant = [c for c in meant if set(c.critics) & set(decision.flagged_by)] or meant
-    return meant
+    """Returns the findings a decision may be about.
+
+    A finding id is exact, but several critics may have used the same issue id. Then the
+    constraint and the critics that the decision names narrow it down.
+    """
+    matches = by_name.get(decision.finding_id) or by_name.get(decision.issue_id, ())
+    if len(matches) > 1 and decision.constraint:
+        matches = [c for c in matches if c.worst[0].constraint_id == decision.constraint] or matches
+    if len(matches) > 1 and decision.flagged_by:
+        matches = [c for c in matches if set(c.critics) & set(decision.flagged_by)] or matches
+    return matches
 
 
 def _decision(
-    case: _Case, said: Sequence[AdjudicationDecision], notes: list[str]
+    case: _Case, decisions: Sequence[AdjudicationDecision], notes: list[str]
 ) -> AdjudicationDecision:
-    """Returns what is decided of a finding: in doubt, it is pursued."""
+    """Returns the decision about a finding; in doubt, it is pursued."""
     critique, issue = case.worst
-    pursuing = [each for each in said if each.status is Pursuit.PURSUING]
-    if pursuing and len(pursuing) < len(said):
-        notes.append(f"{case.name}: both pursued and dismissed by the judge; pursued")
-    chosen = (*pursuing, *said, AdjudicationDecision(case.name))[0]
-    if any(each.severity.rank > issue.severity.rank for each in said):
-        notes.append(f"{case.name}: stays {issue.severity.value}, as its critics said")
+    pursuing = [decision for decision in decisions if decision.status is Pursuit.PURSUING]
+    if pursuing and len(pursuing) < len(decisions):
+        notes.append(f"{case.name}: pursued and dismissed by the judge; counts as pursued")
+    chosen = (*pursuing, *decisions, AdjudicationDecision(case.name))[0]
+    if any(decision.severity.rank > issue.severity.rank for decision in decisions):
+        notes.append(f"{case.name}: stays {issue.severity.value}, as the critics reported it")
     return replace(
         chosen,
         issue_id=case.name,
@@ -162,17 +167,17 @@ def _decision(
     )
 
 
-def _bill(docket: Sequence[_Case]) -> str:
+def _work_order(cases: Sequence[_Case]) -> str:
     from signoff.review.work_order import format_work_order
 
     edits: list[Edit] = []
     notes: list[tuple[str, str, str]] = []
-    for case in sorted(docket, key=lambda each: each.worst[1].severity.rank):
-        literal = dict.fromkeys(issue.edit for _, issue in case.reports if issue.edit)
-        if literal:
-            edits.extend(replace(edit, issue=case.name) for edit in literal)
+    for case in sorted(cases, key=lambda case: case.worst[1].severity.rank):
+        case_edits = dict.fromkeys(issue.edit for _, issue in case.reports if issue.edit)
+        if case_edits:
+            edits.extend(replace(edit, issue=case.name) for edit in case_edits)
             continue
         _, issue = case.worst
         notes.append((case.name, issue.severity.value, issue.suggested_fix or issue.finding))
-    severities = {case.name: case.worst[1].severity.value for case in docket}
-    return format_work_order(edits, notes, severities) if docket else ""
+    severities = {case.name: case.worst[1].severity.value for case in cases}
+    return format_work_order(edits, notes, severities) if cases else ""

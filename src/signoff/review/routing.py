@@ -1,4 +1,4 @@
-"""Who reads an artifact against a constraint, and which rule says so."""
+"""Selects the agents that review a constraint, and says which rule selected them."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from typing import Protocol
 
 from signoff.review.constraint import Constraint
 
+NO_AGENT = "no agent is named"
+
 
 class RoutingPattern(Protocol):
-    """Sends constraints whose id matches a glob to some agents."""
+    """Assigns agents to constraints whose id matches a glob."""
 
     @property
     def match(self) -> str: ...
@@ -19,7 +21,7 @@ class RoutingPattern(Protocol):
 
 
 class PriorityRange(Protocol):
-    """Sends constraints of some priorities, both ends included, to some agents."""
+    """Assigns agents to constraints in a range of priorities, both ends included."""
 
     @property
     def low(self) -> int: ...
@@ -30,7 +32,7 @@ class PriorityRange(Protocol):
 
 
 class Routing(Protocol):
-    """What a flow says about routing."""
+    """The routing configuration of a flow."""
 
     @property
     def default_agents(self) -> tuple[str, ...]: ...
@@ -46,19 +48,19 @@ def select_reviewers(
     routing: Routing,
     default_agents: Sequence[str],
 ) -> tuple[tuple[str, ...], str]:
-    """Returns who reads a constraint, each once, and what decided it; the first to say so does."""
-    said = _said(step_agent, constraint, routing, default_agents)
-    agents, by = next(((agents, by) for agents, by in said if agents), ((), "nobody is named"))
-    return tuple(dict.fromkeys(agents)), by
+    """Returns the agents that review a constraint, and the rule that named them."""
+    levels = _levels(step_agent, constraint, routing, default_agents)
+    agents, rule = next(((agents, rule) for agents, rule in levels if agents), ((), NO_AGENT))
+    return tuple(dict.fromkeys(agents)), rule
 
 
-def _said(
+def _levels(
     step_agent: str | None,
     constraint: Constraint,
     routing: Routing,
     default_agents: Sequence[str],
 ) -> Iterator[tuple[Iterable[str], str]]:
-    """Yields who is named at each level, the strongest first; nobody where it says nothing."""
+    """Yields the agents that each level names, the strongest first; empty if it names none."""
     yield (step_agent,) if step_agent else (), "the step's agent"
     yield constraint.agents or (), "the constraint's own agents"
     for rule in routing.rules:

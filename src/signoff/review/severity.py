@@ -1,4 +1,4 @@
-"""Which severities keep an artifact from being approved."""
+"""The severities that block approval."""
 
 from __future__ import annotations
 
@@ -7,4 +7,4 @@ from signoff.core.severity import SEVERITIES, Severity
 __all__ = ["DEFAULT_BLOCK_ON", "SEVERITIES", "Severity"]
 
 DEFAULT_BLOCK_ON = (Severity.CRITICAL, Severity.HIGH)
-"""What keeps an artifact from being approved, unless the author says otherwise."""
+"""The severities that block approval unless the flow sets others."""

@@ -1,8 +1,8 @@
-"""Reads the material a goal or a constraint names: files, globs, and the text itself.
+"""Reads the source material of a goal or a constraint: files, globs and inline text.
 
-Paths are judged where they really lead, links included, and only what lies below an allowed
-folder is read. Whatever is wrong with one of them is told in words and never stops the
-others. Programs are only listed here: running one is an effect, and not ours.
+Links are resolved before a path is checked, and only files below an allowed folder are read.
+An error in one source is reported and does not keep the others from being read. Scripts are
+only listed here: running one is an effect, and the step that needs the material does that.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from signoff.documents.regular_files import NotRegular, read_regular
 from signoff.review.constraint import SourceBlock
 
 MOST_BYTES = 1_000_000
-"""Of one file."""
+"""The largest file."""
 MOST_FILES = 100
-"""Of all globs of a block."""
-MOST_LOOKED_AT = 20_000
-"""Paths that globs may come up with before the search is given up."""
+"""Files that all globs of a block may match."""
+MOST_MATCHED = 20_000
+"""Paths that one glob may match before it is refused."""
 MANY_CHARACTERS = 100_000
-"""Of all material of a block; more is a warning."""
+"""Length of a block's material above which there is a warning."""
 
 _VARIABLE = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 
 
 class SourceError(Exception):
-    """Material cannot be used; the message says why."""
+    """A source cannot be used; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -40,19 +40,19 @@ class Script:
     """A program that prints material."""
 
     name: str
-    """As it stands in the file."""
+    """The command as written in the file."""
     argv: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class SourceText:
-    """What was read, and what could not be."""
+    """The material that was read, and the errors."""
 
     text: str = ""
     errors: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     scripts: tuple[Script, ...] = ()
-    """Programs whose output belongs to it, if they may run."""
+    """Programs whose output belongs to the material, if they are allowed to run."""
 
 
 def read_source(
@@ -63,40 +63,40 @@ def read_source(
     variables: Mapping[str, str],
 ) -> SourceText:
     """Returns the material of a block; relative paths start at `root`."""
-    reading = _SourceReader(root, (root, *allowed), variables)
-    files = dict.fromkeys((*reading.named(block.files), *reading.matching(block.globs)))
-    sections = [section for file in files if (section := reading.section(file))]
+    reader = _SourceReader(root, (root, *allowed), variables)
+    files = dict.fromkeys((*reader.resolve_files(block.files), *reader.find_files(block.globs)))
+    sections = [section for file in files if (section := reader.section(file))]
     if block.inline.strip():
         sections.append(f"### INLINE SOURCE\n\n{block.inline.strip()}\n")
-    scripts = tuple(reading.scripts(block.scripts))
+    scripts = tuple(reader.scripts(block.scripts))
     text = "\n".join(sections)
     if len(text) > MANY_CHARACTERS:
-        reading.warnings.append(f"the source material is long: {len(text):,} characters")
-    return SourceText(text, tuple(reading.errors), tuple(reading.warnings), scripts)
+        reader.warnings.append(f"the source material is long: {len(text):,} characters")
+    return SourceText(text, tuple(reader.errors), tuple(reader.warnings), scripts)
 
 
 def script_section(name: str, output: str) -> str:
-    """Returns a program's output as it stands in the material."""
+    """Returns a program's output with its heading, as part of the material."""
     return f"### SCRIPT: {name}\n\n{output.strip()}\n"
 
 
 def split_command(command: str, variables: Mapping[str, str]) -> list[str]:
-    """Returns a command as a list, its variables filled in; raises `SourceError`.
+    """Returns the arguments of a command with variables filled in; raises `SourceError`.
 
-    Values are filled in after it was split, so one with blanks stays one argument, quoted or not.
+    The command is split first, so a value with spaces stays one argument, quoted or not.
     """
     try:
-        words = shlex.split(_VARIABLE.sub(r"{{\1}}", command))
+        arguments = shlex.split(_VARIABLE.sub(r"{{\1}}", command))
     except ValueError as error:
-        raise SourceError(f"no usable command ({error})") from error
-    if not words:
-        raise SourceError("no usable command")
-    return [_expanded(word, variables) for word in words]
+        raise SourceError(f"is not a valid command ({error})") from error
+    if not arguments:
+        raise SourceError("is not a valid command")
+    return [_fill_in(argument, variables) for argument in arguments]
 
 
 @dataclass
 class _SourceReader:
-    """One reading of a block, and what went wrong so far."""
+    """Reads one block and collects errors and warnings."""
 
     root: Path
     allowed: tuple[Path, ...]
@@ -104,136 +104,136 @@ class _SourceReader:
     errors: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
-    def named(self, paths: Sequence[str]) -> Iterator[Path]:
-        """Yields where the named files really are."""
+    def resolve_files(self, paths: Sequence[str]) -> Iterator[Path]:
+        """Yields the resolved paths of the files that are named."""
         for path in paths:
             try:
-                yield self.inside(self.expanded(path))
-            except SourceError as wrong:
-                self.errors.append(f"{path}: {wrong}")
+                yield self.resolve(self.fill_in(path))
+            except SourceError as error:
+                self.errors.append(f"{path}: {error}")
 
-    def matching(self, patterns: Sequence[str]) -> list[Path]:
-        """Returns the files all globs find, in order of their paths, none twice."""
-        found: dict[Path, None] = {}
+    def find_files(self, patterns: Sequence[str]) -> list[Path]:
+        """Returns the files that the globs match, without duplicates."""
+        files: dict[Path, None] = {}
         for pattern in patterns:
             try:
-                matched = self.matched(pattern)
-            except SourceError as wrong:
-                self.errors.append(f"{pattern}: {wrong}")
+                matches = self.match(pattern)
+            except SourceError as error:
+                self.errors.append(f"{pattern}: {error}")
                 continue
-            if not matched:
+            if not matches:
                 self.warnings.append(f"{pattern}: matches no file")
-            found.update(dict.fromkeys(matched))
-        if len(found) > MOST_FILES:
-            told = f"the globs match {len(found)} files; only the first {MOST_FILES} are read"
-            self.warnings.append(told)
-        return list(found)[:MOST_FILES]
+            files.update(dict.fromkeys(matches))
+        if len(files) > MOST_FILES:
+            warning = f"the globs match {len(files)} files; only the first {MOST_FILES} are read"
+            self.warnings.append(warning)
+        return list(files)[:MOST_FILES]
 
-    def matched(self, pattern: str) -> list[Path]:
-        """Returns the files one glob finds, without hidden ones it does not name."""
-        base, below = self.split(self.expanded(pattern))
+    def match(self, pattern: str) -> list[Path]:
+        """Returns the files that one glob matches, without hidden ones it does not name."""
+        base, relative = self.split(self.fill_in(pattern))
         try:
-            looked_at = glob(base, below, MOST_LOOKED_AT + 1)
+            paths = glob(base, relative, MOST_MATCHED + 1)
         except OutOfBounds as error:
-            raise SourceError(f"is too complex a pattern: {error}; use fewer '**'") from error
+            raise SourceError(f"is too complex: {error}; use fewer '**'") from error
         except (ValueError, EvaluationFailed) as error:
-            raise SourceError(f"no usable pattern ({error})") from error
-        if len(looked_at) > MOST_LOOKED_AT:
-            raise SourceError(f"matches more than {MOST_LOOKED_AT:,} paths; name a narrower one")
-        named_hidden = any(part.startswith(".") for part in Path(below).parts)
-        shown = (p for p in looked_at if named_hidden or not _hidden(p.relative_to(base)))
-        return [place for p in sorted(shown) if (place := self.file_inside(p, pattern))]
+            raise SourceError(f"is not a valid pattern ({error})") from error
+        if len(paths) > MOST_MATCHED:
+            raise SourceError(f"matches more than {MOST_MATCHED:,} paths; use a narrower pattern")
+        names_hidden = any(part.startswith(".") for part in Path(relative).parts)
+        candidates = (p for p in paths if names_hidden or not _hidden(p.relative_to(base)))
+        return [file for p in sorted(candidates) if (file := self.resolve_match(p, pattern))]
 
-    def file_inside(self, path: Path, pattern: str) -> Path | None:
-        """Returns where a found file really is; one that leads elsewhere is told about."""
+    def resolve_match(self, path: Path, pattern: str) -> Path | None:
+        """Returns the resolved path of a matching file; None if it cannot be used."""
         try:
-            place = self.inside(str(path))
-            return place if _is_file(place) else None
-        except SourceError as wrong:
-            self.errors.append(f"{pattern}: {self.shown(path)}: {wrong}")
+            resolved = self.resolve(str(path))
+            return resolved if _is_file(resolved) else None
+        except SourceError as error:
+            self.errors.append(f"{pattern}: {self.display(path)}: {error}")
             return None
 
     def split(self, pattern: str) -> tuple[Path, str]:
-        """Returns the folder a glob starts in and the glob below it."""
-        _refuse_up(pattern)
+        """Returns the folder in which a glob starts, and the glob relative to it."""
+        _refuse_parent(pattern)
         if not Path(pattern).is_absolute():
             return self.root, pattern
         for base in self.allowed:
             if Path(pattern).is_relative_to(base) and Path(pattern) != base:
                 return base, str(Path(pattern).relative_to(base))
-        raise SourceError("lies outside the project")
+        raise SourceError("is outside the project")
 
-    def inside(self, path: str) -> Path:
-        """Returns where a path really leads; raises `SourceError` when that is elsewhere."""
-        _refuse_up(path)
+    def resolve(self, path: str) -> Path:
+        """Returns a path with links resolved; raises `SourceError` if it is not allowed."""
+        _refuse_parent(path)
         try:
-            place = (self.root / path).resolve()
-            homes = [base.resolve() for base in self.allowed]
+            resolved = (self.root / path).resolve()
+            folders = [base.resolve() for base in self.allowed]
         except (OSError, ValueError, RuntimeError) as error:
-            raise SourceError(f"no usable path ({error})") from error
-        if not any(place.is_relative_to(home) for home in homes):
-            raise SourceError("lies outside the project")
-        return place
+            raise SourceError(f"is not a valid path ({error})") from error
+        if not any(resolved.is_relative_to(folder) for folder in folders):
+            raise SourceError("is outside the project")
+        return resolved
 
-    def expanded(self, path: str) -> str:
+    def fill_in(self, path: str) -> str:
         """Returns a path with its variables filled in."""
-        return _expanded(path, self.variables)
+        return _fill_in(path, self.variables)
 
     def section(self, file: Path) -> str:
-        """Returns a file with its heading, or nothing after telling why."""
-        shown = self.shown(file)
+        """Returns a file's text with a heading; empty after adding an error."""
+        name = self.display(file)
         try:
-            return f"### FILE: {shown}\n\n{_text(file).strip()}\n"
-        except SourceError as wrong:
-            self.errors.append(f"{shown}: {wrong}")
+            return f"### FILE: {name}\n\n{_text(file).strip()}\n"
+        except SourceError as error:
+            self.errors.append(f"{name}: {error}")
             return ""
 
-    def shown(self, file: Path) -> str:
-        """Returns a path as the project's people know it."""
+    def display(self, file: Path) -> str:
+        """Returns a path relative to the project, for headings and messages."""
         for base in (self.root, self.root.resolve()):
             if file.is_relative_to(base):
                 return file.relative_to(base).as_posix()
         return file.name
 
     def scripts(self, commands: Sequence[str]) -> Iterator[Script]:
-        """Yields the programs to run, each in the words of its command."""
+        """Yields the programs to run."""
         for command in commands:
             try:
                 yield Script(command, self.argv(command))
-            except SourceError as wrong:
-                self.errors.append(f"{command}: {wrong}")
+            except SourceError as error:
+                self.errors.append(f"{command}: {error}")
 
     def argv(self, command: str) -> tuple[str, ...]:
-        """Returns a command as a list; a value with blanks in it stays one argument."""
+        """Returns a command as a list; a value with spaces stays one argument."""
         program, *arguments = split_command(command, self.variables)
         return (self.program(program), *arguments)
 
     def program(self, name: str) -> str:
-        """Returns a file of the project by its full path, and any other program by its name."""
-        own = "/" in name or os.sep in name or _is_file(self.root / name)
-        if not own and shutil.which(name):
+        """Returns the full path of a project file, or the name of an installed program."""
+        in_project = "/" in name or os.sep in name or _is_file(self.root / name)
+        if not in_project and shutil.which(name):
             return name
-        place = self.inside(name)
-        if not _is_file(place):
-            raise SourceError("there is no such program")
-        if not os.access(place, os.X_OK):
-            raise SourceError("it may not be executed (chmod +x makes it so)")
-        return str(place)
+        path = self.resolve(name)
+        if not _is_file(path):
+            raise SourceError("no such program")
+        if not os.access(path, os.X_OK):
+            raise SourceError("is not executable (run chmod +x)")
+        return str(path)
 
 
-def _expanded(path: str, variables: Mapping[str, str]) -> str:
+def _fill_in(path: str, variables: Mapping[str, str]) -> str:
     if not path.strip() or "\0" in path:
-        raise SourceError("no usable path")
+        raise SourceError("is not a valid path")
     unknown = [name for name in _VARIABLE.findall(path) if name not in variables]
     if unknown:
-        known = ", ".join(sorted(variables)) or "none"
-        raise SourceError(f"unknown variable {unknown[0]!r}; known here: {known}")
+        valid = ", ".join(sorted(variables)) or "none"
+        raise SourceError(f"unknown variable {unknown[0]!r}; valid: {valid}")
     return _VARIABLE.sub(lambda match: variables[match[1]], path)
 
 
-def _refuse_up(path: str) -> None:
+def _refuse_parent(path: str) -> None:
     if ".." in re.split(r"[\\/]", path):
-        raise SourceError("'..' is not followed")
+        raise SourceError("'..' is not allowed")
 
 
 def _hidden(path: Path) -> bool:
@@ -243,10 +243,11 @@ def _hidden(path: Path) -> bool:
 def _text(file: Path) -> str:
     """Returns a file's text; raises `SourceError`."""
     try:
-        # Followed already, and judged by where it leads: a link here was put there since.
+        # The path was resolved and checked before. If it is a link now, the file was replaced
+        # in the meantime, so links are not followed here.
         content = read_regular(file, MOST_BYTES)
     except (FileNotFoundError, IsADirectoryError, NotRegular) as error:
-        raise SourceError("there is no such file") from error
+        raise SourceError("no such file") from error
     except OSError as error:
         raise SourceError(f"cannot be read ({error.strerror})") from error
     if len(content) > MOST_BYTES:
@@ -254,14 +255,14 @@ def _text(file: Path) -> str:
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise SourceError("is no text in UTF-8") from error
+        raise SourceError("is not UTF-8 text") from error
     if "\0" in text:
-        raise SourceError("is no text")
+        raise SourceError("is not text")
     return text
 
 
 def _is_file(path: Path) -> bool:
-    """Tells whether a plain file is there; raises `SourceError` when that cannot be told."""
+    """Whether a regular file exists; raises `SourceError` if that cannot be checked."""
     try:
         return path.is_file()
     except OSError as error:

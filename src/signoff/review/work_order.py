@@ -1,7 +1,7 @@
-"""The bill of work: what is to be changed, as Markdown people read and literal edits machines make.
+"""The work order of a judge: Markdown for humans and agents, with literal edits for the engine.
 
-An entry is taken for a literal edit only if there is no doubt about where its texts begin and
-end; everything else is left for whoever reads the bill.
+An entry counts as a literal edit only if it is certain where its texts begin and end. Everything
+else is left to the agent that gets the work order.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ __all__ = [
     "work_order_entries",
 ]
 
-LONGEST_BILL = 1_000_000
-"""Characters; what is longer was not written by a judge who meant it."""
+LONGEST_WORK_ORDER = 1_000_000
+"""Characters; a longer text is not a work order that a judge wrote on purpose."""
 
-# The quantifiers give nothing back, so that no line is read twice however it is made.
+# The quantifiers are possessive: they never backtrack, so a hostile line takes linear time.
 _ISSUE = re.compile(r"[#*_\s\d.)-]*+Issue:", re.IGNORECASE)
 _SEVERITY = re.compile(rf"\((?:{'|'.join(Severity)})\)", re.IGNORECASE)
 _LABEL = re.compile(
@@ -45,24 +45,24 @@ _INLINE_CODE = re.compile(r"(`+)(.+?)\1")
 
 
 def parse_work_order(markdown: str) -> list[Edit]:
-    """Returns the literal edits of a bill, in its order.
+    """Returns the literal edits of a work order, in its order.
 
-    Entries under a heading that dismisses them are not work, and give none; nor does a bill
-    too long for anybody to have read.
+    Entries under a heading that dismisses them are skipped, and so is a work order that is too
+    long.
     """
-    if len(markdown) > LONGEST_BILL:
+    if len(markdown) > LONGEST_WORK_ORDER:
         return []
     return [edit for entry in _entries(markdown) for edit in entry.edits()]
 
 
 def work_order_entries(markdown: str) -> list[tuple[str, str]]:
-    """Returns the entries of a bill that are work, each with its issue and in its own words."""
+    """Returns the entries that are not dismissed, each as its issue and its Markdown text."""
     lines = markdown.split("\n")
-    found = _entries(markdown)
-    ends = [*(entry.start for entry in found), len(lines)][1:]
+    entries = _entries(markdown)
+    ends = [*(entry.start for entry in entries), len(lines)][1:]
     return [
         (entry.issue, "\n".join(lines[entry.start : end]).strip("\r\n"))
-        for entry, end in zip(found, ends, strict=True)
+        for entry, end in zip(entries, ends, strict=True)
         if entry.issue and not entry.dismissed
     ]
 
@@ -72,18 +72,18 @@ def format_work_order(
     notes: Sequence[tuple[str, str, str]],
     severities: Mapping[str, str] | None = None,
 ) -> str:
-    """Returns a bill of literal edits and of work that needs hands: (issue, severity, words).
+    """Returns a work order of literal edits, and of notes as (issue, severity, description).
 
-    `parse_work_order` reads exactly the edits back, whatever their texts and the words are.
+    `parse_work_order` returns exactly these edits, whatever the texts and notes contain.
     """
-    known = {**{issue: severity for issue, severity, _ in notes}, **(severities or {})}
-    parts = [_edit_entry(edit, known.get(edit.issue, "")) for edit in edits]
-    parts += [f"{_head(issue, severity)}\n\n{_quoted(words)}" for issue, severity, words in notes]
+    by_issue = {**{issue: severity for issue, severity, _ in notes}, **(severities or {})}
+    parts = [_edit_entry(edit, by_issue.get(edit.issue, "")) for edit in edits]
+    parts += [f"{_heading(issue, severity)}\n\n{_quote(text)}" for issue, severity, text in notes]
     return "\n\n".join(parts) + "\n" if parts else ""
 
 
 class _WorkOrderEntry:
-    """One entry while it is read: the texts found so far, and whether they can be trusted."""
+    """One entry while it is parsed: its texts so far, and whether they are reliable."""
 
     def __init__(self, issue: str, dismissed: bool, start: int) -> None:
         self.issue = issue
@@ -92,57 +92,58 @@ class _WorkOrderEntry:
         self.start = start
         self.kind = ""
         self.texts: list[tuple[str, str, bool]] = []
-        self._awaited = ""
+        self._pending_label = ""
 
-    def take(self, line: WorkOrderLine) -> None:
-        """Takes the next line of the entry."""
+    def read(self, line: WorkOrderLine) -> None:
+        """Reads the next line of the entry."""
         if line.fenced is not None:
-            self._take_block(line.fenced)
+            self._read_block(line.fenced)
             return
         if not line.text.strip():
             return
-        if self._awaited:  # a label with nothing behind it, and no block either
+        if self._pending_label:  # a label without a text or a block
             self.skipped = True
-        self._take_words(line.text)
+        self._read_text(line.text)
 
     def edits(self) -> list[Edit]:
-        """Returns what the entry asks for literally; nothing if any of it is in doubt."""
-        if self.skipped or self._awaited:
+        """Returns the literal edits of the entry; none if any part of it is ambiguous."""
+        if self.skipped or self._pending_label:
             return []
-        made: list[Edit] = []
+        edits: list[Edit] = []
         rest = self.texts
         while rest:
             edit, rest = self._next(rest)
             if edit is None:
                 return []
-            made.append(edit)
-        return made
+            edits.append(edit)
+        return edits
 
-    def _take_block(self, block: CodeBlock) -> None:
-        if not self._awaited:
-            # Also what a block that ended too early looks like: then its text is not all there.
+    def _read_block(self, block: CodeBlock) -> None:
+        if not self._pending_label:
+            # An unannounced block may be the rest of one that ended too early, so that the
+            # text before it is incomplete.
             self.skipped = True
             return
-        self.texts.append((self._awaited, block.text, True))
-        self._awaited = ""
+        self.texts.append((self._pending_label, block.text, True))
+        self._pending_label = ""
 
-    def _take_words(self, text: str) -> None:
+    def _read_text(self, text: str) -> None:
         label = _LABEL.fullmatch(text)
         kind = _KIND.fullmatch(text)
         if label and (label.group(2) or not self._names_kind(label.group(1))):
-            self._take_label(label.group(1).lower(), label.group(2).strip())
+            self._read_label(label.group(1).lower(), label.group(2).strip())
         elif kind:
             self.kind = kind.group(1).lower()
 
     def _names_kind(self, label: str) -> bool:
-        """Tells whether `Replace:` is the kind of the entry: nothing has been found yet."""
+        """Whether `Replace:` is the kind of the entry: there are no texts before it."""
         return not self.texts and label.lower() in ("replace", "insert after")
 
-    def _take_label(self, label: str, inline: str) -> None:
+    def _read_label(self, label: str, inline: str) -> None:
         if inline:
             self.texts.append((label, inline, False))
         else:
-            self._awaited = label
+            self._pending_label = label
 
     def _next(
         self, texts: list[tuple[str, str, bool]]
@@ -166,7 +167,7 @@ class _WorkOrderEntry:
 
 
 def _entries(markdown: str) -> list[_WorkOrderEntry]:
-    """Returns the parts of a bill; what stands under other headings has no issue."""
+    """Returns the parts of a work order; a part under another heading has no issue."""
     entries: list[_WorkOrderEntry] = []
     dismissed = False
     for line in read_lines(markdown):
@@ -180,7 +181,7 @@ def _entries(markdown: str) -> list[_WorkOrderEntry]:
             dismissed = bool(_DISMISSED.search(line.text))
             entries.append(_WorkOrderEntry("", dismissed=True, start=line.number))
         elif entries:
-            entries[-1].take(line)
+            entries[-1].read(line)
     return entries
 
 
@@ -194,16 +195,16 @@ def _entry(heading: str, dismissed: bool, start: int) -> _WorkOrderEntry:
 
 
 def _is_heading(text: str) -> bool:
-    """Tells whether a line begins a part of the bill, and not a part of an entry."""
+    """Whether a line begins a new part, instead of being a label inside an entry."""
     return bool(_HEADING.match(text.rstrip())) and not (
         _KIND.fullmatch(text) or _LABEL.fullmatch(text)
     )
 
 
-def _literal(said: tuple[str, str, bool]) -> str | None:
-    """Returns the literal text of a value; None where its end is in doubt."""
-    _, text, block = said
-    if block:
+def _literal(value: tuple[str, str, bool]) -> str | None:
+    """Returns the literal text of a value; None if it is uncertain where it ends."""
+    _, text, is_block = value
+    if is_block:
         return text
     code = _INLINE_CODE.fullmatch(text)
     if code:
@@ -214,16 +215,16 @@ def _literal(said: tuple[str, str, bool]) -> str | None:
     return text[1:-1] if quoted else text
 
 
-def _head(issue: str, severity: str) -> str:
+def _heading(issue: str, severity: str) -> str:
     name = " ".join(issue.split())
     return f"### Issue: {name} ({severity})" if severity else f"### Issue: {name}"
 
 
 def _edit_entry(edit: Edit, severity: str) -> str:
-    return f"{_head(edit.issue, severity)}\n\n{_work(edit)}"
+    return f"{_heading(edit.issue, severity)}\n\n{_instructions(edit)}"
 
 
-def _work(edit: Edit) -> str:
+def _instructions(edit: Edit) -> str:
     match edit.kind:
         case EditKind.REPLACE:
             return f"Replace\n\n{_block('Find', edit.find)}\n\n{_block('Replace', edit.text)}"
@@ -239,6 +240,6 @@ def _block(label: str, text: str) -> str:
     return f"{label}:\n{fence}\n{text}\n{fence}"
 
 
-def _quoted(words: str) -> str:
-    """Returns words as a quotation: no line of one can begin an entry, or a block."""
-    return "\n".join(f"> {line}".rstrip() for line in words.strip().split("\n"))
+def _quote(text: str) -> str:
+    """Returns a text as a Markdown quotation, so that no line of it can begin an entry or block."""
+    return "\n".join(f"> {line}".rstrip() for line in text.strip().split("\n"))

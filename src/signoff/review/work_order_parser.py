@@ -1,4 +1,4 @@
-"""The lines of a bill of work, its fenced blocks whole."""
+"""Splits a work order into lines and whole code blocks."""
 
 from __future__ import annotations
 
@@ -7,53 +7,54 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 _OPENS = re.compile(r" {0,3}(`{3,}|~{3,})[^`]*")
-# What an entry is made of; if it stands inside a block nobody announced, blocks have come apart.
-_OURS = re.compile(r"[#*_\s-]*(?:Issue|Find|Replace|Anchor|Insert)[*_]*:", re.IGNORECASE)
+# Labels of an entry. If one is inside a block that no label announced, a fence is missing or
+# extra, and text and blocks can no longer be told apart.
+_LABELS = re.compile(r"[#*_\s-]*(?:Issue|Find|Replace|Anchor|Insert)[*_]*:", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class CodeBlock:
-    """A block between two fences, to the letter."""
+    """The exact text between two fences."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class WorkOrderLine:
-    """A line, or a whole block."""
+    """A line, or a whole code block."""
 
     text: str = ""
     fenced: CodeBlock | None = None
     broken: bool = False
-    """From here on nobody can tell what is inside a block and what is not."""
+    """From here on it is uncertain which lines are inside a block."""
     number: int = 0
-    """Where it begins, counted from 0."""
+    """The number of its first line, from 0."""
 
 
 def read_lines(markdown: str) -> Iterator[WorkOrderLine]:
-    """Yields a bill's lines in order; the last one may say that the rest is broken."""
-    # Not splitlines: a form feed or a lone carriage return belongs to the text.
+    """Yields the lines of a work order; the last one may mark the rest as broken."""
+    # `splitlines` would also split at a form feed or a lone carriage return inside a text.
     lines = markdown.split("\n")
-    at = 0
+    index = 0
     announced = False
-    while at < len(lines):
-        opening = _OPENS.fullmatch(lines[at].rstrip("\r"))
+    while index < len(lines):
+        opening = _OPENS.fullmatch(lines[index].rstrip("\r"))
         if opening is None:
-            yield WorkOrderLine(lines[at].rstrip("\r"), number=at)
-            announced = lines[at].rstrip().rstrip("*_").endswith(":") or (
-                announced and not lines[at].strip()
+            yield WorkOrderLine(lines[index].rstrip("\r"), number=index)
+            announced = lines[index].rstrip().rstrip("*_").endswith(":") or (
+                announced and not lines[index].strip()
             )
-            at += 1
+            index += 1
             continue
-        end = _end(lines, at + 1, opening.group(1))
-        inside = lines[at + 1 : end]
-        if end == len(lines) or (not announced and any(map(_OURS.match, inside))):
-            yield WorkOrderLine(broken=True, number=at)
+        end = _find_end(lines, index + 1, opening.group(1))
+        inside = lines[index + 1 : end]
+        if end == len(lines) or (not announced and any(map(_LABELS.match, inside))):
+            yield WorkOrderLine(broken=True, number=index)
             return
-        yield WorkOrderLine(fenced=CodeBlock("\n".join(inside)), number=at)
-        at, announced = end + 1, False
+        yield WorkOrderLine(fenced=CodeBlock("\n".join(inside)), number=index)
+        index, announced = end + 1, False
 
 
-def _end(lines: list[str], start: int, fence: str) -> int:
+def _find_end(lines: list[str], start: int, fence: str) -> int:
     closes = re.compile(rf" {{0,3}}{re.escape(fence[0])}{{{len(fence)},}}[ \t\r]*")
-    return next((at for at in range(start, len(lines)) if closes.fullmatch(lines[at])), len(lines))
+    return next((n for n in range(start, len(lines)) if closes.fullmatch(lines[n])), len(lines))

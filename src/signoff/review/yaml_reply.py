@@ -1,4 +1,4 @@
-"""Reads a reply that is YAML where JSON was asked for."""
+"""Reads replies in YAML from judges that were asked for JSON."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ from typing import Any
 from signoff.review.fields import Unreadable
 
 LONGEST = 200_000
-"""Characters; reading more would take longer than asking again."""
+"""Characters; parsing more would take longer than asking again."""
 
 
 def read_yaml(text: str) -> Mapping[str, Any]:
-    """Returns the one mapping a text holds, fenced or not; raises `Unreadable`."""
+    """Returns the single mapping in a text, fenced or not; raises `Unreadable`."""
     from ruamel.yaml import YAML
     from ruamel.yaml.error import YAMLError
 
     body = _body(text)
     try:
         value = YAML(typ="safe", pure=True).load(body)
-        str(value)  # a number that Python refuses to print could not be shown to anyone
+        # Python refuses to print numbers of thousands of digits, so such a reply would fail later.
+        str(value)
     except (YAMLError, ValueError, RecursionError) as error:
         raise Unreadable("it is neither a JSON object nor YAML") from error
     if not isinstance(value, Mapping):
@@ -29,11 +30,11 @@ def read_yaml(text: str) -> Mapping[str, Any]:
 
 def _body(text: str) -> str:
     if len(text) > LONGEST:
-        raise Unreadable("there is no JSON object in it")
+        raise Unreadable("it contains no JSON object")
     lines = text.split("\n")
-    fences = [at for at, line in enumerate(lines) if line.startswith("```")]
+    fences = [index for index, line in enumerate(lines) if line.startswith("```")]
     if not fences:
         return text
     if len(fences) != 2:
-        raise Unreadable("it must hold exactly one fenced block, whole")
+        raise Unreadable("it must contain exactly one complete fenced block")
     return "\n".join(lines[fences[0] + 1 : fences[1]])

@@ -18,8 +18,8 @@ def test_what_cannot_be_read_is_said_before_anything_is_paid_for(tmp_path: Path)
     remarks = list(source_warnings(told))
 
     assert remarks == [
-        "sources of the goal: /etc/passwd: lies outside the project",
-        "sources of the goal: gone.md: there is no such file",
+        "sources of the goal: /etc/passwd: is outside the project",
+        "sources of the goal: gone.md: no such file",
         "sources of the goal: *.txt: matches no file",
     ]
 

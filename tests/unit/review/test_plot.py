@@ -63,4 +63,4 @@ def test_many_findings_share_a_letter_and_one_alone_is_still_seen() -> None:
 
 def test_a_run_without_a_review_says_so() -> None:
     """An empty plot would look like a mistake."""
-    assert draw_plot([]) == "no round was reviewed"
+    assert draw_plot([]) == "no rounds were reviewed"

@@ -46,7 +46,7 @@ def test_an_approval_stands_only_while_nothing_that_blocks_is_pursued(
 
     blocked = severity in BLOCK and pursuit is Pursuit.PURSUING
     assert checked.status is (Verdict.REWRITE if blocked else Verdict.APPROVED)
-    assert any("APPROVED does not stand" in note for note in checked.notes) is blocked
+    assert any("APPROVED is not valid" in note for note in checked.notes) is blocked
 
 
 def test_a_finding_the_judge_does_not_mention_is_pursued() -> None:
@@ -66,7 +66,7 @@ def test_a_judge_cannot_talk_a_finding_down() -> None:
 
     assert checked.status is Verdict.REWRITE
     assert checked.decisions[0].severity is Severity.CRITICAL
-    assert "c-1: stays CRITICAL, as its critics said" in checked.notes
+    assert "c-1: stays CRITICAL, as the critics reported it" in checked.notes
 
 
 def test_what_the_judge_says_about_a_finding_is_kept_and_the_rest_filled_in() -> None:
@@ -107,7 +107,7 @@ def test_decisions_about_nothing_are_dropped_with_a_note() -> None:
 
     assert checked.decisions == ()
     assert checked.status is Verdict.APPROVED
-    assert checked.notes == ("made-up: decided by the judge, reported by nobody; dropped",)
+    assert checked.notes == ("made-up: decided by the judge but never reported; dropped",)
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_a_dismissal_that_may_mean_several_findings_dismisses_none() -> None:
 
     assert checked.status is Verdict.REWRITE
     assert [d.issue_id for d in checked.pursued()] == ["one", "two"]
-    assert "c-1: may mean any of one, two; none is dismissed by it" in checked.notes
+    assert "c-1: could be any of one, two; none is dismissed" in checked.notes
 
 
 @pytest.mark.parametrize("told", [{"finding_id": "one"}, {"flagged_by": ("a",)}])
@@ -189,7 +189,7 @@ def test_a_finding_both_pursued_and_dismissed_is_pursued() -> None:
     checked = check_verdict(said, [critique(issue("c-1"))], BLOCK)
 
     assert checked.status is Verdict.REWRITE
-    assert "c-1: both pursued and dismissed by the judge; pursued" in checked.notes
+    assert "c-1: pursued and dismissed by the judge; counts as pursued" in checked.notes
 
 
 def test_a_rewrite_without_any_work_is_noted() -> None:
@@ -197,7 +197,7 @@ def test_a_rewrite_without_any_work_is_noted() -> None:
     checked = check_verdict(verdict(Verdict.REWRITE), [critique()], BLOCK)
 
     assert checked.status is Verdict.REWRITE
-    assert checked.notes == ("the judge asks for a rewrite and pursues nothing",)
+    assert checked.notes == ("the judge asks for a rewrite but pursues no issue",)
 
 
 def test_what_is_set_aside_needs_no_decision() -> None:

@@ -82,4 +82,4 @@ def test_globs_tell_upper_from_lower_case_everywhere() -> None:
 
 def test_when_nobody_is_named_at_all_it_says_so() -> None:
     """The caller refuses such a flow; it must not mistake the reason."""
-    assert select_reviewers(None, PLAIN, Table(), []) == ((), "nobody is named")
+    assert select_reviewers(None, PLAIN, Table(), []) == ((), "no agent is named")

@@ -4,7 +4,7 @@ import pytest
 
 from signoff.review.edit import Edit, EditKind
 from signoff.review.work_order import (
-    LONGEST_BILL,
+    LONGEST_WORK_ORDER,
     apply_edits,
     format_work_order,
     parse_work_order,
@@ -137,7 +137,7 @@ def test_hostile_bills_are_read_in_time(line: str) -> None:
     parse_work_order(line * 100_000)
     parse_work_order(("Issue: a\n" + line * 1_000 + "x\n") * 50)
 
-    assert parse_work_order("Issue: a\nFind: `x`\nReplace: `y`\n" + "\n" * LONGEST_BILL) == []
+    assert parse_work_order("Issue: a\nFind: `x`\nReplace: `y`\n" + "\n" * LONGEST_WORK_ORDER) == []
     assert time.process_time() - start < 3
 
 

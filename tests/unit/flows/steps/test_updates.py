@@ -88,8 +88,8 @@ async def test_a_judge_that_was_overruled_is_told_of(tmp_path: Path) -> None:
     result = await play(flow(LOOP, max_iterations=1), {"claude": claude}, tmp_path)
 
     assert texts(result) == [
-        "nobody-1: decided by the judge, reported by nobody; dropped",
-        "APPROVED does not stand while this is pursued: clear-001 (HIGH)",
+        "nobody-1: decided by the judge but never reported; dropped",
+        "APPROVED is not valid while these issues are pursued: clear-001 (HIGH)",
     ]
 
 
