@@ -111,7 +111,7 @@ def test_a_review_that_was_mended_when_it_was_sent_back_counts(desk: Desk) -> No
 
     assert done.code == 0, done.err
     told = desk.read("iterations/1/critiques/prompt_clear_claude_2.txt")
-    assert "could not be taken" in told
+    assert "was not accepted" in told
 
 
 def test_quotes_that_do_not_exist_are_told_once_and_then_marked(desk: Desk) -> None:

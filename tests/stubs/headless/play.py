@@ -48,7 +48,7 @@ def told(program: str, argv: list[str], prompt: str) -> dict:  # type: ignore[ty
         "step": step,
         "constraint": constraint[1] if constraint else None,
         "prompt": hashlib.sha256(prompt.encode()).hexdigest()[:16],
-        "again": "Your answer before this one could not be taken" in prompt,
+        "again": "Your previous answer was not accepted" in prompt,
         "edits": any(word in argv for word in ("acceptEdits", "workspace-write", "auto_edit")),
         "pid": os.getpid(),
     }
