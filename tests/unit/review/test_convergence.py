@@ -81,9 +81,9 @@ def test_a_plateau_is_so_many_rounds_no_better_than_the_best_before(
     high: list[int], ends: bool
 ) -> None:
     """A run that gets better now and then must not be cut off, one that is stuck must."""
-    said = stop(Rules(plateau=2), [{"HIGH": each} for each in high])
+    reason = stop(Rules(plateau=2), [{"HIGH": each} for each in high])
 
-    assert (said is not None) is ends
+    assert (reason is not None) is ends
 
 
 def test_a_plateau_weighs_the_worst_findings_first() -> None:
@@ -96,10 +96,10 @@ def test_a_plateau_weighs_the_worst_findings_first() -> None:
 
 
 def test_a_plateau_is_explained_with_its_numbers_and_findings() -> None:
-    """Somebody has to decide what to do about it."""
-    said = stop(Rules(plateau=1), [{"HIGH": 2}, {"HIGH": 2, "LOW": 1}])
+    """A human has to decide what to do about it."""
+    reason = stop(Rules(plateau=1), [{"HIGH": 2}, {"HIGH": 2, "LOW": 1}])
 
-    assert said == Stop(
+    assert reason == Stop(
         "plateau",
         "no better than before (round 1: 2 HIGH, round 2: 2 HIGH 1 LOW); "
         "open: f1 (HIGH c, rounds 1-3)",
@@ -120,14 +120,14 @@ def test_oscillation_is_a_finding_that_came_back_so_often() -> None:
     "status", [FindingStatus.FIXED, FindingStatus.DISMISSED, FindingStatus.IGNORED]
 )
 def test_a_finding_that_is_not_open_stops_nothing(status: FindingStatus) -> None:
-    """A trifle that critics see every other time must not end a run."""
+    """A minor finding that comes and goes must not end a run."""
     ended = found("f2", returns=9, status=status)
 
     assert stop(Rules(oscillation=1, thrashing=1), [], [["f2"]], found(), ended) is None
 
 
 def test_thrashing_is_a_finding_pursued_so_many_times_in_a_row() -> None:
-    """An author that cannot mend something will not learn it in the tenth round."""
+    """An author that cannot fix something will not learn it in the tenth round."""
     rules = Rules(thrashing=3)
 
     assert stop(rules, [], [["f1"], ["f1"]]) is None
@@ -138,7 +138,7 @@ def test_thrashing_is_a_finding_pursued_so_many_times_in_a_row() -> None:
 
 
 def test_only_new_findings_round_after_round_end_a_run() -> None:
-    """Critics who always find something else would keep it going for ever."""
+    """Critics that always find something else would keep a run going forever."""
     fresh = {"HIGH": 2, "new": 1, "introduced": 1, "fixed": 2}
     rules = Rules(only_new=2)
 
@@ -159,7 +159,7 @@ def test_only_new_findings_round_after_round_end_a_run() -> None:
     ],
 )
 def test_a_round_with_anything_older_in_it_is_not_only_new(old: dict[str, int]) -> None:
-    """What nobody reviewed this time is still open, and old."""
+    """A finding that was not reviewed this time is still open, and old."""
     fresh = {"HIGH": 1, "new": 1}
 
     assert stop(Rules(only_new=2), [fresh, fresh, old]) is None
@@ -175,28 +175,28 @@ def test_nothing_open_is_no_reason_to_stop() -> None:
 
 
 def test_the_rule_that_names_the_culprit_comes_before_the_one_that_only_counts() -> None:
-    """Of two true reasons the more useful one is told."""
+    """Of two true reasons the more useful one is reported."""
     rules = Rules(plateau=1, oscillation=1, thrashing=1, only_new=1)
 
-    said = stop(rules, [{"HIGH": 1}, {"HIGH": 1}], [["f1"]], found(returns=1))
+    reason = stop(rules, [{"HIGH": 1}, {"HIGH": 1}], [["f1"]], found(returns=1))
 
-    assert said is not None
-    assert said.rule == "oscillation"
+    assert reason is not None
+    assert reason.rule == "oscillation"
 
 
 def test_a_long_list_of_findings_is_cut_in_the_explanation() -> None:
     """The reason is one line on a terminal, not a page."""
     many = [found(f"f{n}", returns=1) for n in range(12)]
 
-    said = stop(Rules(oscillation=1), [], [], *many)
+    reason = stop(Rules(oscillation=1), [], [], *many)
 
-    assert said is not None
-    assert said.evidence.count("HIGH c") == 5
-    assert said.evidence.endswith(", and 7 more")
+    assert reason is not None
+    assert reason.evidence.count("HIGH c") == 5
+    assert reason.evidence.endswith(", and 7 more")
 
 
-def test_chronic_is_what_was_pursued_again_as_often_as_the_threshold_says() -> None:
-    """With the threshold 2, the third adjudication in a row asks a person."""
+def test_findings_pursued_again_as_often_as_the_threshold_are_returned() -> None:
+    """With the threshold 2, the third adjudication in a row asks a human."""
     assert pursued_in_a_row([["a"], ["a"]], 2) == []
     assert pursued_in_a_row([["a", "b"], ["b", "a"], ["a", "c", "b"]], 2) == ["a", "b"]
     assert pursued_in_a_row([["a"], ["b"], ["a"]], 1) == []

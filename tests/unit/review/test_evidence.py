@@ -39,7 +39,7 @@ He said \u201cno\u201d.\tThat was\nall.
         "no",
     ],
 )
-def test_a_quote_is_found_however_it_is_set(quote: str) -> None:
+def test_a_quote_is_found_whatever_its_typography(quote: str) -> None:
     """A critic that quotes correctly must not be sent back for a space or an asterisk."""
     assert ArtifactText(ARTIFACT).contains(quote)
 
@@ -59,8 +59,8 @@ def test_a_quote_is_found_however_it_is_set(quote: str) -> None:
         '""',
     ],
 )
-def test_a_quote_that_stands_nowhere_is_not_found(quote: str) -> None:
-    """Findings about text nobody wrote are what makes a loop run for nothing."""
+def test_a_quote_that_is_not_in_the_artifact_is_not_found(quote: str) -> None:
+    """Findings about text that does not exist keep a loop running for nothing."""
     assert not ArtifactText(ARTIFACT).contains(quote)
 
 
@@ -77,7 +77,7 @@ def test_no_quote_is_in_an_empty_artifact() -> None:
 
 @pytest.mark.parametrize("sign", ["[", "(", "![](", "> ", "#", "*", "\n", ".", '"', "- ", "\ud800"])
 def test_hostile_artifacts_are_read_in_time(sign: str) -> None:
-    """An expression that reads a text again for every sign of it would hang the run."""
+    """A regular expression that backtracks would hang the run."""
     start = time.process_time()
 
     assert not ArtifactText(sign * 100_000).contains("a ... b ... words")
@@ -86,7 +86,7 @@ def test_hostile_artifacts_are_read_in_time(sign: str) -> None:
 
 
 def test_five_hundred_quotes_of_a_large_artifact_are_checked_in_seconds() -> None:
-    """The artifact is made ready once, not for every quote."""
+    """The artifact is normalized once, not for every quote."""
     lines = [f"Line {n} of a long report says {n * 7919}." for n in range(50_000)]
     start = time.process_time()
     artifact = ArtifactText("\n".join(lines))
@@ -126,8 +126,8 @@ def reading(overall: Overall, *issues: CritiqueIssue) -> Critique:
 TEXT = ArtifactText(ARTIFACT)
 
 
-def test_what_nothing_supports_is_told_all_at_once_and_marked() -> None:
-    """The critic has one chance to mend everything."""
+def test_all_issues_without_evidence_are_reported_at_once_and_marked() -> None:
+    """The critic has one chance to fix everything."""
     issues = issue("a", "That was all."), issue("b", "not there"), issue("c", " ")
     critique = reading(Overall.FAIL, *issues, issue("d", "omission: no date"))
 
@@ -162,10 +162,10 @@ def test_a_sound_critique_has_no_problems_and_stays_as_it_is() -> None:
         (Overall.FAIL, [Severity.LOW], ""),
     ],
 )
-def test_a_verdict_is_held_against_its_issues(
+def test_a_verdict_is_checked_against_its_issues(
     overall: Overall, severities: list[Severity], why: str
 ) -> None:
-    """Neither a pass over a fault nor a fail for nothing may stand."""
+    """Neither a pass with a fault nor a fail without an issue is valid."""
     issues = [issue(f"x{n}", "all", severity) for n, severity in enumerate(severities)]
 
     problems = find_problems(reading(overall, *issues), TEXT, DEFAULT_BLOCK_ON)
@@ -188,6 +188,6 @@ def test_a_verdict_is_held_against_its_issues(
     ],
 )
 def test_a_passage_that_begins_with_the_word_is_a_quote(evidence: str, omission: bool) -> None:
-    """It was believed unseen, and its finding lost sight of when the passage was mended."""
+    """As an omission it would not be looked up, and a fix of the passage would go unnoticed."""
     assert CritiqueIssue("x-1", evidence=evidence).omission is omission
     assert quotes_nothing(evidence) is omission

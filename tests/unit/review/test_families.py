@@ -43,10 +43,10 @@ def use(kind: str, model: str | None = None) -> ModelUse:
         ("command", None, None),
     ],
 )
-def test_a_family_is_known_by_the_model_and_else_by_the_program(
+def test_the_family_comes_from_the_model_or_else_from_the_program(
     kind: str, model: str | None, expected: str | None
 ) -> None:
-    """Independence that rests on the program's name alone would be fooled by its model."""
+    """The program's name alone does not say which model it runs."""
     assert use(kind, model).family == expected
 
 
@@ -69,8 +69,8 @@ def test_critics_of_the_authors_family_are_named() -> None:
     assert str(report) == "of the author's family anthropic: twin, routed"
 
 
-def test_a_family_nobody_can_tell_is_not_taken_for_another() -> None:
-    """Unknown is not independent."""
+def test_an_unknown_family_does_not_count_as_independent() -> None:
+    """The critic may be of the author's family."""
     report = find_relatives(use("claude"), {"mystery": use("command"), "gemini": use("gemini")})
 
     assert report.unknown == ("mystery",)
@@ -79,7 +79,7 @@ def test_a_family_nobody_can_tell_is_not_taken_for_another() -> None:
 
 
 def test_with_an_unknown_author_every_model_may_be_a_relative() -> None:
-    """Only people and rules are surely none; the very same model surely is one."""
+    """Only humans and checks are certainly none; the same model certainly is one."""
     report = find_relatives(
         use("ollama", "ours"),
         {"same": use("ollama", "ours"), "codex": use("codex"), "ann": use("manual")},
@@ -91,8 +91,8 @@ def test_with_an_unknown_author_every_model_may_be_a_relative() -> None:
 
 
 @pytest.mark.parametrize("author", [use("manual"), use("check")])
-def test_who_runs_no_model_has_no_relatives(author: ModelUse) -> None:
-    """Two people are not of one family, and neither are a person's text and any critic."""
+def test_an_author_without_a_model_has_no_relatives(author: ModelUse) -> None:
+    """A human's text shares no blind spots with any critic."""
     report = find_relatives(author, {"ann": use("manual"), "claude": use("claude")})
 
     assert report.independent

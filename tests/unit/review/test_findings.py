@@ -53,7 +53,7 @@ def test_a_finding_keeps_its_id_from_round_to_round() -> None:
 
 
 def test_markup_case_spacing_and_quotation_marks_do_not_make_another_finding() -> None:
-    """Critics quote the same words with other marks around them."""
+    """Critics quote the same words with different markup."""
     ledger, first = take(Ledger(), 1, read(issue("We say 'any  number'\nof users - always")))
 
     _, second = take(
@@ -75,7 +75,7 @@ def test_markup_case_spacing_and_quotation_marks_do_not_make_another_finding() -
 def test_another_passage_rule_or_constraint_is_another_finding(
     said: dict[str, Any], of: str
 ) -> None:
-    """Findings that are mixed up would be called fixed when one of them is."""
+    """Otherwise several findings would count as fixed when one of them is."""
     ledger, first = take(Ledger(), 1, read(issue()))
 
     _, second = take(ledger, 2, read(issue(**said), of=of))
@@ -84,7 +84,7 @@ def test_another_passage_rule_or_constraint_is_another_finding(
 
 
 def test_a_finding_whose_quote_was_reworded_a_little_is_the_same() -> None:
-    """An author who changes one word has not mended anything, and it must not look so."""
+    """An author that changes one word has not fixed anything, and it must not look like a fix."""
     reworded = "We accept any numbers of users."
     ledger, first = take(Ledger(), 1, read(issue()))
 
@@ -97,8 +97,8 @@ def test_a_finding_whose_quote_was_reworded_a_little_is_the_same() -> None:
     assert only(ledger).quote == reworded
 
 
-def test_a_similar_passage_that_stands_beside_the_known_one_is_another_finding() -> None:
-    """Items 1 and 2 are alike to 95 percent and still two things to mend."""
+def test_a_similar_passage_next_to_the_first_one_is_another_finding() -> None:
+    """Items 1 and 2 are 95 percent similar and still two things to fix."""
     text = "Item 1 is of no use to anybody.\nItem 2 is of no use to anybody.\n"
     ledger, first = take(Ledger(), 1, read(issue("Item 1 is of no use to anybody.")), text=text)
 
@@ -118,7 +118,7 @@ def test_of_two_equally_similar_findings_none_is_taken_for_the_reworded_one() ->
     assert told[0].finding_id not in ledger.findings
 
 
-def test_the_closest_of_two_reworded_issues_takes_the_known_finding() -> None:
+def test_the_closest_of_two_reworded_issues_takes_the_existing_finding() -> None:
     """Two issues of one critique are two findings, whatever they look like."""
     near, far = "We accept any numbers of users.", "We accept any number of usersss now."
     ledger, first = take(Ledger(), 1, read(issue()))
@@ -130,7 +130,7 @@ def test_the_closest_of_two_reworded_issues_takes_the_known_finding() -> None:
 
 
 def test_critics_who_report_the_same_share_one_finding() -> None:
-    """A judge must not count one fault twice because two read it."""
+    """A judge must not count one fault twice because two critics reported it."""
     ledger, told = take(
         Ledger(),
         1,
@@ -143,8 +143,8 @@ def test_critics_who_report_the_same_share_one_finding() -> None:
     assert only(ledger).severity is Severity.HIGH
 
 
-def test_two_complaints_of_one_critic_about_one_passage_stay_two() -> None:
-    """Mending one of them must not make the other look mended."""
+def test_two_issues_of_one_critic_about_one_passage_stay_two() -> None:
+    """Fixing one of them must not make the other look fixed."""
     grammar, fact = issue(finding="a comma is missing"), issue(finding="there is a limit of ten")
     ledger, first = take(Ledger(), 1, read(grammar, fact))
 
@@ -155,15 +155,15 @@ def test_two_complaints_of_one_critic_about_one_passage_stay_two() -> None:
     assert ledger.findings[first[0].finding_id].status is FindingStatus.FIXED
 
 
-def test_a_critic_who_says_the_same_twice_has_one_finding() -> None:
-    """A stuttering model would otherwise double the work."""
+def test_a_critic_that_repeats_an_issue_has_one_finding() -> None:
+    """A model that repeats itself would otherwise double the work."""
     ledger, told = take(Ledger(), 1, read(issue(), issue(), issue()))
 
     assert len({each.finding_id for each in told}) == 1
     assert len(ledger.findings) == 1
 
 
-def test_an_omission_is_known_by_its_place_and_else_by_its_words() -> None:
+def test_an_omission_is_identified_by_its_location_or_else_by_its_text() -> None:
     """Nothing can be quoted where something is missing."""
     missing = issue("OMISSION", location="Section 2", finding="the price in euros is missing")
     ledger, first = take(Ledger(), 1, read(missing))
@@ -177,8 +177,8 @@ def test_an_omission_is_known_by_its_place_and_else_by_its_words() -> None:
     assert other[0].finding_id != first[0].finding_id
 
 
-def test_what_is_no_longer_reported_is_fixed_and_what_comes_back_has_regressed() -> None:
-    """The story of a run is told by these labels, and oscillation is counted by them."""
+def test_a_finding_no_longer_reported_is_fixed_and_one_that_returns_has_regressed() -> None:
+    """Reports show these labels, and the oscillation rule counts them."""
     ledger, _ = take(Ledger(), 1, read(issue()))
 
     ledger, _ = take(ledger, 2, read(), text="mended")
@@ -192,7 +192,7 @@ def test_what_is_no_longer_reported_is_fixed_and_what_comes_back_has_regressed()
 
 
 def test_a_fixed_finding_is_fixed_once() -> None:
-    """A story that grows with every round would make long runs dear."""
+    """A history that grows with every round would make long runs expensive."""
     ledger, _ = take(Ledger(), 1, read(issue()))
 
     for iteration in (2, 3, 4):
@@ -201,8 +201,8 @@ def test_a_fixed_finding_is_fixed_once() -> None:
     assert only(ledger).history == ((1, "new"), (2, "fixed"))
 
 
-def test_a_new_finding_about_words_the_last_change_brought_in_is_introduced() -> None:
-    """Whoever reads the story wants to know which faults the fixes made."""
+def test_a_new_finding_about_words_that_the_last_change_added_is_introduced() -> None:
+    """Readers of a report want to know which faults the fixes caused."""
     ledger, _ = take(Ledger(), 1, read())
 
     _, told = take(
@@ -221,7 +221,7 @@ def test_a_new_finding_about_words_the_last_change_brought_in_is_introduced() ->
     assert [each.label for each in told] == ["introduced", "new", "new", "new"]
 
 
-def test_findings_of_constraints_nobody_read_stay_as_they_are() -> None:
+def test_findings_of_constraints_that_were_not_reviewed_stay_as_they_are() -> None:
     """A flow with two review steps must not call the other step's findings fixed."""
     ledger, _ = take(Ledger(), 1, read(issue()))
 
@@ -230,8 +230,8 @@ def test_findings_of_constraints_nobody_read_stay_as_they_are() -> None:
     assert only(after) == only(ledger)
 
 
-def test_a_reading_that_came_to_nothing_fixes_nothing() -> None:
-    """A critic that broke down has not approved anything."""
+def test_a_failed_critique_fixes_nothing() -> None:
+    """A critic without a usable answer has not approved anything."""
     ledger, _ = take(Ledger(), 1, read(issue()))
     broken = replace(read(), overall=Overall.ERROR)
     colleague = replace(read(), reviewer="codex")
@@ -243,8 +243,8 @@ def test_a_reading_that_came_to_nothing_fixes_nothing() -> None:
     assert only(beside_another).status is FindingStatus.OPEN
 
 
-def test_a_broken_reading_by_somebody_else_alone_fixes_nothing() -> None:
-    """Nobody has read the constraint, whoever had reported the finding."""
+def test_a_failed_critique_by_another_critic_fixes_nothing() -> None:
+    """No critic has reviewed the constraint."""
     ledger, _ = take(Ledger(), 1, read(issue(), by="codex"))
 
     ledger, _ = take(ledger, 2, replace(read(), overall=Overall.ERROR), text="changed")
@@ -252,7 +252,7 @@ def test_a_broken_reading_by_somebody_else_alone_fixes_nothing() -> None:
     assert only(ledger).status is FindingStatus.OPEN
 
 
-def test_a_second_reading_of_the_same_text_in_a_round_takes_nothing_back() -> None:
+def test_a_second_review_of_the_same_text_in_a_round_only_adds_findings() -> None:
     """Two review steps with different critics in one round add to each other."""
     ledger, _ = take(Ledger(), 1, read(issue(severity=Severity.LOW), by="claude"))
 
@@ -266,8 +266,8 @@ def test_a_second_reading_of_the_same_text_in_a_round_takes_nothing_back() -> No
     assert only(agreeing).history == ((1, "new"),)
 
 
-def test_what_only_the_second_critic_of_a_text_still_sees_was_never_gone() -> None:
-    """Two critics who disagree must not look like a fault that comes and goes."""
+def test_a_finding_that_only_the_second_critic_still_reports_was_never_fixed() -> None:
+    """Two critics that disagree must not look like a fault that comes and goes."""
     ledger, _ = take(Ledger(), 1, read(issue()))
     changed = f"{TEXT} More."
     ledger, _ = take(ledger, 2, read(by="claude"), text=changed)
@@ -279,8 +279,8 @@ def test_what_only_the_second_critic_of_a_text_still_sees_was_never_gone() -> No
     assert only(ledger).history == ((1, "new"), (2, "persisting"))
 
 
-def test_what_was_said_of_an_older_text_of_the_round_does_not_hold_for_the_newer() -> None:
-    """Draft, review, fix, then two review steps: the second of them may find it mended."""
+def test_a_report_about_an_older_text_of_the_round_does_not_count_for_the_newer_one() -> None:
+    """Draft, review, fix, then two review steps: the second of them may find it fixed."""
     ledger, _ = take(Ledger(), 1, read(issue()))
     ledger, _ = take(ledger, 1, read(of="style"), text="mended")
 
@@ -290,7 +290,7 @@ def test_what_was_said_of_an_older_text_of_the_round_does_not_hold_for_the_newer
 
 
 def test_a_finding_fixed_and_seen_again_in_one_round_is_open() -> None:
-    """Status and story must not contradict each other."""
+    """Status and history must not contradict each other."""
     ledger, _ = take(Ledger(), 1, read(issue()))
     ledger, _ = take(ledger, 1, read(), text="changed")
 
@@ -301,7 +301,7 @@ def test_a_finding_fixed_and_seen_again_in_one_round_is_open() -> None:
     assert summarize_round(ledger, 1)["open"]["HIGH"] == 1
 
 
-def test_a_report_that_is_set_aside_does_not_reopen_what_was() -> None:
+def test_an_ignored_report_does_not_reopen_an_ignored_finding() -> None:
     """A second critic's ignored remark changes nothing."""
     aside = issue(behavior="ignore")
     ledger, _ = take(Ledger(), 1, read(aside, by="claude"))
@@ -311,8 +311,8 @@ def test_a_report_that_is_set_aside_does_not_reopen_what_was() -> None:
     assert only(ledger).status is FindingStatus.IGNORED
 
 
-def test_a_quote_that_was_reworded_again_and_again_and_put_back_is_the_same_finding() -> None:
-    """An author who undoes changes has not made another fault, however far they had led."""
+def test_a_quote_that_was_reworded_several_times_and_restored_is_the_same_finding() -> None:
+    """An author that undoes its changes has not caused another fault."""
     quotes = [
         LIMIT,
         "We accept every number of user.",
@@ -328,8 +328,8 @@ def test_a_quote_that_was_reworded_again_and_again_and_put_back_is_the_same_find
     assert len(set(ids)) == 1
 
 
-def test_a_quite_different_passage_is_not_taken_for_a_reworded_one() -> None:
-    """Somebody who replaces a sentence has mended it, though the new one is bad too."""
+def test_a_very_different_passage_does_not_count_as_reworded() -> None:
+    """An author that replaces a sentence has fixed it, even if the new one is bad too."""
     other = "We accept ten users, and no more than that."
     ledger, first = take(Ledger(), 1, read(issue()))
 
@@ -339,8 +339,8 @@ def test_a_quite_different_passage_is_not_taken_for_a_reworded_one() -> None:
     assert ledger.findings[first[0].finding_id].status is FindingStatus.FIXED
 
 
-def test_a_second_reading_of_a_changed_text_in_a_round_does() -> None:
-    """After a refinement in the middle of a round, what is gone is fixed."""
+def test_a_second_review_of_a_changed_text_in_a_round_fixes_findings() -> None:
+    """After a refinement in the middle of a round, unreported findings are fixed."""
     ledger, _ = take(Ledger(), 1, read(issue()))
 
     ledger, _ = take(ledger, 1, read(), text="mended")
@@ -360,7 +360,7 @@ def test_a_second_reading_of_a_changed_text_in_a_round_does() -> None:
         ({"unverified": True, "severity": Severity.CRITICAL}, FindingStatus.OPEN),
     ],
 )
-def test_what_the_judge_never_sees_is_kept_but_not_open(
+def test_a_finding_that_the_judge_never_sees_is_kept_but_not_open(
     said: dict[str, Any], status: FindingStatus
 ) -> None:
     """An artifact with nothing but ignored findings can be approved."""
@@ -370,8 +370,8 @@ def test_what_the_judge_never_sees_is_kept_but_not_open(
     assert sum(summarize_round(ledger, 1)["open"].values()) == (status is FindingStatus.OPEN)
 
 
-def test_a_finding_one_critic_may_report_is_open_though_another_report_is_set_aside() -> None:
-    """Of two severities the worse one holds."""
+def test_a_finding_is_open_if_one_of_its_reports_is_not_set_aside() -> None:
+    """Of two severities the worse one counts."""
     ledger, _ = take(
         Ledger(),
         1,
@@ -388,7 +388,7 @@ def decided(finding: Finding, status: Pursuit, iteration: int) -> Adjudication:
     return Adjudication(iteration, Verdict.REWRITE, (decision, stray))
 
 
-def test_what_a_judge_dismisses_is_not_open_until_it_is_reported_again() -> None:
+def test_a_dismissed_finding_is_not_open_until_it_is_reported_again() -> None:
     """The judge decides each round; an old decision does not bind it."""
     ledger, _ = take(Ledger(), 1, read(issue()))
 
@@ -403,7 +403,7 @@ def test_what_a_judge_dismisses_is_not_open_until_it_is_reported_again() -> None
     assert only(gone).status is FindingStatus.DISMISSED
 
 
-def test_a_judge_may_take_up_again_what_an_earlier_one_dismissed() -> None:
+def test_a_judge_may_pursue_a_finding_that_an_earlier_one_dismissed() -> None:
     """With the scope `all`, a second judge of a round sees the same critiques."""
     ledger, _ = take(Ledger(), 1, read(issue()))
     dismissed = ledger.apply(decided(only(ledger), Pursuit.DISMISSED, 1))
@@ -414,8 +414,8 @@ def test_a_judge_may_take_up_again_what_an_earlier_one_dismissed() -> None:
     assert summarize_round(pursued, 1)["open"]["HIGH"] == 1
 
 
-def test_rounds_count_what_was_open_at_their_end_and_what_happened_in_them() -> None:
-    """The plot and the stop rules rest on these numbers."""
+def test_rounds_count_the_open_findings_at_their_end_and_the_changes() -> None:
+    """The plot and the stop rules depend on these numbers."""
     high, low = issue(), issue(PRICE, severity=Severity.LOW)
     ledger, _ = take(Ledger(), 1, read(high, low))
     ledger, _ = take(ledger, 2, read(low, issue("Fresh.")), text=f"{PRICE} Fresh.", before=TEXT)
@@ -452,8 +452,8 @@ def test_rounds_count_what_was_open_at_their_end_and_what_happened_in_them() -> 
     ]
 
 
-def test_what_was_never_open_is_not_counted_as_fixed() -> None:
-    """A round that fixed one finding and lost sight of an ignored one fixed one."""
+def test_a_finding_that_was_never_open_is_not_counted_as_fixed() -> None:
+    """A round that fixed one finding and no longer reports an ignored one fixed one."""
     ignored = issue(PRICE, id="c-002", severity=Severity.LOW, behavior="ignore")
     ledger, _ = take(Ledger(), 1, read(issue(), ignored))
 
@@ -464,7 +464,7 @@ def test_what_was_never_open_is_not_counted_as_fixed() -> None:
 
 
 def test_a_ledger_survives_being_stored() -> None:
-    """A run that goes on tomorrow goes on with the same findings."""
+    """A run that is resumed tomorrow continues with the same findings."""
     ledger, _ = take(Ledger(), 1, read(issue(), issue("OMISSION")))
     ledger, _ = take(ledger, 2, read(issue()), text="changed")
 
@@ -474,8 +474,8 @@ def test_a_ledger_survives_being_stored() -> None:
     assert Ledger.from_json({}) == Ledger() == Ledger.from_json(None)
 
 
-def test_open_findings_come_the_worst_first() -> None:
-    """People and prompts read the top of a list."""
+def test_open_findings_are_sorted_by_severity() -> None:
+    """Humans and models read the top of a list first."""
     low = issue(PRICE, severity=Severity.LOW)
     ledger, _ = take(Ledger(), 1, read(low, issue(), issue("OMISSION", severity=Severity.CRITICAL)))
 
@@ -483,7 +483,7 @@ def test_open_findings_come_the_worst_first() -> None:
     assert [each.severity for each in ledger.open([Severity.HIGH])] == ["HIGH"]
 
 
-def test_labels_of_a_fixed_finding_say_so() -> None:
+def test_a_fixed_finding_has_the_label_fixed() -> None:
     """`show` prints the label of every finding."""
     ledger, _ = take(Ledger(), 1, read(issue()))
 
@@ -492,7 +492,7 @@ def test_labels_of_a_fixed_finding_say_so() -> None:
     assert only(ledger).label is Label.FIXED
 
 
-def test_a_thousand_findings_of_one_rule_are_taken_in_quickly() -> None:
+def test_a_thousand_findings_of_one_rule_are_recorded_quickly() -> None:
     """Fifty such rounds must not cost more than a model call; here a third is reworded."""
     quotes = [f"number {n} of the many {n * 7919} lines in question {n * n}" for n in range(1000)]
     ledger, _ = take(Ledger(), 1, read(*map(issue, quotes)), text="\n".join(quotes))

@@ -10,8 +10,8 @@ from signoff.review.hunks import MOST_HUNKS, tie_hunks, word_change_pct
 BEFORE = "Title\n\nThe first line is **loud**.\nThe second one is fine.\nThe third is long.\nEnd\n"
 
 
-def test_a_hunk_answers_the_edit_whose_lines_it_touches() -> None:
-    """Whoever reads the diff sees why each line changed."""
+def test_a_hunk_belongs_to_the_edit_whose_lines_it_touches() -> None:
+    """The reader of a diff sees why each line changed."""
     edits = [
         Edit(EditKind.REPLACE, "loud", "calm", "tone-001"),
         Edit(EditKind.INSERT_AFTER, "Title", "\nby Ann", "form-001"),
@@ -31,8 +31,8 @@ def test_a_hunk_answers_the_edit_whose_lines_it_touches() -> None:
     ]
 
 
-def test_a_change_nobody_asked_for_is_nobodys() -> None:
-    """An agent that uses the occasion is found out."""
+def test_a_change_that_no_finding_asked_for_belongs_to_none() -> None:
+    """Changes that an agent makes on its own are visible."""
     (hunk,) = tie_hunks(BEFORE, BEFORE.replace("fine", "bad"), [], [("tone-001", "is **loud**")])
 
     assert hunk["issue"] is None
@@ -42,15 +42,15 @@ def test_a_change_nobody_asked_for_is_nobodys() -> None:
     "quote",
     ["is **loud**", "is loud", "first line is loud. The second one", "Title ... line is loud"],
 )
-def test_a_hunk_answers_the_finding_whose_quote_it_changes(quote: str) -> None:
-    """Agents mend in their own words, where the quote was."""
+def test_a_hunk_belongs_to_the_finding_whose_quote_it_changes(quote: str) -> None:
+    """Agents rewrite a quoted passage in their own words."""
     (hunk,) = tie_hunks(BEFORE, BEFORE.replace("loud", "calm"), [], [("tone-001", quote)])
 
     assert hunk["issue"] == "tone-001"
 
 
-def test_one_change_may_answer_several_findings() -> None:
-    """Two critics often stumble over the same line."""
+def test_one_change_may_belong_to_several_findings() -> None:
+    """Two critics often report the same line."""
     quotes = [("a", "first line"), ("b", "**loud**")]
 
     (hunk,) = tie_hunks(BEFORE, BEFORE.replace("loud", "calm"), [], quotes)
@@ -59,8 +59,8 @@ def test_one_change_may_answer_several_findings() -> None:
 
 
 @pytest.mark.parametrize("omission", ["OMISSION", "omission: no date", ""])
-def test_an_insertion_answers_the_one_finding_that_missed_something(omission: str) -> None:
-    """What is missing stands nowhere, so its place cannot be looked up."""
+def test_an_insertion_belongs_to_the_one_finding_about_something_missing(omission: str) -> None:
+    """Something that is missing has no location that could be looked up."""
     after = BEFORE + "Dated today.\n"
 
     (one,) = tie_hunks(BEFORE, after, [], [("date-001", omission)])
@@ -70,12 +70,12 @@ def test_an_insertion_answers_the_one_finding_that_missed_something(omission: st
 
 
 def test_equal_texts_have_no_hunks() -> None:
-    """Nothing changed, so nothing is claimed."""
+    """Nothing changed, so there is nothing to report."""
     assert tie_hunks(BEFORE, BEFORE, [], [("a", "Title")]) == []
 
 
-def test_a_text_written_anew_gives_a_bounded_report() -> None:
-    """The artifacts are kept; the journal need not hold them a third time."""
+def test_a_rewritten_text_gives_a_bounded_report() -> None:
+    """The artifacts are stored; the journal does not need a third copy of them."""
     lines = [f"line {n}" for n in range(4 * MOST_HUNKS)]
     changed = [line + ("!" if n % 2 else "") for n, line in enumerate(lines)]
 
@@ -88,7 +88,7 @@ def test_a_text_written_anew_gives_a_bounded_report() -> None:
 
 
 def test_changes_turn_one_text_into_the_other() -> None:
-    """A diff that is not true of the texts is worse than none."""
+    """A wrong diff is worse than none."""
     chance = random.Random(7)
     for _ in range(200):
         old, new = (["".join(chance.choices("abc", k=1)) for _ in range(9)] for _ in "xy")
@@ -99,7 +99,7 @@ def test_changes_turn_one_text_into_the_other() -> None:
         assert made + old[at:] == new
 
 
-def test_unique_lines_hold_a_large_text_together() -> None:
+def test_unique_lines_anchor_the_diff_of_a_large_text() -> None:
     """A small change to a large text is shown as one, wherever it is."""
     old = [f"{n} {n * n}" for n in range(60_000)]
     new = [*old[1:100], "new", *old[100:30_000], *old[30_001:]]
@@ -111,7 +111,7 @@ def test_unique_lines_hold_a_large_text_together() -> None:
     ]
 
 
-def test_five_megabytes_of_lines_that_all_look_alike_are_compared_in_time() -> None:
+def test_five_megabytes_of_similar_lines_are_compared_in_time() -> None:
     """Exact comparison takes the square of their number."""
     chance = random.Random(7)
     old, new = ("\n".join(chance.choices("ab", k=500_000)) for _ in "xy")
@@ -127,5 +127,5 @@ def test_five_megabytes_of_lines_that_all_look_alike_are_compared_in_time() -> N
     [("a b c d", "a b c", 25), ("a b", "a b c", 50), ("a", "b", 0), ("", "a", 100), ("", " ", 0)],
 )
 def test_the_size_of_a_change_is_counted_in_words(before: str, after: str, percent: float) -> None:
-    """Edits that lose half the text are sent back by this number."""
+    """This number rejects edits that lose half the text."""
     assert word_change_pct(before, after) == percent

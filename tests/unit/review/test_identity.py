@@ -17,13 +17,13 @@ from signoff.review.severity import Severity
         ("***", ""),
     ],
 )
-def test_how_a_text_is_set_does_not_count(text: str, plain: str) -> None:
-    """Two critics never quote with the same marks."""
+def test_typography_is_normalized(text: str, plain: str) -> None:
+    """Two critics rarely quote with the same markup."""
     assert normalize(text) == plain
 
 
-def test_a_finding_is_about_its_quote_else_its_place_else_its_words() -> None:
-    """Something has to tell findings apart, whatever a critic leaves out."""
+def test_a_finding_is_about_its_quote_else_its_location_else_its_text() -> None:
+    """Findings must be distinguishable, whatever a critic leaves out."""
     assert subject_of("A quote", "Place", "words", omission=False) == "a quote"
     assert subject_of("***", "Place", "words", omission=False) == "***"
     assert subject_of("OMISSION", "Place", "words", omission=True) == "place"
@@ -31,8 +31,8 @@ def test_a_finding_is_about_its_quote_else_its_place_else_its_words() -> None:
     assert subject_of("", "", "Words", omission=False) == "words"
 
 
-def test_ids_depend_on_nothing_but_what_is_said() -> None:
-    """A run on another machine, or after a restart, has to name its findings alike."""
+def test_ids_depend_only_on_the_content() -> None:
+    """A run on another machine, or after a restart, must give its findings the same ids."""
     issues = (
         CritiqueIssue("c-1", "R-1", Severity.HIGH, "Top", "wrong", "a *quote*"),
         CritiqueIssue("c-2", "r-1 ", Severity.LOW, "End", "wrong", "A quote"),

@@ -25,7 +25,7 @@ def critique(text: str, **rules: Severity) -> Critique:
     return parse_critique(text, constraint_id="tone", reviewer="ann", iteration=2, rules=rules)
 
 
-def stated(*issues: dict[str, Any], overall: str = "FAIL") -> Critique:
+def parsed_critique(*issues: dict[str, Any], overall: str = "FAIL") -> Critique:
     return critique(json.dumps({"overall": overall, "issues": issues}))
 
 
@@ -73,14 +73,14 @@ def test_a_pass_is_read_however_it_is_wrapped(text: str) -> None:
         (" " * 8_000_001, "longer than"),
     ],
 )
-def test_what_is_no_critique_is_unreadable_and_says_why(text: str, why: str) -> None:
-    """The critic is told these words; a guess could turn a fault into a pass."""
+def test_an_invalid_critique_is_unreadable_with_a_reason(text: str, why: str) -> None:
+    """The critic gets this reason; a guess could turn a fault into a pass."""
     with pytest.raises(Unreadable, match=why):
         critique(text)
 
 
 def test_a_critique_that_was_cut_off_anywhere_is_unreadable() -> None:
-    """What is missing may be the finding that blocks."""
+    """The missing part may contain the finding that blocks."""
     whole = json.dumps({"overall": "PASS", "issues": [ISSUE, ISSUE], "summary": "Fine."})
 
     for cut in range(len(whole)):
@@ -94,7 +94,7 @@ def test_a_missing_verdict_is_a_fail() -> None:
     assert critique('{"overall": null, "issues": []}').overall is Overall.FAIL
 
 
-def test_who_reviewed_what_is_not_taken_from_the_reply() -> None:
+def test_reviewer_and_constraint_are_not_taken_from_the_reply() -> None:
     """One critic could speak for another."""
     claimed = {"constraint_id": "law", "reviewer": "bob", "iteration": 9, "overall": "PASS"}
 
@@ -103,7 +103,7 @@ def test_who_reviewed_what_is_not_taken_from_the_reply() -> None:
     assert (read.constraint_id, read.reviewer, read.iteration) == ("tone", "ann", 2)
 
 
-def test_a_missing_severity_is_the_rules_own_and_else_high() -> None:
+def test_a_missing_severity_is_the_rules_default_or_high() -> None:
     """A critic that leaves it out must not make a fault harmless."""
     issues = [{**ISSUE, "rule_id": "soft"}, {**ISSUE, "rule_id": "other"}, ISSUE]
     odd = [{**ISSUE, "severity": "low"}, {**ISSUE, "severity": "BLOCKER"}]
@@ -113,21 +113,21 @@ def test_a_missing_severity_is_the_rules_own_and_else_high() -> None:
     assert [issue.severity for issue in read.issues] == ["LOW", "HIGH", "HIGH", "LOW", "HIGH"]
 
 
-def test_ids_are_kept_where_they_tell_issues_apart_and_made_where_not() -> None:
+def test_unique_ids_are_kept_and_others_are_generated() -> None:
     """A judge decides by id: two issues of one id would share a decision."""
     names = ["a-1", "a-1", "", "../etc\n", "tone-001", None, 7]
 
-    read = stated(*({**ISSUE, "id": name} for name in names))
+    read = parsed_critique(*({**ISSUE, "id": name} for name in names))
 
     ids = [issue.id for issue in read.issues]
     assert ids == ["a-1", "tone-002", "tone-003", "tone-004", "tone-001", "tone-005", "7"]
 
 
-def test_of_thousands_of_issues_the_worst_are_kept_and_it_is_said() -> None:
-    """The one that blocks may be the last one named."""
+def test_of_thousands_of_issues_the_worst_are_kept_with_a_note() -> None:
+    """The issue that blocks may be the last one in the list."""
     many = [{**ISSUE, "id": f"i-{n}", "severity": "LOW"} for n in range(3_000)]
 
-    read = stated(*many, {**ISSUE, "id": "last", "severity": "CRITICAL"})
+    read = parsed_critique(*many, {**ISSUE, "id": "last", "severity": "CRITICAL"})
 
     assert len(read.issues) == MOST_ISSUES
     assert read.issues[0].id == "last"
@@ -135,7 +135,7 @@ def test_of_thousands_of_issues_the_worst_are_kept_and_it_is_said() -> None:
 
 
 def test_long_texts_are_cut_and_odd_characters_replaced() -> None:
-    """Neither a database nor a terminal has to cope with them."""
+    """Databases and terminals cannot handle them."""
     raw = '{"finding": "\\u0000\\ud800x", "evidence": "' + "e" * 50_000 + '"}'
 
     (issue,) = critique('{"issues": [' + raw + "]}").issues
@@ -149,17 +149,17 @@ def test_long_texts_are_cut_and_odd_characters_replaced() -> None:
     [(0.5, 0.5), (7, 1.0), (-1, 0.0), ("high", 0.9), (True, 0.9), (float("nan"), 0.9)],
 )
 def test_confidence_is_a_number_between_0_and_1(raw: object, confidence: float) -> None:
-    """A journal cannot hold what is no number."""
-    (issue,) = stated({**ISSUE, "confidence": raw}).issues
+    """A journal cannot store NaN or infinity."""
+    (issue,) = parsed_critique({**ISSUE, "confidence": raw}).issues
 
     assert issue.confidence == confidence
 
 
 def test_a_well_formed_edit_belongs_to_its_issue() -> None:
-    """The engine makes it without asking anybody."""
+    """The engine applies it without asking an agent."""
     edit = {"kind": "Insert after", "find": "a ", "text": " b\n"}
 
-    (issue,) = stated({**ISSUE, "edit": edit}).issues
+    (issue,) = parsed_critique({**ISSUE, "edit": edit}).issues
 
     assert issue.edit == Edit(EditKind.INSERT_AFTER, "a ", " b\n", "tone-001")
 
@@ -176,15 +176,15 @@ def test_a_well_formed_edit_belongs_to_its_issue() -> None:
         {"find": "a" * 300_000, "text": "b"},
     ],
 )
-def test_an_edit_that_is_not_well_formed_leaves_its_issue_standing(edit: object) -> None:
-    """The finding is what matters; an agent can still mend it."""
-    (issue,) = stated({**ISSUE, "edit": edit}).issues
+def test_a_malformed_edit_is_dropped_and_its_issue_kept(edit: object) -> None:
+    """The finding is what matters; an agent can still fix it."""
+    (issue,) = parsed_critique({**ISSUE, "edit": edit}).issues
 
     assert issue.edit is None
 
 
 def test_sections_are_kept_as_far_as_they_can_be_read() -> None:
-    """Nothing rests on them."""
+    """Nothing depends on them."""
     sections = [{"location": "1", "note": "good", "more": 1}, "2", {"note": 3}]
     text = json.dumps({"overall": "PASS", "approved_sections": sections})
 
@@ -212,7 +212,7 @@ def test_an_approval_is_read_in_every_form_judges_use(text: str) -> None:
     assert judged(text) == Adjudication(2, Verdict.APPROVED, bill_of_work="Nothing.")
 
 
-def test_fences_and_markers_inside_the_bill_stay_in_it() -> None:
+def test_fences_and_markers_inside_the_work_order_stay_in_it() -> None:
     """That is what the second section is for."""
     bill = '```\n{"status": "APPROVED"}\n```\n=== BILL_OF_WORK ===\nmore'
 
@@ -244,21 +244,21 @@ def test_fences_and_markers_inside_the_bill_stay_in_it() -> None:
         ("- " * 50_000, "neither"),
     ],
 )
-def test_what_is_no_adjudication_is_unreadable_and_says_why(text: str, why: str) -> None:
-    """An approval nobody gave must not end a run."""
+def test_an_invalid_adjudication_is_unreadable_with_a_reason(text: str, why: str) -> None:
+    """An approval that no judge gave must not end a run."""
     with pytest.raises(Unreadable, match=why):
         judged(text)
 
 
-def test_yaml_that_speaks_of_json_is_read_as_yaml() -> None:
-    """The object in its bill is not the adjudication."""
+def test_yaml_that_contains_json_is_read_as_yaml() -> None:
+    """The object in its work order is not the adjudication."""
     text = 'status: APPROVED\nbill_of_work: |\n  Write {"status": "REWRITE"} there.\n'
 
     assert judged(text).bill_of_work == 'Write {"status": "REWRITE"} there.'
 
 
 def test_a_marker_counts_only_alone_on_its_line() -> None:
-    """Texts about the format can be talked about."""
+    """A reply may mention the markers in a sentence."""
     text = f"The line `=== ADJUDICATION ===` is there.\n > === ADJUDICATION ===\n{MARKED}"
 
     assert judged(text).status is Verdict.APPROVED
@@ -269,7 +269,7 @@ def test_a_missing_status_asks_for_work() -> None:
     assert judged('{"decisions": []}').status is Verdict.REWRITE
 
 
-def test_decisions_in_doubt_are_pursued_and_it_is_said() -> None:
+def test_ambiguous_decisions_count_as_pursued_with_a_note() -> None:
     """A judge that is unclear, or says both, has not dismissed anything."""
     said = [("a", None), ("b", "later"), ("c", "dismissed"), ("c", "pursuing"), ("d", "Dismissed")]
     decisions = [{"issue_id": name, "status": status} for name, status in said]
@@ -282,7 +282,7 @@ def test_decisions_in_doubt_are_pursued_and_it_is_said() -> None:
 
 
 def test_a_decisions_reasons_are_kept() -> None:
-    """They are shown to whoever asks why."""
+    """Users see them when they ask why."""
     decision = {
         "issue_id": "a",
         "constraint": "tone",

@@ -13,8 +13,8 @@ def counted(iteration: int, critical: int, high: int, **happened: int) -> dict[s
     }
 
 
-def test_each_open_finding_is_a_letter_and_the_columns_tell_what_happened() -> None:
-    """Whoever looks at a run sees at a glance whether it gets better."""
+def test_each_open_finding_is_a_letter_and_the_columns_count_the_changes() -> None:
+    """You see at a glance whether a run gets better."""
     drawn = draw_plot(
         [
             counted(1, 2, 3, new=6),
@@ -34,7 +34,7 @@ def test_each_open_finding_is_a_letter_and_the_columns_tell_what_happened() -> N
 @pytest.mark.parametrize("number", [1, 20, 40, 500])
 @pytest.mark.parametrize("many", [1, 40, 9_999])
 def test_any_run_fits_a_terminal(number: int, many: int) -> None:
-    """A plot that wraps or scrolls away tells nothing."""
+    """A plot that wraps or scrolls away is useless."""
     drawn = draw_plot([counted(n, many, many, new=many) for n in range(1, number + 1)]).splitlines()
 
     assert max(map(len, drawn)) <= 80
@@ -53,7 +53,7 @@ def test_of_a_long_run_the_first_and_the_last_rounds_are_shown() -> None:
     assert "20 more rounds" in drawn[7]
 
 
-def test_many_findings_share_a_letter_and_one_alone_is_still_seen() -> None:
+def test_many_findings_share_a_letter_and_a_single_one_is_still_visible() -> None:
     """A single critical finding among hundreds must not vanish by rounding."""
     heading, line = draw_plot([counted(1, 1, 300)]).splitlines()
 

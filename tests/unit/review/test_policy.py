@@ -36,7 +36,7 @@ def verdict(status: Verdict, *decisions: AdjudicationDecision) -> Adjudication:
 
 
 @pytest.mark.parametrize(("severity", "pursuit"), list(product(Severity, Pursuit)), ids=str)
-def test_an_approval_stands_only_while_nothing_that_blocks_is_pursued(
+def test_an_approval_is_valid_only_while_no_blocking_issue_is_pursued(
     severity: Severity, pursuit: Pursuit
 ) -> None:
     """A judge that says APPROVED over an open critical finding would ship it."""
@@ -58,7 +58,7 @@ def test_a_finding_the_judge_does_not_mention_is_pursued() -> None:
     assert checked.termination == {"critical_pursuing": 0, "high_pursuing": 1}
 
 
-def test_a_judge_cannot_talk_a_finding_down() -> None:
+def test_a_judge_cannot_lower_a_severity() -> None:
     """A critical finding called LOW would not block any more."""
     said = verdict(Verdict.APPROVED, decision("c-1", Pursuit.PURSUING, severity=Severity.LOW))
 
@@ -69,8 +69,8 @@ def test_a_judge_cannot_talk_a_finding_down() -> None:
     assert "c-1: stays CRITICAL, as the critics reported it" in checked.notes
 
 
-def test_what_the_judge_says_about_a_finding_is_kept_and_the_rest_filled_in() -> None:
-    """Rationale and guidance go to people and prompts; who found it comes from the critiques."""
+def test_the_judges_reasons_are_kept_and_the_other_fields_filled_in() -> None:
+    """Humans and prompts need rationale and guidance; the critics come from the critiques."""
     said = verdict(
         Verdict.REWRITE,
         decision(
@@ -99,7 +99,7 @@ def test_what_the_judge_says_about_a_finding_is_kept_and_the_rest_filled_in() ->
     )
 
 
-def test_decisions_about_nothing_are_dropped_with_a_note() -> None:
+def test_decisions_about_unknown_issues_are_dropped_with_a_note() -> None:
     """A judge that invents issues would send the author after them."""
     said = verdict(Verdict.APPROVED, decision("made-up", Pursuit.PURSUING))
 
@@ -119,15 +119,15 @@ def test_decisions_about_nothing_are_dropped_with_a_note() -> None:
     ],
 )
 def test_a_decision_may_name_an_issue_or_its_finding(said: AdjudicationDecision) -> None:
-    """Both ids stand in the prompt."""
+    """Both ids are in the prompt."""
     checked = check_verdict(verdict(Verdict.APPROVED, said), [critique(issue("c-1"))], BLOCK)
 
     assert checked.status is Verdict.APPROVED
     assert checked.decisions[0].issue_id == "c-1"
 
 
-def test_critics_who_found_the_same_get_one_decision_at_the_worst_severity() -> None:
-    """Counted twice, one fault would look like two, and the milder reading would hide it."""
+def test_critics_with_the_same_finding_get_one_decision_at_the_worst_severity() -> None:
+    """Counted twice, one fault would look like two, and the milder report would hide it."""
     critiques = [
         critique(issue("c-1", Severity.LOW, "same"), by="a"),
         critique(issue("c-2", Severity.CRITICAL, "same"), by="b"),
@@ -141,7 +141,7 @@ def test_critics_who_found_the_same_get_one_decision_at_the_worst_severity() -> 
 
 
 def test_a_dismissal_that_may_mean_several_findings_dismisses_none() -> None:
-    """Two critics number their issues alike; in doubt, nothing is waved through."""
+    """Two critics may use the same number; in doubt, nothing is dismissed."""
     critiques = [
         critique(issue("c-1", finding_id="one"), by="a"),
         critique(issue("c-1", finding_id="two"), by="b"),
@@ -155,22 +155,22 @@ def test_a_dismissal_that_may_mean_several_findings_dismisses_none() -> None:
     assert "c-1: could be any of one, two; none is dismissed" in checked.notes
 
 
-@pytest.mark.parametrize("told", [{"finding_id": "one"}, {"flagged_by": ("a",)}])
-def test_a_dismissal_that_says_which_one_it_means_dismisses_that(told: dict[str, Any]) -> None:
-    """The judge has two ways to tell issues of one number apart."""
+@pytest.mark.parametrize("fields", [{"finding_id": "one"}, {"flagged_by": ("a",)}])
+def test_a_dismissal_that_identifies_one_finding_dismisses_it(fields: dict[str, Any]) -> None:
+    """The judge can name the finding or the critic of an ambiguous issue."""
     critiques = [
         critique(issue("c-1", finding_id="one"), by="a"),
         critique(issue("c-1", finding_id="two"), by="b"),
     ]
-    said = verdict(Verdict.REWRITE, decision("c-1", Pursuit.DISMISSED, **told))
+    said = verdict(Verdict.REWRITE, decision("c-1", Pursuit.DISMISSED, **fields))
 
     checked = check_verdict(said, critiques, BLOCK)
 
     assert [d.issue_id for d in checked.pursued()] == ["two"]
 
 
-def test_the_constraint_tells_issues_of_one_number_apart() -> None:
-    """Checks may number their findings alike for every constraint."""
+def test_the_constraint_distinguishes_issues_with_the_same_number() -> None:
+    """Checks may use the same numbers for every constraint."""
     critiques = [
         critique(issue("1", finding_id="one"), of="style"),
         critique(issue("1", finding_id="two"), of="facts"),
@@ -193,14 +193,14 @@ def test_a_finding_both_pursued_and_dismissed_is_pursued() -> None:
 
 
 def test_a_rewrite_without_any_work_is_noted() -> None:
-    """The author would be asked for changes nobody can name."""
+    """The author would be asked for changes that no critic reported."""
     checked = check_verdict(verdict(Verdict.REWRITE), [critique()], BLOCK)
 
     assert checked.status is Verdict.REWRITE
     assert checked.notes == ("the judge asks for a rewrite but pursues no issue",)
 
 
-def test_what_is_set_aside_needs_no_decision() -> None:
+def test_an_issue_that_is_set_aside_needs_no_decision() -> None:
     """If only ignored issues remain, the artifact can be approved."""
     aside = critique(
         issue("c-1", behavior="ignore"), issue("c-2", Severity.MEDIUM, unverified=True)
@@ -212,7 +212,7 @@ def test_what_is_set_aside_needs_no_decision() -> None:
     assert checked.decisions == ()
 
 
-def test_a_judge_is_shown_every_critique_without_what_is_set_aside() -> None:
+def test_a_judge_sees_every_critique_without_the_issues_set_aside() -> None:
     """A critique whose issues are all ignored still counts as reviewed."""
     grave = issue("c-3", Severity.HIGH, unverified=True)
     plain = issue("c-4", Severity.LOW)
@@ -241,7 +241,7 @@ def test_the_policy_judge_approves_exactly_when_nothing_blocks(
     assert judged.iteration == 2
 
 
-def test_the_policy_judge_approves_an_artifact_nobody_complains_about() -> None:
+def test_the_policy_judge_approves_an_artifact_without_issues() -> None:
     """Otherwise a flawless first draft would loop until the limit."""
     judged = policy_judge([critique()], iteration=1, block_on=BLOCK)
 
@@ -249,8 +249,8 @@ def test_the_policy_judge_approves_an_artifact_nobody_complains_about() -> None:
     assert judged.bill_of_work == ""
 
 
-def test_the_policy_judges_bill_holds_literal_edits_and_words_the_worst_first() -> None:
-    """Mode `apply` makes the edits without a call; the words go to an agent."""
+def test_the_policy_judges_work_order_has_edits_and_notes_by_severity() -> None:
+    """Mode `apply` applies the edits without a call; the notes go to an agent."""
     edit = Edit(EditKind.REPLACE, "teh", "the")
     critiques = [
         critique(
@@ -293,10 +293,10 @@ def test_the_policy_judges_answer_survives_its_own_check() -> None:
         ([(Severity.CRITICAL, None), (Severity.HIGH, "other")], False),
     ],
 )
-def test_criticals_conflict_when_there_are_several_and_one_names_a_rival(
+def test_criticals_conflict_when_there_are_several_and_one_names_a_competing_constraint(
     decisions: list[tuple[Severity, str | None]], conflict: bool
 ) -> None:
-    """Two musts that exclude each other are for a person to settle."""
+    """Two requirements that exclude each other need a human's decision."""
     made = [
         AdjudicationDecision(str(n), severity=severity, competing_constraint=rival)
         for n, (severity, rival) in enumerate(decisions)
@@ -315,8 +315,8 @@ def test_a_dismissed_critical_conflicts_with_nothing() -> None:
     assert conflicting_criticals(verdict(Verdict.REWRITE, pursued, dismissed)) == []
 
 
-def test_what_a_critic_suggests_is_the_guidance_of_the_rules() -> None:
-    """Once the literal edits are made, it is all that an author is told about the rest."""
+def test_the_policy_judge_uses_the_critics_suggestion_as_guidance() -> None:
+    """After the literal edits it is all that an author gets about the remaining issues."""
     judged = policy_judge([critique(issue("c-1", suggested_fix="Say when."))], iteration=2)
 
     assert [each.guidance for each in judged.decisions] == ["Say when."]

@@ -52,34 +52,34 @@ PLAIN = Constraint("security", 2)
         ("", Constraint("x", agents=()), Table(), ("claude",), "the default agent"),
     ],
 )
-def test_the_first_level_that_names_somebody_decides(
+def test_the_first_level_that_names_an_agent_decides(
     step: str | None, constraint: Constraint, table: Table, agents: tuple[str, ...], by: str
 ) -> None:
-    """Whoever reads a flow file must be able to tell who will be called, and why."""
+    """The reader of a flow file must be able to predict which agents are called, and why."""
     assert select_reviewers(step, constraint, table, ["claude"]) == (agents, by)
 
 
-def test_a_critic_named_twice_reads_once() -> None:
+def test_a_critic_named_twice_reviews_once() -> None:
     """A doubled name would be paid for twice."""
     table = Table(default_agents=("a", "b", "a"))
 
     assert select_reviewers(None, PLAIN, table, [])[0] == ("a", "b")
 
 
-def test_a_rule_that_names_nobody_leaves_it_to_the_next() -> None:
-    """A constraint nobody reads would pass without a review."""
+def test_a_rule_without_agents_leaves_the_choice_to_the_next() -> None:
+    """A constraint without critics would pass without a review."""
     table = Table(("by-default",), (Pattern("*", ()),))
 
     assert select_reviewers(None, PLAIN, table, [])[0] == ("by-default",)
 
 
-def test_globs_tell_upper_from_lower_case_everywhere() -> None:
+def test_globs_are_case_sensitive_on_every_system() -> None:
     """The same file has to mean the same on every system."""
     table = Table(("by-default",), (Pattern("SEC*", ("by-rule",)),))
 
     assert select_reviewers(None, PLAIN, table, [])[0] == ("by-default",)
 
 
-def test_when_nobody_is_named_at_all_it_says_so() -> None:
-    """The caller refuses such a flow; it must not mistake the reason."""
+def test_a_flow_without_any_agent_gets_a_reason() -> None:
+    """The caller refuses such a flow; the reason must be right."""
     assert select_reviewers(None, PLAIN, Table(), []) == ((), "no agent is named")

@@ -102,10 +102,10 @@ def test_variables_stand_for_folders(project: Path) -> None:
         ("latin", "is not UTF-8 text"),
     ],
 )
-def test_what_cannot_be_used_is_told_and_the_rest_is_read(
+def test_a_source_that_cannot_be_used_is_an_error_and_the_rest_is_read(
     project: Path, path: str, why: str
 ) -> None:
-    """One bad path must neither leak a file from elsewhere nor cost the others."""
+    """A bad path must neither leak a file from outside nor keep the others from being read."""
     (project / "link.md").symlink_to(project.parent / "secret.md")
     (project / "linked").symlink_to(project.parent)
     (project / "loop").symlink_to(project / "loop")
@@ -123,7 +123,7 @@ def test_what_cannot_be_used_is_told_and_the_rest_is_read(
 
 @pytest.mark.parametrize("glob", ["../*.md", "/etc/host*", "linked/*.md", "l*.md", "**"])
 def test_globs_do_not_lead_out_of_the_project(project: Path, glob: str) -> None:
-    """A link inside the project must not open the folders around it."""
+    """A link inside the project must not give access to folders outside."""
     (project / "link.md").symlink_to(project.parent / "secret.md")
     (project / "linked").symlink_to(project.parent)
 
@@ -133,7 +133,7 @@ def test_globs_do_not_lead_out_of_the_project(project: Path, glob: str) -> None:
 
 
 def test_a_glob_that_matches_nothing_is_a_warning(project: Path) -> None:
-    """A typing error would otherwise leave the model without its material."""
+    """A typo would otherwise leave the model without its material."""
     found = read(project, globs=["docs/*.txt"])
 
     assert found == SourceText(warnings=("docs/*.txt: matches no file",))
@@ -150,7 +150,7 @@ def test_hidden_files_are_read_only_when_the_glob_names_them(project: Path) -> N
     assert "Rules." in read(project, globs=[".signoff/*.md"]).text
 
 
-def test_more_files_than_anybody_reads_are_left_out_with_a_warning(project: Path) -> None:
+def test_files_beyond_the_limit_are_left_out_with_a_warning(project: Path) -> None:
     """A glob over a big tree must not fill the prompt, and always with the same files."""
     for number in range(MOST_FILES + 5):
         (project / f"n{number:03}.txt").write_text(str(number))
@@ -163,7 +163,7 @@ def test_more_files_than_anybody_reads_are_left_out_with_a_warning(project: Path
 
 
 def test_a_file_that_is_too_large_is_left_out(project: Path) -> None:
-    """Half a file would be worse than none."""
+    """A truncated file would be worse than none."""
     (project / "large").write_bytes(b"x" * (MOST_BYTES + 1))
     (project / "fits").write_bytes(b"x" * MOST_BYTES)
 
@@ -175,7 +175,7 @@ def test_a_file_that_is_too_large_is_left_out(project: Path) -> None:
     assert len(found.text) > MANY_CHARACTERS
 
 
-def test_a_mark_at_the_start_of_a_file_is_no_part_of_its_text(project: Path) -> None:
+def test_a_byte_order_mark_is_not_part_of_the_text(project: Path) -> None:
     """Editors of some systems write one, and a quote would then not be found."""
     (project / "marked.md").write_bytes("\ufeffText".encode())
 
@@ -183,7 +183,7 @@ def test_a_mark_at_the_start_of_a_file_is_no_part_of_its_text(project: Path) -> 
 
 
 def test_programs_are_listed_and_not_run(project: Path) -> None:
-    """Whether they may run is for the user to say, and their run is recorded."""
+    """The user decides whether they may run, and each run is recorded."""
     script = project / "facts.sh"
     script.write_text("#!/bin/sh\ntouch ran\n")
     script.chmod(0o755)
@@ -213,7 +213,7 @@ def test_programs_are_listed_and_not_run(project: Path) -> None:
         ("git {{nonsense}}", "unknown variable 'nonsense'"),
     ],
 )
-def test_a_program_that_cannot_run_is_told_beforehand(
+def test_a_program_that_cannot_run_is_reported_in_advance(
     project: Path, command: str, why: str
 ) -> None:
     """A failure in the middle of a run costs more."""
@@ -225,7 +225,7 @@ def test_a_program_that_cannot_run_is_told_beforehand(
 
 
 def test_a_programs_output_is_headed_by_its_name() -> None:
-    """It stands among the other material."""
+    """It is one of several parts of the material."""
     assert script_section("facts.sh", "\n1 fact\n\n") == "### SCRIPT: facts.sh\n\n1 fact\n"
 
 
