@@ -92,13 +92,15 @@ class Problem:
 class InvalidWorkflow(AuthorError):
     """The workflow definition has problems."""
 
-    def __init__(self, name: str, problems: Iterable[Problem]) -> None:
+    def __init__(
+        self, name: str, problems: Iterable[Problem], *, remedy: Remedy | tuple[Remedy, ...] = ()
+    ) -> None:
         self.name = name
         self.problems: Sequence[Problem] = tuple(problems)
         count = len(self.problems)
         noun = "problem" if count == 1 else "problems"
         lines = [f"workflow {name!r} has {count} {noun}:", *(f"  - {p}" for p in self.problems)]
-        super().__init__("\n".join(lines))
+        super().__init__("\n".join(lines), remedy=remedy)
 
 
 class InvalidParams(AuthorError):

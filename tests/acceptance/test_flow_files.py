@@ -163,7 +163,7 @@ def test_scripts_run_only_when_they_are_allowed(desk: Desk) -> None:
     allowed = desk.here(*again)
 
     assert (refused.code, ran) == (0, False), refused.err
-    assert "only with --allow-scripts" in refused.err
+    assert "scripts run only if the run allows them (allow_scripts)" in refused.err
     assert "It is salty." not in told
     assert allowed.code == 0, allowed.err
     two = desk.folder / ".signoff/runs/two/iterations/1"

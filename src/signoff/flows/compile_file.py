@@ -17,6 +17,7 @@ from signoff.flows.selection import resolve_constraints_for_step
 from signoff.flows.step import StepKind, WorkflowStep
 from signoff.flows.warnings import independence_warnings, relatives, source_warnings
 from signoff.notation import CompileContext
+from signoff.remedies import PassOption
 
 NO_GOAL = Goal.model_construct(goal="")
 """Stands in while a flow is only checked; a run of it is refused."""
@@ -31,7 +32,8 @@ def compile_file(file: SourceFile, context: CompileContext) -> Workflow:
     name = read.config.name or file.path.stem
     problems = list(_problems(read, flow, file.path.name, check_only=context.check_only))
     if problems:
-        raise InvalidWorkflow(name, problems)
+        goal_file = () if read.goal is not None else PassOption("goal", "FILE")
+        raise InvalidWorkflow(name, problems, remedy=goal_file)
     return compile_flow(flow, name, [*read.remarks, *_remarks(flow)])
 
 
@@ -52,7 +54,7 @@ def _flow(read: ReadFlow, context: CompileContext) -> Flow:
 
 def _problems(read: ReadFlow, flow: Flow, name: str, *, check_only: bool) -> Iterator[Problem]:
     if read.goal is None and not check_only:
-        yield Problem(name, "there is no goal", "name a goal file, or write goal: in the flow")
+        yield Problem(name, "there is no goal", "name a goal file, or add goal: to the flow")
     rule = flow.config.independence
     if rule.rule == "different_family" and rule.otherwise == "refuse":
         found = relatives(flow)
