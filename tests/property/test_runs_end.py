@@ -52,10 +52,10 @@ def test_a_limit_that_was_lifted_is_not_asked_about_again_at_once(
 
     for decision in drive.steps():
         match decision:
-            case Lift(way=way):
-                lifted.add(way)
-            case Wait(way=way):
-                assert way not in lifted
+            case Lift(edge_key=key):
+                lifted.add(key)
+            case Wait(edge_key=key):
+                assert key not in lifted
             case Move():
                 lifted.clear()
             case _:

@@ -218,21 +218,22 @@ class Drive:
                 self._proceed(decision, stage)
                 return decision.stage
             case Retry():
-                kind = ev.AttemptOpened if decision.by_person else ev.AttemptFailed
+                kind = ev.AttemptOpened if decision.by_human else ev.AttemptFailed
                 self.record(kind(decision.feedback))
                 self.outcome, self.delta, self.chosen = None, {}, None
                 return Stage.WORK
             case Wait():
-                self.record(ev.Escalated(decision.problem, decision.way, self.outcome, self.delta))
+                event = ev.Escalated(decision.problem, decision.edge_key, self.outcome, self.delta)
+                self.record(event)
                 return Stage.ESCALATED
             case Lift():
-                self.record(ev.LimitLifted(decision.way))
+                self.record(ev.LimitLifted(decision.edge_key))
                 self.record(ev.StepWorked(self.outcome or Outcome.OK, self.delta))
                 return Stage.GATE
             case Move():
-                way = decision.way
-                left = (self.outcome or Outcome.FAIL, way.key, decision.to, self.delta)
-                more = (decision.iteration, way.counted, decision.resets, decision.feedback)
+                edge = decision.edge
+                left = (self.outcome or Outcome.FAIL, edge.key, decision.to, self.delta)
+                more = (decision.iteration, edge.counted, decision.resets, decision.feedback)
                 self.record(ev.StepFinished(*left, *more))
                 return Stage.ENTER
             case Finish():
@@ -252,7 +253,7 @@ class Drive:
             self.record(ev.StepBegun())
 
     def _finish(self, finish: Finish) -> None:
-        if finish.way is not None:
-            left = (self.outcome or Outcome.FAIL, finish.way.key, None, self.delta)
-            self.record(ev.StepFinished(*left, self.state.iteration, finish.way.counted))
+        if finish.edge is not None:
+            left = (self.outcome or Outcome.FAIL, finish.edge.key, None, self.delta)
+            self.record(ev.StepFinished(*left, self.state.iteration, finish.edge.counted))
         self.record(ev.RunStopped.because(finish.status, finish.reason))

@@ -212,7 +212,7 @@ def _check_file(project: Project, item: InboxItem, form: dict[str, Any]) -> None
     """Refuses to approve a file that is no longer what the request shows."""
     files = ApprovedFiles(project.store, RunFiles(project.home.runs))
     try:
-        as_shown = files.hold(item.run, form)
+        as_shown = files.unchanged(item.run, form)
     except UnsafePath as error:
         raise StaleApproval(
             f"cannot compare {form['path']} with what was shown: {error}"

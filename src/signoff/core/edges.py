@@ -1,4 +1,4 @@
-"""Every way from one step to another, with loops found and bounded.
+"""Every edge from one step to another, with loops found and bounded.
 
 A back edge is one that closes a cycle (found by a depth-first walk from the entry).
 Each is counted, and one that declares no bound gets `DEFAULT_BOUND`, unless it begins a
@@ -17,7 +17,7 @@ from signoff.core.outcome import End, Outcome
 from signoff.core.step import Edge, StepDef
 
 DEFAULT_BOUND = 20
-"""Times a loop without a declared bound may go round."""
+"""How often a loop without a declared bound may be taken."""
 
 ERROR = "error"
 """The name of the edge taken when a handler raises."""
@@ -25,64 +25,65 @@ ERROR = "error"
 
 @dataclass(frozen=True)
 class ResolvedEdge:
-    """One edge as the engine uses it; what every step asks of it is worked out once."""
+    """One edge as the engine uses it; values that every step needs are computed once."""
 
     step: str
     name: str
     """The outcome's value, `error`, or `gate:LABEL`."""
-    edge: Edge
+    definition: Edge
+    """The edge as its author declared it."""
     back: bool
     """Whether it closes a loop."""
     in_rounds: bool = False
-    """Whether the limit on rounds bounds it: it begins the next one, and they are limited."""
+    """Whether it starts an iteration and `max_iterations` limits those."""
 
     @property
     def to(self) -> str | End | None:
         """Where it leads."""
-        return self.edge.to
+        return self.definition.to
 
     @cached_property
     def key(self) -> str:
-        """Names its counter."""
+        """The name of its counter, `step/name`, as journals store it."""
         return f"{self.step}/{self.name}"
 
     @cached_property
     def counted(self) -> bool:
-        """Whether each time it is taken counts: it closes a loop, or its author bounded it."""
-        return self.back or self.edge.bound is not None
+        """Whether its traversals are counted: it closes a loop or has a declared bound."""
+        return self.back or self.definition.bound is not None
 
     @cached_property
     def bound(self) -> int | None:
-        """How often it may be taken; None when nothing but the limit on rounds says so."""
-        if self.edge.bound is None and self.back and not self.in_rounds:
+        """How often it may be taken; None if only `max_iterations` limits it, or nothing does."""
+        if self.definition.bound is None and self.back and not self.in_rounds:
             return DEFAULT_BOUND
-        return self.edge.bound
+        return self.definition.bound
 
 
 class EdgeTable:
-    """All ways of a workflow, looked up by step and name."""
+    """All edges of a workflow, looked up by step and name."""
 
-    def __init__(self, ways: Sequence[ResolvedEdge]) -> None:
-        self._ways = {(w.step, w.name): w for w in ways}
+    def __init__(self, edges: Sequence[ResolvedEdge]) -> None:
+        self._by_name = {(edge.step, edge.name): edge for edge in edges}
         self._by_step: dict[str, list[ResolvedEdge]] = {}
-        for way in ways:
-            self._by_step.setdefault(way.step, []).append(way)
+        for edge in edges:
+            self._by_step.setdefault(edge.step, []).append(edge)
 
     def __iter__(self) -> Iterator[ResolvedEdge]:
-        """Yields every way, in definition order."""
-        return iter(self._ways.values())
+        """Yields every edge, in definition order."""
+        return iter(self._by_name.values())
 
     def find(self, step: str, outcome: Outcome) -> ResolvedEdge | None:
         """Returns where an outcome leads: its own edge, else the default one, else None."""
-        own = self._ways.get((step, outcome.value))
-        return own or self._ways.get((step, Outcome.DEFAULT.value))
+        own = self._by_name.get((step, outcome.value))
+        return own or self._by_name.get((step, Outcome.DEFAULT.value))
 
     def get(self, step: str, name: str) -> ResolvedEdge | None:
         """Returns a step's edge by name (`error`, `gate:LABEL`)."""
-        return self._ways.get((step, name))
+        return self._by_name.get((step, name))
 
     def from_step(self, step: str) -> Sequence[ResolvedEdge]:
-        """Returns all ways out of a step."""
+        """Returns all edges out of a step."""
         return self._by_step.get(step, ())
 
 
@@ -110,37 +111,40 @@ def as_edge(target: str | End | Edge | None) -> Edge:
 def edge_table(
     steps: Sequence[StepDef], entry: str, max_iterations: int | None = None
 ) -> EdgeTable:
-    """Finds every way of a graph and marks the ones that loop."""
+    """Returns the edges of a graph, with the back edges marked."""
     limited = max_iterations is not None
-    ways = [
-        ResolvedEdge(s.id, name, edge, back=False, in_rounds=limited and edge.starts_iteration)
+    edges = [
+        ResolvedEdge(s.id, name, each, back=False, in_rounds=limited and each.starts_iteration)
         for s in steps
-        for name, edge in declared_edges(s)
+        for name, each in declared_edges(s)
     ]
-    loops = _back_edges(ways, entry)
-    return EdgeTable([replace(w, back=w.key in loops) for w in ways])
+    back_keys = _back_edges(edges, entry)
+    return EdgeTable([replace(edge, back=edge.key in back_keys) for edge in edges])
 
 
-def _back_edges(ways: Sequence[ResolvedEdge], entry: str) -> set[str]:
-    """Walks depth first, without recursion; an edge to a step still on the path loops."""
+def _back_edges(edges: Sequence[ResolvedEdge], entry: str) -> set[str]:
+    """Returns the keys of edges that lead to a step on the path to them, found depth first.
+
+    The stack is explicit: a graph may have more steps than Python allows nested calls.
+    """
     out: dict[str, list[ResolvedEdge]] = {}
-    for each in ways:
-        out.setdefault(each.step, []).append(each)
-    found: set[str] = set()
-    seen = {entry}
+    for edge in edges:
+        out.setdefault(edge.step, []).append(edge)
+    loops: set[str] = set()
+    visited = {entry}
     path = [(entry, iter(out.get(entry, ())))]
     on_path = {entry}
     while path:
         step, rest = path[-1]
-        if (way := next(rest, None)) is None:
+        if (leaving := next(rest, None)) is None:
             path.pop()
             on_path.discard(step)
-        elif isinstance(way.to, End) or way.to is None:
+        elif isinstance(leaving.to, End) or leaving.to is None:
             continue
-        elif way.to in on_path:
-            found.add(way.key)
-        elif way.to not in seen:
-            seen.add(way.to)
-            on_path.add(way.to)
-            path.append((way.to, iter(out.get(way.to, ()))))
-    return found
+        elif leaving.to in on_path:
+            loops.add(leaving.key)
+        elif leaving.to not in visited:
+            visited.add(leaving.to)
+            on_path.add(leaving.to)
+            path.append((leaving.to, iter(out.get(leaving.to, ()))))
+    return loops

@@ -47,7 +47,7 @@ def text(workflow: Workflow) -> str:
             lines += ["", f"-- {_plain(phase) or 'no phase'} --"]
         mark = ">" if step.id == workflow.entry_point else " "
         lines += ["", f"{mark} {_plain(step.id)}  {_plain(step.title)}".rstrip()]
-        facts = [*_nature(step), *_ways(workflow, step)]
+        facts = [*_nature(step), *_edges(workflow, step)]
         width = max((len(name) for name, _ in facts), default=0)
         lines += [f"    {name:<{width}}  {said}" for name, said in facts]
     return "\n".join([*lines, ""])
@@ -67,15 +67,15 @@ def data(workflow: Workflow) -> dict[str, Any]:
         ],
         "edges": [
             {
-                "from": way.step,
-                "on": way.name,
-                "to": None if _end(way) else way.to,
-                "end": _end(way) or None,
-                "loops": way.back,
-                "bound": way.bound,
-                "starts_iteration": way.edge.starts_iteration,
+                "from": edge.step,
+                "on": edge.name,
+                "to": None if _end(edge) else edge.to,
+                "end": _end(edge) or None,
+                "loops": edge.back,
+                "bound": edge.bound,
+                "starts_iteration": edge.definition.starts_iteration,
             }
-            for way in workflow.edges
+            for edge in workflow.edges
         ],
     }
 
@@ -84,7 +84,7 @@ def _flowchart(workflow: Workflow) -> Iterator[str]:
     # Ids of our own: a step called `end` would break the notation.
     ids = {step: f"s{number}" for number, step in enumerate(workflow.steps)}
     yield from _phases(workflow, ids)
-    for end in dict.fromkeys(_end(way) for way in workflow.edges if _end(way)):
+    for end in dict.fromkeys(_end(edge) for edge in workflow.edges if _end(edge)):
         yield f'stop_{end}(["{end}"])'
     yield 'begin(("begin"))'
     yield f"begin --> {ids[workflow.entry_point]}"
@@ -107,11 +107,11 @@ def _phases(workflow: Workflow, ids: Mapping[str, str]) -> Iterator[str]:
 def _arrows(workflow: Workflow, step: StepDef, ids: Mapping[str, str]) -> Iterator[str]:
     if step.gate is not None:
         yield f'{ids[step.id]} -->|"{Outcome.OK.value}"| {ids[step.id]}g'
-    for way in workflow.edges.from_step(step.id):
-        arrow = "-.->" if way.back else "-->"
-        start = f"{ids[way.step]}g" if _option(way) else ids[way.step]
-        goal = f"stop_{_end(way)}" if _end(way) else ids[str(way.to)]
-        label = ", ".join([_label(_option(way) or _name(way)), *_terms(way)])
+    for edge in workflow.edges.from_step(step.id):
+        arrow = "-.->" if edge.back else "-->"
+        start = f"{ids[edge.step]}g" if _option(edge) else ids[edge.step]
+        goal = f"stop_{_end(edge)}" if _end(edge) else ids[str(edge.to)]
+        label = ", ".join([_label(_option(edge) or _name(edge)), *_terms(edge)])
         yield f'{start} {arrow}|"{label}"| {goal}'
 
 
@@ -145,52 +145,52 @@ def _nature(step: StepDef) -> Iterator[tuple[str, str]]:
         yield "limits", limits
 
 
-def _ways(workflow: Workflow, step: StepDef) -> Iterator[tuple[str, str]]:
+def _edges(workflow: Workflow, step: StepDef) -> Iterator[tuple[str, str]]:
     """Yields where a step leads; the options of its gate come last, under their question."""
-    ways = workflow.edges.from_step(step.id)
-    yield from ((_name(way), _goal(way)) for way in ways if not _option(way))
+    edges = workflow.edges.from_step(step.id)
+    yield from ((_name(edge), _goal(edge)) for edge in edges if not _option(edge))
     if step.gate is None:
         return
     yield Outcome.OK.value, f'-> a person decides: "{_plain(step.gate.prompt)}"'
     explained = {option.label for option in step.gate.options if option.requires_input}
-    for way in ways:
-        if label := _option(way):
-            yield f"  {_plain(label)}", _goal(way, explained=label in explained)
+    for edge in edges:
+        if label := _option(edge):
+            yield f"  {_plain(label)}", _goal(edge, explained=label in explained)
 
 
-def _goal(way: ResolvedEdge, *, explained: bool = False) -> str:
-    goal = f"[{_end(way)}]" if _end(way) else _plain(str(way.to))
+def _goal(edge: ResolvedEdge, *, explained: bool = False) -> str:
+    goal = f"[{_end(edge)}]" if _end(edge) else _plain(str(edge.to))
     terms = [
-        *(["loop"] if way.back else []),
-        *_terms(way),
+        *(["loop"] if edge.back else []),
+        *_terms(edge),
         *(["with a reason"] if explained else []),
     ]
     return f"-> {goal}  ({', '.join(terms)})" if terms else f"-> {goal}"
 
 
-def _terms(way: ResolvedEdge) -> Iterator[str]:
+def _terms(edge: ResolvedEdge) -> Iterator[str]:
     """Yields on which terms an edge can be taken."""
-    if way.bound is not None:
-        yield "once at most" if way.bound == 1 else f"at most {way.bound} times"
-        if way.edge.on_limit == "ask":
+    if edge.bound is not None:
+        yield "once at most" if edge.bound == 1 else f"at most {edge.bound} times"
+        if edge.definition.on_limit == "ask":
             yield "then a person decides"
-    if way.edge.starts_iteration:
+    if edge.definition.starts_iteration:
         yield "next iteration"
 
 
-def _end(way: ResolvedEdge) -> str:
-    if way.to is None:
+def _end(edge: ResolvedEdge) -> str:
+    if edge.to is None:
         return End.COMPLETED.value
-    return way.to.value if isinstance(way.to, End) else ""
+    return edge.to.value if isinstance(edge.to, End) else ""
 
 
-def _name(way: ResolvedEdge) -> str:
-    return "otherwise" if way.name == Outcome.DEFAULT.value else way.name
+def _name(edge: ResolvedEdge) -> str:
+    return "otherwise" if edge.name == Outcome.DEFAULT.value else edge.name
 
 
-def _option(way: ResolvedEdge) -> str:
+def _option(edge: ResolvedEdge) -> str:
     prefix = gate_name("")
-    return way.name.removeprefix(prefix) if way.name.startswith(prefix) else ""
+    return edge.name.removeprefix(prefix) if edge.name.startswith(prefix) else ""
 
 
 def _plain(words: str) -> str:

@@ -55,7 +55,7 @@ def _request_fell_short(position: RequestPosition, fact: FellShort) -> RequestDe
 def _request_chosen(position: RequestPosition, fact: Chosen) -> RequestDecision:
     if fact.label not in position.options:
         raise EngineError(f"{fact.label!r} is not one of {', '.join(position.options)}")
-    return Retry(fact.text, by_person=True) if fact.label == RETRY else Accept()
+    return Retry(fact.text, by_human=True) if fact.label == RETRY else Accept()
 
 
 REQUEST_TABLE: Mapping[type[RequestFact], Callable[[RequestPosition, Any], RequestDecision]] = {

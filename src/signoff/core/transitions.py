@@ -1,25 +1,26 @@
-"""The transition rules, all of them.
+"""All transition rules: where a run goes next.
 
-A run stands in one step, at one stage of its visit:
+A run is in one step, at one stage of its visit:
 
     ENTER ──held──► WORK ──returned──► CHECK ──held──► GATE ──chosen──► (the next step)
       │              │ │                 │               │
     broken        raised fell short    broken         accepted: leave by the outcome
       │              │ └──────┬──────────┘
       ▼              ▼        ▼
-    stop      on_error edge  retry with feedback, then ESCALATED: a person says
+    stop      on_error edge  retry with feedback, then ESCALATED: a human chooses
               or stop        retry, accept or stop
 
-The runner observes a fact (conditions held or broke, the handler returned or raised,
-a person chose), asks `decide`, and acts on the value it gets. Nothing else in signoff
-decides where a run goes. `TABLE` is the whole of it; a fact that has no row at a stage
-is an error in the engine, never a silent step forward. A single call and an item of a
-fan-out follow the same rule, retry and then ask a human: see `request_rules`.
-Stages a step has no use for (no conditions, no gate) are passed over: it is left by its
-outcome.
+The runner observes a fact (conditions held or broke, the handler returned or raised, a human
+chose), calls `decide`, and performs the decision it gets. Nothing else in signoff decides
+where a run goes. `TABLE` lists every fact that can occur at a stage. A fact without a row is
+an error of the engine and never a silent step forward. Stages that a step does not use (no
+conditions, no gate) are skipped. A single call and an item of a fan-out follow the same rule,
+retry and then ask a human: see `request_rules`.
 
-Leaving a step goes through `leave`, which is where loops are counted: a back edge at
-its bound is a `Limit`, and rounds beyond `max_iterations` are one too.
+Every step is left through `leave`, where loops are bounded: a back edge that has reached its
+bound is a `Limit`, and so is an iteration beyond `max_iterations`. The functions here are pure.
+The counters come in with the position, and the fold increases them when the event is recorded,
+so a replay decides exactly as the first run did.
 """
 
 from __future__ import annotations
@@ -47,12 +48,12 @@ from signoff.errors import EngineError, UnmappedOutcome
 if TYPE_CHECKING:
     from signoff.core.workflow import Workflow
 
-RETRY, ACCEPT, STOP, GO_ON = "retry", "accept", "stop", "continue"
-"""What a person can say to an escalation."""
+RETRY, ACCEPT, STOP, CONTINUE = "retry", "accept", "stop", "continue"
+"""What a human can choose in an escalation."""
 
 
 class Position(NamedTuple):
-    """Where a run stands when a fact is observed."""
+    """Where a run is when a fact is observed."""
 
     workflow: Workflow
     step: str
@@ -62,8 +63,8 @@ class Position(NamedTuple):
     counters: Mapping[str, int]
     outcome: Outcome | None = None
     """What the handler returned, once it has."""
-    way: str = ""
-    """The edge whose bound was reached, or `ROUNDS`, while a person decides about it."""
+    edge_key: str = ""
+    """The edge whose bound was reached, or `ROUNDS`, while a human decides about it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,30 +88,30 @@ class Returned:
 
 @dataclass(frozen=True, slots=True)
 class FellShort:
-    """The work was done and is not good enough, or took too long; another try may help."""
+    """The work is not good enough, or took too long; a retry may help."""
 
     problem: str
     late: bool = False
-    """Whether it only took too long."""
+    """Whether the only problem is that it took too long."""
     usable: bool = False
-    """Whether it counts as it is once no retry is left."""
+    """Whether it is accepted as it is once no retry is left."""
 
 
 @dataclass(frozen=True, slots=True)
 class Raised:
-    """The handler raised; trying the same again would not help."""
+    """The handler raised; a retry would raise again."""
 
     error: ErrorInfo
 
     @property
     def problem(self) -> str:
-        """What to tell people."""
+        """The error's message, for humans."""
         return self.error.message
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """A person chose, and perhaps wrote something."""
+    """A human chose an option, perhaps with a comment."""
 
     label: str
     text: str = ""
@@ -122,34 +123,34 @@ Fact = ConditionsMet | ConditionsBroken | Returned | FellShort | Raised | Chosen
 
 @dataclass(frozen=True, slots=True)
 class Proceed:
-    """Go on to a later stage of the same visit."""
+    """Continue with a later stage of the same visit."""
 
     stage: Stage
 
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """Work the step again, knowing this."""
+    """Run the step's handler again with this feedback."""
 
     feedback: str
-    by_person: bool = False
+    by_human: bool = False
     late: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """A person must say how to go on."""
+    """A human must decide how to continue."""
 
     problem: str
     options: tuple[str, ...]
-    way: str = ""
+    edge_key: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Move:
     """Leave by this edge for another step."""
 
-    way: ResolvedEdge
+    edge: ResolvedEdge
     to: str
     iteration: int
     resets: tuple[str, ...] = ()
@@ -158,58 +159,58 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """The run ends; by an edge, or where it stands when it cannot go on."""
+    """The run ends: by an edge, or inside a step that cannot continue."""
 
     status: Status
     reason: StopReason | None = None
-    way: ResolvedEdge | None = None
+    edge: ResolvedEdge | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A bound is reached and the run ends there, by name."""
+    """A bound is reached, and the run ends with that as its reason."""
 
-    way: ResolvedEdge
+    edge: ResolvedEdge
     reason: IterationLimit | EdgeLimit
 
 
 @dataclass(frozen=True, slots=True)
 class Lift:
-    """A person lets the run go on beyond a limit: lift it, then leave as before."""
+    """A human lets the run continue beyond a limit: lift it, then leave the step again."""
 
-    way: str
+    edge_key: str
 
 
 Decision = Proceed | Retry | Wait | Move | Finish | Limit | Lift
 Rule = Callable[[Position, Any], Decision]
-"""Takes exactly the facts its rows in the table name."""
+"""Accepts exactly the facts that its rows in the table name."""
 
 
 def decide(position: Position, fact: Fact) -> Decision:
-    """Says what follows from a fact where the run stands."""
+    """Returns what follows from a fact at a position."""
     rule = TABLE.get((position.stage, type(fact)))
     if rule is None:
         raise EngineError(f"no rule for {type(fact).__name__} at stage {position.stage.value}")
     return rule(position, fact)
 
 
-def _to(stage: Stage) -> Rule:
+def _proceed_to(stage: Stage) -> Rule:
     return lambda _position, _fact: Proceed(stage)
 
 
-def _worked(position: Position, fact: Returned) -> Decision:
-    """Goes on to whatever is left of the visit: its conditions, its gate, or its end."""
+def _after_work(position: Position, fact: Returned) -> Decision:
+    """Returns the next stage the step has: its postconditions, its gate, or its end."""
     if position.workflow[position.step].postconditions:
         return Proceed(Stage.CHECK)
     if position.outcome is not fact.outcome:
         position = position._replace(outcome=fact.outcome)
-    return _checked(position, _HELD)
+    return _after_check(position, _MET)
 
 
-def _checked(position: Position, fact: ConditionsMet) -> Decision:
+def _after_check(position: Position, fact: ConditionsMet) -> Decision:
     if position.outcome is Outcome.OK and position.workflow[position.step].gate is not None:
         return Proceed(Stage.GATE)
-    return _past_the_gate(position, fact)
+    return _leave_by_outcome(position, fact)
 
 
 def _not_ready(position: Position, fact: ConditionsBroken) -> Decision:
@@ -221,120 +222,123 @@ def _stop(position: Position, fact: Raised) -> Decision:
 
 
 def _recover(position: Position, fact: Raised) -> Decision:
-    """A handler that raised goes where `on_error` says, and otherwise stops the run."""
-    way = position.workflow.edges.get(position.step, ERROR)
-    return leave(position, way) if way is not None else _stop(position, fact)
+    """Follows the `on_error` edge; without one, an error stops the run."""
+    edge = position.workflow.edges.get(position.step, ERROR)
+    return leave(position, edge) if edge is not None else _stop(position, fact)
 
 
-def _try_again(position: Position, fact: ConditionsBroken | FellShort) -> Decision:
-    """One more try with the reason as feedback; then a person."""
+def _retry_or_escalate(position: Position, fact: ConditionsBroken | FellShort) -> Decision:
+    """Retries with the problem as feedback while retries are left, then asks a human."""
     retries = position.workflow[position.step].retries
     return retry(position.attempt, retries, fact) or Wait(fact.problem, answers(position))
 
 
 def retry(attempt: int, retries: int, fact: ConditionsBroken | FellShort) -> Retry | None:
-    """Returns the next try while the engine has one left; this one rule serves every scope."""
+    """Returns a retry if one is left; steps, fan-out items and single calls share this rule."""
     if attempt > retries:
         return None
     return Retry(fact.problem, late=isinstance(fact, FellShort) and fact.late)
 
 
-def _past_the_gate(position: Position, _fact: ConditionsMet) -> Decision:
+def _leave_by_outcome(position: Position, _fact: ConditionsMet) -> Decision:
     outcome = position.outcome
     if outcome is None:
         raise EngineError(f"step {position.step!r} is left without an outcome")
-    way = position.workflow.edges.find(position.step, outcome)
-    if way is None:
-        mapped = ", ".join(w.name for w in position.workflow.edges.from_step(position.step))
+    edge = position.workflow.edges.find(position.step, outcome)
+    if edge is None:
+        names = ", ".join(e.name for e in position.workflow.edges.from_step(position.step))
         raise UnmappedOutcome(
-            f"step {position.step!r} ended with {outcome.value!r}, which leads nowhere "
-            f"(its edges: {mapped or 'none'})"
+            f"step {position.step!r} ended with outcome {outcome.value!r}, which has no edge "
+            f"(its edges: {names or 'none'})"
         )
-    return leave(position, way)
+    return leave(position, edge)
 
 
-def _through_the_gate(position: Position, fact: Chosen) -> Decision:
-    way = position.workflow.edges.get(position.step, gate_name(fact.label))
-    if way is None:
+def _leave_by_gate(position: Position, fact: Chosen) -> Decision:
+    edge = position.workflow.edges.get(position.step, gate_name(fact.label))
+    if edge is None:
         raise EngineError(f"the gate of step {position.step!r} has no option {fact.label!r}")
-    return leave(position, way, feedback=fact.text or None, by=fact.by)
+    return leave(position, edge, feedback=fact.text or None, by=fact.by)
 
 
-def _person_decides(position: Position, fact: Chosen) -> Decision:
+def _human_decides(position: Position, fact: Chosen) -> Decision:
     if fact.label not in answers(position):
-        raise EngineError(f"{fact.label!r} is no answer to the escalation of {position.step!r}")
+        raise EngineError(f"{fact.label!r} is not an option in the escalation of {position.step!r}")
     if fact.label == RETRY:
-        return Retry(fact.text or "a person asked for another try", by_person=True)
+        return Retry(fact.text or "a human requested a retry", by_human=True)
     if fact.label == ACCEPT:
         return Proceed(Stage.GATE)
-    if fact.label == GO_ON:
-        return Lift(position.way)
+    if fact.label == CONTINUE:
+        return Lift(position.edge_key)
     return Finish(Status.REJECTED, Rejected(fact.by, fact.text))
 
 
 def answers(position: Position) -> tuple[str, ...]:
-    """Returns what a person may say where the engine's own means are used up."""
-    if position.way:
-        return (GO_ON, STOP)
+    """Returns what a human can choose at an escalation."""
+    if position.edge_key:
+        return (CONTINUE, STOP)
     return (RETRY, ACCEPT, STOP) if position.outcome is not None else (RETRY, STOP)
 
 
-_HELD = ConditionsMet()
+_MET = ConditionsMet()
 
 TABLE: Mapping[tuple[Stage, type[Fact]], Rule] = {
-    (Stage.ENTER, ConditionsMet): _to(Stage.WORK),
+    (Stage.ENTER, ConditionsMet): _proceed_to(Stage.WORK),
     (Stage.ENTER, ConditionsBroken): _not_ready,
-    (Stage.WORK, Returned): _worked,
-    (Stage.WORK, FellShort): _try_again,
+    (Stage.WORK, Returned): _after_work,
+    (Stage.WORK, FellShort): _retry_or_escalate,
     (Stage.WORK, Raised): _recover,
-    (Stage.CHECK, ConditionsMet): _checked,
-    (Stage.CHECK, ConditionsBroken): _try_again,
+    (Stage.CHECK, ConditionsMet): _after_check,
+    (Stage.CHECK, ConditionsBroken): _retry_or_escalate,
     (Stage.CHECK, Raised): _stop,
-    (Stage.GATE, ConditionsMet): _past_the_gate,
-    (Stage.GATE, Chosen): _through_the_gate,
-    (Stage.ESCALATED, Chosen): _person_decides,
+    (Stage.GATE, ConditionsMet): _leave_by_outcome,
+    (Stage.GATE, Chosen): _leave_by_gate,
+    (Stage.ESCALATED, Chosen): _human_decides,
 }
 
 
 def leave(
-    position: Position, way: ResolvedEdge, *, feedback: str | None = None, by: str = ""
+    position: Position, edge: ResolvedEdge, *, feedback: str | None = None, by: str = ""
 ) -> Decision:
-    """Takes an edge, unless its bound or the round limit is reached."""
-    count = position.counters.get(way.key, 0)
-    if way.bound is not None and count >= way.bound:
-        return _at_limit(way, way.key, EdgeLimit(way.step, way.name, way.bound))
-    iteration = position.iteration + way.edge.starts_iteration
-    rounds = _rounds(position)
-    if way.edge.starts_iteration and rounds is not None and iteration > rounds:
-        return _at_limit(way, ROUNDS, IterationLimit(rounds))
-    if way.to is None or isinstance(way.to, End):
-        status = Status.COMPLETED if way.to is None else way.to.status
-        return Finish(status, _own_reason(status, feedback, by), way)
-    return Move(way, way.to, iteration, _resets(position, way), feedback)
+    """Takes an edge, unless its bound or the limit on iterations is reached."""
+    count = position.counters.get(edge.key, 0)
+    if edge.bound is not None and count >= edge.bound:
+        return _at_limit(edge, edge.key, EdgeLimit(edge.step, edge.name, edge.bound))
+    iteration = position.iteration + edge.definition.starts_iteration
+    most = _max_iterations(position)
+    if edge.definition.starts_iteration and most is not None and iteration > most:
+        return _at_limit(edge, ROUNDS, IterationLimit(most))
+    if edge.to is None or isinstance(edge.to, End):
+        status = Status.COMPLETED if edge.to is None else edge.to.status
+        return Finish(status, _reason_from_gate(status, feedback, by), edge)
+    return Move(edge, edge.to, iteration, _resets(position, edge), feedback)
 
 
-def _own_reason(status: Status, text: str | None, by: str) -> StopReason | None:
-    """Returns what whoever chose at a gate gives as the reason for the end they chose."""
+def _reason_from_gate(status: Status, text: str | None, by: str) -> StopReason | None:
+    """Returns the reason that the approver wrote when choosing to end the run at a gate."""
     if by and status is Status.REJECTED:
         return Rejected(by, text or "")
     return StepDecided(text) if text else None
 
 
-def _rounds(position: Position) -> int | None:
-    """Returns how many rounds there may be: what the author set, as often as it was granted."""
-    rounds = position.workflow.max_iterations
-    return None if rounds is None else rounds * (1 + position.counters.get(ROUNDS, 0))
+def _max_iterations(position: Position) -> int | None:
+    """Returns how many iterations are allowed; each time a human lifts the limit adds as many."""
+    declared = position.workflow.max_iterations
+    return None if declared is None else declared * (1 + position.counters.get(ROUNDS, 0))
 
 
-def _at_limit(way: ResolvedEdge, key: str, reason: IterationLimit | EdgeLimit) -> Decision:
-    if way.edge.on_limit == "ask":
-        return Wait(str(reason), (GO_ON, STOP), key)
-    return Limit(way, reason)
+def _at_limit(edge: ResolvedEdge, key: str, reason: IterationLimit | EdgeLimit) -> Decision:
+    if edge.definition.on_limit == "ask":
+        return Wait(str(reason), (CONTINUE, STOP), key)
+    return Limit(edge, reason)
 
 
-def _resets(position: Position, way: ResolvedEdge) -> tuple[str, ...]:
-    """Counts of a step's loops start anew only when it is left by an edge that loops nowhere."""
-    if way.back:
+def _resets(position: Position, edge: ResolvedEdge) -> tuple[str, ...]:
+    """Returns the counters that start again at 0 when a step is left by this edge.
+
+    A back edge resets nothing: two loops that reset each other's count would never end.
+    """
+    if edge.back:
         return ()
-    others = [w for w in position.workflow.edges.from_step(way.step) if w.key != way.key]
-    return tuple(w.key for w in others if w.edge.resets and w.key in position.counters)
+    others = [e for e in position.workflow.edges.from_step(edge.step) if e.key != edge.key]
+    return tuple(e.key for e in others if e.definition.resets and e.key in position.counters)

@@ -1,8 +1,7 @@
-"""One attempt at a step: finds out how things stand, stage by stage, as facts.
+"""One attempt at a step: observes, stage by stage, what happens, and returns it as facts.
 
-Conditions are evaluated, the handler is called within its time, people are asked at the
-gate or when the engine's own means are used up. What follows from a fact is not decided
-here.
+Conditions are evaluated, the handler is called within its time limit, and humans are asked at
+the gate or when retries are used up. What follows from a fact is decided in `core.transitions`.
 """
 
 from __future__ import annotations
@@ -51,44 +50,44 @@ from signoff.runtime.suspension import LimitReached
 T = TypeVar("T")
 
 REASON = "_reason"
-"""Under this key of its update a handler says why the run ends, should it end here."""
+"""A handler can state under this key of its update why the run ends, in case it ends here."""
 
 
 class OutOfTime(Exception):  # noqa: N818  # named for what it says
-    """A step's own time is up; apart from time-outs its handler may raise."""
+    """A step exceeded its timeout; distinct from a `TimeoutError` that its handler raises."""
 
 
 class Attempt:
-    """What the runner knows of the step it is working."""
+    """One attempt at the current step."""
 
     def __init__(
         self,
         bound_handler: BoundHandler,
         journal: RunJournal,
-        people: RunInbox,
-        visit: AttemptEffects,
+        inbox: RunInbox,
+        effects: AttemptEffects,
     ) -> None:
         self.step: StepDef = bound_handler.step
-        self.visit = visit
+        self.effects = effects
         self.outcome: Outcome | None = None
         """What the handler returned, once it has."""
         self.delta: Delta = {}
-        """What it changed."""
+        """What it changed in the state."""
         self.reason: StopReason | None = None
-        """Its own reason for an end, if the run ends here."""
+        """The handler's own reason, in case the run ends here."""
         self._update: dict[str, Any] = {}
-        """As the handler returned it, for conditions; the delta lacks what was there before."""
+        """The handler's whole update, for conditions; the delta omits values that were equal."""
         self._bound_handler = bound_handler
         self._journal = journal
         self._state = journal.state
-        self._people = people
+        self._inbox = inbox
         pending = self._state.pending
         if pending is not None:
-            # Produced before the run came to rest, and held back until a person decides.
+            # Produced before the run stopped, and held back until a human decides.
             self.outcome, self.delta = pending.outcome, pending.delta
 
     async def observe(self, stage: Stage, options: tuple[str, ...]) -> Fact:
-        """Finds out how things stand at a stage; `options` are a person's when escalated."""
+        """Returns the fact of a stage; `options` are what a human can choose when escalated."""
         match stage:
             case Stage.ENTER:
                 return await self._enter()
@@ -111,15 +110,16 @@ class Attempt:
 
     async def _work(self) -> Fact:
         if self._bound_handler.plain:
-            # An ordinary function may act outside unseen, so the step before it is saved first.
+            # An ordinary function can act on the outside world without an effect, so everything
+            # before it has to be durable first.
             await self._journal.durable()
-            self.visit.may_block()
+            self.effects.may_block()
         try:
             ctx = self._context()
             outcome, update = await self._in_time(
                 lambda timed: work(self._bound_handler, ctx, timed)
             )
-            self.visit.insist("", self.step.id)
+            self.effects.check_awaited("", self.step.id)
             if REASON in update:
                 update, self.reason = _without_reason(self.step.id, update)
             self._journal.refuse_secrets(update, self.step.id)
@@ -127,14 +127,14 @@ class Attempt:
         except FELL_SHORT as error:
             return await self._after_failure(FellShort(str(error)))
         except OutOfTime as error:
-            await self.visit.abort()
+            await self.effects.abort()
             return await self._after_failure(FellShort(str(error), late=True))
         except BaseException as error:  # whatever a handler raises becomes a fact
             if passes_through(error):
                 raise
             return await self._after_failure(Raised(error_info(error, self.step.id)))
         self.outcome, self._update = outcome, update
-        await self.visit.drain()
+        await self.effects.drain()
         await self._journal.step_durable()
         return Returned(outcome)
 
@@ -150,12 +150,12 @@ class Attempt:
     async def _conditions(
         self, which: Literal["preconditions", "postconditions"], ctx: StepContext
     ) -> Fact:
-        self.visit.may_block()
+        self.effects.may_block()
         conditions = getattr(self.step, which)
         try:
             return await self._in_time(lambda timed: check(conditions, ctx, which, timed))
         except OutOfTime as error:
-            await self.visit.abort()
+            await self.effects.abort()
             return ConditionsBroken(f"{which} of step {self.step.id!r} not met: {error}")
 
     def _gate(self) -> Fact:
@@ -168,18 +168,18 @@ class Attempt:
 
     def _escalation(self, options: tuple[str, ...]) -> Fact:
         pending = self._state.pending
-        problem, way = (pending.problem, pending.way) if pending else ("", "")
-        # One attempt can meet all three; none may take the answer to another for its own.
-        about = {"": "escalation", ev.ROUNDS: "rounds"}.get(way, "limit")
+        problem, edge_key = (pending.problem, pending.way) if pending else ("", "")
+        # One attempt can meet all three, and none may use the answer to another.
+        about = {"": "escalation", ev.ROUNDS: "rounds"}.get(edge_key, "limit")
         prompt = f"Step {self.step.id!r} needs a decision: {problem}"
-        name = ev.ROUNDS if way == ev.ROUNDS else ""
+        name = ev.ROUNDS if edge_key == ev.ROUNDS else ""
         shown = {"problem": problem}
         return self._ask(about, Choice(prompt, options, shown=shown, question_id=name))
 
     def _ask(self, about: str, request: Any) -> Chosen:
-        # The mark keeps requests of the engine's own apart from any key a handler can use.
+        # Handlers cannot use a key that begins with "!", so theirs never clash with these.
         identity = EffectId(f"!{about}#{self._state.attempt}")
-        answer = self._people.ask(identity, request)
+        answer = self._inbox.ask(identity, request)
         return Chosen(answer.value, answer.text, answer.by)
 
     def _context(self) -> StepContext:
@@ -195,15 +195,15 @@ class Attempt:
             attempt=state.attempt,
             feedback=state.feedback,
             previous_answers=state.previous_answers,
-            port=self.visit,
+            port=self.effects,
         )
 
     async def _in_time(self, work: Callable[[bool], Awaitable[T]]) -> T:
-        """Gives handler or conditions their time, and the run and step their ceilings on it.
+        """Runs the handler or the conditions within the step's timeout and the limits on time.
 
-        They are told whether their time is counted.
+        `work` gets whether any of these apply: only then does it have to be interruptible.
         """
-        step, ceiling = self.step, self._ceiling()
+        step, ceiling = self.step, self._time_limit()
         if ceiling is None and step.timeout is None:
             return await work(False)
         room, reason = ceiling or (None, None)
@@ -211,19 +211,19 @@ class Attempt:
         try:
             async with whole, own:
                 if room == 0:
-                    # Lets the clock strike before a handler that may never wait begins.
+                    # Lets the timeout fire before a handler starts that may never await.
                     await asyncio.sleep(0)
                 return await work(True)
         except TimeoutError:
             if whole.expired():
-                await self.visit.abort()
+                await self.effects.abort()
                 raise LimitReached(reason) from None
             if own.expired():
                 most = format_limit("seconds", step.timeout or 0)
                 raise OutOfTime(f"step {step.id!r} took longer than {most}") from None
             raise
 
-    def _ceiling(self) -> tuple[float, BudgetReached] | None:
+    def _time_limit(self) -> tuple[float, BudgetReached] | None:
         """Returns the seconds left under the nearest limit on time, and why the run stops there."""
         state = self._state
         if state.limits.seconds is None and self.step.limits.seconds is None:
@@ -243,9 +243,9 @@ class Attempt:
         return min(rooms, key=lambda room: room[0], default=None)
 
     async def _after_failure(self, fact: Fact) -> Fact:
-        """Waits for what a failed handler left under way, for it is paid for.
+        """Waits for effects that a failed handler left in progress, because they are paid for.
 
-        A journal that broke is the real reason, whatever the handler made of it.
+        If the journal failed, that is the real cause, whatever the handler raised.
         """
         await self.drain()
         if self._journal.error is not None:
@@ -253,19 +253,19 @@ class Attempt:
         return fact
 
     async def drain(self) -> None:
-        """Lets nothing more go outside, and gives what is under way the step's time once more."""
-        self.visit.close()
+        """Starts no new effects, and waits for those in progress up to the step's timeout."""
+        self.effects.close()
         try:
             async with asyncio.timeout(self.step.timeout):
-                await self.visit.drain()
+                await self.effects.drain()
         except TimeoutError:
-            await self.visit.abort()
+            await self.effects.abort()
 
     def _lookup(self, dotted: str) -> Any:
-        found: Any = merged(self._state.state, self.delta)
+        value: Any = merged(self._state.state, self.delta)
         for part in dotted.split("."):
-            found = found.get(part) if isinstance(found, dict) else None
-        return found
+            value = value.get(part) if isinstance(value, dict) else None
+        return value
 
 
 def _without_reason(step: str, update: dict[str, Any]) -> tuple[dict[str, Any], StopReason | None]:
@@ -274,7 +274,7 @@ def _without_reason(step: str, update: dict[str, Any]) -> tuple[dict[str, Any], 
         reason = StepDecided(reason) if reason else None
     elif not isinstance(reason, NotConverging):
         raise BadHandlerResult(
-            f"the handler of step {step!r} gave a {REASON} that is "
-            f"{type(reason).__name__}, not a text"
+            f"the handler of step {step!r} returned a {REASON} of type "
+            f"{type(reason).__name__}; it must be a text"
         )
     return {key: value for key, value in update.items() if key != REASON}, reason

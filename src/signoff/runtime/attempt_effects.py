@@ -1,8 +1,20 @@
-"""One attempt at a step: gives its handler effects, and replays the recorded ones.
+"""The effects of one attempt at a step: performs new ones and replays recorded ones.
 
-When a process dies, the handler runs again from its top. Every effect it asks for is
-looked up by scope, key and ordinal: a recorded reply is returned at once, a recorded
-error raised, and only what was never recorded goes outside.
+After a crash or a wait, the handler of the current step runs again from the top. It does not
+know that. Each effect it requests is looked up in the journal. If its reply is recorded, the
+handler gets that reply at once; if an error is recorded, the error is raised again. Only an
+effect that was never recorded is performed. So no finished call is made or paid for twice.
+
+An effect is identified by its scope (the fan-out item it belongs to, as a path), its key, and
+an ordinal: the n-th request with that key in that scope. The ordinal lets a loop reuse a key.
+It is only reproducible if requests with the same key come one after the other, which is why
+two concurrent requests with one key in one scope are an error.
+
+The identity says which request this is, but not that it asks for the same as before. That is
+what the recorded digest is for: a replay whose request has another digest is not the same
+conversation any more, and fails as `NotDeterministic` instead of using a wrong answer. The
+exceptions are a changed definition that the user adopted, and an attempt that continues after
+a timeout with new feedback: there the difference is expected, and the step starts over.
 """
 
 from __future__ import annotations
@@ -47,14 +59,14 @@ T = TypeVar("T")
 
 
 class AttemptEffects:
-    """Implements a context's effects for one attempt of one step."""
+    """Implements the effects of a `StepContext` for one attempt at one step."""
 
     def __init__(
         self,
         services: EngineServices,
         journal: RunJournal,
         effect_runner: EffectRunner,
-        people: RunInbox,
+        inbox: RunInbox,
         limits: Limits,
         roles: Mapping[str, str],
     ) -> None:
@@ -62,80 +74,85 @@ class AttemptEffects:
         self._journal = journal
         self._state = journal.state
         self._effect_runner = effect_runner
-        self.people = people
+        self.inbox = inbox
         self._limits = limits
         self._roles = roles
-        """Which agent plays a role, where the settings do not say."""
+        """The agent for each role that the settings do not assign."""
         self._ordinals: dict[str, int] = {}
-        self._busy: set[str] = set()
+        self._active_keys: set[str] = set()
+        """Scope and key of each effect in progress, to detect concurrent use of one key."""
         self._tasks: dict[asyncio.Task[None], Coroutine[Any, Any, Any]] = {}
-        """The effects under way, each with the work it does."""
+        """The effects in progress, each with its coroutine."""
         self._closed = False
-        self._over = False
+        """Whether new effects are held back because the run is about to stop."""
+        self._ended = False
+        """Whether the attempt is over, so that any further request is an error."""
         self._loop = asyncio.get_running_loop()
         self._requests = 0
-        self._unbegun: dict[int, tuple[str, str, Coroutine[Any, Any, Any]]] = {}
-        """What was asked for and nobody waits for yet: its scope, key and work, by number."""
+        self._not_awaited: dict[int, tuple[str, str, Coroutine[Any, Any, Any]]] = {}
+        """Requests that no one has awaited yet: scope, key and coroutine, by number."""
         self._suspended: dict[str, list[Suspension]] = {}
-        """Why a handler or an item of a fan-out could not go on, by its scope."""
+        """Why a handler or an item of a fan-out could not continue, by its scope."""
 
-    # What a context asks for
+    # Called by the context
 
     def perform(self, ctx: StepContext, effect: Effect) -> Awaitable[Any]:
-        """Performs one effect durably, or returns what was recorded of it."""
-        return self._requested(self._perform, ctx, effect.key, effect)
+        """Performs one effect durably, or returns its recorded reply."""
+        return self._request(self._perform, ctx, effect.key, effect)
 
     def ask_checked(self, ctx: StepContext, call: CheckedCall[T]) -> Awaitable[Checked[T]]:
         """Asks until an answer is accepted, or a human decides about it."""
-        return self._requested(self._checked, ctx, call.effect.key, ask_checked, call)
+        return self._request(self._checked, ctx, call.effect.key, ask_checked, call)
 
     def map(self, ctx: StepContext, fan: FanOutCall) -> Awaitable[list[Any]]:
         """Runs a fan-out, each item in a scope of its own."""
         if fan.otherwise is not None:
-            return self._requested(self._checked, ctx, fan.key, map_checked, fan)
-        return self._requested(self._map, ctx, fan.key, fan)
+            return self._request(self._checked, ctx, fan.key, map_checked, fan)
+        return self._request(self._map, ctx, fan.key, fan)
 
     def park(self, ctx: StepContext, until: float, key: str) -> Awaitable[None]:
         """Suspends the run until a time."""
-        return self._requested(self._park, ctx, key, until, key)
+        return self._request(self._park, ctx, key, until, key)
 
-    def _requested(
-        self, start: Callable[..., Coroutine[Any, Any, T]], ctx: StepContext, key: str, *what: Any
+    def _request(
+        self, start: Callable[..., Coroutine[Any, Any, T]], ctx: StepContext, key: str, *args: Any
     ) -> Awaitable[T]:
+        # A coroutine does nothing before it is awaited. Each one is remembered until then, so
+        # that a forgotten `await` is reported and not taken for work that was done.
         number = self._requests = self._requests + 1
-        asked = start(number, ctx, *what)
-        self._unbegun[number] = (ctx.scope, key, asked)
-        return asked
+        work = start(number, ctx, *args)
+        self._not_awaited[number] = (ctx.scope, key, work)
+        return work
 
     async def _perform(self, number: int, ctx: StepContext, effect: Effect) -> Any:
-        del self._unbegun[number]
-        place = self._occupied(ctx, effect.key)
+        del self._not_awaited[number]
+        effect_key = self._reserve_key(ctx, effect.key)
         try:
-            return await self._known_or_new(ctx, self._identify(place), effect)
+            return await self._replay_or_perform(ctx, self._identify(effect_key), effect)
         except Suspension as suspension:
-            self._note(ctx, suspension)
+            self._note_suspension(ctx, suspension)
             raise
         finally:
-            self._busy.discard(place)
+            self._active_keys.discard(effect_key)
 
     async def _checked(self, number: int, ctx: StepContext, perform: Any, call: Any) -> Any:
-        del self._unbegun[number]
+        del self._not_awaited[number]
         return await perform(self, ctx, call)
 
     async def _map(self, number: int, ctx: StepContext, fan: FanOutCall) -> list[Any]:
-        del self._unbegun[number]
-        place = self._occupied(ctx, fan.key)
+        del self._not_awaited[number]
+        effect_key = self._reserve_key(ctx, fan.key)
         try:
-            return await FanOut(self, self._journal, ctx, fan, self._identify(place)).run()
+            return await FanOut(self, self._journal, ctx, fan, self._identify(effect_key)).run()
         except Suspension as suspension:
-            self._note(ctx, suspension)
+            self._note_suspension(ctx, suspension)
             raise
         finally:
-            self._busy.discard(place)
+            self._active_keys.discard(effect_key)
 
     def now(self, ctx: StepContext) -> float:
         """Returns the time, the same on every replay."""
-        identity = self._identify(_place(ctx.scope, "now"))
+        identity = self._identify(_effect_key(ctx.scope, "now"))
         record = self._state.effect(identity)
         if record is not None:
             return float(record.reply)
@@ -146,173 +163,182 @@ class AttemptEffects:
         return moment
 
     async def _park(self, number: int, ctx: StepContext, until: float, key: str) -> None:
-        del self._unbegun[number]
+        del self._not_awaited[number]
         self._check_open(ctx)
-        identity = self._identify(_place(ctx.scope, key))
-        shown = digest(until)
-        record = self.recorded(identity, shown, ctx.step_id, key)
+        identity = self._identify(_effect_key(ctx.scope, key))
+        payload_digest = digest(until)
+        record = self.find_record(identity, payload_digest, ctx.step_id, key)
         if record is not None and record.done:
             return
         if record is None:
             self._journal.record(
-                ev.EffectStarted(identity, EffectKind.PARK, shown, {"until": until})
+                ev.EffectStarted(identity, EffectKind.PARK, payload_digest, {"until": until})
             )
         if self._services.clock.now() < until:
             suspension = ParkedUntil(Sleeping(until), until)
-            self._note(ctx, suspension)
+            self._note_suspension(ctx, suspension)
             raise suspension
         self._journal.record(ev.EffectFinished(identity))
 
     def random(self, ctx: StepContext) -> Chance:
-        """Returns a source of chance that is the same on every replay."""
-        identity = self._identify(_place(ctx.scope, "random"))
-        place = f"{self._state.seed}/{ctx.step_id}/{ctx.visit}/{self._state.begun}/{identity}"
-        return random.Random(place)  # noqa: S311  # chance, not secrecy
+        """Returns a random number generator that yields the same on every replay."""
+        # Nothing is recorded: the seed follows from the run and from where the request is made.
+        identity = self._identify(_effect_key(ctx.scope, "random"))
+        seed = f"{self._state.seed}/{ctx.step_id}/{ctx.visit}/{self._state.begun}/{identity}"
+        return random.Random(seed)  # noqa: S311  # not used for secrets
 
     def progress(self, ctx: StepContext, message: str) -> None:
-        """Tells whoever watches."""
-        self._services.tell(Progress(self._journal.name, ctx.step_id, ctx.scope, message))
+        """Passes a message on to the observers."""
+        self._services.notify(Progress(self._journal.name, ctx.step_id, ctx.scope, message))
 
     def may_block(self) -> None:
-        """Lets the engine know that ordinary code comes next."""
+        """Prepares the engine for ordinary code that may block the event loop."""
         self._services.may_block()
 
-    # What the runner asks for
+    # Called by the runner
 
-    def insist(self, scope: str, step: str) -> None:
-        """Suspends or refuses a handler that returned although what it asked for is missing.
+    def check_awaited(self, scope: str, step: str) -> None:
+        """Suspends or refuses a handler that returned without the result of a request.
 
-        A bare `except:` or `gather(..., return_exceptions=True)` around a wait would else let
-        a run go on without the person it waits for, and a forgotten `await` without the work.
+        A bare `except:` or `gather(..., return_exceptions=True)` around a wait would otherwise
+        let a run continue without the human's answer, and a forgotten `await` without the work.
         """
-        found = self._suspended.get(scope)
-        if found:
-            raise heaviest(found)
-        forgotten = [key for of, key, _asked in self._unbegun.values() if of == scope]
+        suspensions = self._suspended.get(scope)
+        if suspensions:
+            raise heaviest(suspensions)
+        forgotten = [key for owner, key, _work in self._not_awaited.values() if owner == scope]
         if forgotten:
             raise BadHandlerResult(
-                f"the handler of step {step!r} asked for {forgotten[0]!r} and did not wait for "
-                "it, so nothing was done; write `await` before it"
+                f"the handler of step {step!r} requested {forgotten[0]!r} but did not await it, "
+                "so nothing was done; write `await` before it"
             )
 
     def close(self) -> None:
-        """Lets nothing new go outside: the run is about to rest."""
+        """Starts no new effects from here on: the run is about to stop."""
         self._closed = True
 
     def end(self) -> None:
-        """Lets nothing be asked for any more: what a handler left running comes too late."""
-        self._closed = self._over = True
-        for _scope, _key, asked in self._unbegun.values():
-            asked.close()  # so that it is not complained about a second time
+        """Refuses all further requests: a task that the handler left running is too late."""
+        self._closed = self._ended = True
+        for _scope, _key, work in self._not_awaited.values():
+            work.close()  # Python would warn about it as well.
 
     async def drain(self) -> None:
-        """Waits until every effect under way has ended and is recorded."""
+        """Waits until every effect in progress has ended and is recorded."""
         while self._tasks:
-            ended, _ = await asyncio.wait(self._tasks)
-            for task in ended:
-                # Cancelled before it began, by a program that ends, it could not say so itself.
+            done, _ = await asyncio.wait(self._tasks)
+            for task in done:
+                # A task that was cancelled before its first step has not removed itself.
                 if work := self._tasks.pop(task, None):
                     work.close()
 
     async def abort(self) -> None:
-        """Stops every effect under way and waits until it is gone."""
+        """Stops every effect in progress and waits until all have ended."""
         self.close()
-        # One turn, so that each of them has begun: cancelled before, it would never say it ended.
+        # Let each task take its first step: one that is cancelled before that runs none of its
+        # code, so it could not record that its effect was stopped.
         await asyncio.sleep(0)
         for task in self._tasks:
             task.cancel()
         await self.drain()
 
-    # How an effect is found or performed
+    # Finding or performing an effect
 
-    def _note(self, ctx: StepContext, suspension: Suspension) -> None:
+    def _note_suspension(self, ctx: StepContext, suspension: Suspension) -> None:
         self._suspended.setdefault(ctx.scope, []).append(suspension)
 
-    def recorded(self, identity: EffectId, shown: str, step: str, key: str) -> EffectRecord | None:
-        """Returns what is known of an effect; raises if it was something else before."""
+    def find_record(
+        self, identity: EffectId, payload_digest: str, step: str, key: str
+    ) -> EffectRecord | None:
+        """Returns the record of an effect; raises if it was recorded for another request."""
         record = self._state.effect(identity)
-        if record is not None and record.digest != shown:
+        if record is not None and record.digest != payload_digest:
             if self._state.adopted or self._state.late:
                 raise Outdated
             raise NotDeterministic(
-                f"the handler of step {step!r} is not deterministic: replayed, it asked for "
-                f"something else under the key {key!r} (use ctx.now() and ctx.random() for time "
-                "and chance, and give each effect a key of its own)"
+                f"the handler of step {step!r} is not deterministic: when replayed, it made "
+                f"another request with the key {key!r} (use ctx.now() and ctx.random() for time "
+                "and randomness, and give each effect its own key)"
             )
         return record
 
-    def _occupied(self, ctx: StepContext, key: str) -> str:
-        """Returns where an effect stands, and keeps any other from standing there meanwhile."""
+    def _reserve_key(self, ctx: StepContext, key: str) -> str:
+        """Returns an effect's scope and key, which no other effect may use until it has ended."""
         self._check_open(ctx)
-        place = _place(ctx.scope, key)
-        if place in self._busy:
+        effect_key = _effect_key(ctx.scope, key)
+        if effect_key in self._active_keys:
             raise DuplicateKey(
-                f"two effects under way in step {ctx.step_id!r} share the key {key!r}; "
+                f"two concurrent effects in step {ctx.step_id!r} share the key {key!r}; "
                 "give each its own key="
             )
-        self._busy.add(place)
-        return place
+        self._active_keys.add(effect_key)
+        return effect_key
 
     def _check_open(self, ctx: StepContext) -> None:
-        if self._over:
+        if self._ended:
             raise UsageError(
-                f"something was asked for in the name of step {ctx.step_id!r} of run {ctx.run!r} "
+                f"an effect was requested for step {ctx.step_id!r} of run {ctx.run!r} "
                 "after its handler had ended; await it in the handler"
             )
         if asyncio.get_running_loop() is not self._loop:
             raise UsageError(
-                f"step {ctx.step_id!r} asked for something from another thread; effects belong "
+                f"step {ctx.step_id!r} requested an effect from another thread; effects belong "
                 "on the event loop of their run: await them in the handler"
             )
 
-    def _identify(self, place: str) -> EffectId:
-        ordinal = self._ordinals.get(place, 0) + 1
-        self._ordinals[place] = ordinal
-        return EffectId(f"{place}#{ordinal}")
+    def _identify(self, effect_key: str) -> EffectId:
+        ordinal = self._ordinals.get(effect_key, 0) + 1
+        self._ordinals[effect_key] = ordinal
+        return EffectId(f"{effect_key}#{ordinal}")
 
-    async def _known_or_new(self, ctx: StepContext, identity: EffectId, effect: Effect) -> Any:
-        shown = self._recognized_by(identity, effect)
-        record = self.recorded(identity, shown, ctx.step_id, effect.key)
+    async def _replay_or_perform(self, ctx: StepContext, identity: EffectId, effect: Effect) -> Any:
+        payload_digest = self._replay_digest(identity, effect)
+        record = self.find_record(identity, payload_digest, ctx.step_id, effect.key)
         if record is not None and record.done:
-            return _replayed(effect, record)
+            return _replay(effect, record)
         if effect.kind is EffectKind.WAIT:
-            return self.people.answer(identity, effect.payload, shown)
+            return self.inbox.answer(identity, effect.payload, payload_digest)
         if self._closed:
             raise Suspension
         if effect.kind is EffectKind.ASK:
-            effect = self._as_switched(effect)
+            effect = self._with_current_agent(effect)
         self._services.performers.check(effect)
-        call = EffectCall(ctx, identity, effect, shown, self._limits)
+        call = EffectCall(ctx, identity, effect, payload_digest, self._limits)
         if effect.kind is EffectKind.ASK:
-            asked = EffectId(f"{identity}{BY_HUMAN}")
+            request = EffectId(f"{identity}{BY_HUMAN}")
             by_human = self._services.performers.answered_by_human(effect.payload["agent"])
-            # What a person has answered counts, whoever stands in by now.
-            if by_human or self.people.answered(asked):
-                return self._by_person(call, record)
-            self.people.dismiss(asked)
+            # A human's answer that is already there counts, even if an agent took over since.
+            if by_human or self.inbox.answered(request):
+                return self._ask_human(call, record)
+            self.inbox.dismiss(request)
         if record is None:
             return await self._shielded(self._effect_runner.perform(call))
-        doubt = InDoubtRecovery(
-            self._services.store, self._journal, self._effect_runner, self.people
+        # It was started, and its end is not recorded.
+        recovery = InDoubtRecovery(
+            self._services.store, self._journal, self._effect_runner, self.inbox
         )
-        return await self._shielded(doubt.settle(call, record))
+        return await self._shielded(recovery.settle(call, record))
 
-    def _recognized_by(self, identity: EffectId, effect: Effect) -> str:
+    def _replay_digest(self, identity: EffectId, effect: Effect) -> str:
         try:
             return replay_digest(self._state, identity, effect, self._roles)
         except NotSerialisable as error:
             raise NotSerialisable(f"effect {effect.key!r} cannot be stored: {error}") from error
 
-    def _as_switched(self, effect: Effect) -> Effect:
-        """Returns the effect for whoever stands in; what it is known by stays the same."""
+    def _with_current_agent(self, effect: Effect) -> Effect:
+        """Returns the effect with the agent that answers now: a replacement, or a role's agent.
+
+        Its digest was computed before and names the agent of the workflow, so that switching
+        agents does not change the identity of a request.
+        """
         agent = to = effect.payload["agent"]
         if stand_ins := self._state.stand_ins:
             to = stand_ins.get(agent) or stand_ins.get(ev.ANY_AGENT, agent)
-        if not self._services.performers.knows(to):
+        if not self._services.performers.has_agent(to):
             to = self._roles.get(to, to)
         return effect if to == agent else effect._replace(payload={**effect.payload, "agent": to})
 
-    def _by_person(self, call: EffectCall, record: EffectRecord | None) -> Any:
+    def _ask_human(self, call: EffectCall, record: EffectRecord | None) -> Any:
         """Puts a prompt into the inbox; the answer counts as the agent's reply."""
         payload = call.effect.payload
         parts = [payload.get("system"), payload["prompt"]]
@@ -322,23 +348,27 @@ class AttemptEffects:
             parts.append(f"Work in this directory: {payload.get('workspace')}")
         about = payload.get("about", {})
         request = Response("\n\n".join(filter(None, parts)), payload.get("schema"), about=about)
-        answer = self.people.ask(EffectId(f"{call.id}{BY_HUMAN}"), request)
+        answer = self.inbox.ask(EffectId(f"{call.id}{BY_HUMAN}"), request)
         attempt = 1 if record is None else record.attempt + 1
-        tried = call._replace(attempt=attempt)
+        call = call._replace(attempt=attempt)
         if answer.failed:
-            raise self._effect_runner.given_up(tried, answer.value)
+            raise self._effect_runner.record_given_up(call, answer.value)
         reply = Reply(answer.value, answer.parsed, FREE, agent=payload["agent"])
-        return self._effect_runner.given(tried, reply)
+        return self._effect_runner.record_reply(call, reply)
 
     def _shielded(self, work: Coroutine[Any, Any, Any]) -> asyncio.Future[Any]:
-        """Starts an effect that goes on when its handler's branch is cancelled: it is paid for."""
+        """Starts an effect in a task of its own and returns a future for its reply.
+
+        A handler may cancel one of its branches, as `asyncio.timeout` and task groups do. The
+        call is paid for all the same, so it continues and its reply is recorded.
+        """
         loop = asyncio.get_running_loop()
         reply: asyncio.Future[Any] = loop.create_future()
         self._tasks[loop.create_task(self._deliver(work, reply))] = work
         return reply
 
     async def _deliver(self, work: Coroutine[Any, Any, Any], reply: asyncio.Future[Any]) -> None:
-        """Puts what an effect gave where its handler waits, if it still does."""
+        """Passes the result of an effect to its handler, if the handler still waits."""
         error: BaseException | None = None
         value = None
         try:
@@ -357,7 +387,8 @@ class AttemptEffects:
             reply.set_result(value)
 
 
-def _place(scope: str, key: str) -> str:
+def _effect_key(scope: str, key: str) -> str:
+    # Brackets mark fan-out items in an identity, and "!" the engine's own requests.
     if not key or key.startswith("!") or "[" in key or "]" in key:
         raise UsageError(
             f"an effect's key must be a text without brackets that does not begin with '!', "
@@ -366,8 +397,8 @@ def _place(scope: str, key: str) -> str:
     return f"{scope}/{key}" if scope else key
 
 
-def _replayed(effect: Effect, record: EffectRecord) -> Any:
-    """Returns what a finished effect gave, or raises what it raised."""
+def _replay(effect: Effect, record: EffectRecord) -> Any:
+    """Returns the recorded reply of an effect, or raises its recorded error."""
     if record.error is not None:
         raise error_from_json(record.error)
     return reply_of(effect.kind, thaw(record.reply))

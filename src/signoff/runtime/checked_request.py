@@ -1,7 +1,16 @@
-"""Asks, checks, sends back with every problem, and then asks a human.
+"""Checked requests: ask, check the answer, retry with every problem, then ask a human.
 
-The rules in `core.transitions` decide about each answer. Here the decision is performed: every
-try and every question is an effect of its own, so a replay takes the same path.
+`read` parses an answer and raises `AgentBadOutput` with everything that is wrong with it. Then
+the same rules as for steps decide (`core.request_rules`): while retries are left, the request is
+sent again with the previous answer and its problems added to the prompt; after that a usable
+answer is accepted, a human is asked if the caller provided an `otherwise`, and without one the
+error is raised.
+
+There is no state of its own to store. Every call and every question to the human is an ordinary
+effect, recorded under its key and ordinal, and `read` is a pure function of the reply. So when
+the handler is replayed, this loop gets the same replies, decides the same, and arrives where it
+was without a call. That is also why the correction must be deterministic: it is part of the
+next request, and a replay compares it.
 """
 
 from __future__ import annotations
@@ -21,7 +30,7 @@ T = TypeVar("T")
 
 
 async def ask_checked(port: EffectPort, ctx: StepContext, call: CheckedCall[T]) -> Checked[T]:
-    """Returns an answer that was accepted, by its reader or by a human."""
+    """Returns an answer that `read` or a human accepted."""
     effect, attempt = call.effect, 1
     sent_back: tuple[str, ...] = ()
     while True:
@@ -40,35 +49,38 @@ async def ask_checked(port: EffectPort, ctx: StepContext, call: CheckedCall[T]) 
             raise bad
         if not isinstance(decision, Retry):
             return last
-        # A human's retry begins a new series of tries.
-        attempt = 1 if decision.by_person else attempt + 1
+        # A retry that a human chose comes with as many automatic retries as the first call had.
+        attempt = 1 if decision.by_human else attempt + 1
         sent_back = last.problems
         remark = last.answer.text if last.answer is not None else ""
         problems = [*sent_back, *([remark] if remark else [])]
         agent = effect.payload["agent"]
-        ctx.progress(f"{effect.key} by {agent} is sent back: {'; '.join(problems)}")
+        ctx.progress(f"{effect.key}: sent back to {agent}: {'; '.join(problems)}")
         effect = corrected(call.effect, reply if call.show_previous else None, problems)
 
 
 async def map_checked(port: EffectPort, ctx: StepContext, fan: FanOutCall) -> list[Any]:
-    """Returns the results of all items; a human decides how often failed ones are worked again."""
+    """Returns the results of all items; a human decides whether failed ones are retried."""
     results = list(fan.items)
-    left = list(range(len(results)))
+    remaining = list(range(len(results)))
     while True:
-        items = [fan.items[index] for index in left]
-        again = replace(fan, items=items, on_failure="ask", otherwise=None)
-        for index, end in zip(left, await port.map(ctx, again), strict=True):
-            results[index] = replace(end, index=index) if isinstance(end, Failure) else end
-        failures = [end for end in results if isinstance(end, Failure)]
+        items = [fan.items[index] for index in remaining]
+        # Each round is a fan-out of its own with the same key and the next ordinal.
+        fan_round = replace(fan, items=items, on_failure="ask", otherwise=None)
+        for index, result in zip(remaining, await port.map(ctx, fan_round), strict=True):
+            # Its index counts the items of this round; the caller knows those of the whole.
+            failed = isinstance(result, Failure)
+            results[index] = replace(result, index=index) if failed else result
+        failures = [result for result in results if isinstance(result, Failure)]
         if not failures:
             return results
         last = Checked(results, tuple(failure.error for failure in failures))
-        # Each item has used its own retries by now.
+        # The items have used up their retries, so only the human can grant another round.
         fact = FellShort("; ".join(last.problems))
         decision, _ = await _decide(ctx, fan.otherwise, last, RequestPosition(1, 0), fact)
         if not isinstance(decision, Retry):
             return results
-        left = [failure.index for failure in failures]
+        remaining = [failure.index for failure in failures]
 
 
 async def _decide(
@@ -78,7 +90,7 @@ async def _decide(
     position: RequestPosition,
     fact: FellShort,
 ) -> tuple[RequestDecision, Checked[T]]:
-    """Returns what follows, a human's answer included where the rules want one."""
+    """Returns the decision about a bad answer, after asking the human if the rules say so."""
     if otherwise is None:
         return decide_request(position, fact), last
     request = otherwise.request(last)

@@ -276,7 +276,7 @@ class Engine:
         stored = self._store.load(row.name)
         head, state = stored.row.head, folded_state(stored, self._store.blob)
         journal = self._journal(row.name, state, row.id, head, fence, None)
-        journal.go_on_from(stored)
+        journal.continue_from(stored)
         return journal
 
     def _journal(
@@ -294,7 +294,7 @@ class Engine:
             secrets=self._services.performers.secrets,
         )
         if self._services.observers:
-            journal.notify = lambda events: self._services.tell(Recorded(name, events))
+            journal.notify = lambda events: self._services.notify(Recorded(name, events))
         return journal
 
     def _live_items(self, name: str) -> dict[str, InboxItem]:

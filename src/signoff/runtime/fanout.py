@@ -1,8 +1,10 @@
-"""Fan-out: every item a scope of its own, none able to lose another's work.
+"""Fan-out: `ctx.map` runs its handler for every item at once, each in a scope of its own.
 
-All items run at once. One that finished is recorded and never runs again; one that
-waits for a person lets the others go on; one that fails is retried alone. Only when all
-have ended does the fan-out speak: results, failures, or a suspension.
+An item may perform several effects, wait for a human, and fail, without affecting the others.
+When it finishes, its result is recorded, and a replay returns that result without running the
+item again: otherwise, answering the requests of a thousand items one by one would run a
+thousand items each time. An item that waits lets the others continue, and one that fails is
+retried alone. The fan-out itself returns, raises or suspends only after all items have ended.
 """
 
 from __future__ import annotations
@@ -40,7 +42,7 @@ if TYPE_CHECKING:
     from signoff.runtime.attempt_effects import AttemptEffects
 
 FELL_SHORT = (StepFailed, AgentBadOutput, AgentTimeout)
-"""Failures of content: another attempt that knows the reason may do better."""
+"""Errors about content: an attempt that knows the reason may do better."""
 
 
 class FanOut:
@@ -48,13 +50,13 @@ class FanOut:
 
     def __init__(
         self,
-        visit: AttemptEffects,
+        effects: AttemptEffects,
         journal: RunJournal,
         ctx: StepContext,
         fan: FanOutCall,
         identity: EffectId,
     ) -> None:
-        self._visit = visit
+        self._effects = effects
         self._journal = journal
         self._ctx = ctx
         self._fan = fan
@@ -62,19 +64,19 @@ class FanOut:
         self._slots = asyncio.Semaphore(fan.concurrency) if fan.concurrency else None
         self._blocked: dict[str, float | None] = {}
         self._failed: dict[str, str] = {}
-        """Failures the handler has seen in an earlier life, by the item's place."""
+        """Failures that the handler got before the replay, by the item's index."""
         self._operator_errors: list[OperatorError] = []
 
     async def run(self) -> list[Any]:
-        """Works all items and returns their results in order."""
+        """Runs all items and returns their results in order."""
         items = list(self._fan.items)
         self._begin(items)
         if not inspect.iscoroutinefunction(self._fan.handler):
-            self._visit.may_block()
+            self._effects.may_block()
         scopes = [f"{self._identity}[{index}]" for index in range(len(items))]
         if not self._journal.state.adopted:
-            # Under another definition they may ask for something else.
-            self._blocked = self._visit.people.blocked(scopes)
+            # With a changed definition, they may make other requests.
+            self._blocked = self._effects.inbox.blocked(scopes)
         ended = await asyncio.gather(
             *(self._item(i, s, x) for i, (s, x) in enumerate(zip(scopes, items, strict=True)))
         )
@@ -82,7 +84,7 @@ class FanOut:
         if resting:
             raise heaviest(resting)
         if self._operator_errors and self._fan.on_failure == "ask":
-            # No work is at fault: the run fails, and its resume works these items again.
+            # No human can fix this by a choice: the run fails, and a resume runs these items again.
             raise self._operator_errors[0]
         failures = {end.index: end.error for end in ended if isinstance(end, Failure)}
         if failures and not self._failed:
@@ -92,24 +94,27 @@ class FanOut:
         return ended
 
     def _begin(self, items: list[Any]) -> None:
-        """Records what is fanned out over, so a replay over something else is noticed."""
+        """Records a digest of the items, so that a replay with other items is detected."""
         try:
-            shown = digest(items)
+            items_digest = digest(items)
         except NotSerialisable:
-            # Items may be objects of the author's; their number is what can be compared.
-            shown = digest(len(items))
-        record = self._visit.recorded(self._identity, shown, self._ctx.step_id, self._fan.key)
+            # Items may be any objects; of those that are not JSON only the number is compared.
+            items_digest = digest(len(items))
+        identity, key = self._identity, self._fan.key
+        record = self._effects.find_record(identity, items_digest, self._ctx.step_id, key)
         if record is None:
-            self._journal.record(
-                ev.EffectStarted(self._identity, EffectKind.MAP, shown, {"items": len(items)})
-            )
+            payload = {"items": len(items)}
+            self._journal.record(ev.EffectStarted(identity, EffectKind.MAP, items_digest, payload))
         elif record.error is not None:
             self._failed = record.error["failures"]
 
     def _record(self, failures: dict[int, str]) -> None:
-        """Keeps the failures the handler is about to see: it may go on from them, and wait."""
-        by_place = {str(index): problem for index, problem in failures.items()}
-        error = {"type": ItemsFailed.__name__, "failures": by_place}
+        """Records the failures that the handler is about to get.
+
+        It may handle them and then wait for a human. A replay must not run these items again.
+        """
+        by_index = {str(index): problem for index, problem in failures.items()}
+        error = {"type": ItemsFailed.__name__, "failures": by_index}
         self._journal.record(ev.EffectFinished(self._identity, error=error))
 
     async def _item(self, index: int, scope: str, item: Any) -> Any:
@@ -131,7 +136,7 @@ class FanOut:
     async def _attempts(self, index: int, scope: str, item: Any) -> Any:
         state = self._journal.state
         if self._used(scope) > self._fan.retries:
-            # It failed for good before the run came to rest for another item's sake.
+            # It had used its retries before the run stopped because of another item.
             return Failure(state.item_failures[scope][-1], index)
         while True:
             earlier = state.item_failures.get(scope, [])
@@ -141,14 +146,14 @@ class FanOut:
             ctx = self._ctx.in_item(item_scope(scope, attempt), attempt, feedback, answers)
             try:
                 result = await awaited(self._fan.handler(ctx, item))
-                self._visit.insist(ctx.scope, ctx.step_id)
+                self._effects.check_awaited(ctx.scope, ctx.step_id)
                 return self._finished(scope, result)
             except BaseException as error:  # an item's failure must not reach its siblings
                 if passes_through(error):
                     raise
                 if isinstance(error, OperatorError):
                     self._operator_errors.append(error)
-                problem, fresh = _said(error), isinstance(error, FELL_SHORT)
+                problem, fresh = _error_text(error), isinstance(error, FELL_SHORT)
                 self._journal.record(ev.ItemFailed(scope, problem, fresh))
                 position = RequestPosition(self._used(scope), self._fan.retries)
                 fact = FellShort(problem) if fresh else Raised(error_info(error, ctx.step_id))
@@ -156,7 +161,7 @@ class FanOut:
                     return Failure(problem, index)
 
     def _used(self, scope: str) -> int:
-        """Returns how many of an item's attempts have fallen short, as far as they count."""
+        """Returns how many attempts of an item count as used; a resume forgives earlier ones."""
         state = self._journal.state
         return len(state.item_failures.get(scope, ())) - state.forgiven.get(scope, 0)
 
@@ -172,7 +177,7 @@ class FanOut:
         return thaw(freeze(result))
 
 
-def _said(error: BaseException) -> str:
+def _error_text(error: BaseException) -> str:
     if isinstance(error, SignoffError):
         return error_message(error) or type(error).__name__
     return describe_error(error)

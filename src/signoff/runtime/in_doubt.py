@@ -1,7 +1,18 @@
-"""Effects in doubt: started by a runner that died or was stopped, their end unknown.
+"""Recovers effects in doubt: the journal has their start, and no end.
 
-First the old process group is ended, then a late reply is looked for, and only then
-does the effect's own rule decide: run it again, count it as failed, or ask a person.
+The process that started such an effect died, or lost the run. Nothing in the journal tells
+whether the effect happened. A model may have answered and charged for it; a command may have
+changed files, completely or halfway, or it may still be running. Recovery takes three steps,
+in this order:
+
+1. End what is left of the old process and its children, so that it cannot act while or after
+   the effect is repeated.
+2. Look for a late reply: a runner that lost its run but still got its reply has stored it.
+3. Follow the effect's `on_crash` rule: run it again (the default for model calls, which change
+   nothing), count it as failed, or ask a human (the default for commands and file edits).
+
+A repeated effect has the next attempt number and the same idempotency key. The attempt before
+it is charged at unknown cost, never at zero.
 """
 
 from __future__ import annotations
@@ -25,64 +36,66 @@ from signoff.runtime.store_port import Store
 
 RERUN, DONE, FAILED = "rerun", "done", "failed"
 
-_CUT_OFF = "was cut off, by a stop or a crash"
+_INTERRUPTED = "was interrupted by a stop or a crash"
 
 
 class InDoubtRecovery:
-    """Settles effects in doubt."""
+    """Finds out how effects in doubt ended, or decides how they count."""
 
     def __init__(
-        self, store: Store, journal: RunJournal, effect_runner: EffectRunner, people: RunInbox
+        self, store: Store, journal: RunJournal, effect_runner: EffectRunner, inbox: RunInbox
     ) -> None:
         self._store = store
         self._journal = journal
         self._effect_runner = effect_runner
-        self._people = people
+        self._inbox = inbox
 
     async def settle(self, call: EffectCall, record: EffectRecord) -> Any:
         """Returns the effect's reply, running it again if that is its rule."""
         if record.ended:
-            return await self._again(call, record)  # Its failure is recorded: nothing is in doubt.
+            # The last attempt failed and is charged; only the retry is missing.
+            return await self._rerun(call, record)
         if record.process is not None:
             await end_process(record.process)
-        place = (self._effect_runner.key(call), record.attempt)
-        late = self._store.late(self._journal.run).get(place)
+        attempt_key = (self._effect_runner.idempotency_key(call), record.attempt)
+        late = self._store.late(self._journal.run).get(attempt_key)
         if late is not None:
-            return self._take(call, json.loads(late))
+            return self._use_late(call, json.loads(late))
         if record.on_crash == OnCrash.FAIL.value:
-            error = AgentError(f"this {_CUT_OFF}; its end is not known")
-            raise self._effect_runner.failed(call, record.attempt, error)
+            error = AgentError(f"this {_INTERRUPTED}, and its result is unknown")
+            raise self._effect_runner.record_failure(call, record.attempt, error)
         if record.on_crash == OnCrash.ASK.value:
             return await self._ask(call, record)
-        return await self._again(call, record)
+        return await self._rerun(call, record)
 
-    async def _again(self, call: EffectCall, record: EffectRecord) -> Any:
+    async def _rerun(self, call: EffectCall, record: EffectRecord) -> Any:
         return await self._effect_runner.perform(call._replace(attempt=record.attempt + 1))
 
     async def _ask(self, call: EffectCall, record: EffectRecord) -> Any:
         what = call.effect.payload.get("argv") or call.effect.payload.get("agent")
         question = Choice(
-            f"{call.effect.kind.value} {what!r} {_CUT_OFF}, and whether it did its work is "
-            "not known. Run it again, take it as done, or as failed?",
+            f"{call.effect.kind.value} {what!r} {_INTERRUPTED}, and it is unknown whether it "
+            "completed. Run it again, or count it as done or failed?",
             [RERUN, DONE, FAILED],
         )
-        answer = self._people.ask(EffectId(f"{call.id}?{record.attempt}"), question)
+        answer = self._inbox.ask(EffectId(f"{call.id}?{record.attempt}"), question)
         if answer.value == RERUN:
-            return await self._again(call, record)
+            return await self._rerun(call, record)
         if answer.value == FAILED:
-            error = AgentError(answer.text or "a person took it as failed")
-            raise self._effect_runner.failed(call, record.attempt, error)
+            error = AgentError(answer.text or "a human marked it as failed")
+            raise self._effect_runner.record_failure(call, record.attempt, error)
         reply: dict[str, Any] = {"code": 0, "stdout": answer.text, "stderr": ""}
         if call.effect.kind is EffectKind.ASK:
             reply = {"text": answer.text}
-            self._effect_runner.learn(call.effect, None)
+            self._effect_runner.note_cost(call.effect, None)
         self._journal.record(ev.EffectFinished(call.id, reply))
         return reply_of(call.effect.kind, reply)
 
-    def _take(self, call: EffectCall, kept: dict[str, Any]) -> Any:
-        self._journal.record(ev.EffectFinished(call.id, **kept))
-        usage = Usage(**kept["usage"]) if kept["usage"] is not None else None
-        self._effect_runner.learn(call.effect, usage)
-        if kept["error"] is not None:
-            raise error_from_json(kept["error"])
-        return reply_of(call.effect.kind, kept["reply"])
+    def _use_late(self, call: EffectCall, late: dict[str, Any]) -> Any:
+        """Records a reply or an error that the previous runner could not record."""
+        self._journal.record(ev.EffectFinished(call.id, **late))
+        usage = Usage(**late["usage"]) if late["usage"] is not None else None
+        self._effect_runner.note_cost(call.effect, usage)
+        if late["error"] is not None:
+            raise error_from_json(late["error"])
+        return reply_of(call.effect.kind, late["reply"])

@@ -1,8 +1,14 @@
-"""One run's journal: records events, keeps the folded state, knows what is durable.
+"""One run's journal: records events, keeps the folded state, and knows what is durable.
 
-Recording is immediate and in memory; becoming durable is the writer's work. Nothing a
-run does may go outside before `durable()` has returned: that one rule is what makes
-everything else safe to do optimistically.
+`record` is immediate and works in memory: it applies the event to the state and queues it for
+the next commit. The group writer makes it durable. Nothing a run does may reach the outside
+world before `durable()` has returned: that one rule is what makes everything else safe to do
+optimistically. A process that dies with events in memory has done nothing with them yet, so
+the next one works from the last commit and loses nothing that was paid for.
+
+Each commit carries the run's `head` and `fence`. The store refuses it when another process has
+taken the run over since, and this journal then fails with `LeaseLost`. A refused commit may
+have contained paid replies, so their `rescue` callbacks store them for the new owner.
 """
 
 from __future__ import annotations
@@ -26,19 +32,19 @@ if TYPE_CHECKING:
     from signoff.runtime.writer import GroupWriter
 
 Rescue = Callable[[], None]
-"""Puts what was paid for where the run's new owner finds it."""
+"""Stores a paid reply where the run's new owner finds it."""
 
 CHECKPOINT_FROM_BYTES = 256_000
-"""A resume folds at most about this much journal; a checkpoint costs its state's size."""
+"""A resume folds at most about this much of the journal; a checkpoint is as large as its state."""
 
 
-_PROSE = ("reason", "stop_reason", "problem", "error", "info", "feedback", "delta")
-"""Fields of events with texts of errors. A step's delta can hold one too; a secret in what its
-handler returned was refused before."""
+_ERROR_FIELDS = ("reason", "stop_reason", "problem", "error", "info", "feedback", "delta")
+"""Fields of events that can contain error messages, and with them secrets. A step's delta can
+hold an error too; secrets in a handler's own result were refused before."""
 
 
 class RunJournal:
-    """What has happened to a run, as far as this process knows."""
+    """The events of a run, as far as this process knows them."""
 
     def __init__(
         self,
@@ -59,9 +65,9 @@ class RunJournal:
         self.fence = fence
         self.secrets = secrets
         self.error: SignoffError | None = None
-        """Why nothing more can be recorded; the runner stops for it."""
+        """Why nothing more can be recorded; the runner then stops."""
         self.wake = False
-        """An answer came in just as the run wanted to wait."""
+        """Whether an answer arrived just when the run was about to wait."""
         self.notify: Callable[[list[ev.Event]], None] | None = None
         self._head = head
         self._writer = writer
@@ -69,9 +75,9 @@ class RunJournal:
         self._new = new
         self._events: list[ev.Event] = []
         self._texts: list[str] = []
-        self._under_way: list[ev.Event] = []
+        self._committing: list[ev.Event] = []
         self._rescues: list[Rescue] = []
-        self._rescues_under_way: list[Rescue] = []
+        self._rescues_committing: list[Rescue] = []
         self._blobs: Blobs = {}
         self._opened: list[NewItem] = []
         self._used: list[int] = []
@@ -81,7 +87,7 @@ class RunJournal:
         self._recorded = 0
         self._handed_over = 0
         self._safe = 0
-        """How many events were recorded, given to the writer, and made durable."""
+        """These three count the events that were recorded, passed to the writer, and committed."""
         self._last_step = 0
         """The number of the event that ended the last step."""
         self._since_checkpoint = 0
@@ -90,17 +96,18 @@ class RunJournal:
     def record(self, event: ev.Event, rescue: Rescue | None = None) -> int:
         """Applies an event, queues it for the next commit and returns its number for `durable`.
 
-        A bad value changes nothing.
-        `rescue` is called should that commit be refused, because the run is no longer ours.
+        An event that cannot be stored raises and changes nothing. `rescue` is called if the
+        commit is refused because another process has taken the run over.
         """
         if self.error is not None:
             raise self.error
         event.at = self._clock.now()
         if self.secrets.named:
-            self._hide(event)
+            self._hide_secrets(event)
         text = encode(ev.to_json(event), self._blobs)
         evolve(self.state, event)
-        # Only what can be folded is kept: anything else would stop every resume.
+        # Queued only after the fold accepted it: an event that cannot be folded would make
+        # every later resume fail.
         self._texts.append(text)
         self._events.append(event)
         self._recorded += 1
@@ -111,32 +118,32 @@ class RunJournal:
         self._writer.touch(self)
         return self._recorded
 
-    def _hide(self, event: ev.Event) -> None:
-        """Takes secrets out of what an event says went wrong, whatever raised it."""
-        for name in _PROSE:
+    def _hide_secrets(self, event: ev.Event) -> None:
+        """Removes secrets from the error messages in an event."""
+        for name in _ERROR_FIELDS:
             value = getattr(event, name, None)
             if value and self.secrets.name_in(value):
                 setattr(event, name, self.secrets.hide_in(value))
 
     def refuse_secrets(self, result: object, step: str) -> None:
-        """Raises `BadHandlerResult` for a result that must not be stored as it is."""
+        """Raises `BadHandlerResult` for a result that contains a secret."""
         if variable := self.secrets.name_in(result):
             raise BadHandlerResult(
-                f"step {step!r} returned the value of {variable}; results are stored, so leave "
-                "it out"
+                f"step {step!r} returned the value of {variable}, and results are stored; "
+                "leave it out"
             )
 
-    def go_on_from(self, stored: StoredRun) -> None:
-        """Counts what earlier processes stored; many short lives need checkpoints as well."""
+    def continue_from(self, stored: StoredRun) -> None:
+        """Counts what earlier processes stored: a run of many short processes needs checkpoints."""
         self._checkpoint_size = len(stored.checkpoint or "")
         self._since_checkpoint = sum(len(row.events) for row in stored.tail)
 
-    def kept(self, value: object) -> str:
-        """Returns a value's stored form; long texts in it go out with the next commit."""
+    def encode(self, value: object) -> str:
+        """Returns a value as it is stored; long texts in it are written with the next commit."""
         return encode(value, self._blobs)
 
     def open_item(self, item: NewItem) -> None:
-        """Opens a request to a person with the next commit."""
+        """Opens a request to a human with the next commit."""
         self._opened.append(item)
 
     def use_item(self, number: int) -> None:
@@ -148,12 +155,12 @@ class RunJournal:
         self._withdrawn.append(number)
 
     def withdraw_items(self) -> None:
-        """Closes what is still open with the next commit."""
+        """Closes all open requests with the next commit."""
         self._opened.clear()
         self._withdraw = True
 
     def release(self) -> None:
-        """Lets go of the run with the next commit."""
+        """Gives up the run's lease with the next commit."""
         self._release = True
 
     @property
@@ -162,14 +169,15 @@ class RunJournal:
         return self._safe == self._recorded
 
     async def durable(self, number: int | None = None) -> None:
-        """Returns when an event, or everything until now, is safe; raises when it never will be.
+        """Returns when an event, or everything recorded so far, is committed; raises on failure.
 
-        What siblings record meanwhile is not waited for, or they would go one by one.
+        It waits for one event and not for later ones of its siblings: otherwise the calls of a
+        fan-out would start one after the other.
         """
         await self._reached(self._recorded if number is None else number)
 
     async def step_durable(self) -> None:
-        """Returns when the last finished step is safe; later events may still be on their way."""
+        """Returns when the end of the last step is committed; later events may not be yet."""
         await self._reached(self._last_step)
 
     async def _reached(self, number: int) -> None:
@@ -178,10 +186,10 @@ class RunJournal:
         if self.error is not None:
             raise self.error
 
-    # What follows is between the journal and its writer.
+    # Called by the writer
 
     def take_commit(self) -> Commit:
-        """Hands over everything queued, as one commit."""
+        """Returns everything queued as one commit, and starts a new queue."""
         state = self.state
         events = f"[{','.join(self._texts)}]"
         commit = Commit(
@@ -209,47 +217,47 @@ class RunJournal:
             commit.checkpoint = encode(state_to_json(state), self._blobs, CHECKPOINT_DEPTH)
             self._checkpoint_size = len(commit.checkpoint)
             self._since_checkpoint = 0
-        self._under_way, self._events = self._events, []
+        self._committing, self._events = self._events, []
         self._handed_over = self._recorded
-        self._rescues_under_way, self._rescues = self._rescues, []
+        self._rescues_committing, self._rescues = self._rescues, []
         self._texts, self._blobs = [], {}
         self._opened, self._used, self._withdrawn = [], [], []
         self._withdraw = self._release = False
         return commit
 
-    def settle(self, verdict: CommitResult) -> None:
-        """Takes the store's verdict on the commit handed over last."""
-        done, self._under_way = self._under_way, []
-        if not verdict.accepted:
+    def settle(self, result: CommitResult) -> None:
+        """Processes the store's result for the commit that was taken last."""
+        committed, self._committing = self._committing, []
+        if not result.accepted:
             self.fail(
                 NameTaken(
-                    f"a run called {self.name!r} exists; choose another name",
+                    f"a run named {self.name!r} already exists; choose another name",
                     remedy=Resume(self.name),
                 )
                 if self._new is not None
-                else LeaseLost(f"another process took run {self.name!r} over; this one stops")
+                else LeaseLost(f"another process has taken over run {self.name!r}; this one stops")
             )
-            for rescue in (*self._rescues_under_way, *self._rescues):
+            for rescue in (*self._rescues_committing, *self._rescues):
                 rescue()
             return
         self._head += 1
         self._new = None
         self._safe = self._handed_over
-        self.wake = verdict.wake
-        if verdict.run is not None:
-            self.run = verdict.run
+        self.wake = result.wake
+        if result.run is not None:
+            self.run = result.run
         if self.notify is not None:
-            self.notify(done)
+            self.notify(committed)
 
     def fail(self, error: SignoffError) -> None:
         """Stops the journal: nothing more can be recorded."""
         self.error = error
-        self._under_way = []
+        self._committing = []
         self._events = []
 
 
 def folded_state(stored: StoredRun, blob: Callable[[str], str]) -> RunState:
-    """Returns a run as its journal has it: the last checkpoint and the events after it."""
+    """Returns a run's state: its last checkpoint and the events after it, folded."""
     start = None
     if stored.checkpoint is not None:
         start = state_from_json(decode(stored.checkpoint, blob))

@@ -129,11 +129,11 @@ class Performers:
             f"would be stored; take it out{hint}"
         )
 
-    def played_by(self, name: str) -> str:
+    def agent_for(self, name: str) -> str:
         """Returns the name of the agent behind a name that may be a role."""
         return name if name in self._agents else self._roles.get(name, name)
 
-    def knows(self, name: str) -> bool:
+    def has_agent(self, name: str) -> bool:
         """Tells whether a name is an agent's, or a role somebody plays."""
         return name in self._agents or self._roles.get(name, name) in self._agents
 
@@ -148,7 +148,7 @@ class Performers:
     async def reports_price(self, agent: str, model: str | None) -> bool:
         """Tells whether a call's cost will be known; an agent that does not say is believed."""
         try:
-            found = await capabilities_for(self._agents.get(self.played_by(agent)), model)
+            found = await capabilities_for(self._agents.get(self.agent_for(agent)), model)
         except AgentError:
             # It cannot be asked at all, and the call itself fails with a better message.
             return True

@@ -1,9 +1,9 @@
-"""Waiting for people: an effect whose reply is missing.
+"""A run's requests to humans: waiting is an effect whose reply is still missing.
 
-The request goes into the inbox with the same commit that records the wait. If no answer
-is there, the handler is suspended; when one is, it is used once, in the commit that
-records it. An approval of a file that was changed meanwhile is not used: the request is
-made once more.
+The request is added to the inbox in the same commit that records the wait. If there is no
+answer, the handler is suspended and the process may exit. When there is one, it is used once,
+in the commit that records it as the effect's reply. An approval of a file that was changed in
+the meantime is not used: the request is opened again.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from signoff.runtime.store_port import InboxItem, NewItem, Store
 from signoff.runtime.suspension import WaitingForAnswer
 
 BY_HUMAN = "?person"
-"""Ends the name of a request that is made in place of an agent's call."""
+"""Suffix of the effect id of a request to a human who answers in an agent's place."""
 
 
 class RunInbox:
-    """A run's requests to people."""
+    """The requests of one run to humans."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class RunInbox:
         live: Mapping[str, InboxItem],
         files: ApprovedFiles | None = None,
     ) -> None:
-        """`files` are those that approvals may be about; None where runs have none."""
+        """`files` compares files with what their approvers saw; None if runs have no files."""
         self._journal = journal
         self._clock = clock
         self._live = live
@@ -61,7 +61,7 @@ class RunInbox:
             self._journal.record(ev.EffectStarted(identity, EffectKind.WAIT, shown, form))
             deadline = self._open(identity, form)
         elif item is None:
-            # A wait without its request, as a switch of agents leaves behind: asked once more.
+            # Switching agents closes a request but not its wait, so it is opened again.
             deadline = self._open(identity, form)
         elif item.state == ItemState.ANSWERED:
             stale = self._stale(item, form)
@@ -75,18 +75,18 @@ class RunInbox:
         raise WaitingForAnswer(AnswerPending(), deadline)
 
     def answered(self, identity: EffectId) -> bool:
-        """Tells whether a person has answered a request that is still to be used."""
-        item = self._asked(identity)
+        """Tells whether there is an answer to a request that was not used yet."""
+        item = self._current_item(identity)
         return item is not None and item.state == ItemState.ANSWERED
 
     def dismiss(self, identity: EffectId) -> None:
-        """Closes a request that nobody needs answered any more."""
-        item = self._asked(identity)
+        """Closes a request whose answer is no longer needed."""
+        item = self._current_item(identity)
         if item is not None and item.state == ItemState.OPEN:
             self._journal.withdraw_item(item.id)
 
-    def _asked(self, identity: EffectId) -> InboxItem | None:
-        """Returns the request of this attempt; an earlier step's may have had the same name."""
+    def _current_item(self, identity: EffectId) -> InboxItem | None:
+        """Returns this attempt's request; one of an earlier step may have the same id."""
         item = self._live.get(identity)
         if item is None:
             return None
@@ -96,38 +96,37 @@ class RunInbox:
     def blocked(self, scopes: Iterable[str]) -> dict[str, float | None]:
         """Returns the fan-out scopes that can do nothing but wait, with their first deadline.
 
-        Running such an item again would only find the same request open; with a thousand of
-        them, answering one after the other would be quadratic.
+        Running such an item again would only find the same request open. With a thousand items,
+        answering them one by one would take quadratic time.
         """
-        found: dict[str, float | None] = {}
+        blocked: dict[str, float | None] = {}
         for scope in scopes:
-            known = self._journal.state.effects.get(scope, {})
-            pending = [key for key, record in known.items() if not record.done]
-            if not pending or any(known[key].kind is not EffectKind.WAIT for key in pending):
+            records = self._journal.state.effects.get(scope, {})
+            pending = [key for key, record in records.items() if not record.done]
+            if not pending or any(records[key].kind is not EffectKind.WAIT for key in pending):
                 continue
             if any(key.endswith(BY_HUMAN) for key in pending):
-                # Another agent may stand in by now, and need no person.
+                # The agent may have been switched since to one that needs no human.
                 continue
             items = [self._live.get(key) for key in pending]
             if all(item is not None and item.state == ItemState.OPEN for item in items):
                 times = [i.deadline for i in items if i is not None and i.deadline is not None]
-                found[scope] = min(times, default=None)
-        return found
+                blocked[scope] = min(times, default=None)
+        return blocked
 
     def _stale(self, item: InboxItem, form: dict[str, object]) -> ApprovalStale | None:
-        """Returns why an approval no longer counts; None when it does, or is none."""
+        """Returns why an approval is no longer valid; None if it is, or if it is none."""
         if self._files is None or json.loads(item.answer or "{}").get("value") is not True:
             return None
         try:
-            if self._files.hold(item.run, form):
+            if self._files.unchanged(item.run, form):
                 return None
         except UnsafePath:
-            # Somebody put a link where the file was.
-            pass
+            pass  # The file was replaced by a link.
         return ApprovalStale(str(form["path"]), item.answered_by or "", item.id)
 
     def _open(self, identity: EffectId, form: dict[str, object], before: str = "") -> float | None:
-        """Opens a request; `before` is what the person has to know first."""
+        """Opens a request; `before` is a note that precedes its prompt."""
         now = self._clock.now()
         seconds = form.get("deadline_seconds")
         deadline = now + seconds if isinstance(seconds, int | float) else None
@@ -136,8 +135,8 @@ class RunInbox:
                 effect=identity,
                 kind=RequestKind(str(form["kind"])),
                 prompt=f"{before}\n\n{form['prompt']}" if before else str(form["prompt"]),
-                form=self._journal.kept(form),
-                # What was shown, word for word; the effect may be known by its material alone.
+                form=self._journal.encode(form),
+                # Of every word that is shown; the effect's own digest may cover the material only.
                 digest=digest(form),
                 step=self._journal.state.step or "",
                 opened_at=now,
@@ -147,15 +146,15 @@ class RunInbox:
         return deadline
 
     def _use(self, item: InboxItem) -> Answer:
-        given = json.loads(item.answer or "{}")
+        stored = json.loads(item.answer or "{}")
         reply = {
-            "value": given.get("value"),
-            "text": given.get("text", ""),
+            "value": stored.get("value"),
+            "text": stored.get("text", ""),
             "by": item.answered_by or "",
             "at": item.answered_at or 0.0,
-            "parsed": given.get("parsed"),
+            "parsed": stored.get("parsed"),
         }
-        if given.get("failed"):
+        if stored.get("failed"):
             reply["failed"] = True
         self._journal.use_item(item.id)
         self._journal.record(ev.EffectFinished(EffectId(item.effect), reply, item=item.id))
@@ -163,35 +162,36 @@ class RunInbox:
 
 
 class ApprovedFiles:
-    """Compares the file an approval is about with what its approver was shown.
+    """Compares the file of an approval with what its approver was shown.
 
-    It is compared twice: when the approval is given, and when the run resumes with it.
-    Nobody has seen what happened to the file in between.
+    This happens twice, when the approval is given and when the run resumes with it, because the
+    file may change in between.
     """
 
     def __init__(self, store: Store, files: FilePort) -> None:
         self._store = store
         self._files = files
 
-    def hold(self, run: str, form: Mapping[str, Any]) -> bool:
+    def unchanged(self, run: str, form: Mapping[str, Any]) -> bool:
         """Tells whether the file of a request is as it was shown; raises `UnsafePath`.
 
-        A request without a file has nothing that could have changed.
+        A request without a file is always unchanged.
         """
         path = form.get("path")
         if not path:
             return True
-        found = self._files.read(run, path)
-        return found is not None and hashlib.sha256(found).hexdigest() == self._shown(run, form)
+        data = self._files.read(run, path)
+        expected = self._expected_digest(run, form)
+        return data is not None and hashlib.sha256(data).hexdigest() == expected
 
-    def _shown(self, run: str, form: Mapping[str, Any]) -> str | None:
-        """Returns the digest the file must have: of the text shown, else of what the run wrote."""
+    def _expected_digest(self, run: str, form: Mapping[str, Any]) -> str | None:
+        """Returns the digest of the text that was shown, or else of what the run wrote."""
         content = (form.get("shown") or {}).get("content")
         if isinstance(content, str):
             return text_digest(content)
         written = None
         for row in self._store.journal(self._store.row(run).id):
-            # Digests are never kept apart, so the texts that are need not be read.
+            # Digests are stored in the event itself, so the long texts need not be loaded.
             for event in map(ev.from_json, decode(row.events, lambda digest: digest)):
                 if not isinstance(event, ev.EffectFinished) or not isinstance(event.reply, dict):
                     continue

@@ -1,8 +1,10 @@
-"""Drives one run: observes a fact, asks the rules what follows, does that, again.
+"""Drives one run in a loop: observe a fact, decide what follows, record it, repeat.
 
-The loop is all there is: no recursion, no decision of its own. An `Attempt` finds out
-how things stand at a stage, `decide` (in core) says what follows, `_act` records it. A
-suspension anywhere below ends the loop with the run at rest and everything recorded.
+The runner makes no decisions. An `Attempt` observes what happens at a stage, `decide` (in core)
+returns what follows, and `_act` records it as events. There is no recursion, so a run may have
+any number of steps. A suspension raised anywhere below (a wait for a human, a reached limit, a
+quota) ends the loop: the effects in progress are awaited, the reason is recorded, and the lease
+is given up. The next process continues from the recorded stage.
 """
 
 from __future__ import annotations
@@ -49,19 +51,19 @@ from signoff.runtime.services import EngineServices
 from signoff.runtime.store_port import InboxItem
 from signoff.runtime.suspension import Outdated, Suspension
 
-DEAF_SECONDS = 0.1
-"""How long a run may go on without looking whether it is asked to stop."""
+STOP_POLL_SECONDS = 0.1
+"""How long a run may continue before it lets the event loop deliver requests to stop."""
 
 
 class Runner:
-    """Drives a run until it rests."""
+    """Drives a run until it stops: at its end, or to wait."""
 
     def __init__(
         self,
         services: EngineServices,
         workflow: Workflow,
         journal: RunJournal,
-        inbox: Mapping[str, InboxItem],
+        items: Mapping[str, InboxItem],
     ) -> None:
         self._services = services
         self._workflow = workflow
@@ -70,14 +72,14 @@ class Runner:
         self._effect_runner = EffectRunner(services, journal)
         files = services.performers.files
         approved = None if files is None else ApprovedFiles(services.store, files)
-        self._people = RunInbox(journal, services.clock, inbox, approved)
+        self._inbox = RunInbox(journal, services.clock, items, approved)
         self._bound_handlers: dict[str, BoundHandler] = {}
         self._attempt = self._new_attempt()
         self._stop_as: tuple[Status, StopReason] | None = None
         self._task: asyncio.Task[Any] | None = None
 
     async def drive(self) -> None:
-        """Goes on until the run rests, with everything recorded and durable."""
+        """Drives the run until it stops and everything is durable."""
         self._task = asyncio.current_task()
         if self._stop_as is not None and self._task is not None:
             self._task.cancel()
@@ -90,7 +92,7 @@ class Runner:
             await self._journal.durable()
 
     def stop(self, status: Status, why: StopReason) -> None:
-        """Makes the run stop here: effects under way are ended, the rest is kept."""
+        """Stops the run: effects in progress are ended, and everything recorded is kept."""
         if self._stop_as is not None:
             return
         self._stop_as = (status, why)
@@ -107,18 +109,18 @@ class Runner:
     async def _loop(self) -> None:
         stage: Stage | None = self._state.stage
         clock = self._services.clock
-        heard = clock.monotonic()
+        last_poll = clock.monotonic()
         while stage is not None:
-            if clock.monotonic() - heard > DEAF_SECONDS:
-                await self._hear()
-                heard = clock.monotonic()
+            if clock.monotonic() - last_poll > STOP_POLL_SECONDS:
+                await self._poll_stop_requests()
+                last_poll = clock.monotonic()
             if stage is Stage.ENTER and not self._attempt.step.preconditions:
                 stage = Stage.WORK
             options = answers(self._position(stage)) if stage is Stage.ESCALATED else ()
             try:
                 fact = await self._attempt.observe(stage, options)
             except Outdated:
-                stage = await self._begin_anew()
+                stage = await self._restart_attempt()
                 continue
             try:
                 decision = decide(self._position(stage), fact)
@@ -128,10 +130,10 @@ class Runner:
                 )
             stage = self._act(decision, fact)
 
-    async def _hear(self) -> None:
-        """Lets requests to stop come in: a handler that held the loop kept them from us.
+    async def _poll_stop_requests(self) -> None:
+        """Lets requests to stop arrive: handlers that never await keep them out.
 
-        One turn to tell whoever waits for the run, one to tell the run, and one to obey.
+        It takes three ticks: one delivers the request, one cancels the task, one raises in it.
         """
         for _ in range(3):
             await asyncio.sleep(0)
@@ -146,27 +148,27 @@ class Runner:
             iteration=state.iteration,
             counters=state.counters,
             outcome=self._attempt.outcome,
-            way=state.pending.way if state.pending is not None else "",
+            edge_key=state.pending.way if state.pending is not None else "",
         )
 
     def _new_attempt(self) -> Attempt:
-        found = self._bound_handler(self._workflow[self._state.step or ""])
-        visit = AttemptEffects(
+        bound = self._bound_handler(self._workflow[self._state.step or ""])
+        effects = AttemptEffects(
             self._services,
             self._journal,
             self._effect_runner,
-            self._people,
-            found.step.limits,
+            self._inbox,
+            bound.step.limits,
             self._workflow.roles,
         )
-        return Attempt(found, self._journal, self._people, visit)
+        return Attempt(bound, self._journal, self._inbox, effects)
 
     def _bound_handler(self, step: StepDef) -> BoundHandler:
         if step.id not in self._bound_handlers:
             self._bound_handlers[step.id] = bound_handler(self._workflow, step, self._state.params)
         return self._bound_handlers[step.id]
 
-    # Doing what was decided
+    # Performing decisions
 
     def _act(self, decision: Decision, fact: Fact) -> Stage | None:
         match decision:
@@ -177,7 +179,7 @@ class Runner:
             case Wait():
                 return self._escalate(decision)
             case Lift():
-                self._journal.record(ev.LimitLifted(decision.way))
+                self._journal.record(ev.LimitLifted(decision.edge_key))
                 self._hold_back()
                 return Stage.GATE
             case Move():
@@ -197,82 +199,82 @@ class Runner:
         return stage
 
     def _hold_back(self) -> None:
-        """Records what the step produced; it counts once the step is left."""
+        """Records the step's result, which becomes part of the state when the step is left."""
         self._journal.record(ev.StepWorked(self._outcome, self._attempt.delta))
 
     def _retry(self, decision: Retry) -> Stage:
         self._withdraw()
         self._journal.record(
             ev.AttemptOpened(decision.feedback)
-            if decision.by_person
+            if decision.by_human
             else ev.AttemptFailed(decision.feedback, decision.late)
         )
-        self._attempt.visit.end()
+        self._attempt.effects.end()
         self._attempt = self._new_attempt()
         return Stage.WORK
 
-    async def _begin_anew(self) -> Stage:
-        """Works a step from its top again: what was recorded does not fit what it asks for."""
-        await self._attempt.visit.abort()
+    async def _restart_attempt(self) -> Stage:
+        """Starts the step over, because it no longer makes the requests that were recorded."""
+        await self._attempt.effects.abort()
         if self._journal.error is not None:
             raise self._journal.error
         self._withdraw()
         self._journal.record(ev.AttemptReplaced())
-        self._attempt.visit.end()
+        self._attempt.effects.end()
         self._attempt = self._new_attempt()
         return self._state.stage
 
     def _escalate(self, wait: Wait) -> Stage:
         attempt = self._attempt
-        # Where a loop may not go on, the step that wanted to knows best what is left to do.
-        problem = str((wait.way and attempt.reason) or wait.problem)
-        # The attempt is over; what it asked of people is asked again, should there be another.
+        # At a loop's limit, the step's own reason says best what is still to do.
+        problem = str((wait.edge_key and attempt.reason) or wait.problem)
+        # The attempt is over. If there is another one, it asks its humans again.
         self._withdraw()
-        self._journal.record(ev.Escalated(problem, wait.way, attempt.outcome, attempt.delta))
+        self._journal.record(ev.Escalated(problem, wait.edge_key, attempt.outcome, attempt.delta))
         return Stage.ESCALATED
 
     def _leave(self, move: Move, fact: Fact) -> Stage:
         self._withdraw()
-        delta, outcome = self._result(move.way.name, fact)
+        delta, outcome = self._result(move.edge.name, fact)
         self._journal.record(
             ev.StepFinished(
                 outcome,
-                move.way.key,
+                move.edge.key,
                 move.to,
                 delta,
                 move.iteration,
-                move.way.counted,
+                move.edge.counted,
                 move.resets,
                 move.feedback,
             )
         )
-        self._attempt.visit.end()
+        self._attempt.effects.end()
         self._attempt = self._new_attempt()
         return Stage.ENTER
 
     def _finish(self, finish: Finish, fact: Fact) -> None:
-        if finish.way is not None:
+        if finish.edge is not None:
             self._withdraw()
-            delta, outcome = self._result(finish.way.name, fact)
-            way, iteration = finish.way, self._state.iteration
+            delta, outcome = self._result(finish.edge.name, fact)
+            edge, iteration = finish.edge, self._state.iteration
             self._journal.record(
-                ev.StepFinished(outcome, way.key, None, delta, iteration, way.counted)
+                ev.StepFinished(outcome, edge.key, None, delta, iteration, edge.counted)
             )
         self._come_to_rest(finish.status, finish.reason or self._attempt.reason)
 
     def _end_at(self, limit: Limit) -> None:
-        # A handler that raised has produced nothing; a resume has to work it again.
+        # A handler that raised has no result to hold back; a resume runs it again.
         if self._attempt.outcome is not None:
             self._hold_back()
         detail = str(self._attempt.reason or "")
         self._come_to_rest(Status.LIMIT, replace(limit.reason, detail=detail))
 
-    def _result(self, way: str, fact: Fact) -> tuple[Delta, Outcome]:
+    def _result(self, edge_name: str, fact: Fact) -> tuple[Delta, Outcome]:
         step = self._attempt.step.id
-        if way == ERROR and isinstance(fact, Raised):
+        if edge_name == ERROR and isinstance(fact, Raised):
             return {"set": {"_error": {"step": step, "message": fact.problem}}}, Outcome.FAIL
         delta = self._attempt.delta
-        if isinstance(fact, Chosen) and way.startswith("gate:"):
+        if isinstance(fact, Chosen) and edge_name.startswith("gate:"):
             chosen = {"step": step, "option": fact.label, "input": fact.text}
             delta = {**delta, "set": {**delta.get("set", {}), "_gate": chosen}}
         return delta, self._outcome
@@ -282,19 +284,19 @@ class Runner:
         return self._attempt.outcome or Outcome.OK
 
     def _withdraw(self) -> None:
-        """Closes requests nobody needs answered any more."""
-        for known in self._state.effects.values():
-            for record in known.values():
+        """Closes open requests whose answers are no longer needed."""
+        for records in self._state.effects.values():
+            for record in records.values():
                 if record.kind is EffectKind.WAIT and not record.done:
                     self._journal.withdraw_items()
                     return
 
-    # Coming to rest
+    # Stopping
 
     def _come_to_rest(
         self, status: Status, reason: StopReason | None, due_at: float | None = None
     ) -> None:
-        self._attempt.visit.end()
+        self._attempt.effects.end()
         if status in FINAL:
             self._withdraw()
         self._journal.record(ev.RunStopped.because(status, reason, due_at))
@@ -307,10 +309,10 @@ class Runner:
         self._come_to_rest(suspension.status, suspension.reason, suspension.due_at)
 
     async def _stopped(self) -> None:
-        """Stops on request, or because the program around us is being stopped."""
+        """Records that the run was stopped, on request or because the program ends."""
         status, why = self._stop_as or (Status.INTERRUPTED, ProcessStopped())
         self._effect_runner.close()
-        await self._attempt.visit.abort()
+        await self._attempt.effects.abort()
         if self._journal.error is None:
             if self._state.status is Status.RUNNING:
                 self._come_to_rest(status, why)

@@ -47,7 +47,7 @@ class EngineServices:
     may_block: Callable[[], None]
     """Called before code of the author's that may hold up the event loop."""
 
-    def tell(self, notice: Notice) -> None:
+    def notify(self, notice: Notice) -> None:
         """Tells every observer; one that fails is left alone. Logs get no known secrets."""
         hide = self.performers.secrets.hide
         match notice:

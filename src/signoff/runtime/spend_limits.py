@@ -1,9 +1,19 @@
-"""Keeps a run under its ceilings on calls, tokens and money, fan-outs included.
+"""Keeps a run within its limits on calls, tokens and money, fan-outs included.
 
-Every call is reserved before it starts. Calls are exact. For tokens and money the
-reservation is what the dearest call so far cost, and no more calls are under way at once
-than have been paid for: the first goes alone, and a fan-out doubles as its bills come in.
-So a ceiling is overshot by about one call, however cheap the first one was.
+The cost of a call is known only after it has ended, but a limit must hold before. With a
+fan-out of 300 items, checking the total before each call is useless: all 300 start before the
+first one is charged. So every call is reserved before it starts:
+
+- A limit on calls is exact, because the number of calls is known in advance.
+- For tokens and money, each call in progress reserves the cost of the most expensive call so
+  far. A new call waits until the total, the reservations and its own reservation fit.
+- Before the first cost is known there is nothing to reserve. So no more calls are in progress
+  at once than have been charged: the first call runs alone, then two, then four. The fan-out
+  doubles its width as costs come in, and a cheap first call cannot let 300 expensive ones in.
+
+A limit is therefore exceeded by about one call at most. When no call is in progress and the
+total is below the limit, the next call always starts: otherwise a run whose calls got more
+expensive would stop with money left.
 """
 
 from __future__ import annotations
@@ -25,7 +35,7 @@ _LIMIT_CALLS = PassOption("limit", "calls=NUMBER")
 async def check_price(
     performers: Performers, limits: Limits, agent: str, model: str = "", scope: Scope = "run"
 ) -> None:
-    """Refuses a ceiling on money that a call could overrun without anybody noticing."""
+    """Refuses a limit on money if the agent's cost is unknown, because it could not be enforced."""
     if limits.usd is None or limits.calls is not None or limits.tokens is not None:
         return
     if not await performers.reports_price(agent, model or None):
@@ -38,11 +48,11 @@ async def check_price(
 
 
 async def check_prices(performers: Performers, workflow: Workflow, limits: Limits) -> None:
-    """Refuses such a ceiling before anything is spent, where it is known who will be asked."""
+    """Checks the agents of a workflow that are known in advance, before anything is spent."""
     for step in workflow.steps.values():
         if isinstance(step.handler, Dispatch):
             role = str(step.handler.agent)
-            agent = role if performers.knows(role) else workflow.roles.get(role, role)
+            agent = role if performers.has_agent(role) else workflow.roles.get(role, role)
             await check_price(performers, limits, agent)
 
 
@@ -50,61 +60,65 @@ class SpendLimiter:
     """The reservations of one run."""
 
     def __init__(self) -> None:
-        self._under_way = 0
-        self._seen = 0
-        """Calls whose bill this process has seen."""
-        self._usd = 0.0
-        """What the dearest of them cost."""
-        self._tokens = 0
-        self._silent: dict[str, set[str]] = {}
-        """What no answer of an agent has reported so far."""
+        self._in_progress = 0
+        self._charged = 0
+        """Calls whose cost this process has learned."""
+        self._highest_usd = 0.0
+        """What the most expensive of them cost."""
+        self._highest_tokens = 0
+        self._unreported: dict[str, set[str]] = {}
+        """The amounts that no reply of an agent has reported so far."""
         self._changed = asyncio.Event()
 
-    async def fit(self, agent: str, step: str, scopes: list[tuple[Scope, Limits, Spend]]) -> None:
-        """Returns when a call of an agent fits under all ceilings; raises when none ever will."""
-        scopes = [each for each in scopes if each[1]]
+    async def wait_for_room(
+        self, agent: str, step: str, scopes: list[tuple[Scope, Limits, Spend]]
+    ) -> None:
+        """Returns when a call fits within all limits; raises when a limit is reached."""
+        scopes = [scope for scope in scopes if scope[1]]
         while scopes:
             for scope, limits, spend in scopes:
                 full = reached(limits, spend, more_calls=1)
                 if full:
                     amount = getattr(limits, full)
                     raise LimitReached(BudgetReached(scope, full, amount, step, agent))
-                self._check_measured(agent, scope, limits)
-            if self._under_way == 0 or all(self._fits(lim, sp) for _, lim, sp in scopes):
+                self._check_reported(agent, scope, limits)
+            if self._in_progress == 0 or all(self._fits(lim, sp) for _, lim, sp in scopes):
                 break
+            # Every call that ends changes the totals or the highest cost, so look again then.
             self._changed.clear()
             await self._changed.wait()
 
-    def learn(self, usage: Usage | None, *, failed: bool = False) -> None:
-        """Takes note of what one ended call cost; an unknown price teaches nothing."""
+    def note_cost(self, usage: Usage | None, *, failed: bool = False) -> None:
+        """Learns from the cost of an ended call; an unknown cost changes nothing."""
         billed = usage is not None and bool(usage.usd or usage.tokens)
         if failed and not billed:
-            return  # A call that was turned away says nothing about the price of an answer.
-        self._seen += 1
+            # A call that was refused says nothing about the cost of an answer.
+            return
+        self._charged += 1
         if usage is not None:
-            self._usd = max(self._usd, usage.usd or 0.0)
-            self._tokens = max(self._tokens, usage.tokens or 0)
+            self._highest_usd = max(self._highest_usd, usage.usd or 0.0)
+            self._highest_tokens = max(self._highest_tokens, usage.tokens or 0)
 
-    def heard(self, agent: str, usage: Usage | None) -> None:
-        """Takes note of what an agent's answer did not report: its next will hardly say more."""
-        told = {"usd": usage.usd, "tokens": usage.tokens} if usage is not None else {}
-        missing = {name for name in ("usd", "tokens") if told.get(name) is None}
-        self._silent[agent] = self._silent.get(agent, missing) & missing
+    def note_missing(self, agent: str, usage: Usage | None) -> None:
+        """Remembers which amounts an agent does not report; its next replies will not either."""
+        amounts = {"usd": usage.usd, "tokens": usage.tokens} if usage is not None else {}
+        missing = {name for name in ("usd", "tokens") if amounts.get(name) is None}
+        self._unreported[agent] = self._unreported.get(agent, missing) & missing
 
-    def enter(self) -> None:
+    def reserve(self) -> None:
         """Reserves a call."""
-        self._under_way += 1
+        self._in_progress += 1
 
-    def leave(self) -> None:
-        """Gives a reservation back when its call has ended, and been counted."""
-        self._under_way -= 1
+    def release(self) -> None:
+        """Releases a reservation after its call has ended and its cost is in the totals."""
+        self._in_progress -= 1
         self._changed.set()
 
-    def _check_measured(self, agent: str, scope: Scope, limits: Limits) -> None:
-        """Refuses to go on where an agent reports nothing that is limited."""
+    def _check_reported(self, agent: str, scope: Scope, limits: Limits) -> None:
+        """Refuses to continue if the agent reports none of the limited amounts."""
         limited = [name for name in ("usd", "tokens") if getattr(limits, name) is not None]
-        silent = self._silent.get(agent, set())
-        if limits.calls is None and limited and silent.issuperset(limited):
+        unreported = self._unreported.get(agent, set())
+        if limits.calls is None and limited and unreported.issuperset(limited):
             raise NotAllowed(
                 f"answers of {agent!r} do not report their {' or '.join(limited)}, so the "
                 f"{scope}'s limit cannot be enforced; limit calls of the {scope} too",
@@ -112,16 +126,17 @@ class SpendLimiter:
             )
 
     def _fits(self, limits: Limits, spend: Spend) -> bool:
-        """Tells whether what is under way and one more, at the dearest price, stay below."""
-        more = self._under_way + 1
-        finished = max(1, spend.calls - self._under_way)
-        for ceiling, spent, dearest in (
-            (limits.usd, spend.known_usd, self._usd),
-            (limits.tokens, spend.known_tokens, self._tokens),
+        """Tells whether the calls in progress and one more fit, each at the highest cost."""
+        calls = self._in_progress + 1
+        finished = max(1, spend.calls - self._in_progress)
+        for limit, spent, highest in (
+            (limits.usd, spend.known_usd, self._highest_usd),
+            (limits.tokens, spend.known_tokens, self._highest_tokens),
         ):
-            if ceiling is None:
+            if limit is None:
                 continue
-            # The average stands in for what earlier processes saw and this one did not.
-            if more > self._seen or spent + more * max(dearest, spent / finished) > ceiling:
+            # Calls before a resume were charged in another process. Only their average is
+            # known here, so it serves as a lower bound of the highest cost.
+            if calls > self._charged or spent + calls * max(highest, spent / finished) > limit:
                 return False
         return True

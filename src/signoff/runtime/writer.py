@@ -1,8 +1,19 @@
-"""Group commit: what happens in one turn of the event loop shares one transaction.
+"""Group commit: all events of one tick of the event loop share one transaction.
 
-The commit itself runs on the loop, where it costs a fraction of a millisecond and no
-hand-over. When the disk turns out slow, or another process holds the database, a thread
-takes over for a while, so the loop never waits long.
+A durable commit waits for the disk, which takes about as long for one event as for a thousand.
+So the number of commits decides how fast a process is, not the number of events. Each run adds
+its events to its own journal and marks it dirty. One commit at the end of the tick then writes
+all dirty journals together: a chain of steps costs one commit per step, and a fan-out of a
+thousand calls a handful.
+
+The rule that makes this safe is in `RunJournal`: no effect starts before the commit of its
+`effect_started` has returned. Events that no one waits for, such as the end of an item or a
+reply that came within milliseconds, may wait a few ticks for company. A slower reply may have
+been expensive, so the effect runner commits it before the handler continues.
+
+The commit runs on the event loop itself. There it takes a fraction of a millisecond, less than
+handing it to a thread and back. When the disk turns out to be slow, or another process holds
+the database, a thread makes the next commits, so that the loop never blocks for long.
 """
 
 from __future__ import annotations
@@ -20,11 +31,11 @@ SLOW_SECONDS = 0.02
 """A commit on the loop that takes longer makes a thread take over."""
 
 THREADED_COMMITS = 50
-"""How many commits the thread keeps before the loop tries again."""
+"""How many commits the thread makes before the loop tries again."""
 
-LAZY_TURNS = 3
-"""Turns of the loop a commit waits for company while nobody waits for it: a reply wakes its
-handler in the next turn, and the handler's next request can then share the commit."""
+LAZY_TICKS = 3
+"""Ticks that a commit is delayed while no one waits for it. A reply wakes its handler in the
+next tick, and the handler's next request can then share the commit."""
 
 
 class GroupWriter:
@@ -36,38 +47,39 @@ class GroupWriter:
         self._dirty: dict[RunJournal, None] = {}
         self._waiters: list[asyncio.Future[None]] = []
         self._scheduled = False
-        self._turns = 0
+        self._ticks = 0
         self._threaded = 0
         self._thread: asyncio.Future[list[CommitResult]] | None = None
         self._led = False
-        """Whether somebody is about to commit at the end of this turn."""
+        """Whether a caller of `commit` is about to commit at the end of this tick."""
 
     def touch(self, journal: RunJournal) -> None:
-        """Notes that a journal has something to commit."""
+        """Marks a journal as having events to commit."""
         self._dirty[journal] = None
         if not self._scheduled and self._thread is None:
-            asyncio.get_running_loop().call_soon(self._turn)
+            asyncio.get_running_loop().call_soon(self._tick)
             self._scheduled = True
-            self._turns = 0
+            self._ticks = 0
 
     async def commit(self) -> None:
-        """Returns after the next commit, which whoever asks first makes at the end of the turn.
+        """Returns after the next commit.
 
-        Made where it is waited for, it saves the way through a future and another turn. What
-        was noted a turn ago has had its company, and is committed at once.
+        The first caller in a tick makes the commit itself, after letting the others of the tick
+        add their events. That saves a future and another tick. Journals that became dirty in an
+        earlier tick have waited for company already and are committed at once.
         """
         if self._led or self._thread is not None or self._threaded:
             await self.settled()
             return
-        if self._dirty and self._turns:
+        if self._dirty and self._ticks:
             self._commit()
             return
         self._led = True
         try:
-            # The others of this turn join in.
+            # Lets the other tasks of this tick record their events first.
             await asyncio.sleep(0)
         finally:
-            # Cut off here, it is made by the turn that was planned when something was noted.
+            # If this caller is cancelled, the tick that `touch` scheduled makes the commit.
             self._led = False
         if self._dirty and self._thread is None:
             self._commit()
@@ -75,32 +87,33 @@ class GroupWriter:
     def settled(self) -> asyncio.Future[None]:
         """Returns a future that is done after the next commit.
 
-        Everybody gets one of their own: awaiting a shared one, whoever is cancelled would
-        cancel it for all the others.
+        Each caller gets its own: a caller that is cancelled while it awaits a shared future
+        would cancel it for all others.
         """
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiters.append(waiter)
         return waiter
 
     async def close(self) -> None:
-        """Waits for a commit under way."""
+        """Waits until everything recorded is committed."""
         while self._thread is not None or self._dirty:
             await self.settled()
 
-    def _turn(self) -> None:
-        self._turns += 1
-        if not self._waiters and self._turns <= LAZY_TURNS:
-            asyncio.get_running_loop().call_soon(self._turn)
+    def _tick(self) -> None:
+        self._ticks += 1
+        if not self._waiters and self._ticks <= LAZY_TICKS:
+            asyncio.get_running_loop().call_soon(self._tick)
             return
         self._scheduled = False
-        # While the thread is at it, nothing else may be handed over: it goes on by itself.
+        # While the thread commits, nothing else may be handed over: a journal's commits must
+        # arrive in order. The thread's end schedules the next tick.
         if self._dirty and self._thread is None:
             self._commit()
 
     def _commit(self) -> None:
         batch = list(self._dirty)
         self._dirty.clear()
-        self._turns = 0
+        self._ticks = 0
         commits: list[Commit] = []
         try:
             commits.extend(journal.take_commit() for journal in batch)
@@ -108,24 +121,25 @@ class GroupWriter:
                 self._threaded -= 1
                 self._start_thread(batch, commits)
                 return
-            began = self._clock.monotonic()
-            verdicts = self._store.commit(commits, wait=False)
+            started = self._clock.monotonic()
+            results = self._store.commit(commits, wait=False)
         except StoreBusy:
             self._threaded = THREADED_COMMITS
             self._start_thread(batch, commits)
             return
-        except Exception as error:  # noqa: BLE001  # without a verdict every run would wait for ever
-            self._settle(batch, _reported(error))
+        except Exception as error:  # noqa: BLE001  # otherwise every run would wait forever
+            self._settle(batch, _as_signoff_error(error))
             return
         except BaseException:
-            self._settle(batch, _cut_off())
+            self._settle(batch, _interrupted())
             raise
-        if self._clock.monotonic() - began > SLOW_SECONDS:
+        if self._clock.monotonic() - started > SLOW_SECONDS:
             self._threaded = THREADED_COMMITS
-        self._settle(batch, verdicts)
+        self._settle(batch, results)
 
     def _start_thread(self, batch: list[RunJournal], commits: list[Commit]) -> None:
-        # No task: one that is cancelled before it begins would never let anybody go.
+        # Not a task: a task that is cancelled before its first step would never call back, and
+        # the runs that wait for this commit would hang.
         self._thread = asyncio.get_running_loop().run_in_executor(None, self._store.commit, commits)
         self._thread.add_done_callback(partial(self._thread_ended, batch))
 
@@ -134,10 +148,10 @@ class GroupWriter:
     ) -> None:
         self._thread = None
         error = commit.exception()
-        self._settle(batch, commit.result() if error is None else _reported(error))
+        self._settle(batch, commit.result() if error is None else _as_signoff_error(error))
         if self._dirty and not self._scheduled:
             self._scheduled = True
-            asyncio.get_running_loop().call_soon(self._turn)
+            asyncio.get_running_loop().call_soon(self._tick)
 
     def _settle(
         self, batch: list[RunJournal], outcome: Sequence[CommitResult] | SignoffError
@@ -149,23 +163,23 @@ class GroupWriter:
             for journal in batch:
                 journal.fail(WriteFailed("the store did not answer for every commit"))
         else:
-            for journal, verdict in zip(batch, outcome, strict=True):
-                journal.settle(verdict)
+            for journal, result in zip(batch, outcome, strict=True):
+                journal.settle(result)
         waiters, self._waiters = self._waiters, []
         for waiter in waiters:
             if not waiter.done():
                 waiter.set_result(None)
 
 
-def _reported(error: BaseException) -> SignoffError:
-    """Returns an error as the runs are told of it; one that is not ours is a bug in the store."""
+def _as_signoff_error(error: BaseException) -> SignoffError:
+    """Returns the error that runs get; anything but a `SignoffError` is a bug in the store."""
     if isinstance(error, SignoffError):
         return error
-    bug = EngineError(f"the store failed unforeseen with {type(error).__name__}: {error}")
+    bug = EngineError(f"the store failed unexpectedly with {type(error).__name__}: {error}")
     bug.__cause__ = error
     return bug
 
 
-def _cut_off() -> SignoffError:
-    """Lets go whoever waits for a write while the program is being ended: none will come."""
-    return WriteFailed("the program was ended during a write; resume the run")
+def _interrupted() -> SignoffError:
+    """Returns the error for runs that wait for a write when the program is being ended."""
+    return WriteFailed("the program ended during a write; resume the run")

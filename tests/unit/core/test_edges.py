@@ -137,7 +137,7 @@ def test_a_bound_counts_wherever_its_author_put_it(outcome: Outcome) -> None:
         StepDef("fix", next={ITERATE: bounded if outcome is ITERATE else "check"}),
     )
 
-    (way,) = [way for way in ways if way.edge is bounded]
+    (way,) = [way for way in ways if way.definition is bounded]
 
     assert way.back is (outcome is ITERATE)
     assert way.counted

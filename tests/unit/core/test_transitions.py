@@ -66,7 +66,7 @@ def at(workflow: Workflow, stage: Stage, **more: Any) -> Position:
     return Position(workflow, stage=stage, **{**where, **more})
 
 
-def way(workflow: Workflow, step: str, name: str) -> ResolvedEdge:
+def edge(workflow: Workflow, step: str, name: str) -> ResolvedEdge:
     found = workflow.edges.get(step, name)
     assert found is not None
     return found
@@ -142,16 +142,16 @@ class TestWorking:
         gated = flow(StepDef("a", gate=SHIP, next={FAIL: End.FAILED}))
 
         assert decide(at(gated, Stage.WORK), Returned(FAIL)) == Finish(
-            Status.FAILED, None, way(gated, "a", "fail")
+            Status.FAILED, None, edge(gated, "a", "fail")
         )
 
     def test_with_neither_the_step_is_left_by_its_outcome(self) -> None:
         """The common case needs no further stage."""
-        assert decide(at(PLAIN, Stage.WORK), Returned(OK)) == Move(way(PLAIN, "a", "ok"), "b", 1)
+        assert decide(at(PLAIN, Stage.WORK), Returned(OK)) == Move(edge(PLAIN, "a", "ok"), "b", 1)
 
     def test_an_outcome_that_leads_nowhere_is_an_error(self) -> None:
         """Guessing an edge would take the run somewhere nobody meant."""
-        with pytest.raises(UnmappedOutcome, match=r"'a' ended with 'skip'.*edges: ok, fail"):
+        with pytest.raises(UnmappedOutcome, match=r"'a' ended with outcome 'skip'.*edges: ok, fail"):
             decide(at(PLAIN, Stage.WORK), Returned(SKIP))
 
     def test_work_that_fell_short_is_tried_again_with_the_reason(self) -> None:
@@ -183,7 +183,7 @@ class TestWorking:
         )
 
         assert decide(at(careful, Stage.WORK), Raised(BOOM)) == Move(
-            way(careful, "a", "error"), "b", 1
+            edge(careful, "a", "error"), "b", 1
         )
 
     def test_an_error_that_leads_back_is_counted_like_any_loop(self) -> None:
@@ -211,7 +211,7 @@ class TestChecking:
     def test_or_leaves_by_its_outcome(self) -> None:
         """Where there is no gate to pass."""
         assert decide(at(self.CHECKED, Stage.CHECK, outcome=FAIL), ConditionsMet()) == Move(
-            way(self.CHECKED, "a", "fail"), "b", 1
+            edge(self.CHECKED, "a", "fail"), "b", 1
         )
 
     def test_a_result_that_does_not_hold_is_tried_again(self) -> None:
@@ -245,10 +245,10 @@ class TestAtTheGate:
         position = at(self.GATED, Stage.GATE, outcome=OK)
 
         assert decide(position, Chosen("again", "shorter")) == Move(
-            way(self.GATED, "a", "gate:again"), "a", 1, (), "shorter"
+            edge(self.GATED, "a", "gate:again"), "a", 1, (), "shorter"
         )
         assert decide(position, Chosen("yes", "well done")) == Finish(
-            Status.COMPLETED, StepDecided("well done"), way(self.GATED, "a", "gate:yes")
+            Status.COMPLETED, StepDecided("well done"), edge(self.GATED, "a", "gate:yes")
         )
 
     def test_a_choice_without_words_gives_no_feedback(self) -> None:
@@ -272,7 +272,7 @@ class TestAtTheGate:
     def test_without_a_choice_the_step_is_left_by_its_outcome(self) -> None:
         """What was accepted in an escalation, or has no gate, goes on."""
         assert decide(at(self.GATED, Stage.GATE, outcome=FAIL), ConditionsMet()) == Move(
-            way(self.GATED, "a", "fail"), "b", 1
+            edge(self.GATED, "a", "fail"), "b", 1
         )
 
     def test_a_step_is_never_left_without_an_outcome(self) -> None:
@@ -289,9 +289,9 @@ class TestEscalated:
 
     def test_retry_opens_another_attempt_with_guidance(self) -> None:
         """What the person wrote reaches the next prompt."""
-        assert decide(self.at(), Chosen("retry", "be brief")) == Retry("be brief", by_person=True)
+        assert decide(self.at(), Chosen("retry", "be brief")) == Retry("be brief", by_human=True)
         assert decide(self.at(), Chosen("retry")) == Retry(
-            "a person asked for another try", by_person=True
+            "a human requested a retry", by_human=True
         )
 
     def test_accept_takes_the_result_as_it_is(self) -> None:
@@ -307,14 +307,14 @@ class TestEscalated:
     @pytest.mark.parametrize("limit", ["a/iterate", ROUNDS])
     def test_continue_lifts_exactly_the_limit_that_was_reached(self, limit: str) -> None:
         """Others stand."""
-        assert decide(self.at(outcome=OK, way=limit), Chosen("continue")) == Lift(limit)
+        assert decide(self.at(outcome=OK, edge_key=limit), Chosen("continue")) == Lift(limit)
 
     @pytest.mark.parametrize(
         ("more", "offered"),
         [
             ({}, ("retry", "stop")),
             ({"outcome": OK}, ("retry", "accept", "stop")),
-            ({"outcome": OK, "way": "a/iterate"}, ("continue", "stop")),
+            ({"outcome": OK, "edge_key": "a/iterate"}, ("continue", "stop")),
         ],
         ids=["nothing made", "something made", "at a limit"],
     )
@@ -324,7 +324,7 @@ class TestEscalated:
         """`accept` where nothing was made, or an unknown word, must not move the run."""
         assert answers(self.at(**more)) == offered
         for word in {"retry", "accept", "stop", "continue", "yes", ""} - set(offered):
-            with pytest.raises(EngineError, match="is no answer"):
+            with pytest.raises(EngineError, match="is not an option"):
                 decide(self.at(**more), Chosen(word))
 
 
@@ -338,7 +338,7 @@ class TestLeaving:
 
         decision = decide(at(ending, Stage.WORK), Returned(OK))
 
-        assert decision == Finish(end.status, None, way(ending, "a", "ok"))
+        assert decision == Finish(end.status, None, edge(ending, "a", "ok"))
 
     def loop(self, **edge: Any) -> Workflow:
         return flow(StepDef("a", next={ITERATE: Edge("a", **edge), OK: None}), max_iterations=3)
@@ -352,7 +352,7 @@ class TestLeaving:
             assert isinstance(decide(position, Returned(ITERATE)), Move)
         position = at(bounded, Stage.WORK, counters={"a/iterate": 2})
         assert decide(position, Returned(ITERATE)) == Limit(
-            way(bounded, "a", "iterate"), EdgeLimit("a", "iterate", 2)
+            edge(bounded, "a", "iterate"), EdgeLimit("a", "iterate", 2)
         )
 
     def test_a_loop_without_a_bound_ends_at_the_default_one(self) -> None:
@@ -386,20 +386,20 @@ class TestLeaving:
 
         decision = decide(at(rounds, Stage.WORK, iteration=2), Returned(ITERATE))
 
-        assert decision == Move(way(rounds, "a", "iterate"), "a", 3)
+        assert decision == Move(edge(rounds, "a", "iterate"), "a", 3)
 
     def test_rounds_end_at_the_limit_by_name(self) -> None:
         """Never a silent "completed"."""
         rounds = self.loop(starts_iteration=True)
 
         assert decide(at(rounds, Stage.WORK, iteration=3), Returned(ITERATE)) == Limit(
-            way(rounds, "a", "iterate"), IterationLimit(3)
+            edge(rounds, "a", "iterate"), IterationLimit(3)
         )
 
     def test_the_last_round_can_still_be_finished(self) -> None:
         """The limit is on starting rounds, also where a changed definition lowered it."""
         assert decide(at(self.loop(), Stage.WORK, iteration=9), Returned(OK)) == Finish(
-            Status.COMPLETED, None, way(self.loop(), "a", "ok")
+            Status.COMPLETED, None, edge(self.loop(), "a", "ok")
         )
 
     def test_more_rounds_can_be_asked_for_and_granted(self) -> None:
@@ -448,11 +448,11 @@ class TestLeaving:
             StepDef("b", next={OK: None}),
         )
 
-        assert decide(at(review, Stage.WORK), Returned(OK)) == Move(way(review, "a", "ok"), "b", 1)
+        assert decide(at(review, Stage.WORK), Returned(OK)) == Move(edge(review, "a", "ok"), "b", 1)
 
     def test_an_edge_can_be_taken_by_name(self) -> None:
         """What a person wrote at a gate goes along."""
-        ok = way(PLAIN, "a", "ok")
+        ok = edge(PLAIN, "a", "ok")
 
         assert leave(at(PLAIN, Stage.GATE), ok, feedback="mind the tone") == Move(
             ok, "b", 1, (), "mind the tone"

@@ -488,7 +488,7 @@ async def test_what_is_not_awaited_fails_the_step_by_name(
     result = await bench.start(one_step(work))
 
     assert result.status is Status.FAILED
-    assert "asked for 'forgotten' and did not wait for it" in result.reason
+    assert "requested 'forgotten' but did not await it" in result.reason
     assert bench.agent.prompts == []
 
 
@@ -507,7 +507,7 @@ async def test_an_item_that_awaits_nothing_fails_alone(bench: EngineFixture) -> 
     result = await bench.start(one_step(work))
 
     nothing, text = result.state["texts"]
-    assert (text, "did not wait for it" in nothing) == ("text", True)
+    assert (text, "did not await it" in nothing) == ("text", True)
 
 
 async def test_requests_that_are_awaited_together_are_no_forgotten_ones(

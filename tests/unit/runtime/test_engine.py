@@ -29,7 +29,7 @@ from signoff.remedies import PassOption, Resume
 from signoff.runtime.engine import Engine
 from signoff.runtime.owner import this_process
 from signoff.runtime.result import RunResult
-from signoff.runtime.runner import DEAF_SECONDS
+from signoff.runtime.runner import STOP_POLL_SECONDS
 from signoff.runtime.store_port import Alive, Owner, RunId, RunRow, Store
 from signoff.testing import FrozenClock, ScriptedAgent, WrappedStore
 from tests.patience import PATIENCE_SECONDS
@@ -600,7 +600,7 @@ async def test_who_is_asked_to_stop_while_a_handler_blocks_begins_no_further_ste
         # As a signal or another process would ask, while the loop cannot listen.
         asked = bench.engine.interrupt if ask_to_stop == "interrupt" else run.cancel
         asyncio.get_running_loop().call_soon_threadsafe(asked)
-        bench.clock.advance(1.2 * DEAF_SECONDS)
+        bench.clock.advance(1.2 * STOP_POLL_SECONDS)
         return OK, {"blocked": True}
 
     def publish(_ctx: StepContext) -> Work:

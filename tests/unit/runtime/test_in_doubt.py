@@ -69,7 +69,7 @@ async def test_a_call_in_doubt_can_count_as_failed(bench: EngineFixture) -> None
 
     assert failed.status is Status.FAILED
     assert "by a stop or a crash" in failed.reason
-    assert "its end is not known" in failed.reason
+    assert "its result is unknown" in failed.reason
     assert len(bench.agent.calls) == 1
 
 
@@ -85,7 +85,7 @@ async def test_an_edit_in_doubt_goes_to_a_person(
     waiting = await bench.resume(workflow)
 
     assert waiting.status is Status.WAITING
-    assert "not known" in only(waiting.inbox).prompt
+    assert "it is unknown" in only(waiting.inbox).prompt
     assert "claude" in only(waiting.inbox).prompt
     assert len(bench.agent.calls) == 1
 
@@ -175,7 +175,7 @@ async def test_what_is_asked_about_a_command_is_true_of_a_run_that_was_stopped(
 
     waiting = await bench.resume(workflow)
 
-    assert "was cut off, by a stop or a crash" in only(waiting.inbox).prompt
+    assert "was interrupted by a stop or a crash" in only(waiting.inbox).prompt
 
 
 async def test_a_late_reply_of_the_runner_before_is_used(bench: EngineFixture) -> None:

@@ -293,10 +293,10 @@ async def test_a_file_holds_what_was_shown_until_somebody_changes_it(
     form = Approval("Good?", content, path="plan.md").to_json()
     approved = ApprovedFiles(bench.store, files)
 
-    found = [approved.hold("run", form)]
+    found = [approved.unchanged("run", form)]
     for text in ("a first plan\n", "the plan", TEXT):
         files.write("run", "plan.md", text)
-        found.append(approved.hold("run", form))
+        found.append(approved.unchanged("run", form))
 
     assert found == [True, False, False, True]
 
@@ -308,4 +308,4 @@ async def test_an_approval_of_no_file_has_nothing_that_could_change(tmp_path: Pa
 
     approved = ApprovedFiles(bench.store, RunFiles(tmp_path))
 
-    assert approved.hold("run", Approval("Good?", TEXT).to_json())
+    assert approved.unchanged("run", Approval("Good?", TEXT).to_json())

@@ -460,7 +460,7 @@ while not pathlib.Path({str(flag)!r}).exists():
 async def test_a_call_that_never_fits_is_refused_before_it_is_made() -> None:
     """Zero dollars is a ceiling too: a dry run makes no call."""
     with pytest.raises(LimitReached) as caught:
-        await SpendLimiter().fit("claude", "draft", [("run", Limits(usd=0.0), Spend())])
+        await SpendLimiter().wait_for_room("claude", "draft", [("run", Limits(usd=0.0), Spend())])
 
     assert caught.value.reason == BudgetReached("run", "usd", 0.0, "draft", "claude")
 

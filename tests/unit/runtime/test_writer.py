@@ -10,7 +10,7 @@ from signoff.core.context import StepContext
 from signoff.core.outcome import Outcome, Status
 from signoff.errors import EngineError, StoreBusy, WriteFailed
 from signoff.runtime.store_port import Commit, CommitResult
-from signoff.runtime.writer import LAZY_TURNS, SLOW_SECONDS, THREADED_COMMITS
+from signoff.runtime.writer import LAZY_TICKS, SLOW_SECONDS, THREADED_COMMITS
 from signoff.store.memory import MemoryStore
 from signoff.testing import FrozenClock, WrappedStore
 from tests.patience import PATIENCE_SECONDS, until
@@ -95,7 +95,7 @@ async def test_a_call_goes_out_in_the_turn_after_it_was_asked_for() -> None:
 
     async def work(ctx: StepContext) -> Work:
         # Whatever the start of the run left to do is done, and the counting begins.
-        for _ in range(LAZY_TURNS + 2):
+        for _ in range(LAZY_TICKS + 2):
             await asyncio.sleep(0)
         tick()
         return OK, {"said": (await ctx.ask("claude", "Write.")).text}
