@@ -167,7 +167,7 @@ def test_a_contract_in_yaml_can_be_looked_at_run_and_found_by_name(shop: Shop) -
 
     assert checked.code == drawn.code == planned.code == 0
     assert "release_notes" in checked.out
-    assert "(loop, at most 2 times, then a person decides, next iteration)" in drawn.out
+    assert "(loop, at most 2 times, then a human decides, next iteration)" in drawn.out
     assert "Nothing was started" in planned.out + planned.err
     assert waiting.code == 10
     assert rejected.code == 14

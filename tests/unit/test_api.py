@@ -179,7 +179,7 @@ def test_a_program_that_logs_reads_of_its_runs_there(caplog: pytest.LogCaptureFi
 
     signoff.run(ASKS, store=MemoryStore(), name="one")
 
-    assert "one: only: waits for a person (question)" in caplog.messages
+    assert "one: only: waits for a human (question)" in caplog.messages
 
 
 def test_a_workflow_knows_the_module_it_stands_in() -> None:

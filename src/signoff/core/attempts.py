@@ -1,4 +1,4 @@
-"""What one attempt at a step leaves to the next, and what a resume makes of its failures."""
+"""What one attempt at a step passes on to the next, and what a resume does with its failures."""
 
 from __future__ import annotations
 
@@ -8,47 +8,47 @@ from signoff.core.effects import EffectKind
 from signoff.core.run_state import EffectRecord, RunState, Stage
 
 NO_ANSWER = frozenset({"AgentQuota", "AgentStopped"})
-"""Errors that only say "not now": no handler has seen them, the run rested instead."""
+"""Errors that mean "not now": no handler got them, because the run stopped instead."""
 
 
-def forget_last_command(known: dict[str, EffectRecord]) -> None:
-    """Drops a program that failed just before the run did: what it found wrong may be mended.
+def forget_last_command(records: dict[str, EffectRecord]) -> None:
+    """Drops a command that failed just before the run did: the user may have fixed the cause.
 
-    Only the last effect of its scope: on an earlier one its handler has built since.
+    Only the last effect of a scope is dropped: the handler has used the result of earlier ones.
     """
-    last = next(reversed(known), None)
-    if last is None or known[last].kind is not EffectKind.COMMAND or not known[last].done:
+    last = next(reversed(records), None)
+    if last is None or records[last].kind is not EffectKind.COMMAND or not records[last].done:
         return
-    reply = known[last].reply
+    reply = records[last].reply
     if isinstance(reply, dict) and reply.get("code"):
-        del known[last]
+        del records[last]
 
 
 def forget_failed(state: RunState, scope: str, *, every: bool) -> None:
-    """Drops failed effects, so that they are performed again while the others are kept."""
-    known = state.effects.get(scope)
-    if known and any(record.error for record in known.values()):
+    """Drops failed effects, so that they are performed again while the others are replayed."""
+    records = state.effects.get(scope)
+    if records and any(record.error for record in records.values()):
         state.effects[scope] = {
             key: record
-            for key, record in known.items()
+            for key, record in records.items()
             if record.error is None or not (every or record.error.get("type") in NO_ANSWER)
         }
 
 
 def answers_in(state: RunState, scope: str) -> dict[str, str]:
-    """Returns what agents answered in a scope, by key: of each the last answer."""
+    """Returns the last answer of agents in a scope, by key."""
     prefix = f"{scope}/" if scope else ""
-    found: dict[str, str] = {}
+    answers: dict[str, str] = {}
     for identity, record in state.effects.get(scope, {}).items():
         if record.kind is EffectKind.ASK:
-            # An answer that did not fit its schema is kept with the error.
+            # An answer that did not match its schema is stored with the error.
             text = (record.reply or {}).get("text") or (record.error or {}).get("answer")
-            found[identity.removeprefix(prefix).rpartition("#")[0]] = str(text or "")
-    return found
+            answers[identity.removeprefix(prefix).rpartition("#")[0]] = str(text or "")
+    return answers
 
 
 def next_attempt(state: RunState, feedback: str | None, *, late: bool = False) -> None:
-    """Opens another attempt at a step; after a `late` one, it keeps what that had finished."""
+    """Opens another attempt at a step; after a timeout (`late`), finished effects are kept."""
     effects, items = _finished(state) if late else ({}, {})
     state.previous_answers = answers_in(state, "")
     state.attempt += 1
@@ -62,10 +62,10 @@ def next_attempt(state: RunState, feedback: str | None, *, late: bool = False) -
 
 
 def _finished(state: RunState) -> tuple[dict[str, dict[str, EffectRecord]], dict[str, Any]]:
-    """Returns what an attempt that ran out of time leaves to the next: it has seen that much.
+    """Returns the finished effects and items of an attempt that ran out of time.
 
-    Items of a fan-out are kept or worked again as a whole. The fan-out itself is kept to tell
-    whether the next attempt works the same items.
+    The next attempt does not pay for them again. Fan-out items are kept or repeated as a whole.
+    The fan-out itself is kept to detect a next attempt that has other items.
     """
     own = {
         key: record
@@ -79,13 +79,13 @@ def _finished(state: RunState) -> tuple[dict[str, dict[str, EffectRecord]], dict
 
 
 def _was_seen(key: str, record: EffectRecord) -> bool:
-    """Tells whether a handler got this; what people were asked about an effect, the engine did."""
+    """Tells whether the handler got this reply; questions about effects in doubt are no reply."""
     stopped = record.error is not None and record.error.get("type") in NO_ANSWER
     return not stopped and "?" not in key.rpartition("#")[2]
 
 
 def forget_attempt(state: RunState) -> None:
-    """Drops what was recorded of the current attempt."""
+    """Drops the records of the current attempt."""
     state.pending = None
     state.adopted = False
     if state.effects:

@@ -17,7 +17,7 @@ from signoff.core.stop_reason import StopReason, reason_to_json
 from signoff.errors import StoreDamaged, StoreTooNew
 
 ROUNDS = "max_iterations"
-"""Stands where an edge's key would, for the limit on rounds; no such key is without a slash."""
+"""Used in place of an edge's key for the limit on iterations; edge keys contain a slash."""
 
 
 @dataclass(slots=True)
@@ -40,24 +40,24 @@ class RunStarted(Event):
     limits: dict[str, float] = field(default_factory=dict)
     seed: str = ""
     folder: str = ""
-    """Where it was started, and where its programs run, whoever takes it up from elsewhere."""
+    """The folder it was started in; its programs run there, wherever it is resumed from."""
 
 
 @dataclass(slots=True)
 class RunResumed(Event):
-    """A runner took the run up again; what made it stop is forgotten, so that it is retried."""
+    """A runner resumed the run; the errors that stopped it are forgotten, so it tries again."""
 
     tag: ClassVar[str] = "run_resumed"
 
 
 @dataclass(slots=True)
 class RunStopped(Event):
-    """The run came to rest: waiting, parked, or at one of its ends."""
+    """The run stopped: waiting, parked, or at one of its ends."""
 
     tag: ClassVar[str] = "run_stopped"
     status: Status
     reason: str = ""
-    """The text of why, for people; nothing reads it back."""
+    """Why, as text for humans; no code reads it back."""
     due_at: float | None = None
     stop_reason: dict[str, Any] | None = None
     """Why, as data; None in journals that kept only the text."""
@@ -74,19 +74,19 @@ class RunStopped(Event):
 
 @dataclass(slots=True)
 class LimitsChanged(Event):
-    """Somebody set other ceilings."""
+    """The user changed the limits."""
 
     tag: ClassVar[str] = "limits_changed"
     limits: dict[str, float]
 
 
 ANY_AGENT = "*"
-"""In the place of an agent's name: every agent nobody else stands in for."""
+"""In place of an agent's name: every agent without a replacement of its own."""
 
 
 @dataclass(slots=True)
 class AgentSwitched(Event):
-    """Somebody let another agent stand in for one, from here on."""
+    """The user replaced an agent by another from here on."""
 
     tag: ClassVar[str] = "agent_switched"
     agent: str
@@ -103,7 +103,7 @@ class ParamsCorrected(Event):
 
 @dataclass(slots=True)
 class DefinitionAdopted(Event):
-    """Somebody let the run go on with a changed definition."""
+    """The user let the run continue with a changed definition."""
 
     tag: ClassVar[str] = "definition_adopted"
     definition: str
@@ -118,7 +118,7 @@ class StepBegun(Event):
 
 @dataclass(slots=True)
 class StepWorked(Event):
-    """The handler is done and its postconditions held; what is left is the gate."""
+    """The handler is done and its postconditions held; only the gate remains."""
 
     tag: ClassVar[str] = "step_worked"
     outcome: Outcome
@@ -127,7 +127,7 @@ class StepWorked(Event):
 
 @dataclass(slots=True)
 class AttemptFailed(Event):
-    """The current attempt fell short; the next one knows why."""
+    """The current attempt fell short; the next one gets the problem as feedback."""
 
     tag: ClassVar[str] = "attempt_failed"
     problem: str
@@ -137,7 +137,7 @@ class AttemptFailed(Event):
 
 @dataclass(slots=True)
 class Escalated(Event):
-    """The engine's own means are used up and a person has to say how to go on."""
+    """Retries are used up or a limit is reached, and a human has to decide."""
 
     tag: ClassVar[str] = "escalated"
     problem: str
@@ -149,7 +149,7 @@ class Escalated(Event):
 
 @dataclass(slots=True)
 class AttemptOpened(Event):
-    """A person sent the step back with guidance."""
+    """A human sent the step back with feedback."""
 
     tag: ClassVar[str] = "attempt_opened"
     feedback: str
@@ -157,18 +157,18 @@ class AttemptOpened(Event):
 
 @dataclass(slots=True)
 class AttemptReplaced(Event):
-    """What this attempt found recorded does not fit what it asks for, and is of no use."""
+    """The attempt was started over, because its requests differ from the recorded ones."""
 
     tag: ClassVar[str] = "attempt_replaced"
 
 
 @dataclass(slots=True)
 class LimitLifted(Event):
-    """A person let a loop go on beyond its bound."""
+    """A human let a loop continue beyond its bound."""
 
     tag: ClassVar[str] = "limit_lifted"
     way: str
-    """The edge whose count starts anew, or `ROUNDS`, when as many rounds again are granted."""
+    """The edge whose count starts again at 0, or `ROUNDS` for as many iterations again."""
 
 
 @dataclass(slots=True)
@@ -178,21 +178,21 @@ class StepFinished(Event):
     tag: ClassVar[str] = "step_finished"
     outcome: Outcome
     way: str
-    """The edge taken."""
+    """The key of the edge that was taken."""
     to: str | None = None
     delta: Delta = field(default_factory=dict)
     iteration: int = 1
     counted: bool = False
-    """Whether the edge was taken once more, as far as its bound is concerned."""
+    """Whether this traversal counts toward the edge's bound."""
     resets: tuple[str, ...] = ()
-    """Counters that start anew."""
+    """Counters that start again at 0."""
     feedback: str | None = None
-    """What the next step is told, from a gate."""
+    """The approver's comment at a gate, for the next step."""
 
 
 @dataclass(slots=True)
 class EffectStarted(Event):
-    """An effect is about to go outside."""
+    """An effect is about to be performed."""
 
     tag: ClassVar[str] = "effect_started"
     id: EffectId
@@ -202,12 +202,12 @@ class EffectStarted(Event):
     attempt: int = 1
     on_crash: str = "rerun"
     lost: dict[str, Any] | None = None
-    """What the attempt before this one cost, in journals that have no event for its failure."""
+    """What the previous attempt cost, in journals without an event for its failure."""
 
 
 @dataclass(slots=True)
 class EffectRunning(Event):
-    """An effect's process is known, so it can be ended if we die first."""
+    """An effect's process has started; the next runner can end it if this one dies."""
 
     tag: ClassVar[str] = "effect_running"
     id: EffectId
@@ -226,7 +226,7 @@ class EffectAttemptFailed(Event):
 
 @dataclass(slots=True)
 class EffectFinished(Event):
-    """An effect ended, well or badly."""
+    """An effect ended with a reply or an error."""
 
     tag: ClassVar[str] = "effect_finished"
     id: EffectId
@@ -239,7 +239,7 @@ class EffectFinished(Event):
 
 @dataclass(slots=True)
 class ItemFinished(Event):
-    """One item of a fan-out is done for good."""
+    """One item of a fan-out has finished; it is never run again."""
 
     tag: ClassVar[str] = "item_finished"
     scope: str
@@ -254,8 +254,8 @@ class ItemFailed(Event):
     scope: str
     problem: str
     fresh: bool = False
-    """Whether the next attempt starts anew, knowing the problem. Otherwise it redoes only the
-    effects that failed, and what succeeded is kept."""
+    """Whether the next attempt starts over with the problem as feedback. Otherwise it repeats
+    only the effects that failed, and the others are replayed."""
 
 
 KINDS: dict[str, type[Event]] = {
@@ -316,17 +316,17 @@ def to_json(event: Event) -> dict[str, Any]:
 def from_json(data: dict[str, Any]) -> Event:
     """Reads an event back."""
     if not isinstance(data, dict) or "e" not in data:
-        raise StoreDamaged(f"the journal holds something that is no event: {data!r:.80}")
+        raise StoreDamaged(f"the journal contains something that is not an event: {data!r:.80}")
     values = dict(data)
     tag = values.pop("e")
     kind = KINDS.get(str(tag))
     if kind is None:
-        raise StoreTooNew(f"the journal holds an event {tag!r} that this signoff does not know")
+        raise StoreTooNew(f"the journal contains an unknown event {tag!r}; upgrade signoff")
     if not values.keys() <= _NAMES[kind.tag]:
         unknown = values.keys() - _NAMES[kind.tag]
         raise StoreTooNew(
-            f"the journal holds a {tag} event with a field {min(unknown)!r} that this signoff "
-            "does not know"
+            f"the journal contains a {tag} event with an unknown field {min(unknown)!r}; "
+            "upgrade signoff"
         )
     try:
         for name, convert in _ENUMS.items():
@@ -336,4 +336,4 @@ def from_json(data: dict[str, Any]) -> Event:
             values["resets"] = tuple(values["resets"])
         return kind(**values)
     except (TypeError, ValueError) as error:
-        raise StoreDamaged(f"the journal holds a damaged {tag} event: {error}") from error
+        raise StoreDamaged(f"the journal contains a damaged {tag} event: {error}") from error

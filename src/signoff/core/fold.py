@@ -1,8 +1,12 @@
 """Folds the events of a run into its state.
 
-`evolve` is the only code that changes a `RunState`. The runner applies each event as
-it records it, a resume applies stored ones, and both end in the same state; the
-checkpoint kept in the store is this state and nothing else.
+`evolve` is the only code that changes a `RunState`. The runner applies each event when it
+records it, and a resume applies the stored events in the same order, so both end in the same
+state. A checkpoint in the store is this state and nothing else. That is why no function here
+may look at the clock, the settings or the workflow: everything must follow from the events.
+
+The state only holds what a runner needs to continue. Effects are kept for the current attempt
+and forgotten when a step or a fan-out item finishes, so a run of any length stays small.
 """
 
 from __future__ import annotations
@@ -53,7 +57,8 @@ def _run_started(state: RunState, event: ev.RunStarted) -> None:
 
 
 def _run_resumed(state: RunState, event: ev.RunResumed) -> None:
-    # A failure that did not stop the run was handled, and is replayed like any other reply.
+    # A failed run gets a new chance: its failed effects are performed again. A failure that did
+    # not stop the run was handled by the handler, so it is replayed like any other reply.
     every = state.status is Status.FAILED
     state.status = Status.RUNNING
     state.reason = ""
@@ -65,7 +70,7 @@ def _run_resumed(state: RunState, event: ev.RunResumed) -> None:
         if every:
             forget_last_command(state.effects[scope])
     if every:
-        state.forgiven = {scope: len(found) for scope, found in state.item_failures.items()}
+        state.forgiven = {scope: len(failures) for scope, failures in state.item_failures.items()}
 
 
 def _run_stopped(state: RunState, event: ev.RunStopped) -> None:
@@ -124,7 +129,7 @@ def _attempt_replaced(state: RunState, _event: ev.AttemptReplaced) -> None:
     state.previous_answers = answers
     state.replaced += 1
     if stage is Stage.ENTER:
-        # Its preconditions have yet to hold.
+        # Its preconditions have not been checked yet.
         state.stage = stage
 
 
@@ -155,10 +160,10 @@ def _step_finished(state: RunState, event: ev.StepFinished) -> None:
 
 
 def _effect_started(state: RunState, event: ev.EffectStarted) -> None:
-    known = state.effects.setdefault(scope_of(event.id), {})
-    before = known.get(event.id)
+    records = state.effects.setdefault(scope_of(event.id), {})
+    before = records.get(event.id)
     record = EffectRecord(event.kind, event.digest, event.attempt, on_crash=event.on_crash)
-    known[event.id] = record
+    records[event.id] = record
     if event.kind in _WORDED and isinstance(event.payload, dict):
         # Its digest is computed only if a replay needs it: most runs are never replayed.
         record.request = without_wording(event.payload)
@@ -166,7 +171,7 @@ def _effect_started(state: RunState, event: ev.EffectStarted) -> None:
         record.shape, record.request = before.shape, before.request
     if event.kind is not EffectKind.ASK:
         return
-    # Counted when it starts, so a call that was in doubt still stands in the total.
+    # Calls are counted when they start, so that one in doubt is included in the total.
     state.spend.calls += 1
     state.visit_spend.calls += 1
     if event.payload is not None:
@@ -174,6 +179,7 @@ def _effect_started(state: RunState, event: ev.EffectStarted) -> None:
         record.model = event.payload.get("model") or ""
     elif before is not None:
         record.agent, record.model = before.agent, before.model
+    # The attempt before this one was in doubt: nothing else has charged it.
     if event.attempt > 1 and not (before is not None and before.ended):
         charge(state, before or record, event.lost)
 
@@ -198,11 +204,11 @@ def _effect_finished(state: RunState, event: ev.EffectFinished) -> None:
     count_time(state, event.at)
     record = state.effect(event.id)
     if record is None:
-        # A value the engine noted without going outside, such as the time.
+        # A value that the engine recorded without an effect, such as the time.
         record = EffectRecord(EffectKind.NOW, "")
         state.effects.setdefault(scope_of(event.id), {})[event.id] = record
     record.done = True
-    # A copy of its own: what the handler was given, it may change.
+    # A copy: the handler gets the original and may change it.
     record.reply = freeze(event.reply, STORED_DEPTH)
     record.error = event.error
     record.process = None
@@ -219,15 +225,15 @@ def charge(
     state.spend.add(usage)
     state.visit_spend.add(usage)
     model = (usage.model if usage is not None else None) or record.model
-    # Anything may stand in an old journal, or in what an agent says of itself.
-    place = (state.step or "", str(by or record.agent), str(model))
-    entry = state.ledger.get(place) or LedgerEntry(*place)
-    state.ledger[place] = entry.plus(usage)
+    # Agents report these themselves, so they may not be texts.
+    key = (state.step or "", str(by or record.agent), str(model))
+    entry = state.ledger.get(key) or LedgerEntry(*key)
+    state.ledger[key] = entry.plus(usage)
 
 
 def _item_finished(state: RunState, event: ev.ItemFinished) -> None:
     state.items[event.scope] = freeze(event.result, STORED_DEPTH)
-    # A finished item is never replayed, so what its attempts asked for is of no more use.
+    # A finished item is never replayed, so the effects of its attempts are not needed any more.
     attempts = len(state.item_failures.pop(event.scope, ())) + 1
     state.forgiven.pop(event.scope, None)
     for attempt in range(1, attempts + 1):

@@ -137,7 +137,7 @@ def _nature(step: StepDef) -> Iterator[tuple[str, str]]:
     if step.postconditions or step.retries != StepDef.retries:
         times = "once" if step.retries == 1 else f"{step.retries} times"
         again = f"{times} with feedback, then" if step.retries else "never,"
-        yield "retries", f"{again} a person decides"
+        yield "retries", f"{again} a human decides"
     if step.timeout is not None:
         yield "timeout", f"{step.timeout:g} seconds"
     limits = ", ".join(f"{value:g} {name}" for name, value in step.limits.to_json().items())
@@ -151,7 +151,7 @@ def _edges(workflow: Workflow, step: StepDef) -> Iterator[tuple[str, str]]:
     yield from ((_name(edge), _goal(edge)) for edge in edges if not _option(edge))
     if step.gate is None:
         return
-    yield Outcome.OK.value, f'-> a person decides: "{_plain(step.gate.prompt)}"'
+    yield Outcome.OK.value, f'-> a human decides: "{_plain(step.gate.prompt)}"'
     explained = {option.label for option in step.gate.options if option.requires_input}
     for edge in edges:
         if label := _option(edge):
@@ -173,7 +173,7 @@ def _terms(edge: ResolvedEdge) -> Iterator[str]:
     if edge.bound is not None:
         yield "once at most" if edge.bound == 1 else f"at most {edge.bound} times"
         if edge.definition.on_limit == "ask":
-            yield "then a person decides"
+            yield "then a human decides"
     if edge.definition.starts_iteration:
         yield "next iteration"
 

@@ -1,4 +1,4 @@
-"""The state of a run: everything a runner has to know to go on."""
+"""The state of a run: everything a runner needs to continue it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from signoff.core.stop_reason import StopReason
 
 
 class Stage(StrEnum):
-    """How far the current visit of a step has come."""
+    """The stage that the current visit of a step has reached."""
 
     ENTER = "enter"
     WORK = "work"
@@ -27,7 +27,7 @@ class Stage(StrEnum):
 
 @dataclass(slots=True)
 class EffectRecord:
-    """What is known of one effect of the current attempt."""
+    """What the journal says about one effect of the current attempt."""
 
     kind: EffectKind
     digest: str
@@ -38,29 +38,30 @@ class EffectRecord:
     process: dict[str, Any] | None = None
     on_crash: str = "rerun"
     agent: str = ""
-    """Who is asked, and for which model, when it is a call."""
+    """The agent and the model of a call."""
     model: str = ""
     shape: str = field(default="", compare=False)
     """The digest of the request without its wording, as a checkpoint stored it; else empty."""
     request: dict[str, Any] | None = field(default=None, compare=False)
     """The request without its wording, from which `core.wording` can compute the shape."""
     ended: bool = False
-    """Whether the last attempt is known to have failed and has been charged; a retry follows."""
+    """Whether its last attempt has failed and is charged; a retry follows."""
 
 
 @dataclass(slots=True)
 class Pending:
-    """What a step produced, held back until a person has decided."""
+    """A step's result that waits for a human's decision."""
 
     outcome: Outcome | None
     delta: Delta
     problem: str = ""
     way: str = ""
+    """The key of the edge whose bound was reached, or `ROUNDS`; empty for other decisions."""
 
 
 @dataclass(slots=True)
 class RunState:
-    """Everything a runner has to know to go on."""
+    """Everything a runner needs to continue a run."""
 
     workflow: str = ""
     definition: str = ""
@@ -68,39 +69,39 @@ class RunState:
     limits: Limits = field(default_factory=Limits)
     seed: str = ""
     folder: str = ""
-    """Where it was started."""
+    """The folder it was started in."""
     stand_ins: dict[str, str] = field(default_factory=dict)
-    """Which agent answers in place of another, since somebody switched them."""
+    """Agents that the user switched, each with the one that answers in its place."""
     status: Status = Status.RUNNING
     reason: str = ""
-    """The text of why it stopped."""
+    """Why it stopped, as text."""
     stop_reason: StopReason | None = None
     """Why it stopped, as a value."""
     due_at: float | None = None
     step: str | None = None
-    """The step the run stands in; the last one when it has ended."""
+    """The current step; the last one after the run has ended."""
     visits: dict[str, int] = field(default_factory=dict)
     iteration: int = 1
     attempt: int = 1
     stage: Stage = Stage.ENTER
     feedback: str | None = None
     previous_answers: dict[str, str] = field(default_factory=dict)
-    """What agents answered in the attempt before this one, by key, so that a retry can show it."""
+    """The agents' answers in the previous attempt, by key, for retries to show."""
     counters: dict[str, int] = field(default_factory=dict)
-    """How often each loop has gone round; under `ROUNDS`, how often more rounds were granted."""
+    """How often each counted edge was taken; under `ROUNDS`, how often more were granted."""
     state: FrozenDict = field(default_factory=FrozenDict)
-    """What the handlers have made so far."""
+    """What the handlers have produced so far."""
     outcome: Outcome | None = None
     """How the last finished step ended."""
     pending: Pending | None = None
     effects: dict[str, dict[str, EffectRecord]] = field(default_factory=dict)
-    """Of the current attempt only, by scope and id; a finished step or item needs none."""
+    """The effects of the current attempt, by scope and id; finished steps and items need none."""
     items: dict[str, Any] = field(default_factory=dict)
     """Results of finished fan-out items of the current attempt, by scope."""
     item_failures: dict[str, list[str]] = field(default_factory=dict)
     """Why attempts at fan-out items fell short, by scope."""
     forgiven: dict[str, int] = field(default_factory=dict)
-    """How many of those were before the run last failed: its resume grants new attempts."""
+    """How many of those no longer count, because the run failed and was resumed since."""
     spend: Spend = field(default_factory=Spend)
     visit_spend: Spend = field(default_factory=Spend)
     ledger: dict[tuple[str, str, str], LedgerEntry] = field(default_factory=dict)
@@ -108,22 +109,22 @@ class RunState:
     started_at: float = 0.0
     updated_at: float = 0.0
     active_since: float | None = None
-    """When the time being counted began; None while nobody works the run."""
+    """Since when time is counted; None while no process drives the run."""
     adopted: bool = False
-    """Whether the definition was changed since the current attempt began."""
+    """Whether a changed definition was adopted since the current attempt started."""
     begun: int = 1
-    """Which attempt was the last to begin from the step's top."""
+    """The number of the last attempt that started without effects of an earlier one."""
     replaced: int = 0
-    """Attempts at the current visit that could not go on so: they are no tries."""
+    """Attempts at the current visit that were started over; they do not count as tries."""
 
     @property
     def visit(self) -> int:
-        """Which time the current step is being visited."""
+        """How many times the current step has been entered, this time included."""
         return self.visits.get(self.step or "", 0)
 
     @property
     def late(self) -> bool:
-        """Whether the current attempt goes on from what one before it had finished in time."""
+        """Whether the current attempt continues with effects of one that ran out of time."""
         return self.begun < self.attempt
 
     @property
@@ -132,5 +133,5 @@ class RunState:
         return merged(self.state, self.pending.delta) if self.pending else self.state
 
     def effect(self, identity: str) -> EffectRecord | None:
-        """Returns what is known of an effect of the current attempt."""
+        """Returns the record of an effect of the current attempt, if there is one."""
         return self.effects.get(scope_of(identity), {}).get(identity)

@@ -16,13 +16,13 @@ class AgentLimits:
     """Declared per agent in the settings; None means no limit."""
 
     concurrency: int | None = None
-    """Calls under way at the same time."""
+    """Concurrent calls."""
     calls: int | None = None
-    """Calls begun within one `period`."""
+    """Calls started within one `period`."""
     period: float = 60.0
     """Seconds."""
     attempts: int | None = None
-    """How often a call is tried that meets passing faults; None means the engine's own."""
+    """How often a call with transient errors is tried; None means the engine's default."""
 
 
 class AgentGate:
@@ -30,16 +30,16 @@ class AgentGate:
 
     def __init__(self, limits: AgentLimits, clock: Clock) -> None:
         self.attempts = limits.attempts
-        """How often a call is tried, where the agent has a number of its own."""
+        """How often a call is tried, if the agent sets its own number."""
         self._limits = limits
         self._clock = clock
         self._slots = asyncio.Semaphore(limits.concurrency) if limits.concurrency else None
         self._turn = asyncio.Lock()
-        self._begun: deque[float] = deque()
+        self._started: deque[float] = deque()
 
     @asynccontextmanager
     async def slot(self) -> AsyncIterator[None]:
-        """Holds one of the agent's places for the time of a call."""
+        """Holds one of the agent's slots for the duration of a call."""
         if self._slots is None:
             await self.pace()
             yield
@@ -49,14 +49,14 @@ class AgentGate:
             yield
 
     async def pace(self) -> None:
-        """Returns when one more call may begin; every further attempt at one is a call too."""
+        """Returns when another call may start; a retry counts as a call too."""
         if self._limits.calls is None:
             return
         async with self._turn:
             now = self._clock.monotonic()
-            while self._begun and now - self._begun[0] >= self._limits.period:
-                self._begun.popleft()
-            if len(self._begun) >= self._limits.calls:
-                await self._clock.sleep(self._begun[0] + self._limits.period - now)
-                self._begun.popleft()
-            self._begun.append(self._clock.monotonic())
+            while self._started and now - self._started[0] >= self._limits.period:
+                self._started.popleft()
+            if len(self._started) >= self._limits.calls:
+                await self._clock.sleep(self._started[0] + self._limits.period - now)
+                self._started.popleft()
+            self._started.append(self._clock.monotonic())

@@ -1,4 +1,4 @@
-"""Durations, counts and money in the words people read them in. Unknown is never 0."""
+"""Formats durations, counts and money for humans. Unknown is never shown as 0."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def duration(seconds: float) -> str:
 
 
 def money(usd: float | None) -> str:
-    """Returns an amount with as many digits as it needs to be more than nothing."""
+    """Returns an amount with enough digits to differ from 0."""
     if usd is None:
         return "$?"
     if 0 < usd < 0.0001:
@@ -36,19 +36,19 @@ def count(number: int, noun: str) -> str:
 
 
 def format_spend(spend: Spend) -> str:
-    """Returns what a run cost in one line; what nobody reported is said to be unknown."""
+    """Returns what a run cost in one line; amounts that no call reported are unknown."""
     calls = count(spend.calls, "call")
     if spend.calls == 0:
         return calls
-    tokens = _partly(count(spend.known_tokens, "token"), spend.known_tokens, spend.unknown_tokens)
-    cost = _partly(money(spend.known_usd), spend.known_usd, spend.unknown_usd)
+    tokens = _partial(count(spend.known_tokens, "token"), spend.known_tokens, spend.unknown_tokens)
+    cost = _partial(money(spend.known_usd), spend.known_usd, spend.unknown_usd)
     if not tokens and not cost:
         return f"{calls} · tokens and cost unknown"
     return f"{calls} · {tokens or 'tokens unknown'} · {cost or 'cost unknown'}"
 
 
-def _partly(words: str, known: float, unknown: int) -> str:
-    """Returns an amount, a lower bound when some call did not say, nothing when none did."""
-    if not unknown:
-        return words
-    return f"at least {words}" if known else ""
+def _partial(text: str, reported: float, unreported_calls: int) -> str:
+    """Returns an amount, a lower bound if some call did not report it, or "" if none did."""
+    if not unreported_calls:
+        return text
+    return f"at least {text}" if reported else ""

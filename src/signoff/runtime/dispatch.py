@@ -1,4 +1,4 @@
-"""Hands a step to a sub-agent: builds its prompt, and reads its verdict strictly."""
+"""Hands a step to a sub-agent: builds its prompt and parses its verdict strictly."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _prompt(step: StepDef, how: Dispatch, ctx: StepContext) -> ProductPrompt:
 
 
 def _verdict(step: str, value: Any, text: str) -> dict[str, Any]:
-    """Reads a verdict; anything that is not exactly one is bad output, never a pass."""
+    """Parses a verdict; anything else is bad output and never a pass."""
     if value is None:
         try:
             value = json.loads(text)

@@ -1,4 +1,4 @@
-"""Reads the agent calls that a run's journal holds, for agents that answer by what came before."""
+"""Reads the agent calls in a run's journal, for agents whose answers depend on earlier calls."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class _Started(NamedTuple):
 def earlier_calls(
     store: Store, run: RunId, name: str, to: Callable[[str], bool]
 ) -> Iterator[EarlierCall]:
-    """Yields the attempts that ended, in this process or in an earlier one, in their order.
+    """Yields the attempts that have ended, in this process or an earlier one, in order.
 
-    `to` tells whether a call to an agent counts, by the agent's name. An attempt that a crash
-    cut short has no end, so it is not among them: it is made again.
+    `to` selects calls by the agent's name. An attempt that a crash interrupted has no end, so
+    it is not included: it is made again.
     """
     step = ""
     started: dict[EffectId, _Started] = {}

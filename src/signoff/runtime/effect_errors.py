@@ -1,4 +1,4 @@
-"""Errors of effects as data: stored in the journal, raised again on replay."""
+"""Errors of effects as data: stored in the journal and raised again on replay."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def error_to_json(error: SignoffError) -> dict[str, Any]:
         data |= {name: value for name in _WHO if (value := getattr(error, name))}
     if isinstance(error, AgentBadOutput):
         data |= {"answer": error.answer} if error.answer else {}
-        # The next try is worded by them, so a replay needs the same ones.
+        # The prompt of the retry contains them, so a replay needs exactly these.
         data |= {"problems": list(error.problems)} if len(error.problems) > 1 else {}
     if isinstance(error, ModelMissing):
         data["available"] = list(error.available)
@@ -71,13 +71,13 @@ def _raised_again(data: dict[str, Any]) -> SignoffError:
 
 
 def with_usage(error: AgentError, usage: Usage | None) -> AgentError:
-    """Returns the error with what the failed call cost, so that the ledger can count it."""
+    """Returns the error with the cost of the failed call, so that the ledger can count it."""
     error.usage = usage  # type: ignore[attr-defined]  # read by `usage_of`
     return error
 
 
 def usage_of(error: SignoffError) -> Usage | None:
-    """Returns what a failed call cost, or None when nobody knows."""
+    """Returns what a failed call cost, or None if that is unknown."""
     usage = getattr(error, "usage", None)
     if isinstance(usage, Usage):
         return usage.cleaned()

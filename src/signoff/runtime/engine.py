@@ -49,7 +49,7 @@ from signoff.runtime.writer import GroupWriter
 CANCEL_PATIENCE_SECONDS = 20.0
 """How long `cancel` waits for the process that drives a run to stop it."""
 
-LOOK_AGAIN_SECONDS = 0.05
+CANCEL_POLL_SECONDS = 0.05
 
 
 class Engine:
@@ -96,7 +96,7 @@ class Engine:
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
     async def __aenter__(self) -> Self:
-        """Gives the engine itself."""
+        """Returns the engine."""
         return self
 
     async def __aexit__(
@@ -105,11 +105,11 @@ class Engine:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Closes it."""
+        """Closes the engine."""
         await self.close()
 
     async def close(self) -> None:
-        """Ends the heartbeat; runs still being driven belong to whoever drives them."""
+        """Waits for the last commit and ends the heartbeat; it does not stop runs."""
         await self._writer.close()
         self._heartbeat.stop()
 
@@ -125,12 +125,12 @@ class Engine:
     ) -> RunResult:
         """Starts a run and drives it to its end or its next wait.
 
-        `switch` names agents that in this run are stood in for by others.
+        `switch` maps agents to those that answer in their place in this run.
         """
         values = workflow.bind(params or {})
         self._check_switch(switch or {})
-        given = (limits or Limits()).over(workflow.limits).over(self._limits)
-        await check_prices(self._services.performers, workflow, given)
+        effective = (limits or Limits()).over(workflow.limits).over(self._limits)
+        await check_prices(self._services.performers, workflow, effective)
         self._heartbeat.start()
         new = NewRun(
             name=checked_name(name) if name is not None else fresh_name(workflow.name),
@@ -148,7 +148,7 @@ class Engine:
                 workflow.digest,
                 workflow.entry_point,
                 values,
-                given.to_json(),
+                effective.to_json(),
                 token_hex(8),
                 current_folder(),
             )
@@ -177,12 +177,12 @@ class Engine:
             return self._result(name, folded_state(self._store.load(name), self._store.blob))
         changed = row.definition != workflow.digest
         if name in self._tasks:
-            raise RunBusy(f"run {name!r} is being driven by this very process")
+            raise RunBusy(f"run {name!r} is already being driven by this process")
         _check_definition(row, workflow, adopt=adopt)
         self._check_params(name, workflow, params or {})
         journal = self._take(row)
         if journal.state.status in FINAL:
-            # Somebody else brought it to its end between our look at it and our taking it.
+            # Another process finished it after we read the row and before we took the lease.
             return self._result(name, journal.state)
         await _end_processes(journal.state)
         if changed:
@@ -202,7 +202,7 @@ class Engine:
             workflow.correct(params, folded_state(self._store.load(name), self._store.blob))
 
     async def cancel(self, name: str, why: str = "") -> Status:
-        """Cancels a run; returns once nothing of it is under way any more."""
+        """Cancels a run; returns after all its processes have ended."""
         until = time.monotonic() + CANCEL_PATIENCE_SECONDS
         while (row := self._store.row(name)).status not in FINAL:
             if name in self._tasks:
@@ -215,7 +215,7 @@ class Engine:
                 await self._ask_to_cancel(row, why, until)
                 continue
             if journal.state.status in FINAL:
-                # It ended between our look at it and our taking it.
+                # It ended after we read the row and before we took the lease.
                 return journal.state.status
             await _end_processes(journal.state)
             journal.withdraw_items()
@@ -226,7 +226,7 @@ class Engine:
         return row.status
 
     def interrupt(self, why: str = "") -> None:
-        """Stops every run of this process where it is; each can be resumed."""
+        """Stops every run of this process; each can be resumed."""
         for runner in list(self._runners.values()):
             runner.stop(Status.INTERRUPTED, ProcessStopped(why))
 
@@ -254,11 +254,12 @@ class Engine:
                 del self._runners[journal.name], self._tasks[journal.name]
             if not journal.wake:
                 return self._result(journal.name, journal.state)
-            # An answer came in while the run was about to wait: it still is ours.
+            # An answer arrived while the run was about to wait. The commit that would have parked
+            # the run saw it and kept the lease, so that the answer wakes no one in vain.
             journal.wake = False
-            seen, inbox = _answered(inbox), self._live_items(journal.name)
-            if _answered(inbox) <= seen:
-                # It had them before it began, and would come to rest like this for ever.
+            previous, inbox = _answered(inbox), self._live_items(journal.name)
+            if _answered(inbox) <= previous:
+                # There is no new answer: the step ignores those it has, and would loop forever.
                 await self._stuck(journal, _answered(inbox))
                 return self._result(journal.name, journal.state)
             journal.record(ev.RunResumed())
@@ -272,7 +273,7 @@ class Engine:
     def _take(self, row: RunRow) -> RunJournal:
         fence = self._store.take(row.id, self._owner, self._clock.now(), is_alive)
         self._heartbeat.start(announce=False)
-        # Loaded only now that it is ours: before, somebody else could still add to it.
+        # Loaded only after taking the lease: before that, another process could still write.
         stored = self._store.load(row.name)
         head, state = stored.row.head, folded_state(stored, self._store.blob)
         journal = self._journal(row.name, state, row.id, head, fence, None)
@@ -298,19 +299,19 @@ class Engine:
         return journal
 
     def _live_items(self, name: str) -> dict[str, InboxItem]:
-        """Returns a run's open and answered requests; deadlines that have passed are answered."""
-        found = {}
+        """Returns a run's open and answered requests, with defaults for passed deadlines."""
+        items = {}
         now = self._clock.now()
         for item in self._store.items(name, state=(ItemState.OPEN, ItemState.ANSWERED)):
             if item.state == ItemState.OPEN and item.deadline is not None and item.deadline <= now:
                 form = decode(item.form, self._store.blob)
                 answer = json.dumps(default_answer(form))
-                # A person may have answered in the last moment; then that answer stands.
+                # If a human has answered in the last moment, that answer counts.
                 with suppress(InvalidAnswer):
                     self._store.answer(item.id, answer, "deadline", now, item.digest)
                 item = self._store.item(item.id)
-            found[item.effect] = item
-        return found
+            items[item.effect] = item
+        return items
 
     def _result(self, name: str, state: RunState) -> RunResult:
         waiting = self._store.items(name) if state.status is Status.WAITING else []
@@ -337,7 +338,7 @@ class Engine:
             runner.stop(Status.CANCELLED, Cancelled(why))
 
     async def _ask_to_cancel(self, row: RunRow, why: str, until: float) -> None:
-        """Asks whoever drives a run to stop it, and gives them a moment."""
+        """Requests the process that drives a run to stop it, and waits a moment."""
         if row.cancel is None:
             self._store.ask_cancel(row.id, why)
         if time.monotonic() > until:
@@ -345,17 +346,17 @@ class Engine:
                 f"run {row.name!r} was asked to stop, but its process has not done so yet",
                 remedy=ShowRun(row.name),
             )
-        await asyncio.sleep(LOOK_AGAIN_SECONDS)
+        await asyncio.sleep(CANCEL_POLL_SECONDS)
 
 
 def _check_definition(row: RunRow, workflow: Workflow, *, adopt: bool) -> None:
-    """Refuses to go on under other rules than the run began with, unless somebody says so."""
+    """Refuses to continue a run with a changed definition, unless the user adopts it."""
     name = row.name
     if row.definition != workflow.digest and not adopt:
         if workflow.name != row.workflow:
             raise DefinitionChanged(
-                f"run {name!r} is of workflow {row.workflow!r}, and {workflow.name!r} is another "
-                "one; to resume with it anyway, adopt it",
+                f"run {name!r} belongs to workflow {row.workflow!r}, not to {workflow.name!r}; "
+                "to resume it with that one anyway, adopt it",
                 remedy=PassOption("adopt"),
             )
         raise DefinitionChanged(
@@ -365,16 +366,16 @@ def _check_definition(row: RunRow, workflow: Workflow, *, adopt: bool) -> None:
         )
     if row.step is not None and row.step not in workflow.steps:
         raise DefinitionChanged(
-            f"run {name!r} stands in step {row.step!r}, which {workflow.name!r} no longer has; "
-            "bring that step back, or start a new run"
+            f"run {name!r} is in step {row.step!r}, which {workflow.name!r} no longer has; "
+            "restore that step, or start a new run"
         )
 
 
 async def _end_processes(state: RunState) -> None:
     """Ends programs that outlived the runner that started them, recorded or not."""
     marks = set()
-    for known in state.effects.values():
-        for identity, record in known.items():
+    for records in state.effects.values():
+        for identity, record in records.items():
             if record.done or record.kind not in (EffectKind.ASK, EffectKind.COMMAND):
                 continue
             marks.add(mark_of(state.seed, state.step or "", state.visit, state.attempt, identity))

@@ -1,7 +1,7 @@
-"""Handlers in a thread of their own, and what they ask for there.
+"""Runs handlers in a thread of their own, and performs their requests on the event loop.
 
-Journal, writer and runner live on the event loop and nowhere else, so whatever a handler
-in another thread asks for at once is done there while the thread waits for it.
+The journal, the writer and the runner are used on the event loop only. So a request that a
+handler makes in another thread is performed on the loop while the thread waits.
 """
 
 from __future__ import annotations
@@ -22,30 +22,30 @@ T = TypeVar("T")
 
 
 async def on_thread(call: Callable[[], T]) -> T:
-    """Returns what a call gives, made on a thread that can be left behind.
+    """Runs a call in a thread that can be abandoned, and returns its result.
 
-    Unlike those of the loop's own pool, such a thread does not keep the program from ending.
+    Unlike a thread of the loop's pool, it does not keep the program from exiting.
     """
     loop = asyncio.get_running_loop()
     ended: asyncio.Future[T] = loop.create_future()
     context = copy_context()
 
     def work() -> None:
-        given: Any = None
+        result: Any = None
         error: BaseException | None = None
         try:
-            given = context.run(call)
+            result = context.run(call)
         except BaseException as raised:  # noqa: BLE001  # raised again where it is waited for
             error = raised
-        # Where the loop has ended, nobody waits any more.
+        # If the loop has ended, no one waits for the result.
         with suppress(RuntimeError):
-            loop.call_soon_threadsafe(_end, ended, given, error)
+            loop.call_soon_threadsafe(_end, ended, result, error)
 
     threading.Thread(target=work, name="signoff-handler", daemon=True).start()
     return await ended
 
 
-def _end(ended: asyncio.Future[Any], given: Any, error: BaseException | None) -> None:
+def _end(ended: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
     if ended.done():
         return
     if isinstance(error, StopIteration):
@@ -54,11 +54,11 @@ def _end(ended: asyncio.Future[Any], given: Any, error: BaseException | None) ->
     elif error is not None:
         ended.set_exception(error)
     else:
-        ended.set_result(given)
+        ended.set_result(result)
 
 
 class FromThread:
-    """A port to the outside for a handler that is not on the loop."""
+    """The effect port for a handler that runs in a thread."""
 
     def __init__(self, port: EffectPort, loop: asyncio.AbstractEventLoop) -> None:
         self._port = port
@@ -69,38 +69,39 @@ class FromThread:
         return self._on_loop(lambda: self._port.now(ctx))
 
     def random(self, ctx: StepContext) -> Chance:
-        """Returns a source of chance that is the same on every replay."""
+        """Returns a random number generator that yields the same on every replay."""
         return self._on_loop(lambda: self._port.random(ctx))
 
     def progress(self, ctx: StepContext, message: str) -> None:
-        """Tells whoever watches."""
+        """Passes a message on to the observers."""
         self._on_loop(lambda: self._port.progress(ctx, message))
 
     def may_block(self) -> None:
-        """Passes it on."""
+        """Prepares the engine for code that may block the event loop."""
         self._on_loop(self._port.may_block)
 
-    # What has to be awaited is only built here; a plain function cannot await it.
+    # These only build an awaitable. An ordinary function may return it, and it is then awaited
+    # on the loop.
 
     def perform(self, ctx: StepContext, effect: Effect) -> Awaitable[Any]:
-        """Passes it on."""
+        """Returns an awaitable that performs an effect."""
         return self._port.perform(ctx, effect)
 
     def ask_checked(self, ctx: StepContext, call: CheckedCall[T]) -> Awaitable[Checked[T]]:
-        """Passes it on."""
+        """Returns an awaitable that asks until an answer is accepted."""
         return self._port.ask_checked(ctx, call)
 
     def map(self, ctx: StepContext, fan: FanOutCall) -> Awaitable[list[Any]]:
-        """Passes it on."""
+        """Returns an awaitable that runs a fan-out."""
         return self._port.map(ctx, fan)
 
     def park(self, ctx: StepContext, until: float, key: str) -> Awaitable[None]:
-        """Passes it on."""
+        """Returns an awaitable that suspends the run until a time."""
         return self._port.park(ctx, until, key)
 
     def _on_loop(self, call: Callable[[], T]) -> T:
         if _loop_here() is self._loop:
-            # What the function gave is awaited here, where waiting for the loop would never end.
+            # The loop awaits what the function returned. Waiting for the loop here would deadlock.
             return call()
         done: Future[T] = Future()
 

@@ -1,4 +1,4 @@
-"""Says what an author's own code raised, and where."""
+"""Turns what user code raised into data, with the line that raised it."""
 
 from __future__ import annotations
 

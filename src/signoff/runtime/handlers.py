@@ -1,4 +1,4 @@
-"""Calls handlers and conditions, and turns whatever they do into a fact."""
+"""Calls handlers and conditions, and turns their results and errors into facts."""
 
 from __future__ import annotations
 
@@ -32,22 +32,22 @@ class BoundHandler:
     names: tuple[str, ...]
     """The parameters it takes by name."""
     plain: bool
-    """Whether it is an ordinary function, whose work outside we cannot see."""
+    """Whether it is an ordinary function, which can act without requesting effects."""
 
 
 def bound_handler(workflow: Workflow, step: StepDef, params: Mapping[str, Any]) -> BoundHandler:
     """Prepares a step's handler for a run with these parameters."""
     handler = step.handler
     if handler is None:
-        return BoundHandler(step, _nothing_to_do, (), plain=False)
+        return BoundHandler(step, _do_nothing, (), plain=False)
     if isinstance(handler, Dispatch):
         return BoundHandler(step, dispatch(step, handler), (), plain=False)
-    # Reading a signature takes a while, and a run without parameters has none to hand over.
+    # Reading a signature is slow, and a run without parameters has none to pass.
     names = tuple(workflow.params[step.id]) if params else ()
     return BoundHandler(step, handler, names, plain=not _is_async(handler))
 
 
-async def _nothing_to_do(_ctx: StepContext) -> Work:
+async def _do_nothing(_ctx: StepContext) -> Work:
     return Outcome.OK, {}
 
 
@@ -59,29 +59,30 @@ def _is_async(handler: Callable[..., Any]) -> bool:
 
 
 async def work(bound_handler: BoundHandler, ctx: StepContext, timed: bool = False) -> Work:
-    """Calls a handler and returns its outcome and update; whatever it raises comes through.
+    """Calls a handler and returns its outcome and update; its exceptions pass through.
 
-    `timed` says that its time is counted.
+    With `timed`, an ordinary function runs in a thread, because it could not be interrupted
+    otherwise.
     """
-    named = {n: ctx.workflow_params[n] for n in bound_handler.names if n in ctx.workflow_params}
+    arguments = {n: ctx.workflow_params[n] for n in bound_handler.names if n in ctx.workflow_params}
     if bound_handler.plain and timed:
-        returned = await _left_behind(bound_handler.call, ctx, named)
+        returned = await _in_thread(bound_handler.call, ctx, arguments)
     else:
-        returned = bound_handler.call(ctx, **named)
+        returned = bound_handler.call(ctx, **arguments)
     return checked_result(bound_handler.step.id, await awaited(returned))
 
 
-async def _left_behind(
-    call: Callable[..., Any], ctx: StepContext, named: Mapping[str, Any] = MappingProxyType({})
+async def _in_thread(
+    call: Callable[..., Any], ctx: StepContext, arguments: Mapping[str, Any] = MappingProxyType({})
 ) -> Any:
-    """Calls an ordinary function in a thread: only there can it be left when its time is up."""
+    """Calls an ordinary function in a thread, which can be abandoned when its time is up."""
     if ctx.port is not None:
         ctx = replace(ctx, port=FromThread(ctx.port, asyncio.get_running_loop()))
-    return await on_thread(partial(call, ctx, **named))
+    return await on_thread(partial(call, ctx, **arguments))
 
 
 async def awaited(returned: Any) -> Any:
-    """Waits for what a handler gave, if that takes time; a broken task group says what broke it."""
+    """Awaits a handler's return value if needed; unwraps the cause of a failed task group."""
     if not inspect.isawaitable(returned):
         return returned
     try:
@@ -91,10 +92,11 @@ async def awaited(returned: Any) -> Any:
 
 
 def passes_through(error: BaseException) -> bool:
-    """Tells whether what a handler let out is for the engine or the program around it.
+    """Tells whether an exception from a handler is meant for the engine or the whole program.
 
-    Anything else is the handler's own failure: `sys.exit()` in one must not end the program
-    as if all were well, nor a task it cancelled itself look like a run that was stopped.
+    Everything else is a failure of the handler: `sys.exit()` in a handler must not end the
+    program as if the run had succeeded, and a task that the handler cancelled itself must not
+    look like a run that was stopped.
     """
     if isinstance(error, asyncio.CancelledError):
         task = asyncio.current_task()
@@ -105,29 +107,30 @@ def passes_through(error: BaseException) -> bool:
 async def check(
     conditions: Sequence[Condition], ctx: StepContext, when: str, timed: bool = False
 ) -> ConditionsMet | ConditionsBroken:
-    """Evaluates conditions; one that raises is broken, never passed."""
-    found = []
+    """Evaluates conditions; one that raises is broken and never passed."""
+    problems = []
     for condition in conditions:
         problem = await _problem(condition, ctx, timed)
         if problem:
-            found.append(problem)
-    if not found:
+            problems.append(problem)
+    if not problems:
         return ConditionsMet()
-    problem = "; ".join(found)
-    # The problem of a postcondition is the feedback of the next attempt, and nothing but that.
-    named = f"preconditions of step {ctx.step_id!r} not met: {problem}"
-    return ConditionsBroken(problem if when == "postconditions" else named)
+    problem = "; ".join(problems)
+    # The problem of a postcondition becomes the feedback of the retry, so it stays bare.
+    if when == "postconditions":
+        return ConditionsBroken(problem)
+    return ConditionsBroken(f"preconditions of step {ctx.step_id!r} not met: {problem}")
 
 
 async def _problem(condition: Condition, ctx: StepContext, timed: bool) -> str:
     try:
         if timed and not _is_async(condition.check):
-            holds = await _left_behind(condition.check, ctx)
+            holds = await _in_thread(condition.check, ctx)
         else:
             holds = condition.check(ctx)
         if inspect.isawaitable(holds):
             holds = await holds
-    except BaseException as error:  # a check that cannot be made has not been passed
+    except BaseException as error:  # a check that fails to run has not passed
         if passes_through(error):
             raise
         return f"{condition.error} ({condition.name} raised {describe_error(error)})"

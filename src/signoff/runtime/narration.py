@@ -1,4 +1,4 @@
-"""Tells a run's events in plain lines, for logs and for terminals that are none."""
+"""Describes a run's events in plain lines, for logs and for output that is not a terminal."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from signoff.runtime.timeline import Running, StepVisit, Timeline, error_of, rea
 
 SHOWN_VALUE = 60
 SHOWN_WHY = 500
-"""Characters of an answer, and of its reason, that are worth a line."""
+"""Characters of an answer, and of its reason, that are shown."""
 
 
 class Weight(StrEnum):
-    """How much a line matters to somebody who watches."""
+    """How much a line matters to someone who watches the run."""
 
     DETAIL = "detail"
     NEWS = "news"
@@ -29,49 +29,49 @@ class Weight(StrEnum):
 
 
 class LogLine(NamedTuple):
-    """One thing that happened, in words."""
+    """One line of a run's log."""
 
     at: float
     text: str
     weight: Weight = Weight.NEWS
 
 
-Told = Iterator[tuple[str, Weight]]
+Lines = Iterator[tuple[str, Weight]]
 
 
 class Narrator:
-    """Follows one run and puts its events into words."""
+    """Follows one run and describes its events."""
 
     def __init__(self, timeline: Timeline | None = None) -> None:
         self.timeline = timeline if timeline is not None else Timeline()
         self._reasons: set[str] = set()
 
     def narrate(self, event: ev.Event) -> list[LogLine]:
-        """Returns what there is to say about an event, in order."""
-        if isinstance(event, _WORK_ANEW):
+        """Returns the lines that describe an event, in order."""
+        if isinstance(event, _NEW_ATTEMPTS):
             self._reasons.clear()
         before, status = self.timeline.current, self.timeline.state.status
         ended = self.timeline.running.get(getattr(event, "id", ""))
         self.timeline.apply(event)
-        how = _WORDS.get(event.tag)
-        if how is None:
+        describe = _DESCRIBE.get(event.tag)
+        if describe is None:
             return []
         scene = _Scene(self.timeline, before, status, ended, self._reasons)
-        return [LogLine(event.at, text, weight) for text, weight in how(scene, event)]
+        return [LogLine(event.at, text, weight) for text, weight in describe(scene, event)]
 
 
-_WORK_ANEW = (
+_NEW_ATTEMPTS = (
     ev.RunResumed,
     ev.StepFinished,
     ev.AttemptFailed,
     ev.AttemptOpened,
     ev.AttemptReplaced,
 )
-"""After these, a failure that was told before is news again."""
+"""After these, a failure that was described before is described again in full."""
 
 
 def describe_stop(status: str, reason: StopReason | None) -> tuple[str, str]:
-    """Returns how a run stopped, from its status in words, and why."""
+    """Returns how a run stopped, given its status as text, and why."""
     match reason:
         case None | AnswerPending():
             return status, ""
@@ -82,102 +82,103 @@ def describe_stop(status: str, reason: StopReason | None) -> tuple[str, str]:
 
 
 def describe_answer(answer: Mapping[str, Any]) -> str:
-    """Returns what a person answered, who it was, and why: `rejected by ann: too long`."""
+    """Returns an answer with who gave it and why: `rejected by ann: too long`."""
     value, by = answer.get("value"), answer.get("by")
     why = " ".join(str(answer.get("text") or "").split())
     match value:
         case True | False:
-            said = "approved" if value else "rejected"
+            decision = "approved" if value else "rejected"
         case "" | None:
-            said = "answered"
+            decision = "answered"
         case _:
-            said = f"answered {_cut(str(value).strip().partition(chr(10))[0], SHOWN_VALUE)!r}"
-    whose = f" by {by}" if by else ""
-    return f"{said}{whose}{why and f': {_cut(why, SHOWN_WHY)}'}"
+            first_line = str(value).strip().partition("\n")[0]
+            decision = f"answered {_cut(first_line, SHOWN_VALUE)!r}"
+    author = f" by {by}" if by else ""
+    return f"{decision}{author}{why and f': {_cut(why, SHOWN_WHY)}'}"
 
 
 class _Scene(NamedTuple):
     line: Timeline
     before: StepVisit | None
-    """The visit under way when the event came."""
+    """The current visit before the event."""
     status: Status
-    """The run's, when the event came."""
+    """The run's status before the event."""
     ended: Running | None
-    """What was under way under the event's id."""
+    """The effect in progress that the event is about."""
     reasons: set[str]
-    """Why items of a fan-out failed, as far as it was told."""
+    """Reasons of failed items that were described already."""
 
     @property
     def step(self) -> str:
         return self.before.step if self.before else ""
 
     def item_failed(self, what: str, reason: str) -> tuple[str, Weight]:
-        """Words an item's failure; of a hundred that fail alike, one is told in full."""
+        """Describes an item's failure; of many with the same reason, only the first in full."""
         if reason in self.reasons:
             return f"{what} failed for the same reason", Weight.DETAIL
         self.reasons.add(reason)
         return f"{what} failed: {reason}", Weight.TROUBLE
 
 
-def _run_started(scene: _Scene, event: ev.RunStarted) -> Told:
+def _run_started(scene: _Scene, event: ev.RunStarted) -> Lines:
     yield f"workflow {event.workflow} started", Weight.NEWS
     yield from _entered(scene.line.current)
 
 
-def _run_resumed(scene: _Scene, _event: ev.RunResumed) -> Told:
+def _run_resumed(scene: _Scene, _event: ev.RunResumed) -> Lines:
     where = f" at {scene.step}" if scene.before else ""
     if scene.before and scene.status is Status.RUNNING:
-        # It left no word of its end, and the journal shows nothing between then and now.
-        yield "its process was gone", Weight.TROUBLE
+        # The journal has no stop before this resume, so the process did not end normally.
+        yield "its process had died", Weight.TROUBLE
     yield f"resumed{where}", Weight.NEWS
 
 
-def _run_stopped(scene: _Scene, event: ev.RunStopped) -> Told:
+def _run_stopped(scene: _Scene, event: ev.RunStopped) -> Lines:
     fine = event.status in (Status.COMPLETED, Status.WAITING, Status.PARKED)
     how, why = describe_stop(event.status.value.replace("_", " "), scene.line.state.stop_reason)
     yield f"{how}{why and f': {why}'}", Weight.NEWS if fine else Weight.TROUBLE
 
 
-def _limits_changed(_scene: _Scene, event: ev.LimitsChanged) -> Told:
+def _limits_changed(_scene: _Scene, event: ev.LimitsChanged) -> Lines:
     listed = ", ".join(f"{name} {value:g}" for name, value in event.limits.items())
     yield f"limits are now: {listed or 'none'}", Weight.NEWS
 
 
-def _agent_switched(_scene: _Scene, event: ev.AgentSwitched) -> Told:
+def _agent_switched(_scene: _Scene, event: ev.AgentSwitched) -> Lines:
     replaced = "every agent" if event.agent == ev.ANY_AGENT else event.agent
     yield f"{event.to} answers in place of {replaced} from here on", Weight.NEWS
 
 
-def _params_corrected(_scene: _Scene, event: ev.ParamsCorrected) -> Told:
+def _params_corrected(_scene: _Scene, event: ev.ParamsCorrected) -> Lines:
     listed = ", ".join(f"{name} {value!r:.60}" for name, value in event.params.items())
     yield f"parameters are now: {listed}", Weight.NEWS
 
 
-def _definition_adopted(_scene: _Scene, event: ev.DefinitionAdopted) -> Told:
-    yield f"goes on with the changed definition {event.definition[:12]}", Weight.NEWS
+def _definition_adopted(_scene: _Scene, event: ev.DefinitionAdopted) -> Lines:
+    yield f"continues with the changed definition {event.definition[:12]}", Weight.NEWS
 
 
-def _attempt_failed(scene: _Scene, event: ev.AttemptFailed) -> Told:
-    yield f"{scene.step}: fell short, is tried again: {event.problem}", Weight.TROUBLE
+def _attempt_failed(scene: _Scene, event: ev.AttemptFailed) -> Lines:
+    yield f"{scene.step}: retrying: {event.problem}", Weight.TROUBLE
 
 
-def _escalated(scene: _Scene, event: ev.Escalated) -> Told:
-    yield f"{scene.step}: a person has to decide: {event.problem}", Weight.TROUBLE
+def _escalated(scene: _Scene, event: ev.Escalated) -> Lines:
+    yield f"{scene.step}: a human has to decide: {event.problem}", Weight.TROUBLE
 
 
-def _attempt_opened(scene: _Scene, event: ev.AttemptOpened) -> Told:
-    yield f"{scene.step}: a person sent it back: {event.feedback}", Weight.NEWS
+def _attempt_opened(scene: _Scene, event: ev.AttemptOpened) -> Lines:
+    yield f"{scene.step}: a human sent it back: {event.feedback}", Weight.NEWS
 
 
-def _attempt_replaced(scene: _Scene, _event: ev.AttemptReplaced) -> Told:
-    yield f"{scene.step}: begun anew, since it asks for something else by now", Weight.NEWS
+def _attempt_replaced(scene: _Scene, _event: ev.AttemptReplaced) -> Lines:
+    yield f"{scene.step}: started over, because its requests have changed", Weight.NEWS
 
 
-def _limit_lifted(_scene: _Scene, event: ev.LimitLifted) -> Told:
-    yield f"a person lets {event.way} go on", Weight.NEWS
+def _limit_lifted(_scene: _Scene, event: ev.LimitLifted) -> Lines:
+    yield f"a human let {event.way} continue", Weight.NEWS
 
 
-def _step_finished(scene: _Scene, event: ev.StepFinished) -> Told:
+def _step_finished(scene: _Scene, event: ev.StepFinished) -> Lines:
     took = f" in {duration(scene.before.seconds)}" if scene.before else ""
     error = error_of(event)
     if error:
@@ -188,12 +189,12 @@ def _step_finished(scene: _Scene, event: ev.StepFinished) -> Told:
         yield from _entered(scene.line.current)
 
 
-def _effect_started(scene: _Scene, event: ev.EffectStarted) -> Told:
+def _effect_started(scene: _Scene, event: ev.EffectStarted) -> Lines:
     again = f", attempt {event.attempt}" if event.attempt > 1 else ""
     match event.kind:
         case EffectKind.WAIT:
             yield (
-                f"{scene.step}: waits for a person ({scene.line.running[event.id].label})",
+                f"{scene.step}: waits for a human ({scene.line.running[event.id].label})",
                 Weight.NEWS,
             )
         case EffectKind.ASK | EffectKind.COMMAND:
@@ -202,7 +203,7 @@ def _effect_started(scene: _Scene, event: ev.EffectStarted) -> Told:
             yield f"{_where(scene, event.id)}: {verb} {who}{again}", Weight.DETAIL
 
 
-def _effect_finished(scene: _Scene, event: ev.EffectFinished) -> Told:
+def _effect_finished(scene: _Scene, event: ev.EffectFinished) -> Lines:
     if event.error is not None:
         yield from _effect_failed(scene, event.id, event.error)
         return
@@ -225,7 +226,7 @@ def _effect_finished(scene: _Scene, event: ev.EffectFinished) -> Told:
             yield f"{where}: {describe_answer(reply)}", Weight.NEWS
 
 
-def _effect_failed(scene: _Scene, effect: str, error: dict[str, Any]) -> Told:
+def _effect_failed(scene: _Scene, effect: str, error: dict[str, Any]) -> Lines:
     if "failures" in error:
         yield from _items_failed(scene, effect, error["failures"])
         return
@@ -233,7 +234,7 @@ def _effect_failed(scene: _Scene, effect: str, error: dict[str, Any]) -> Told:
         return
     what = f"{_where(scene, effect)}: {scene.ended.label}"
     if error.get("type") == AgentStopped.__name__:
-        # Its run was stopped, or its step was out of time, and that is told; it did nothing wrong.
+        # Its run was stopped or its step timed out, which has its own line.
         yield f"{what} was stopped", Weight.DETAIL
     elif scene.ended.fan:
         yield scene.item_failed(what, error.get("message", ""))
@@ -241,34 +242,34 @@ def _effect_failed(scene: _Scene, effect: str, error: dict[str, Any]) -> Told:
         yield f"{what} failed: {error.get('message', '')}", Weight.TROUBLE
 
 
-def _items_failed(scene: _Scene, fan: str, failures: dict[str, str]) -> Told:
+def _items_failed(scene: _Scene, fan: str, failures: dict[str, str]) -> Lines:
     if len(set(failures.values())) < len(failures):
-        # Not every one of them was told.
+        # Some of them were not described in full.
         name = readable(fan)
         yield f"{scene.step}: {count(len(failures), 'item')} of {name} failed", Weight.TROUBLE
 
 
 def _answerer(reply: object, asked: str) -> str:
-    """Names who answered, where that was somebody else than was asked."""
+    """Returns who answered, and for whom if another agent was asked."""
     by = reply.get("agent") if isinstance(reply, dict) else None
     return asked if by is None or asked.split(" ")[0] == by else f"{by} (for {asked})"
 
 
-def _item_finished(scene: _Scene, event: ev.ItemFinished) -> Told:
+def _item_finished(scene: _Scene, event: ev.ItemFinished) -> Lines:
     fan = scene.line.fans.get(readable(event.scope.rpartition("[")[0]))
     if fan is None:
         return
-    # Said one by one, a thousand items would drown everything else.
+    # A line for each of a thousand items would drown everything else.
     last = len(fan.done) == fan.size and not scene.line.running
     weight = Weight.NEWS if last else Weight.DETAIL
     yield f"{scene.step}: {fan.name} {len(fan.done)}/{fan.size}", weight
 
 
-def _item_failed(scene: _Scene, event: ev.ItemFailed) -> Told:
+def _item_failed(scene: _Scene, event: ev.ItemFailed) -> Lines:
     yield scene.item_failed(f"{scene.step} {readable(event.scope)}:", event.problem)
 
 
-_WORDS: dict[str, Callable[[_Scene, Any], Told]] = {
+_DESCRIBE: dict[str, Callable[[_Scene, Any], Lines]] = {
     ev.RunStarted.tag: _run_started,
     ev.RunResumed.tag: _run_resumed,
     ev.RunStopped.tag: _run_stopped,
@@ -289,7 +290,7 @@ _WORDS: dict[str, Callable[[_Scene, Any], Told]] = {
 }
 
 
-def _entered(visit: StepVisit | None) -> Told:
+def _entered(visit: StepVisit | None) -> Lines:
     if visit is None:
         return
     marks = []
@@ -302,7 +303,7 @@ def _entered(visit: StepVisit | None) -> Told:
 
 
 def _where(scene: _Scene, effect: str) -> str:
-    """Names the step, and inside a fan-out the item."""
+    """Returns the step, and inside a fan-out also the item."""
     scope = readable(scope_of(effect))
     return f"{scene.step} {scope}" if scope else scene.step
 

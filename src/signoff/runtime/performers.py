@@ -48,7 +48,7 @@ Performer = Callable[[Effect, Call], Awaitable[Performed]]
 
 
 class Performers:
-    """The ways of performing effects in this process."""
+    """Performs effects in this process, each kind with its own method."""
 
     def __init__(
         self,
@@ -60,12 +60,12 @@ class Performers:
     ) -> None:
         self._agents = agents
         self._roles = roles
-        """Which agent stands for a role."""
+        """The agent for each role."""
         self._files = files
         self._pass_env = tuple(pass_env)
-        """Variables that every command gets besides the ordinary ones."""
+        """Environment variables that every command gets in addition to the ordinary ones."""
         self.secrets = secrets
-        """Values that replies, output and errors are cleared of."""
+        """Values that are removed from replies, output and errors."""
         self._by_kind: dict[EffectKind, Performer] = {
             EffectKind.ASK: self._ask,
             EffectKind.COMMAND: self._command,
@@ -74,7 +74,7 @@ class Performers:
 
     @property
     def files(self) -> FilePort | None:
-        """Where files go; None when this engine was given no place for them."""
+        """Where a run's files are written; None if this engine has no place for files."""
         return self._files
 
     async def perform(self, effect: Effect, call: Call) -> Performed:
@@ -112,7 +112,7 @@ class Performers:
             if "files" in effect.payload:
                 check_names(effect.payload["files"])
         if effect.kind is EffectKind.WRITE and self._files is None:
-            raise UsageError("this engine was given no place to write files to")
+            raise UsageError("this engine cannot write files; create it with files=...")
 
     def _check_secrets(self, effect: Effect) -> None:
         """Refuses to store a request with a secret in it, or to send one to an agent."""
@@ -121,8 +121,8 @@ class Performers:
         payload = {**effect.payload.get("files", {}), **effect.payload}
         if effect.kind is EffectKind.WRITE:
             payload = {payload["path"]: payload["text"]}
-        found = ((name, self.secrets.name_in(value)) for name, value in payload.items())
-        where, variable = next((each for each in found if each[1]), (effect.key, "a variable"))
+        matches = ((name, self.secrets.name_in(value)) for name, value in payload.items())
+        where, variable = next((each for each in matches if each[1]), (effect.key, "a variable"))
         hint = "; pass it on with pass_env=" if effect.kind is EffectKind.COMMAND else ""
         raise UsageError(
             f"{effect.kind.value} {effect.key!r}: {where} contains the value of {variable}, which "
@@ -130,11 +130,11 @@ class Performers:
         )
 
     def agent_for(self, name: str) -> str:
-        """Returns the name of the agent behind a name that may be a role."""
+        """Returns the name of an agent, given its name or the name of a role."""
         return name if name in self._agents else self._roles.get(name, name)
 
     def has_agent(self, name: str) -> bool:
-        """Tells whether a name is an agent's, or a role somebody plays."""
+        """Tells whether a name is an agent's, or a role that has an agent."""
         return name in self._agents or self._roles.get(name, name) in self._agents
 
     def check_agent(self, name: str) -> None:
@@ -146,13 +146,13 @@ class Performers:
         return capabilities_of(self._agent(name)).answered_by_human
 
     async def reports_price(self, agent: str, model: str | None) -> bool:
-        """Tells whether a call's cost will be known; an agent that does not say is believed."""
+        """Tells whether a call's cost will be known; without a declaration, it is assumed."""
         try:
-            found = await capabilities_for(self._agents.get(self.agent_for(agent)), model)
+            declared = await capabilities_for(self._agents.get(self.agent_for(agent)), model)
         except AgentError:
-            # It cannot be asked at all, and the call itself fails with a better message.
+            # The agent is not available, and the call itself fails with a better message.
             return True
-        return found.reports_price is not False
+        return declared.reports_price is not False
 
     def _agent(self, name: str) -> Agent:
         agent = self._agents.get(name)
@@ -177,7 +177,7 @@ class Performers:
         except SignoffError:
             raise
         except Exception as error:
-            # An agent's bug, which must not be looked for in the handler that asked it.
+            # A bug of the agent, which must not look like an error of the handler.
             raise AgentError(f"agent {name!r} failed: {describe_error(error)}") from error
         if not isinstance(reply, Reply):
             kind = type(reply).__name__
@@ -229,10 +229,10 @@ class Performers:
 
 
 def _checked(agent: str, usage: Usage) -> Usage:
-    """Refuses a bill that cannot be true: a limit on money would stop counting without a sign."""
-    wrong = ", ".join(f"{name} {value!r:.40}" for name, value in usage.impossible().items())
-    if wrong:
-        error = AgentError(f"agent {agent!r} reported a usage that cannot be: {wrong}")
+    """Refuses impossible usage such as NaN, which would silently disable a limit on money."""
+    problems = ", ".join(f"{name} {value!r:.40}" for name, value in usage.impossible().items())
+    if problems:
+        error = AgentError(f"agent {agent!r} reported an impossible usage: {problems}")
         raise with_usage(error, usage)
     return usage.cleaned()
 
@@ -241,7 +241,7 @@ def _checked(agent: str, usage: Usage) -> Usage:
 async def _untimed(
     slot: Slot, clock: asyncio.Timeout, seconds: float, agent: str
 ) -> AsyncIterator[None]:
-    """Holds a place of another agent's; the time to answer in begins when there is one."""
+    """Holds a slot of another agent; waiting for it does not count against the timeout."""
     clock.reschedule(None)
     async with slot(agent):
         clock.reschedule(asyncio.get_running_loop().time() + seconds)
@@ -249,7 +249,7 @@ async def _untimed(
 
 
 def reply_of(kind: EffectKind, data: Any) -> Any:
-    """Returns what the handler gets for a stored reply."""
+    """Returns a stored reply as the handler gets it."""
     match kind:
         case EffectKind.ASK:
             return Reply.from_json(data)

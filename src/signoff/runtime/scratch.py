@@ -1,8 +1,8 @@
 """Temporary folders that do not pile up when processes are killed.
 
-A folder's name says which process made it, so the next process that needs one removes those whose
-maker is dead. Folders from another machine, container or boot are left alone: whether their maker
-lives cannot be told from here.
+A folder's name contains the process that created it. The next process that needs a folder removes
+those whose process is gone. Folders of another machine, container or boot are left alone, because
+their processes cannot be seen from here.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NAME = re.compile(r"signoff-([0-9a-f]{8})-(\d+)-([\d.]+)-")
 
 @contextmanager
 def scratch_folder() -> Iterator[Path]:
-    """Makes a folder for the owner alone, and removes it in the end."""
+    """Creates a folder that only the owner can read, and removes it at the end."""
     folder = make_scratch_folder()
     try:
         yield folder
@@ -33,7 +33,7 @@ def scratch_folder() -> Iterator[Path]:
 
 
 def make_scratch_folder() -> Path:
-    """Makes a folder for the owner alone, which the caller removes."""
+    """Creates a folder that only the owner can read; the caller removes it."""
     remove_leftovers()
     pid = os.getpid()
     prefix = f"signoff-{_host()}-{pid}-{birth_of(pid)}-"
@@ -48,10 +48,10 @@ def remove_leftovers() -> None:
         if match is None or match[1] != _host() or birth_of(int(match[2])) == match[3]:
             continue
         try:
-            # In a folder that everybody may write to, another user can use such a name too.
+            # Everyone can write to the temporary folder, so another user may have this name.
             ours = not folder.is_symlink() and folder.stat().st_uid == _user()
         except OSError:
-            continue  # Another process was faster.
+            continue  # Another process has removed it.
         if ours:
             shutil.rmtree(folder, ignore_errors=True)
 

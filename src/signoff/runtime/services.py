@@ -1,4 +1,4 @@
-"""What a run needs of the engine around it."""
+"""The parts of the engine that a run uses."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ log = logging.getLogger("signoff")
 
 @dataclass(frozen=True)
 class Backoff:
-    """How passing faults of agents are met."""
+    """How often and with which pauses transient errors of agents are retried."""
 
     attempts: int = 4
     first: float = 1.0
@@ -24,9 +24,9 @@ class Backoff:
     longest: float = 60.0
 
     def pause(self, attempt: int, chance: float, after: float | None = None) -> float:
-        """Returns the seconds to wait after a failed attempt, spread a little by chance.
+        """Returns the seconds to wait after a failed attempt, with some jitter.
 
-        `after` is when the other side wants to be asked again, if it said so: never sooner.
+        `after` is how long the server asked to wait, if it did; the pause is never shorter.
         """
         if after is not None:
             return after * (1.0 + chance / 4)
@@ -36,7 +36,7 @@ class Backoff:
 
 @dataclass(frozen=True)
 class EngineServices:
-    """The engine's parts, as a run sees them."""
+    """The services that all runs of an engine share."""
 
     store: Store
     clock: Clock
@@ -45,10 +45,10 @@ class EngineServices:
     observers: tuple[Observer, ...]
     backoff: Backoff
     may_block: Callable[[], None]
-    """Called before code of the author's that may hold up the event loop."""
+    """Called before user code that may block the event loop."""
 
     def notify(self, notice: Notice) -> None:
-        """Tells every observer; one that fails is left alone. Logs get no known secrets."""
+        """Passes a notice to every observer, without known secrets; a failed one is ignored."""
         hide = self.performers.secrets.hide
         match notice:
             case Progress():
@@ -58,5 +58,5 @@ class EngineServices:
         for observer in self.observers:
             try:
                 observer.notice(notice)
-            except Exception:  # whatever an observer does, the run goes on
+            except Exception:  # an observer must never break a run
                 log.warning("observer %s failed", type(observer).__name__, exc_info=True)

@@ -1,7 +1,8 @@
-"""How a handler is left when the run cannot go on right now.
+"""Exceptions that leave a handler when the run cannot continue right now.
 
-These derive from BaseException, so `except Exception` in a handler does not swallow
-them by accident. They never leave the runner: it turns each into how the run rests.
+They derive from BaseException, so that an `except Exception` in a handler does not swallow
+them by accident. They never leave the runner, which records each as the reason why the run
+stopped.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from signoff.core.stop_reason import StopReason
 
 
 class Suspension(BaseException):
-    """The run rests here."""
+    """The run stops here for now."""
 
     status = Status.WAITING
 
@@ -24,11 +25,11 @@ class Suspension(BaseException):
 
 
 class WaitingForAnswer(Suspension):
-    """A person has not answered yet."""
+    """A human has not answered yet."""
 
 
 class ParkedUntil(Suspension):
-    """Nothing can be done before a certain time."""
+    """The run cannot continue before a certain time."""
 
     status = Status.PARKED
 
@@ -40,9 +41,10 @@ class LimitReached(Suspension):
 
 
 class Outdated(Suspension):
-    """The definition was changed, and what this attempt has asked for is not what it asks now.
+    """The attempt no longer makes the requests that were recorded, for an accepted reason.
 
-    The run does not rest: the step is worked anew.
+    The definition was changed and adopted, or the attempt has new feedback after a timeout. The
+    run does not stop: the step starts over.
     """
 
     status = Status.RUNNING
@@ -51,20 +53,20 @@ class Outdated(Suspension):
 _WEIGHT = {Status.PARKED: 0, Status.WAITING: 1, Status.BUDGET: 2, Status.RUNNING: 3}
 
 
-def heaviest(found: list[Suspension]) -> Suspension:
-    """Returns how a run rests when several of its branches do: budget, else people, else time."""
-    first = max(found, key=lambda s: _WEIGHT[s.status])
-    times = [s.due_at for s in found if s.due_at is not None]
+def heaviest(suspensions: list[Suspension]) -> Suspension:
+    """Returns the suspension that decides if several branches have one: limit, human, time."""
+    first = max(suspensions, key=lambda s: _WEIGHT[s.status])
+    times = [s.due_at for s in suspensions if s.due_at is not None]
     return type(first)(first.reason, min(times) if times else None)
 
 
 def cause_of(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """Returns what a task group failed with: an error if there is one, else how the run rests."""
-    found = list(_leaves(group))
-    errors = [error for error in found if not isinstance(error, Suspension)]
+    """Returns what a task group failed with: its errors if it has any, else the suspension."""
+    leaves = list(_leaves(group))
+    errors = [error for error in leaves if not isinstance(error, Suspension)]
     if errors:
         return errors[0] if len(errors) == 1 else group
-    return heaviest([error for error in found if isinstance(error, Suspension)])
+    return heaviest([error for error in leaves if isinstance(error, Suspension)])
 
 
 def _leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:

@@ -26,7 +26,7 @@ async def test_a_run_is_told_from_its_journal(project: Project) -> None:
         "workflow asks started",
         "only: begins",
         "only: wrote long.md",
-        "only: waits for a person (question)",
+        "only: waits for a human (question)",
         "waiting",
     ]
 

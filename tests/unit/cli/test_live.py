@@ -142,7 +142,7 @@ def test_trouble_stays_as_a_line_too() -> None:
 
     assert [line.strip() for line in stage.stayed()][1:] == [
         "draft: claude failed: no quota",
-        "draft: fell short, is tried again: too short",
+        "draft: retrying: too short",
     ]
 
 

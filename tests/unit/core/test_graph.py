@@ -68,18 +68,18 @@ def test_the_text_shows_every_step_and_where_each_outcome_leads() -> None:
         "  judge\n"
         "    by       quality-reviewer\n"
         "    ensures  verdict\n"
-        "    retries  2 times with feedback, then a person decides\n"
+        "    retries  2 times with feedback, then a human decides\n"
         "    timeout  30 seconds\n"
         "    limits   2.5 usd, 3 calls\n"
         "    ok       -> ship\n"
-        "    iterate  -> draft  (loop, at most 3 times, then a person decides, next iteration)\n"
+        "    iterate  -> draft  (loop, at most 3 times, then a human decides, next iteration)\n"
         "    fail     -> [not_converging]\n"
         "\n"
         "-- no phase --\n"
         "\n"
         "  ship\n"
         "    fail     -> judge  (loop, once at most)\n"
-        '    ok       -> a person decides: "Ship it?"\n'
+        '    ok       -> a human decides: "Ship it?"\n'
         "      yes    -> [completed]\n"
         "      again  -> draft  (loop, at most 2 times, with a reason)\n"
         "      no     -> [rejected]\n"
@@ -98,7 +98,7 @@ def test_a_small_workflow_makes_a_small_text() -> None:
 
 @pytest.mark.parametrize(
     ("retries", "said"),
-    [(0, "never, a person decides"), (3, "3 times with feedback, then a person decides")],
+    [(0, "never, a human decides"), (3, "3 times with feedback, then a person decides")],
 )
 def test_the_text_says_how_often_a_step_is_tried_again(retries: int, said: str) -> None:
     """Each try is paid for."""
@@ -135,7 +135,7 @@ def test_the_flowchart_shows_every_step_and_where_each_outcome_leads() -> None:
         '    s0 -->|"ok"| s1\n'
         '    s0 -->|"error"| s3\n'
         '    s1 -->|"ok"| s2\n'
-        '    s1 -.->|"iterate, at most 3 times, then a person decides, next iteration"| s0\n'
+        '    s1 -.->|"iterate, at most 3 times, then a human decides, next iteration"| s0\n'
         '    s1 -->|"fail"| stop_not_converging\n'
         '    s2 -->|"ok"| s2g\n'
         '    s2 -.->|"fail, once at most"| s1\n'

@@ -151,7 +151,9 @@ class TestWorking:
 
     def test_an_outcome_that_leads_nowhere_is_an_error(self) -> None:
         """Guessing an edge would take the run somewhere nobody meant."""
-        with pytest.raises(UnmappedOutcome, match=r"'a' ended with outcome 'skip'.*edges: ok, fail"):
+        with pytest.raises(
+            UnmappedOutcome, match=r"'a' ended with outcome 'skip'.*edges: ok, fail"
+        ):
             decide(at(PLAIN, Stage.WORK), Returned(SKIP))
 
     def test_work_that_fell_short_is_tried_again_with_the_reason(self) -> None:

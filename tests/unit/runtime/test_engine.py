@@ -126,7 +126,7 @@ async def test_a_name_that_cannot_be_a_directory_is_refused(
     bench: EngineFixture, name: str
 ) -> None:
     """Its files lie in a directory of that name."""
-    with pytest.raises(UsageError, match="cannot name a run"):
+    with pytest.raises(UsageError, match="is not a valid run name"):
         await bench.engine.start(one_step(None), name=name)
 
     assert bench.store.rows() == []

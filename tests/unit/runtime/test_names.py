@@ -7,13 +7,13 @@ from signoff.runtime.names import checked_name, fresh_name
 @pytest.mark.parametrize(
     ("name", "why"),
     [
-        ("44", "'44' cannot name a run: numbers name requests"),
-        ("latest", "'latest' cannot name a run: it stands for the newest one"),
+        ("44", "'44' is not a valid run name: numbers are names of requests"),
+        ("latest", "'latest' is not a valid run name: it means the newest run"),
         (
             "x" * 300,
-            r"'x{20}\.\.\.' cannot name a run: it has 300 characters, and 100 are the most",
+            r"'x{20}\.\.\.' is not a valid run name: it has 300 characters, and at most 100 are",
         ),
-        ("ümlaut", "'ümlaut' cannot name a run; use the letters A to Z and a to z, digits"),
+        ("ümlaut", "'ümlaut' is not a valid run name; use letters"),
         ("-x", "beginning with a letter or digit"),
     ],
 )

@@ -102,7 +102,7 @@ def test_an_answer_says_who_gave_it_and_why() -> None:
 
     lines = told(STARTED, wait, ev.EffectFinished(EffectId("wait#1"), reply, at=2))
 
-    assert lines[-2:] == ["draft: waits for a person (approval)", "draft: approved by ann: fine"]
+    assert lines[-2:] == ["draft: waits for a human (approval)", "draft: approved by ann: fine"]
 
 
 def test_an_item_is_named_without_the_engines_numbers() -> None:
@@ -178,7 +178,7 @@ def test_a_process_that_died_is_told_before_the_run_goes_on() -> None:
     lines = told(STARTED, died, stopped, ev.RunResumed(at=10))
 
     assert lines[2:] == [
-        "its process was gone",
+        "its process had died",
         "resumed at draft",
         "interrupted",
         "resumed at draft",
@@ -193,9 +193,9 @@ def _failed(item: int, reason: str) -> ev.EffectFinished:
 def test_every_kind_of_event_has_been_thought_of() -> None:
     """A new event that nobody put into words would be missing from logs without a sign."""
     silent = {"step_begun", "step_worked", "effect_running", "effect_attempt_failed"}
-    from signoff.runtime.narration import _WORDS
+    from signoff.runtime.narration import _DESCRIBE
 
-    assert set(ev.KINDS) - set(_WORDS) == silent
+    assert set(ev.KINDS) - set(_DESCRIBE) == silent
 
 
 @pytest.mark.parametrize(

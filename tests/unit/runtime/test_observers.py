@@ -37,7 +37,7 @@ def test_two_runs_do_not_get_mixed_up(caplog: pytest.LogCaptureFixture) -> None:
     observer.notice(Recorded("two", [other]))
     observer.notice(Recorded("one", [ev.AttemptFailed("short", at=2)]))
 
-    assert caplog.messages[-1] == "one: draft: fell short, is tried again: short"
+    assert caplog.messages[-1] == "one: draft: retrying: short"
 
 
 def test_a_pause_before_another_try_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:

@@ -58,7 +58,7 @@ async def test_without_a_place_to_write_nothing_is_begun(bench: EngineFixture) -
     result = await bench.start(one_step(write))
 
     assert result.status is Status.FAILED
-    assert "no place to write files" in result.reason
+    assert "cannot write files" in result.reason
     assert len(bench.events()) == 2
 
 
