@@ -231,7 +231,7 @@ class RunJournal:
         if not result.accepted:
             self.fail(
                 NameTaken(
-                    f"a run named {self.name!r} already exists; choose another name",
+                    f"run {self.name!r} already exists; choose another name",
                     remedy=Resume(self.name),
                 )
                 if self._new is not None
