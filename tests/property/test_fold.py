@@ -40,6 +40,7 @@ anything_that_happens = st.one_of(
     st.builds(ev.RunStopped, st.sampled_from(Status), words, st.none() | st.floats(0, 1e9)),
     st.builds(ev.LimitsChanged, limits),
     st.builds(ev.AgentSwitched, words, words),
+    st.builds(ev.ParamsCorrected, st.dictionaries(names, json_values(), max_size=2)),
     st.builds(ev.DefinitionAdopted, words),
     st.builds(ev.StepBegun),
     st.builds(ev.StepWorked, outcomes, deltas),

@@ -10,11 +10,10 @@ an ordinal: the n-th request with that key in that scope. The ordinal lets a loo
 It is only reproducible if requests with the same key come one after the other, which is why
 two concurrent requests with one key in one scope are an error.
 
-The identity says which request this is, but not that it asks for the same as before. That is
-what the recorded digest is for: a replay whose request has another digest is not the same
-conversation any more, and fails as `NotDeterministic` instead of using a wrong answer. The
-exceptions are a changed definition that the user adopted, and an attempt that continues after
-a timeout with new feedback: there the difference is expected, and the step starts over.
+The recorded digest tells whether a replayed request still asks for the same. If it does not,
+the replay fails as `NotDeterministic` instead of using a wrong answer. The exceptions are a
+definition that the user changed and adopted, and an attempt with new feedback after a timeout:
+there a difference is expected, and the step starts over.
 """
 
 from __future__ import annotations
@@ -235,8 +234,7 @@ class AttemptEffects:
     async def abort(self) -> None:
         """Stops every effect in progress and waits until all have ended."""
         self.close()
-        # Let each task take its first step: one that is cancelled before that runs none of its
-        # code, so it could not record that its effect was stopped.
+        # A task that is cancelled before its first step could not record that it was stopped.
         await asyncio.sleep(0)
         for task in self._tasks:
             task.cancel()
@@ -326,11 +324,8 @@ class AttemptEffects:
             raise NotSerialisable(f"effect {effect.key!r} cannot be stored: {error}") from error
 
     def _with_current_agent(self, effect: Effect) -> Effect:
-        """Returns the effect with the agent that answers now: a replacement, or a role's agent.
-
-        Its digest was computed before and names the agent of the workflow, so that switching
-        agents does not change the identity of a request.
-        """
+        """Returns the effect with the agent that answers now: a replacement, or a role's agent."""
+        # The digest names the workflow's agent, so switching agents keeps a request's identity.
         agent = to = effect.payload["agent"]
         if stand_ins := self._state.stand_ins:
             to = stand_ins.get(agent) or stand_ins.get(ev.ANY_AGENT, agent)

@@ -98,7 +98,7 @@ def test_a_small_workflow_makes_a_small_text() -> None:
 
 @pytest.mark.parametrize(
     ("retries", "said"),
-    [(0, "never, a human decides"), (3, "3 times with feedback, then a person decides")],
+    [(0, "never, a human decides"), (3, "3 times with feedback, then a human decides")],
 )
 def test_the_text_says_how_often_a_step_is_tried_again(retries: int, said: str) -> None:
     """Each try is paid for."""

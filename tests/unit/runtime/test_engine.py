@@ -283,7 +283,7 @@ async def test_another_workflow_is_not_taken_for_a_changed_one(bench: EngineFixt
     with pytest.raises(DefinitionChanged) as refused:
         await bench.resume(other)
 
-    assert f"of workflow {version(1).name!r}, and 'other' is another one" in str(refused.value)
+    assert f"belongs to workflow {version(1).name!r}, not to 'other'" in str(refused.value)
     assert refused.value.remedies == (PassOption("adopt"),)
 
 

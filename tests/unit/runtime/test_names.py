@@ -14,7 +14,7 @@ from signoff.runtime.names import checked_name, fresh_name
             r"'x{20}\.\.\.' is not a valid run name: it has 300 characters, and at most 100 are",
         ),
         ("ümlaut", "'ümlaut' is not a valid run name; use letters"),
-        ("-x", "beginning with a letter or digit"),
+        ("-x", "starting with a letter or digit"),
     ],
 )
 def test_a_name_is_refused_for_the_reason_that_holds(name: str, why: str) -> None:
