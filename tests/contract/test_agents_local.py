@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from signoff.agents.local import SEED, TEMPERATURE, LocalModel
-from signoff.agents.local_process import Load, LocalRequest, desk
+from signoff.agents.local_process import LoadOptions, LocalRequest, model_queue
 from signoff.core.effects import AgentRequest, EffectId
 from signoff.errors import AgentBadRequest, AgentTimeout, AgentTransient, ModelMissing
 from signoff.runtime.effect_errors import usage_of
@@ -38,7 +38,7 @@ asyncio.run(ask(LocalModel(model=sys.argv[1])))
 def harness(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalHarness]:
     monkeypatch.syspath_prepend(str(RUNNER))
     yield LocalHarness(tmp_path)
-    desk().close()
+    model_queue().close()
 
 
 class TestLocalModel(AnswerTests, TruncationTests, AgentTextTests, CancelTests, TimeoutTests):
@@ -46,7 +46,7 @@ class TestLocalModel(AnswerTests, TruncationTests, AgentTextTests, CancelTests, 
     def harness(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalHarness]:
         monkeypatch.syspath_prepend(str(RUNNER))
         yield LocalHarness(tmp_path)
-        desk().close()
+        model_queue().close()
 
     async def test_the_requested_model_answers(self, harness: Harness) -> None:
         """There are few: one that is not among them is refused, and the others are listed."""
@@ -144,9 +144,9 @@ async def test_the_next_question_after_a_cancelled_one_is_answered(harness: Loca
 async def test_ending_an_answered_question_leaves_the_model_alone(harness: LocalHarness) -> None:
     """A run cancelled at the last moment must not kill the answer of the next one in line."""
     await harness.set_behaviors(TextReply("Yes."))
-    load = Load(str(harness.script), 512, 1)
+    load = LoadOptions(str(harness.script), 512, 1)
     body = {"messages": [{"role": "user", "content": "Say something."}]}
-    turn, answered = desk().submit(LocalRequest(load, body, lambda _: None, lambda _: None))
+    turn, answered = model_queue().submit(LocalRequest(load, body, lambda _: None, lambda _: None))
     await asyncio.wrap_future(answered)
 
     turn.end()
@@ -315,7 +315,7 @@ async def test_keys_in_the_environment_do_not_reach_the_model(
     [
         ({"edit": True}, "cannot edit files"),
         ({"options": {"num_ctx": 5}}, "no option 'num_ctx'"),
-        ({"model": "mine.gguf"}, "no local model 'mine.gguf'"),
+        ({"model": "mine.gguf"}, "unknown local model 'mine.gguf'"),
     ],
 )
 async def test_what_it_cannot_do_is_refused_before_anything_is_loaded(

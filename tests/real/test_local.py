@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from signoff.agents.local import LocalModel
-from signoff.agents.local_process import desk
+from signoff.agents.local_process import model_queue
 from signoff.agents.weights import SMOLLM2, State, model_cache
 from signoff.app.agents import build_agents
 from signoff.app.settings import AgentSettings
@@ -61,12 +61,12 @@ def model(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
 def ended() -> Iterator[None]:
     """Ends the model's process when all have asked; loading it each time would take longer."""
     yield
-    desk().close()
+    model_queue().close()
 
 
 def test_the_weights_are_the_pinned_ones() -> None:
     """What the other tests show would be shown of something else."""
-    assert model_cache(os.environ).is_whole(SMOLLM2)
+    assert model_cache(os.environ).is_intact(SMOLLM2)
 
 
 async def test_it_is_ready_and_says_how_small_it_is() -> None:
@@ -117,7 +117,7 @@ async def test_equal_questions_get_equal_answers() -> None:
     first = await ask(agent, SENTENCE)
     await ask(agent, "Write one sentence about rain.")
     again = await ask(agent, SENTENCE)
-    desk().close()
+    model_queue().close()
     in_another_process = await ask(agent, SENTENCE)
 
     other = await ask(agent, SENTENCE, options={"seed": 8})
@@ -163,7 +163,7 @@ async def test_a_prompt_that_does_not_fit_is_refused() -> None:
 
 async def test_a_schema_no_grammar_can_be_made_of_is_refused() -> None:
     """The library says what it cannot do; trying again would not help."""
-    with pytest.raises(AgentBadRequest, match="cannot be asked this"):
+    with pytest.raises(AgentBadRequest, match="does not accept the request"):
         await ask(LocalModel(), SENTENCE, schema={"$ref": "elsewhere.json"})
 
 

@@ -13,7 +13,7 @@ import pytest
 from signoff.agents.cassette import CassetteAgent
 from signoff.agents.check import CheckAgent
 from signoff.agents.local import LocalModel
-from signoff.agents.local_process import desk
+from signoff.agents.local_process import model_queue
 from signoff.agents.manual import ManualAgent
 from signoff.agents.ollama import OllamaModel
 from signoff.agents.weights import SMOLLM2, State, model_cache
@@ -77,7 +77,7 @@ def everybody(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
             pytest.fail(words)
         pytest.skip(words)
     yield
-    desk().close()
+    model_queue().close()
 
 
 async def test_all_kinds_take_part_in_one_run_and_a_cassette_repeats_it(

@@ -1,4 +1,4 @@
-"""Answers in a YAML file: the one format of scripts, written by hand, and of cassettes, recorded.
+"""Answers in a YAML file: one format for scripts, which are written, and recorded cassettes.
 
     version: 1
     rules:
@@ -7,8 +7,8 @@
       - {contains: review, json: {verdict: pass}}
     default: {text: Understood.}
 
-Each rule is an entry. Recordings are entries too, each a YAML document of its own, so that one
-more is appended without touching the others: they match one whole `request` and answer with
+Each rule is an entry. Recordings are entries too, each in its own YAML document, so that one
+can be appended without touching the others. They match one whole `request` and answer with
 the recorded `reply` or `error`.
 """
 
@@ -27,15 +27,15 @@ from signoff.agents.answer_entry import AnswerEntry, entry_problems
 from signoff.errors import ConfigError
 from signoff.runtime.environment import Secrets
 
-MOST_LINES = 60
-"""Of a difference; the file has the rest."""
+MAX_DIFF_LINES = 60
+"""The rest of a difference can be found in the file."""
 
-_UNREADABLE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
-"""Characters that JSON accepts as they are and YAML does not."""
+_NOT_IN_YAML = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
+"""Characters that JSON allows unescaped and YAML does not."""
 
 
 def read_entries(file: Path) -> list[AnswerEntry]:
-    """Reads a file of answers; raises one `ConfigError` with everything that is wrong with it."""
+    """Reads a file of answers; raises one `ConfigError` with all its problems."""
     from ruamel.yaml import YAML
     from ruamel.yaml.error import YAMLError
 
@@ -45,7 +45,7 @@ def read_entries(file: Path) -> list[AnswerEntry]:
         raise ConfigError(f"the answers in {file} cannot be read: {error}") from error
     except YAMLError as error:
         message = " ".join(str(error).split())
-        raise ConfigError(f"{file} is damaged: {message:.300}") from error
+        raise ConfigError(f"{file} is not valid YAML: {message:.300}") from error
     entries: list[Any] = []
     defaults: list[Any] = []
     problems: list[str] = []
@@ -55,11 +55,11 @@ def read_entries(file: Path) -> list[AnswerEntry]:
         elif document is not None:
             problems += _add_rules(document, entries, defaults)
     for number, entry in enumerate([*entries, *defaults], 1):
-        where = f"rule {number}" if number <= len(entries) else "default"
-        problems += [f"{where}: {problem}" for problem in entry_problems(entry)]
+        location = f"rule {number}" if number <= len(entries) else "default"
+        problems += [f"{location}: {problem}" for problem in entry_problems(entry)]
     if problems:
-        raise ConfigError(f"the answers in {file} are wrong: {'; '.join(problems)}")
-    return [AnswerEntry(each) for each in [*entries, *defaults]]
+        raise ConfigError(f"the answers in {file} are invalid: {'; '.join(problems)}")
+    return [AnswerEntry(entry) for entry in [*entries, *defaults]]
 
 
 def _add_rules(document: Any, entries: list[Any], defaults: list[Any]) -> list[str]:
@@ -69,19 +69,19 @@ def _add_rules(document: Any, entries: list[Any], defaults: list[Any]) -> list[s
     default = document.get("default")
     if default is not None:
         defaults.append(default if isinstance(default, dict) else {"text": str(default)})
-    known = {"version", "rules", "default"}
+    valid = {"version", "rules", "default"}
     problems = [
-        f"unknown key {key!r} (valid: version, rules, default)" for key in document.keys() - known
+        f"unknown key {key!r} (valid: version, rules, default)" for key in document.keys() - valid
     ]
     if document.get("version", 1) != 1:
-        problems.append(f"version {document['version']!r} is not supported (1 is)")
+        problems.append(f"unsupported version {document['version']!r} (supported: 1)")
     return problems
 
 
 def append(file: Path, entry: Mapping[str, Any]) -> None:
-    """Writes an entry at the end; an empty one only checks that the file can be written.
+    """Appends an entry; an empty one only checks that the file can be written.
 
-    The file may be committed, so known secrets are not written into it.
+    The file may be committed to a repository, so known secrets are redacted.
     """
     file.parent.mkdir(parents=True, exist_ok=True)
     with file.open("a", encoding="utf-8") as out:
@@ -89,29 +89,30 @@ def append(file: Path, entry: Mapping[str, Any]) -> None:
 
 
 def rewrite(file: Path, entries: Iterable[AnswerEntry]) -> None:
-    """Replaces what a file holds."""
-    file.write_text("".join(format_entry(each.data) for each in entries), encoding="utf-8")
+    """Replaces the entries of a file."""
+    file.write_text("".join(format_entry(entry.data) for entry in entries), encoding="utf-8")
 
 
 def describe_difference(request: Mapping[str, Any], entries: Iterable[AnswerEntry]) -> str:
-    """Returns how a request differs from the recorded one that is most like it."""
-    wanted = _lines(request)
+    """Returns how a request differs from the most similar recorded one."""
+    lines = _lines(request)
     closest = max(
-        (each.data["request"] for each in entries if each.recorded),
+        (entry.data["request"] for entry in entries if entry.recorded),
         # The exact ratio takes minutes for long prompts.
-        key=lambda other: difflib.SequenceMatcher(None, _lines(other), wanted).quick_ratio(),
+        key=lambda other: difflib.SequenceMatcher(None, _lines(other), lines).quick_ratio(),
         default=None,
     )
     if closest is None:
         return "nothing is recorded for this agent"
-    found = difflib.unified_diff(_lines(closest), wanted, "recorded", "asked", n=2, lineterm="")
-    lines = [f"{line:.500}" for line in found]
-    more = [f"... and {len(lines) - MOST_LINES} more lines"] if len(lines) > MOST_LINES else []
-    return "\n".join([*lines[:MOST_LINES], *more])
+    changes = difflib.unified_diff(_lines(closest), lines, "recorded", "request", n=2, lineterm="")
+    diff = [f"{line:.500}" for line in changes]
+    if len(diff) > MAX_DIFF_LINES:
+        diff[MAX_DIFF_LINES:] = [f"... and {len(diff) - MAX_DIFF_LINES} more lines"]
+    return "\n".join(diff)
 
 
 def format_entry(entry: Mapping[str, Any]) -> str:
-    """Returns an entry as YAML; as JSON where YAML would not keep every character."""
+    """Returns an entry as YAML, or as JSON where YAML would change a character."""
     from ruamel.yaml import YAML
     from ruamel.yaml.error import YAMLError
 
@@ -120,7 +121,7 @@ def format_entry(entry: Mapping[str, Any]) -> str:
     yaml.width = 100
     out = StringIO()
     try:
-        yaml.dump(_readable(data), out)
+        yaml.dump(_with_blocks(data), out)
         same = YAML(typ="safe", pure=True).load(out.getvalue()) == data
     except (YAMLError, ValueError):
         same = False
@@ -128,7 +129,7 @@ def format_entry(entry: Mapping[str, Any]) -> str:
 
 
 def _lines(request: Mapping[str, Any]) -> list[str]:
-    """Returns a request line by line, long texts as they are."""
+    """Returns a request as lines, with long texts unescaped."""
     lines: list[str] = []
     for name, value in request.items():
         text = value if isinstance(value, str) else json.dumps(value, indent=1, sort_keys=True)
@@ -138,19 +139,19 @@ def _lines(request: Mapping[str, Any]) -> list[str]:
 
 def _as_json(data: dict[str, Any]) -> str:
     text = json.dumps(data, indent=1, ensure_ascii=False)
-    return _UNREADABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", text) + "\n"
+    return _NOT_IN_YAML.sub(lambda match: f"\\u{ord(match[0]):04x}", text) + "\n"
 
 
-def _readable(value: Any) -> Any:
-    """Marks texts of several lines to be written as blocks."""
+def _with_blocks(value: Any) -> Any:
+    """Marks texts of several lines, so that they are written as blocks."""
     from ruamel.yaml.scalarstring import LiteralScalarString
 
     match value:
         case str() if "\n" in value:
             return LiteralScalarString(value)
         case dict():
-            return {key: _readable(each) for key, each in value.items()}
+            return {key: _with_blocks(each) for key, each in value.items()}
         case list() | tuple():
-            return [_readable(each) for each in value]
+            return [_with_blocks(each) for each in value]
         case _:
             return value

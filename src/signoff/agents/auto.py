@@ -1,8 +1,8 @@
-"""The best agent there is, found when it is first needed.
+"""The best available agent, chosen on first use.
 
-What the settings name comes first, in their order; then what signoff can use without any
-settings. Whoever is ready first in that order is taken, for as long as the process lives,
-and who was passed over is said together with why.
+Agents in the settings come first, in their order, then the agents that need no settings.
+The first one that is ready is used for as long as the process lives. The choice is reported
+together with the agents that were skipped, and why.
 """
 
 from __future__ import annotations
@@ -25,62 +25,62 @@ from signoff.runtime.ports import (
     capabilities_of,
 )
 
-LOOK_SECONDS = 5.0
-"""How long an agent may take to say how it is."""
+HEALTH_SECONDS = 5.0
+"""How long a health check may take."""
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """One agent that could be taken."""
+    """One agent that can be chosen."""
 
     name: str
     agent: Agent
     model: str | None = None
-    """The one its settings name."""
+    """The model in its settings."""
     configured: bool = False
 
 
 @dataclass(frozen=True)
 class Choice:
-    """Who was taken, and why."""
+    """The chosen agent, and why it was chosen."""
 
     candidate: Candidate
     health: Health
-    passed_over: tuple[tuple[str, Health], ...]
+    skipped: tuple[tuple[str, Health], ...]
     model: str | None = None
-    """What to ask it for when a request names no model."""
+    """The model to use when a request names none."""
 
     def __str__(self) -> str:
-        """Reads as one line."""
-        chosen = f"auto: {self.candidate.name} ({self.health.detail})"
-        before = "; ".join(f"{name}: {health.detail}" for name, health in self.passed_over)
-        return f"{chosen}; before it: {before}" if before else chosen
+        """Describes the choice in one line."""
+        choice = f"auto: {self.candidate.name} ({self.health.detail})"
+        skipped = "; ".join(f"{name}: {health.detail}" for name, health in self.skipped)
+        return f"{choice}; skipped: {skipped}" if skipped else choice
 
 
 class AutoAgent:
-    """Asks whoever is ready."""
+    """Passes requests to the first agent that is ready."""
 
     capabilities = Capabilities(is_model=False, needs_agents=True)
 
     def __init__(
         self, *, agents: Mapping[str, Candidate], among: Sequence[str] | None = None
     ) -> None:
-        """Takes all agents by name; `among` names those to choose from, best first."""
+        """Takes all agents by name; `among` lists those to choose from, best first."""
         unknown = [name for name in among or () if name not in agents]
         if unknown:
             listed = ", ".join(agents)
-            raise ConfigError(f"among: there is no agent {unknown[0]!r} (agents: {listed})")
+            raise ConfigError(f"among: unknown agent {unknown[0]!r} (agents: {listed})")
         self._agents = agents
         self._among = among
         self._choice: Choice | None = None
         self._choosing: asyncio.Lock | None = None
-        self._said = False
+        self._reported = False
 
     async def ask(self, request: AgentRequest, call: Call) -> Reply:
-        """Chooses once, says whom, and passes the request on."""
+        """Chooses an agent once, reports the choice, and passes the request on."""
         choice = await self.choose(call.run)
-        if not self._said:
-            self._said = True
+        if not self._reported:
+            self._reported = True
             call.emit(f"{choice}\n")
         if request.model is None and choice.model is not None:
             request = replace(request, model=choice.model)
@@ -90,19 +90,19 @@ class AutoAgent:
         return replace(reply, agent=reply.agent or name)
 
     async def choose(self, run: str = "RUN") -> Choice:
-        """Returns who is asked; raises `AgentAuth` with everybody's remedy when nobody is ready.
+        """Returns the chosen agent; raises `AgentAuth` when no agent is ready.
 
-        The remedy names the run.
+        The error's remedies name the run.
         """
         if self._choosing is None:
             self._choosing = asyncio.Lock()
         async with self._choosing:
             if self._choice is None:
-                self._choice = await self._look(run)
+                self._choice = await self._choose(run)
         return self._choice
 
     async def health(self) -> Health:
-        """Tells whom it would take."""
+        """Reports which agent it would choose."""
         try:
             choice = await self.choose()
         except AgentError:
@@ -112,16 +112,16 @@ class AutoAgent:
         return Health(ready=True, detail=str(choice).removeprefix("auto: "))
 
     async def models(self) -> list[str]:
-        """Lists the models of whom it would take."""
+        """Returns the models of the chosen agent."""
         return await models_of((await self.choose()).candidate.agent)
 
     async def capabilities_for(self, model: str | None) -> Capabilities:
-        """Returns what the agent it chooses can do."""
+        """Returns the capabilities of the chosen agent."""
         choice = await self.choose()
         return await capabilities_for(choice.candidate.agent, model or choice.model)
 
     def candidates(self) -> list[Candidate]:
-        """Returns who may be taken, best first."""
+        """Returns the agents to choose from, best first."""
         if self._among is not None:
             return [self._agents[name] for name in self._among]
         return list(self._by_default())
@@ -132,53 +132,53 @@ class AutoAgent:
         built_in = {each.name: each for each in models if not each.configured}
         yield from (built_in[name] for name in WITHOUT_SETTINGS if name in built_in)
 
-    async def _look(self, run: str) -> Choice:
+    async def _choose(self, run: str) -> Choice:
         candidates = self.candidates()
-        # All at once: on a machine with none of them, each would take its full time.
-        found = await asyncio.gather(*(_looked(each) for each in candidates))
-        passed: list[tuple[str, Health]] = []
-        for candidate, (health, model) in zip(candidates, found, strict=True):
+        # In parallel: where none is installed, each check would take its full time.
+        checks = await asyncio.gather(*(_check(each) for each in candidates))
+        skipped: list[tuple[str, Health]] = []
+        for candidate, (health, model) in zip(candidates, checks, strict=True):
             if health.ready:
-                return Choice(candidate, health, tuple(passed), model)
-            passed.append((candidate.name, health))
+                return Choice(candidate, health, tuple(skipped), model)
+            skipped.append((candidate.name, health))
         raise AgentAuth(
-            f"no agent is ready ({_needs(passed)}); you can answer yourself",
+            f"no agent is ready ({_describe_skipped(skipped)}); you can answer yourself",
             remedy=(CheckSetup(), Resume(run, agent="auto", instead="manual")),
         )
 
 
-def _needs(passed: Sequence[tuple[str, Health]]) -> str:
-    """Returns what would help: of one agent its remedy, of several where to read theirs."""
-    match passed:
+def _describe_skipped(skipped: Sequence[tuple[str, Health]]) -> str:
+    """Returns the remedy of a single agent, or the names of several."""
+    match skipped:
         case []:
-            return "none is known"
+            return "there are none"
         case [(name, health)]:
             return f"{name}: {health.remedy or health.detail}"
         case _:
-            return ", ".join(name for name, _ in passed)
+            return ", ".join(name for name, _ in skipped)
 
 
 async def check_health(agent: object) -> Health:
-    """Asks an agent how it is, for a few seconds at most."""
+    """Returns an agent's health; takes a few seconds at most and never raises."""
     try:
-        async with asyncio.timeout(LOOK_SECONDS):
+        async with asyncio.timeout(HEALTH_SECONDS):
             return await health_of(agent)
     except TimeoutError:
-        return Health(False, f"did not answer within {LOOK_SECONDS:g} seconds", "look at it again")
+        return Health(False, f"did not answer within {HEALTH_SECONDS:g} seconds", "check it again")
     except AgentBadRequest as error:
-        return Health(False, str(error), "mend its settings")
+        return Health(False, str(error), "fix its settings")
     except AgentError as error:
-        return Health(False, str(error), "see what it says, and look again")
-    except Exception as error:  # noqa: BLE001  # whatever another package's agent does
-        return Health(False, f"{type(error).__name__}: {error}", "mend or remove this agent")
+        return Health(False, str(error), "fix that, and check again")
+    except Exception as error:  # noqa: BLE001  # agents of other packages may raise anything
+        return Health(False, f"{type(error).__name__}: {error}", "fix or remove this agent")
 
 
-async def _looked(candidate: Candidate) -> tuple[Health, str | None]:
-    """Returns how an agent is, and a model when it needs one and only the machine can tell."""
+async def _check(candidate: Candidate) -> tuple[Health, str | None]:
+    """Returns an agent's health, and a model when it must be one that is installed."""
     choice = capabilities_of(candidate.agent).model_choice
     if choice is ModelChoice.REQUIRED and candidate.model is None:
-        wanted = f"agents.{candidate.name}.model"
-        return Health(False, "no model is named", f"set {wanted} in the settings"), None
+        option = f"agents.{candidate.name}.model"
+        return Health(False, "no model is set", f"set {option} in the settings"), None
     health = await check_health(candidate.agent)
     if not health.ready or choice is not ModelChoice.INSTALLED or candidate.model is not None:
         return health, None
@@ -187,5 +187,5 @@ async def _looked(candidate: Candidate) -> tuple[Health, str | None]:
     except AgentError as error:
         return Health(False, str(error), str(error)), None
     if not models:
-        return Health(False, "has no model", "ollama pull a model, such as llama3.2"), None
+        return Health(False, "has no model", "pull one, for example: ollama pull llama3.2"), None
     return replace(health, detail=f"{health.detail}, model {models[0]}"), models[0]

@@ -1,8 +1,8 @@
-"""What every kind of agent shares: its health, its settings, and how it is found.
+"""What every kind of agent shares: health, models, and capabilities known before a call.
 
-An agent is anything with `async ask(request, call) -> Reply` (see `runtime.ports`).
-A kind is a factory taking the agent's options by name. It declares its `Capabilities`, and
-may report its health and the models it offers.
+An agent is any object with `async ask(request, call) -> Reply` (see `runtime.ports`). A
+kind is a factory that takes the agent's options by name. It declares its `Capabilities`,
+and may report its health and its models.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from signoff.runtime.ports import Capabilities, capabilities_of
 
 @dataclass(frozen=True)
 class Health:
-    """Whether an agent could answer now."""
+    """Whether an agent can answer now."""
 
     ready: bool
     detail: str
-    """What was found: a version, an address, a model."""
+    """Details, such as a version, an address or a model."""
     remedy: str = ""
-    """What to do when it is not ready, in the vendor's own words."""
+    """What to do when it is not ready, such as a vendor's command."""
     remedies: tuple[Remedy, ...] = ()
-    """What to do about it in signoff."""
+    """What to do in signoff when it is not ready."""
 
 
 @runtime_checkable
 class HasHealth(Protocol):
-    """An agent that can tell whether it is ready, without spending anything."""
+    """An agent that can check whether it is ready, at no cost."""
 
     async def health(self) -> Health:
-        """Looks, for a few seconds at most."""
+        """Checks the agent, for a few seconds at most."""
         ...
 
 
@@ -45,21 +45,21 @@ class HasModels(Protocol):
     """An agent that can list its models."""
 
     async def models(self) -> list[str]:
-        """Returns their names."""
+        """Returns the names of its models."""
         ...
 
 
 @dataclass(frozen=True)
 class KnownAgent:
-    """What is known of an agent before anything is asked of it: enough to compile a workflow."""
+    """What is known about an agent before its first call: enough to compile a workflow."""
 
     kind: str
     model: str | None = None
-    """The model its settings name."""
+    """The model in its settings."""
     configured: bool = True
-    """Whether the settings name it; other agents are there by default and may be missing."""
+    """Whether the settings name it; default agents may be missing on this machine."""
     declared: Callable[[], Capabilities] = Capabilities
-    """Finds its capabilities, which may load the agent's module."""
+    """Returns its capabilities; this may import the agent's module."""
 
     @cached_property
     def capabilities(self) -> Capabilities:
@@ -68,25 +68,25 @@ class KnownAgent:
 
 
 def agents_without_settings() -> dict[str, KnownAgent]:
-    """Returns the agents that are there in every project."""
+    """Returns the agents that every project has."""
     return {
-        name: KnownAgent(name, configured=False, declared=partial(_declared, location))
+        name: KnownAgent(name, configured=False, declared=partial(_load_capabilities, location))
         for name, location in WITHOUT_SETTINGS.items()
     }
 
 
-def _declared(location: str) -> Capabilities:
+def _load_capabilities(location: str) -> Capabilities:
     module, _, name = location.partition(":")
     return capabilities_of(getattr(import_module(module), name))
 
 
 async def health_of(agent: object) -> Health:
-    """Asks any agent how it is; one that cannot tell is believed to be ready."""
+    """Returns an agent's health; an agent that does not report it counts as ready."""
     if isinstance(agent, HasHealth):
         return await agent.health()
-    return Health(ready=True, detail="does not tell its health")
+    return Health(ready=True, detail="does not report its health")
 
 
 async def models_of(agent: object) -> list[str]:
-    """Lists any agent's models; one that cannot tell lists none."""
+    """Returns an agent's models; none when it does not list them."""
     return await agent.models() if isinstance(agent, HasModels) else []

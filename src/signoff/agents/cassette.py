@@ -1,7 +1,7 @@
-"""An agent that is recorded once, and replayed without a network, a key or a bill.
+"""An agent that is recorded once, and replayed without a network, a key or a cost.
 
-It wraps any other agent. Requests are identified by their content; what changed on disk is
-recorded with the answer and done again on replay. Errors are recorded too.
+It wraps any other agent. Requests are identified by their content. File changes are recorded
+with the answer and applied again on replay. Errors are recorded too.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from signoff.agents.answer_file import (
     rewrite,
 )
 from signoff.agents.base import Health, health_of
+from signoff.agents.options import one_of
 from signoff.core.digest import digest
 from signoff.core.effects import AgentRequest, Reply
 from signoff.errors import AgentBadRequest, AgentError, ConfigError
@@ -33,10 +34,10 @@ MODES = ("record", "replay", "auto")
 
 
 class CassetteAgent:
-    """Replays an agent's answers, and records them.
+    """Records an agent's answers and replays them.
 
-    `record` asks the agent every time and replaces what was recorded, `replay` never asks
-    it, `auto` asks for what is not recorded yet.
+    `record` always asks the agent and replaces its recordings, `replay` never asks it,
+    `auto` asks for answers that are not recorded yet.
     """
 
     capabilities = Capabilities(edits_files=True, is_model=False, needs_agents=True)
@@ -51,11 +52,10 @@ class CassetteAgent:
         agents: Mapping[str, Any] | None = None,
     ) -> None:
         """Takes the agent itself, or the name of one of `agents`."""
-        if mode not in MODES:
-            raise ConfigError(f"mode is {mode!r}; it is one of: {', '.join(MODES)}")
+        one_of("mode", mode, MODES)
         if isinstance(agent, str):
             if agents is None or agent not in agents:
-                raise ConfigError(f"there is no agent {agent!r} to record")
+                raise ConfigError(f"unknown agent {agent!r} (the one to record)")
             name = agent
             self._agent: Agent = agents[agent].agent
         else:
@@ -67,7 +67,7 @@ class CassetteAgent:
         self._used: Counter[int] = Counter()
 
     async def ask(self, request: AgentRequest, call: Call) -> Reply:
-        """Answers from the file, or asks the agent and records what came of it."""
+        """Answers from the file, or asks the agent and records the outcome."""
         try:
             entries = self._read()
         except ConfigError as error:
@@ -81,9 +81,9 @@ class CassetteAgent:
         return await self._record(request, call)
 
     async def health(self) -> Health:
-        """Reports what is recorded, and how the agent is where it may be asked."""
+        """Reports the recordings, and the agent's health unless it is only replayed."""
         try:
-            number = len(self._own())
+            number = len(self._own_entries())
         except ConfigError as error:
             return Health(False, str(error), "fix the file, or delete it and record again")
         detail = f"{self._file}, {number} recordings"
@@ -94,12 +94,14 @@ class CassetteAgent:
     def _read(self) -> list[AnswerEntry]:
         if self._entries is None:
             if self._mode == "record" and self._file.exists():
-                others = [each for each in read_entries(self._file) if each not in self._own()]
+                others = [
+                    each for each in read_entries(self._file) if each not in self._own_entries()
+                ]
                 rewrite(self._file, others)
-            self._entries = self._own()
+            self._entries = self._own_entries()
         return self._entries
 
-    def _own(self) -> list[AnswerEntry]:
+    def _own_entries(self) -> list[AnswerEntry]:
         entries = read_entries(self._file) if self._file.exists() else []
         return [each for each in entries if each.data.get("agent", self._name) == self._name]
 
@@ -115,7 +117,7 @@ class CassetteAgent:
 
     async def _record(self, request: AgentRequest, call: Call) -> Reply:
         try:
-            # Found out before the agent is asked: its answer would be paid for and lost.
+            # Checked before the agent is asked: its answer would be paid for and lost.
             append(self._file, {})
         except OSError as error:
             raise AgentBadRequest(f"{self._file} cannot be written: {error}") from error
@@ -141,8 +143,8 @@ class CassetteAgent:
         times = [each.request_key for each in entries if each.recorded].count(key)
         if times:
             return (
-                f"{self._file} holds {times} answers of {self._name!r} to this request, and "
-                f"it is asked once more: {plain['prompt']!r:.200}"
+                f"{self._file} holds {times} answers of {self._name!r} to this request, and all "
+                f"are used: {plain['prompt']!r:.200}"
             )
         return (
             f"{self._file} holds no answer of {self._name!r} to this request; record it "

@@ -1,6 +1,6 @@
 """A critic that computes instead of judging: a program or a Python function.
 
-It costs nothing and always says the same about the same text. What it finds counts like
+It costs nothing and always reports the same about the same text. Its findings count like
 any critic's findings.
 """
 
@@ -11,6 +11,7 @@ import inspect
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
@@ -24,6 +25,7 @@ from signoff.agents.findings import (
     from_lines,
     from_output,
 )
+from signoff.agents.options import one_of
 from signoff.core.effects import AgentRequest, Reply
 from signoff.core.severity import SEVERITIES, Severity
 from signoff.errors import (
@@ -43,7 +45,7 @@ from signoff.runtime.scratch import scratch_folder
 
 TIMEOUT_SECONDS = 120.0
 FILE = "{file}"
-"""Stands in a command for the file that holds the artifact; without it, the text is piped in."""
+"""The placeholder for the artifact's file in a command; without it, the text is piped in."""
 
 _READERS = {"auto": from_output, "json": from_json, "lines": from_lines, "exit": from_code}
 _STDIN = frozenset({"-", "stdin", "<stdin>", "(stdin)", "/dev/stdin"})
@@ -68,16 +70,15 @@ class CheckAgent:
         pass_env: Sequence[str] = (),
         timeout: float = TIMEOUT_SECONDS,
     ) -> None:
-        """Takes a program (`argv`) or a `module:function`, and how its findings are read."""
+        """Takes a program (`argv`) or a `module:function`, and the format of its findings."""
         if (argv is None) == (function is None) or isinstance(argv, str) or argv == []:
-            raise ConfigError("a check has either argv, a list, or function, a module:function")
-        if findings not in _READERS:
-            raise ConfigError(f"findings is {findings!r}; it is one of: {', '.join(_READERS)}")
+            raise ConfigError("a check needs either argv, a list, or function, a module:function")
+        one_of("findings", findings, _READERS)
         if severity.upper() not in Severity.__members__:
-            raise ConfigError(f"severity is {severity!r}; it is one of: {SEVERITIES}")
+            raise ConfigError(f"severity must be one of: {SEVERITIES}, not {severity!r}")
         if isinstance(pass_env, str) or not isinstance(pass_env, Sequence):
-            raise ConfigError("pass_env is a list of names")
-        self._argv = [str(each) for each in argv or ()]
+            raise ConfigError("pass_env must be a list of names")
+        self._argv = [str(argument) for argument in argv or ()]
         self._function = function
         self._read = _READERS[findings]
         self._constraint = constraint
@@ -96,32 +97,32 @@ class CheckAgent:
         try:
             async with asyncio.timeout(self._timeout):
                 if self._function is not None:
-                    found = await _called(self._function, artifact, source)
+                    critique = await _call(self._function, artifact, source)
                 else:
-                    found = await self._run(source, request, call)
+                    critique = await self._run(source, request, call)
         except TimeoutError:
             raise AgentTimeout(f"the check took longer than {self._timeout:g} seconds") from None
-        call.emit(f"{found['overall']}: {found['summary']}\n")
-        text = json.dumps(found, ensure_ascii=False)
+        call.emit(f"{critique['overall']}: {critique['summary']}\n")
+        text = json.dumps(critique, ensure_ascii=False)
         return judge(ModelAnswer(text, finish="checked", usage=FREE), request.schema or {})
 
     async def health(self) -> Health:
-        """Looks whether the program or the function is there."""
+        """Checks that the program or the function exists."""
         import shutil
 
         if self._function is not None:
             try:
                 _load(self._function)
             except AgentBadRequest as error:
-                return Health(False, str(error), "mend `function:` in the settings")
+                return Health(False, str(error), "fix `function:` in the settings")
             return Health(True, f"function {self._function}")
-        found = shutil.which(self._argv[0])
-        if found is None:
+        program = shutil.which(self._argv[0])
+        if program is None:
             return Health(False, f"{self._argv[0]} is not on PATH", f"install {self._argv[0]}")
-        return Health(True, found)
+        return Health(True, program)
 
     async def _run(self, source: Source, request: AgentRequest, call: Call) -> dict[str, Any]:
-        with self._given(source) as (argv, stdin, source):
+        with self._command(source) as (argv, stdin, source):
             try:
                 result = await run_process(
                     argv,
@@ -132,57 +133,57 @@ class CheckAgent:
                     started=call.started,
                 )
             except CommandFailed as error:
-                raise AgentBadRequest(f"the check cannot be run: {error}") from error
+                raise AgentBadRequest(f"the check cannot be started: {error}") from error
         if result.code < 0 or result.code in self._broken:
-            said = (result.stderr or result.stdout).strip().splitlines()[-1:]
+            reason = (result.stderr or result.stdout).strip().splitlines()[-1:]
             raise AgentBadOutput(
-                f"the check itself failed with exit code {result.code}: {''.join(said):.300}"
+                f"the check itself failed with exit code {result.code}: {''.join(reason):.300}"
             )
         output = result.stdout if result.stdout.strip() else result.stderr
         return self._read(output, result.code, source)
 
     @contextmanager
-    def _given(self, source: Source) -> Iterator[tuple[list[str], str | None, Source]]:
-        """Hands the artifact over: in a file where the command names one, else by pipe."""
-        if not any(FILE in each for each in self._argv):
+    def _command(self, source: Source) -> Iterator[tuple[list[str], str | None, Source]]:
+        """Passes the artifact in a file if the command has its placeholder, otherwise by pipe."""
+        if not any(FILE in argument for argument in self._argv):
             yield self._argv, source.artifact, source
             return
         with scratch_folder() as folder:
             file = folder / f"artifact{self._suffix}"
             file.write_text(source.artifact, encoding="utf-8", errors="replace")
             names = frozenset({str(file), file.name, str(file.resolve())})
-            known = Source(source.constraint, source.severity, source.artifact, names)
-            yield [each.replace(FILE, str(file)) for each in self._argv], None, known
+            argv = [argument.replace(FILE, str(file)) for argument in self._argv]
+            yield argv, None, replace(source, artifact_names=names)
 
 
-async def _called(place: str, artifact: str, source: Source) -> dict[str, Any]:
-    function = _load(place)
+async def _call(name: str, artifact: str, source: Source) -> dict[str, Any]:
+    function = _load(name)
     try:
-        found = await asyncio.to_thread(function, artifact)
-        if inspect.isawaitable(found):
-            found = await found
+        result = await asyncio.to_thread(function, artifact)
+        if inspect.isawaitable(result):
+            result = await result
     except TimeoutError:
         raise
     except Exception as error:
-        # A check that breaks has not passed anything.
-        raise AgentBadOutput(f"{place} raised {type(error).__name__}: {error}") from error
-    if found is None or found is True:
+        # A check that fails has not passed the artifact.
+        raise AgentBadOutput(f"{name} raised {type(error).__name__}: {error}") from error
+    if result is None or result is True:
         return build_critique([], source)
-    if found is False:
-        return build_critique([f"{place} says no"], source)
-    if isinstance(found, str | Mapping) or not hasattr(found, "__iter__"):
+    if result is False:
+        return build_critique([f"{name} returned False"], source)
+    if isinstance(result, str | Mapping) or not hasattr(result, "__iter__"):
         raise AgentBadOutput(
-            f"{place} returned {type(found).__name__}; it returns a list of findings"
+            f"{name} returned {type(result).__name__}; it must return a list of findings"
         )
-    return build_critique(found, source)
+    return build_critique(result, source)
 
 
-def _load(place: str) -> Callable[[str], Any]:
-    module, _, name = place.partition(":")
+def _load(path: str) -> Callable[[str], Any]:
+    module, _, name = path.partition(":")
     try:
         function = getattr(import_module(module), name)
     except (ImportError, AttributeError, ValueError) as error:
-        raise AgentBadRequest(f"the check {place!r} cannot be loaded: {error}") from error
+        raise AgentBadRequest(f"the check {path!r} cannot be loaded: {error}") from error
     if not callable(function):
-        raise AgentBadRequest(f"the check {place!r} is no function")
+        raise AgentBadRequest(f"the check {path!r} is not a function")
     return function  # type: ignore[no-any-return]  # the user's own

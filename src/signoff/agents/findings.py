@@ -1,8 +1,8 @@
-"""Reads what a check found into the form of a critique.
+"""Turns the output of a check into a critique.
 
-Three ways of saying it are understood: JSON, lines `file:line: message`, and nothing but
-an exit code. What cannot be read is never a pass, and a verdict is held against the
-findings: a pass with findings is none.
+Three formats are understood: JSON, lines of `file:line: message`, and a bare exit code.
+Output that cannot be parsed is never a pass, and a verdict is compared with the findings: a
+pass with findings counts as a failure.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from typing import Any
 from signoff.core.severity import Severity
 from signoff.errors import AgentBadOutput
 
-WORDS = {
+SEVERITY_WORDS = {
     "fatal": Severity.CRITICAL,
     "error": Severity.HIGH,
     "warning": Severity.MEDIUM,
     "note": Severity.LOW,
     "info": Severity.LOW,
 }
-"""How compilers and linters call what they found."""
+"""The severities of compilers and linters."""
 
 MAX_FINDINGS = 500
-"""No judge reads more; how many there were is said in the summary."""
-MOST_EVIDENCE = 2_000
+"""No judge reads more; the summary has the full number."""
+MAX_EVIDENCE = 2_000
 
 _LINE = re.compile(
     r"(?P<file>(?:[A-Za-z]:[\\/])?[^:\n]+):(?P<line>\d{1,9})(?::(?P<column>\d{1,9}))?:\s*"
@@ -38,37 +38,37 @@ _OTHER_NAMES = {"message": "finding", "text": "finding", "rule": "rule_id", "fix
 
 @dataclass(frozen=True)
 class Source:
-    """What was checked, and as what."""
+    """The artifact that was checked, and the constraint it was checked against."""
 
     constraint: str
     """Findings are numbered after it: `spelling-001`."""
     severity: str
-    """Of findings that state none."""
+    """The severity of findings without one."""
     artifact: str
-    itself: frozenset[str] = frozenset()
-    """Names the check has for the artifact: of a temporary file, or of its standard input."""
+    artifact_names: frozenset[str] = frozenset()
+    """What the check calls the artifact: the name of a temporary file or of standard input."""
 
     def line(self, number: int) -> str:
-        """Returns one line of the artifact, or nothing."""
+        """Returns one line of the artifact, or ""."""
         lines = self.artifact.splitlines()
-        return lines[number - 1][:MOST_EVIDENCE] if 0 < number <= len(lines) else ""
+        return lines[number - 1][:MAX_EVIDENCE] if 0 < number <= len(lines) else ""
 
 
-def build_critique(found: Iterable[Any], source: Source, summary: str = "") -> dict[str, Any]:
-    """Returns a critique of findings given as texts or as mappings."""
-    issues = [_issue(each, number, source) for number, each in enumerate(found, 1)]
-    more = f"{len(issues)} findings, the first {MAX_FINDINGS} of them listed"
-    said = more if len(issues) > MAX_FINDINGS else summary or _counted(len(issues))
+def build_critique(findings: Iterable[Any], source: Source, summary: str = "") -> dict[str, Any]:
+    """Returns the critique for findings, which are texts or mappings."""
+    issues = [_issue(finding, number, source) for number, finding in enumerate(findings, 1)]
+    if len(issues) > MAX_FINDINGS:
+        summary = f"{len(issues)} findings, the first {MAX_FINDINGS} of them listed"
     return {
         "overall": "FAIL" if issues else "PASS",
         "issues": issues[:MAX_FINDINGS],
         "approved_sections": [],
-        "summary": said,
+        "summary": summary or _count(len(issues)),
     }
 
 
 def from_output(output: str, code: int, source: Source) -> dict[str, Any]:
-    """Returns the critique in whichever way a program states it."""
+    """Returns the critique from a program's output, in any of the formats."""
     if output.lstrip()[:1] in ("{", "["):
         return from_json(output, code, source)
     if any(_LINE.fullmatch(line.strip()) for line in output.splitlines()):
@@ -77,59 +77,62 @@ def from_output(output: str, code: int, source: Source) -> dict[str, Any]:
 
 
 def from_json(output: str, code: int, source: Source) -> dict[str, Any]:
-    """Returns the critique a program states as JSON: a list of findings, or a whole critique."""
+    """Returns the critique from JSON: a list of findings, or a whole critique."""
     try:
         document = json.loads(output)
     except ValueError as error:
-        raise AgentBadOutput(f"the check printed no JSON, or not all of it: {error}") from error
+        raise AgentBadOutput(f"the check printed invalid or incomplete JSON: {error}") from error
     whole = document if isinstance(document, dict) else {"issues": document}
     issues = whole.get("issues", whole.get("findings"))
     if not isinstance(issues, list):
         raise AgentBadOutput('the check printed JSON without a list of "issues"')
-    stated = str(whole.get("overall", "")).upper()
-    if stated not in ("", "PASS", "FAIL"):
-        raise AgentBadOutput(f"the check states {stated!r}; its verdict is PASS or FAIL")
+    verdict = str(whole.get("overall", "")).upper()
+    if verdict not in ("", "PASS", "FAIL"):
+        raise AgentBadOutput(f"the check printed the verdict {verdict!r}; it must be PASS or FAIL")
     summary = str(whole.get("summary") or "")
-    if not issues and (stated == "FAIL" or code != 0):
-        issues = [summary or f"the check failed with exit code {code} and names no finding"]
+    if not issues and (verdict == "FAIL" or code != 0):
+        issues = [summary or f"the check failed with exit code {code} and reports no finding"]
     return build_critique(issues, source, summary)
 
 
 def from_lines(output: str, code: int, source: Source) -> dict[str, Any]:
-    """Returns the critique a program states line by line; other lines are not counted."""
-    found = [line.strip() for line in output.splitlines() if _LINE.fullmatch(line.strip())]
-    return build_critique(found, source) if found else from_code(output, code, source)
+    """Returns the critique from lines of `file:line: message`; other lines are ignored."""
+    lines = [line.strip() for line in output.splitlines() if _LINE.fullmatch(line.strip())]
+    return build_critique(lines, source) if lines else from_code(output, code, source)
 
 
 def from_code(output: str, code: int, source: Source) -> dict[str, Any]:
-    """Returns the critique an exit code means; what was printed is the evidence."""
+    """Returns the critique for an exit code, with the output as evidence."""
     if code == 0:
         return build_critique([], source)
-    said = output.strip()
+    text = output.strip()
     finding = {
-        "finding": said.splitlines()[-1] if said else f"the check failed with exit code {code}",
-        "evidence": said[-MOST_EVIDENCE:],
+        "finding": text.splitlines()[-1] if text else f"the check failed with exit code {code}",
+        "evidence": text[-MAX_EVIDENCE:],
     }
     return build_critique([finding], source)
 
 
-def _issue(found: Any, number: int, source: Source) -> dict[str, Any]:
-    said = _from_line(found, source) if isinstance(found, str) else _from_mapping(found, number)
-    severity = str(said.get("severity") or source.severity)
-    severity = WORDS.get(severity.lower(), severity)
-    confidence = said.get("confidence")
-    exact = said.get("edit")
+def _issue(finding: Any, number: int, source: Source) -> dict[str, Any]:
+    if isinstance(finding, str):
+        fields = _from_line(finding, source)
+    else:
+        fields = _from_mapping(finding, number)
+    severity = str(fields.get("severity") or source.severity)
+    severity = SEVERITY_WORDS.get(severity.lower(), severity)
+    confidence = fields.get("confidence")
+    edit = fields.get("edit")
     return {
-        "id": str(said.get("id") or f"{source.constraint}-{number:03d}"),
-        "rule_id": str(said.get("rule_id") or source.constraint),
+        "id": str(fields.get("id") or f"{source.constraint}-{number:03d}"),
+        "rule_id": str(fields.get("rule_id") or source.constraint),
         "severity": Severity.read(severity).value,
-        "location": str(said.get("location") or ""),
-        "finding": str(said["finding"]),
-        "evidence": str(said.get("evidence") or ""),
-        "suggested_fix": said.get("suggested_fix"),
+        "location": str(fields.get("location") or ""),
+        "finding": str(fields["finding"]),
+        "evidence": str(fields.get("evidence") or ""),
+        "suggested_fix": fields.get("suggested_fix"),
         "confidence": confidence if isinstance(confidence, int | float) else 1.0,
-        # The change that would mend it, where the check knows it exactly.
-        **({"edit": dict(exact)} if isinstance(exact, Mapping) else {}),
+        # The edit that fixes it, where the check knows it exactly.
+        **({"edit": dict(edit)} if isinstance(edit, Mapping) else {}),
     }
 
 
@@ -138,28 +141,28 @@ def _from_line(text: str, source: Source) -> dict[str, Any]:
     if match is None:
         return {"finding": text}
     number = int(match["line"])
-    own = match["file"] in source.itself
+    in_artifact = match["file"] in source.artifact_names
     return {
         "finding": match["message"],
         "severity": match["word"],
-        "location": f"line {number}" if own else f"{match['file']}:{number}",
-        "evidence": source.line(number) if own else "",
+        "location": f"line {number}" if in_artifact else f"{match['file']}:{number}",
+        "evidence": source.line(number) if in_artifact else "",
     }
 
 
-def _from_mapping(found: Any, number: int) -> dict[str, Any]:
-    if not isinstance(found, Mapping):
+def _from_mapping(finding: Any, number: int) -> dict[str, Any]:
+    if not isinstance(finding, Mapping):
         raise AgentBadOutput(
-            f"finding {number} is {type(found).__name__}; a finding is a text or a mapping"
+            f"finding {number} is {type(finding).__name__}; it must be a text or a mapping"
         )
-    said = {_OTHER_NAMES.get(str(key), str(key)): value for key, value in found.items()}
-    if not str(said.get("finding") or "").strip():
-        raise AgentBadOutput(f'finding {number} says nothing; it needs a "finding"')
-    if not said.get("location") and said.get("line"):
-        file = f"{said['file']}:" if said.get("file") else "line "
-        said["location"] = f"{file}{said['line']}"
-    return said
+    fields = {_OTHER_NAMES.get(str(key), str(key)): value for key, value in finding.items()}
+    if not str(fields.get("finding") or "").strip():
+        raise AgentBadOutput(f'finding {number} is empty; it needs a "finding"')
+    if not fields.get("location") and fields.get("line"):
+        file = f"{fields['file']}:" if fields.get("file") else "line "
+        fields["location"] = f"{file}{fields['line']}"
+    return fields
 
 
-def _counted(number: int) -> str:
+def _count(number: int) -> str:
     return "1 finding" if number == 1 else f"{number or 'no'} findings"

@@ -312,7 +312,7 @@ class HeadlessAgent(ABC):
                 raise with_usage(AgentRefused(f"{problem}; remove it"), reply.usage)
         if not changes.outside:
             return replace(reply, files=files)
-        # The result of a working copy is complete, whatever else changed and whoever did it.
+        # The result of a working copy is complete, whatever else changed meanwhile.
         if (self._outside or ("note" if copied else "refuse")) == "refuse":
             listed = ", ".join(changes.outside[:5])
             more = f" and {len(changes.outside) - 5} more" if len(changes.outside) > 5 else ""

@@ -1,4 +1,4 @@
-"""The kinds of agent that come with signoff, in the order of preference.
+"""The kinds of agent that come with signoff, in order of preference.
 
 This is the only list of their names. What an agent can do is not decided by its name: each
 kind declares its `Capabilities`. Other packages add kinds by entry points (`signoff.plugins`).
@@ -13,12 +13,12 @@ PROGRAMS: Mapping[str, str] = {
     "codex": "signoff.agents.codex:CodexAgent",
     "gemini": "signoff.agents.gemini:GeminiAgent",
 }
-"""Programs of vendors, which may be missing on a machine. They review where none is named."""
+"""Vendors' programs, which may be missing on a machine. They review when no agent is named."""
 
 MANUAL = "manual"
 AUTO = "auto"
 DEFAULT_AGENT = next(iter(PROGRAMS))
-"""The agent of steps that name none."""
+"""The agent of steps that do not name one."""
 
 WITHOUT_SETTINGS: Mapping[str, str] = {
     **PROGRAMS,
@@ -29,7 +29,7 @@ WITHOUT_SETTINGS: Mapping[str, str] = {
     MANUAL: "signoff.agents.manual:ManualAgent",
     AUTO: "signoff.agents.auto:AutoAgent",
 }
-"""Kinds that are agents of that name without any settings; `auto` tries them in this order."""
+"""Agents that exist without settings, named like their kind; `auto` tries them in order."""
 
 BUILT_IN: Mapping[str, str] = {
     **WITHOUT_SETTINGS,
@@ -38,4 +38,4 @@ BUILT_IN: Mapping[str, str] = {
     "cassette": "signoff.agents.cassette:CassetteAgent",
     "scripted": "signoff.agents.file_script:FileScript",
 }
-"""Every kind, by the name that `kind:` uses in the settings."""
+"""Every kind, by its name for `kind:` in the settings."""

@@ -1,7 +1,7 @@
-"""Reads JSON out of what a model wrote: slips of punctuation are mended, words never change.
+"""Parses JSON that a model wrote: repairs punctuation, but never changes words.
 
-What was cut off stays broken, and what says a thing twice is refused: a guess about
-either could turn half a critique into a pass.
+Truncated output stays broken and duplicate keys are refused: a guess about either could
+turn half a critique into a pass.
 """
 
 from __future__ import annotations
@@ -11,125 +11,125 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-DEEPEST = 64
-"""Brackets inside each other; an answer that needs more is none of ours."""
+MAX_DEPTH = 64
+"""Nested brackets; no answer that signoff asks for needs more."""
 MAX_REPAIRED_CHARACTERS = 100_000
-"""Characters; mending takes much longer than reading."""
+"""Repairing takes much longer than parsing."""
 
-# A whole string, or a bracket. Outside of strings nothing else matters for where a value ends.
+# A whole string, or a bracket: nothing else decides where a value ends.
 _PIECE = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|["{}\[\]]', re.DOTALL)
 _FENCE = "```"
 _CLOSES = {"{": "}", "[": "]"}
-# Braces of prose and templates, such as {name}, do not open an object.
+# Braces in prose and templates, such as {name}, do not start an object.
 _OBJECT = re.compile(r"\{(?=\s*[\"'}])")
 _ESCAPED = re.compile(r"\\u([0-9a-fA-F]{4})|\\[bfnrt]")
 _COMMENT = re.compile(r"^[ \t]*(?://|#).*$", re.MULTILINE)
-# A name of a field inside a string, as it is written once more: the repair ran two fields together.
+# A field name inside a string means that the repair merged two fields.
 _ABSORBED = re.compile(r"""(?:\\"|')\s*:""")
 _WORD = re.compile(r"[^\W\d_]+")
 _PYTHON = {"none": "null"}
 
-MOST_DIGITS = 1_000
-"""Of a whole number; Python itself refuses to read and to print much longer ones."""
+MAX_DIGITS = 1_000
+"""Digits of a whole number; Python refuses to parse and print much longer ones."""
 
 
 class NotJson(ValueError):  # noqa: N818  # named for what the text is
-    """The text is not one JSON value; the message says why in words its author can act on."""
+    """The text is not a JSON value; the message tells its author why."""
 
 
 def find_objects(text: str) -> Iterator[str]:
-    """Yields every outermost JSON object of a text, whatever prose and fences are around them.
+    """Yields every outermost JSON object of a text, ignoring prose and code fences.
 
-    Raises `NotJson` for one that never ends.
+    Raises `NotJson` for an object that never ends.
     """
-    at = 0
-    while opening := _OBJECT.search(text, at):
-        at = find_end(text, opening.start())
-        yield text[opening.start() : at]
+    position = 0
+    while opening := _OBJECT.search(text, position):
+        position = find_end(text, opening.start())
+        yield text[opening.start() : position]
 
 
 def find_end(text: str, start: int) -> int:
-    """Returns where the value whose bracket opens at `start` ends; raises `NotJson` if nowhere."""
-    waiting: list[str] = []
+    """Returns the end of the value whose bracket opens at `start`; raises `NotJson` if none."""
+    closing: list[str] = []
     for piece in _PIECE.finditer(text, start):
-        found = piece.group()
-        if found in _CLOSES:
-            waiting.append(_CLOSES[found])
-        elif found in "]}" and waiting.pop() != found:
+        mark = piece.group()
+        if mark in _CLOSES:
+            closing.append(_CLOSES[mark])
+        elif mark in "]}" and closing.pop() != mark:
             raise NotJson("its brackets do not match")
-        elif found == '"':
+        elif mark == '"':
             break
-        if not waiting:
+        if not closing:
             return piece.end()
-        if len(waiting) > DEEPEST:
+        if len(closing) > MAX_DEPTH:
             raise NotJson("its brackets are nested too deeply")
     raise NotJson("it was cut off: it never ends")
 
 
 def strip_code_fence(text: str) -> str:
-    """Returns a text without the one code fence around its JSON, or as it is."""
+    """Returns a text without the single code fence around its JSON, or unchanged."""
     stripped = text.strip()
-    around = stripped.startswith(_FENCE) and stripped.endswith(_FENCE)
+    is_fenced = stripped.startswith(_FENCE) and stripped.endswith(_FENCE)
     start, end = stripped.find(_FENCE), stripped.rfind(_FENCE)
-    if not (around or stripped.count(_FENCE) == 2) or start == end:
+    if not (is_fenced or stripped.count(_FENCE) == 2) or start == end:
         return stripped
     language, newline, inside = stripped[start + len(_FENCE) : end].partition("\n")
-    named = language.strip().lower() in ("", "json")
-    return inside.strip() if newline and named else stripped
+    is_json = language.strip().lower() in ("", "json")
+    return inside.strip() if newline and is_json else stripped
 
 
 def load(body: str) -> Any:
-    """Returns the value of a JSON text, its slips mended; raises `NotJson`."""
+    """Returns the value of a JSON text, with its syntax repaired; raises `NotJson`."""
     try:
-        return json.loads(body, object_pairs_hook=_once, parse_int=_whole, strict=False)
+        return json.loads(body, object_pairs_hook=_unique_keys, parse_int=_parse_int, strict=False)
     except NotJson:
         raise
     except RecursionError as error:
         raise NotJson("its brackets are nested too deeply") from error
     except ValueError as error:
-        return _mended(body, error)
+        return _repair(body, error)
 
 
-def _whole(digits: str) -> int:
-    if len(digits) > MOST_DIGITS:
-        raise NotJson(f"a number in it has {len(digits):,} digits; at most {MOST_DIGITS:,}")
+def _parse_int(digits: str) -> int:
+    if len(digits) > MAX_DIGITS:
+        raise NotJson(f"a number in it has {len(digits):,} digits; at most {MAX_DIGITS:,}")
     return int(digits)
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    said = dict(pairs)
-    if len(said) != len(pairs):
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) != len(pairs):
         names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise NotJson(f"it says {twice[:60]!r} twice in one object")
-    return said
+        duplicate = next(name for name in names if names.count(name) > 1)
+        raise NotJson(f"the key {duplicate[:60]!r} appears twice in one object")
+    return value
 
 
-def _mended(body: str, error: ValueError) -> Any:
+def _repair(body: str, error: ValueError) -> Any:
     if body[:1] not in _CLOSES:
         raise NotJson(f"it is not JSON: {error}") from error
     if find_end(body, 0) != len(body):
-        raise NotJson("more follows where it should end") from error
+        raise NotJson("there is more text after its end") from error
     if len(body) > MAX_REPAIRED_CHARACTERS:
-        raise NotJson(f"it is not JSON, and too long to mend: {error}") from error
+        raise NotJson(f"it is not JSON, and too long to repair: {error}") from error
     from json_repair import repair_json
 
     try:
-        mended = repair_json(body, return_objects=True)
+        repaired = repair_json(body, return_objects=True)
     except (ValueError, RecursionError):
         raise NotJson(f"it is not JSON: {error}") from error
-    if type(mended) is not {"{": dict, "[": list}[body[0]] or not _same(body, mended):
+    if type(repaired) is not {"{": dict, "[": list}[body[0]] or not _same_words(body, repaired):
         raise NotJson(f"it is not JSON: {error}") from error
-    return mended
+    return repaired
 
 
-def _same(body: str, mended: Any) -> bool:
-    """Tells whether a repair only touched punctuation: what it lost might be a finding."""
-    written = json.dumps(mended, ensure_ascii=False)
+def _same_words(body: str, repaired: Any) -> bool:
+    """Returns whether a repair changed only punctuation: a lost word might be a finding."""
+    written = json.dumps(repaired, ensure_ascii=False)
     return not _ABSORBED.search(written) and _words(_COMMENT.sub("", body)) == _words(written)
 
 
 def _words(text: str) -> list[str]:
-    plain = _ESCAPED.sub(lambda found: chr(int(found[1], 16)) if found[1] else " ", text)
+    plain = _ESCAPED.sub(lambda match: chr(int(match[1], 16)) if match[1] else " ", text)
     words = _WORD.findall(plain.lower())
     return [_PYTHON.get(word, word) for word in words]

@@ -1,33 +1,28 @@
-"""A real model on this machine, without any account: small, free, and always the same.
+"""A real model on this machine, without an account: small, free and deterministic.
 
-Its weights are fetched once (`signoff models pull`); `signoff[local]` brings what runs them.
-It writes a sentence or two and keeps to a JSON schema, but it judges nothing: give it small
-writing jobs and let checks judge. Equal questions get equal answers, by a fixed seed; ask
-with `options={"seed": ...}` for another one. With `vary` every call of a run has a seed
-of its own, always the same one, so that a second try is another text.
+Its weights are downloaded once (`signoff models pull`); `signoff[local]` installs the runner.
+The model writes a sentence or two and follows a JSON schema, but it cannot judge: give it
+small writing tasks and let checks judge. The seed is fixed, so equal requests get equal
+answers; use `options={"seed": ...}` for another answer. With `vary` each call of a run has
+its own fixed seed, so that a retry gives another text.
 """
 
 from __future__ import annotations
 
 import asyncio
-import math
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from zlib import crc32
 
-from signoff.agents.answer import (
-    ModelAnswer,
-    StreamedText,
-    judge,
-    replace_lone_surrogates,
-    token_count,
-)
+from signoff.agents.answer import ModelAnswer, StreamedText, judge, replace_lone_surrogates
 from signoff.agents.base import Health
-from signoff.agents.local_process import Load, LocalRequest, desk
-from signoff.agents.options import positive_seconds
+from signoff.agents.chat_completion import ChatCompletion, chat_messages
+from signoff.agents.local_process import LoadOptions, LocalRequest, model_queue
+from signoff.agents.options import non_negative, positive_seconds, whole_number
 from signoff.agents.weights import SMOLLM2, ModelCache, State, Weights, model_cache
 from signoff.core.effects import AgentRequest, Reply
 from signoff.core.spend import Usage
@@ -36,7 +31,6 @@ from signoff.errors import (
     AgentError,
     AgentTimeout,
     AgentTransient,
-    ConfigError,
     ModelMissing,
 )
 from signoff.remedies import Install, PullModel, Remedy
@@ -44,18 +38,18 @@ from signoff.runtime.effect_errors import with_usage
 from signoff.runtime.ports import Call, Capabilities
 
 EXTRA = "local"
-"""What brings the program that runs models."""
+"""The extra that installs the runner."""
 
 SEED = 1
 TEMPERATURE = 0.2
-"""Low: a model this small loses its thread when it is given more freedom."""
+"""Low, because a model this small loses its thread at higher temperatures."""
 
 CONTEXT = 4096
-"""Tokens; reading takes time that grows with their square, minutes beyond this."""
+"""Tokens. The time to read a prompt grows with their square: minutes beyond this."""
 
 MAX_TOKENS = 512
 
-MOST_THREADS = 4
+MAX_THREADS = 4
 """A model this small gains nothing from more."""
 
 _OPTIONS = frozenset(
@@ -64,11 +58,11 @@ _OPTIONS = frozenset(
 )
 
 _FREE = Usage(usd=0.0)
-"""What a call cost that never said how many tokens it took."""
+"""The usage of a failed call, whose token count is unknown."""
 
 
 class LocalModel:
-    """A small model in a process beside this one, asked one thing at a time."""
+    """A small model in its own process, which handles one request at a time."""
 
     capabilities = Capabilities(
         json_schema=True,
@@ -90,108 +84,134 @@ class LocalModel:
         timeout: float = 600.0,
         vary: bool = False,
     ) -> None:
-        """Takes a name of `signoff models list`, or the path of a .gguf file of one's own."""
+        """Takes a model of `signoff models list`, or the path of a .gguf file."""
         self._model = model
-        self._context = _whole("context", context)
-        self._threads = None if threads is None else _whole("threads", threads)
+        self._context = whole_number("context", context)
+        self._threads = None if threads is None else whole_number("threads", threads)
         self._timeout = positive_seconds("timeout", timeout)
         self._vary = vary
         self._options = {
-            "max_tokens": _whole("max_tokens", max_tokens),
-            "temperature": _number("temperature", temperature),
-            "seed": _whole("seed", seed, least=0),
+            "max_tokens": whole_number("max_tokens", max_tokens),
+            "temperature": non_negative("temperature", temperature),
+            "seed": whole_number("seed", seed, minimum=0),
         }
 
     async def ask(self, request: AgentRequest, call: Call) -> Reply:
-        """Answers, or raises one of the `AgentError` family."""
+        """Returns the answer; raises an `AgentError` when there is none."""
         name = request.model or self._model
         body = self._body(request)
         if self._vary and "seed" not in request.options:
-            body["seed"] += _place(call)
-        load = Load(str(self._file(name)), self._context, self._threads or _half_the_cores())
+            body["seed"] += _seed_offset(call)
+        path = str(self._weights_file(name))
+        load = LoadOptions(path, self._context, self._threads or _default_threads())
         try:
-            answer = await self._answer(load, body, _LocalReply(name, call.emit), call)
+            answer = await self._answer(name, load, body, call)
         except (AgentTimeout, AgentTransient) as error:
             raise with_usage(error, _FREE) from error.__cause__
         return judge(answer, request.schema)
 
     async def health(self) -> Health:
-        """Looks whether what runs the model, and the model, are there."""
+        """Checks that the runner and the weights are installed."""
         try:
-            path = self._file(self._model)
+            path = self._weights_file(self._model)
         except AgentError as error:
-            steps: list[Remedy] = [Install(EXTRA)] if find_spec("xllamacpp") is None else []
+            remedies: list[Remedy] = [Install(EXTRA)] if find_spec("xllamacpp") is None else []
             weights = _cache().catalogue.get(self._model)
             if weights is not None and _cache().state(weights) is not State.READY:
-                steps.append(PullModel(weights.name))
-            return Health(ready=False, detail=str(error), remedies=tuple(steps))
-        known = _cache().catalogue.get(self._model)
-        detail = f"{known.name}, {known.summary}" if known else str(path)
+                remedies.append(PullModel(weights.name))
+            return Health(ready=False, detail=str(error), remedies=tuple(remedies))
+        weights = _cache().catalogue.get(self._model)
+        detail = f"{weights.name}, {weights.summary}" if weights else str(path)
         return Health(ready=True, detail=detail)
 
     async def models(self) -> list[str]:
-        """Returns the models that are on this machine."""
-        return _ready(_cache())
+        """Returns the models on this machine."""
+        return _ready_models(_cache())
 
     async def _answer(
-        self, load: Load, body: dict[str, Any], said: _LocalReply, call: Call
+        self, model: str, load: LoadOptions, body: dict[str, Any], call: Call
     ) -> ModelAnswer:
+        completion = ChatCompletion(model, StreamedText(call.emit))
+        errors: list[dict[str, Any]] = []
+
+        def add(chunk: dict[str, Any]) -> None:
+            if chunk.get("error"):
+                errors.append(chunk["error"])
+            # The runner's ids and file names differ from call to call and between machines.
+            completion.add({**chunk, "id": None, "model": None})
+
+        await self._generate(load, body, call, add)
+        if errors:
+            raise _convert(errors[-1])
+        return replace(completion.answer(usd=0.0), cut_off=completion.finish != "stop")
+
+    async def _generate(
+        self,
+        load: LoadOptions,
+        body: dict[str, Any],
+        call: Call,
+        add: Callable[[dict[str, Any]], None],
+    ) -> None:
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(None) as clock:
 
-                def begin(process: dict[str, Any]) -> None:
-                    if not asked.done():
+                def start(process: dict[str, Any]) -> None:
+                    if not result.done():
                         call.started(process)
-                        # Waiting in line is nobody's fault: the clock runs from here.
+                        # The time in the queue does not count: the limit starts here.
                         clock.reschedule(loop.time() + self._timeout)
 
-                turn, answered = desk().submit(
-                    LocalRequest(load, body, _on(loop, begin), _on(loop, said.take))
+                # The queue calls back from its own thread; both callbacks belong on the loop.
+                request = LocalRequest(
+                    load,
+                    body,
+                    on_start=lambda process: loop.call_soon_threadsafe(start, process),
+                    on_chunk=lambda chunk: loop.call_soon_threadsafe(add, chunk),
                 )
-                asked = asyncio.wrap_future(answered)
+                generation, future = model_queue().submit(request)
+                result = asyncio.wrap_future(future)
                 try:
-                    await asked
+                    await result
                 finally:
-                    if asked.cancelled():
-                        turn.end()
+                    if result.cancelled():
+                        generation.end()
         except TimeoutError:
             raise AgentTimeout(
                 f"the local model gave no answer within {self._timeout:g} seconds and was stopped; "
                 "ask for less, or raise timeout"
             ) from None
-        return said.answer()
 
-    def _file(self, name: str) -> Path:
-        """Returns the weights; raises `AgentBadRequest` with the remedy when they are no use."""
+    def _weights_file(self, name: str) -> Path:
+        """Returns the path of the weights; raises `AgentBadRequest` when they are unusable."""
         if find_spec("xllamacpp") is None:
-            raise AgentBadRequest("what runs local models is not installed", remedy=Install(EXTRA))
+            message = "the runner for local models is not installed"
+            raise AgentBadRequest(message, remedy=Install(EXTRA))
         cache = _cache()
         weights = cache.catalogue.get(name)
         if weights is not None:
-            return _in_cache(cache, weights)
-        # Only the settings name files: a request may come from a workflow of somebody else.
+            return _cached_file(cache, weights)
+        # Only the settings may name a file: a request may come from someone else's workflow.
         if name == self._model and name.endswith(".gguf"):
             path = Path(name).expanduser()
             if path.is_file():
                 return path
-            raise AgentBadRequest(f"there is no file {path} (model: in the settings)")
-        raise ModelMissing(
-            f"there is no local model {name!r}", model=name, available=cache.catalogue
-        )
+            raise AgentBadRequest(f"{path} does not exist (model: in the settings)")
+        raise ModelMissing(f"unknown local model {name!r}", model=name, available=cache.catalogue)
 
     def _body(self, request: AgentRequest) -> dict[str, Any]:
         if request.edit:
             raise AgentBadRequest(
-                "a local model answers in words and cannot edit files; "
-                "ask a command-line agent (claude, codex, gemini)"
+                "a local model cannot edit files; "
+                "use an agent that can, such as claude, codex or gemini"
             )
-        wrong = sorted(set(request.options) - _OPTIONS)
-        if wrong:
-            known = ", ".join(sorted(_OPTIONS))
-            raise AgentBadRequest(f"a local model has no option {wrong[0]!r} (options: {known})")
+        unknown = sorted(set(request.options) - _OPTIONS)
+        if unknown:
+            valid = ", ".join(sorted(_OPTIONS))
+            raise AgentBadRequest(f"a local model has no option {unknown[0]!r} (options: {valid})")
+        system = replace_lone_surrogates(request.system or "")
         body = {
-            "messages": _messages(request),
+            "messages": chat_messages(system, replace_lone_surrogates(request.prompt)),
             "stream": True,
             "stream_options": {"include_usage": True},
             **self._options,
@@ -203,85 +223,39 @@ class LocalModel:
         return body
 
 
-class _LocalReply:
-    """What the model says, put together from its pieces."""
-
-    def __init__(self, model: str, emit: Callable[[str], None]) -> None:
-        self._model = model
-        self._text = StreamedText(emit)
-        self._finish: str | None = None
-        self._usage: dict[str, Any] = {}
-        self._error: dict[str, Any] | None = None
-
-    def take(self, chunk: dict[str, Any]) -> None:
-        """Takes the next piece."""
-        self._error = chunk.get("error") or self._error
-        self._usage = chunk.get("usage") or self._usage
-        for choice in chunk.get("choices") or ():
-            self._text.add((choice.get("delta") or {}).get("content"))
-            self._finish = choice.get("finish_reason") or self._finish
-
-    def answer(self) -> ModelAnswer:
-        """Returns it all; raises what the model's runner complained about."""
-        if self._error is not None:
-            raise _refusal(self._error)
-        usage = Usage(
-            token_count(self._usage.get("prompt_tokens")),
-            token_count(self._usage.get("completion_tokens")),
-            usd=0.0,
-            model=self._model,
-        )
-        cut_off = self._finish != "stop"
-        return ModelAnswer(self._text.text, self._finish, cut_off=cut_off, usage=usage)
+def _seed_offset(call: Call) -> int:
+    """Returns a number for the call's position in its run, independent of the run's name."""
+    position = (call.step, call.visit, call.step_attempt, call.effect, call.attempt)
+    return crc32(repr(position).encode()) >> 1
 
 
-def _place(call: Call) -> int:
-    """Returns a number for where in its run a call stands; the name of the run is not in it."""
-    place = (call.step, call.visit, call.step_attempt, call.effect, call.attempt)
-    return crc32(repr(place).encode()) >> 1
-
-
-def _on(
-    loop: asyncio.AbstractEventLoop, take: Callable[[dict[str, Any]], None]
-) -> Callable[[dict[str, Any]], None]:
-    """Returns a way to have something taken on the loop's own thread."""
-
-    def hand_over(thing: dict[str, Any]) -> None:
-        loop.call_soon_threadsafe(take, thing)
-
-    return hand_over
-
-
-def _messages(request: AgentRequest) -> list[dict[str, str]]:
-    system = [{"role": "system", "content": replace_lone_surrogates(request.system or "")}]
-    user = {"role": "user", "content": replace_lone_surrogates(request.prompt)}
-    return [*(system if request.system else ()), user]
-
-
-def _refusal(error: dict[str, Any]) -> AgentError:
+def _convert(error: dict[str, Any]) -> AgentError:
     message = str(error.get("message", error))
     if error.get("type") == "exceed_context_size_error":
         return AgentBadRequest(
             f"the prompt has {error.get('n_prompt_tokens')} tokens and the local model reads at "
-            f"most {error.get('n_ctx')}; send less, or raise context in the settings"
+            f"most {error.get('n_ctx')}; send less, or raise context: in the settings"
         )
     code = error.get("code")
-    asked_wrong = isinstance(code, int) and 400 <= code < 500
-    kind = AgentBadRequest if asked_wrong else AgentTransient
+    is_client_error = isinstance(code, int) and 400 <= code < 500
+    kind = AgentBadRequest if is_client_error else AgentTransient
     return kind(f"the local model could not answer: {message:.300}")
 
 
-def _in_cache(cache: ModelCache, weights: Weights) -> Path:
+def _cached_file(cache: ModelCache, weights: Weights) -> Path:
     state = cache.state(weights)
     if state is State.READY:
         return cache.path(weights)
-    wrong = "damaged" if state is State.DAMAGED else "not on this machine"
-    problem = f"the weights of {weights.name} are {wrong}"
-    pull = PullModel(weights.name)
-    raise ModelMissing(problem, model=weights.name, available=_ready(cache), remedy=pull)
+    problem = "damaged" if state is State.DAMAGED else "not on this machine"
+    raise ModelMissing(
+        f"the weights of {weights.name} are {problem}",
+        model=weights.name,
+        available=_ready_models(cache),
+        remedy=PullModel(weights.name),
+    )
 
 
-def _ready(cache: ModelCache) -> list[str]:
+def _ready_models(cache: ModelCache) -> list[str]:
     return [name for name, each in cache.catalogue.items() if cache.state(each) is State.READY]
 
 
@@ -289,19 +263,6 @@ def _cache() -> ModelCache:
     return model_cache(os.environ)
 
 
-def _half_the_cores() -> int:
-    """Returns how many threads do well beside other work: they wait for each other, busily."""
-    return min(MOST_THREADS, max(1, (os.cpu_count() or 1) // 2))
-
-
-def _whole(name: str, value: int, *, least: int = 1) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise ConfigError(f"{name} is {value!r}; it is a whole number of at least {least}")
-    return value
-
-
-def _number(name: str, value: float) -> float:
-    right = isinstance(value, int | float) and not isinstance(value, bool)
-    if not right or not 0 <= value < math.inf:
-        raise ConfigError(f"{name} is {value!r}; it is a number of at least 0")
-    return float(value)
+def _default_threads() -> int:
+    """Returns half the cores: threads of the runner busy-wait, which would slow other work."""
+    return min(MAX_THREADS, max(1, (os.cpu_count() or 1) // 2))

@@ -1,7 +1,7 @@
-"""A person with a chat window, as an agent.
+"""A human with a chat window, as an agent.
 
-The engine puts the prompt into the inbox and lets the run wait; what is pasted back
-passes the same schema as any agent's answer, and counts as one.
+The engine puts the prompt into the inbox and the run waits. The pasted answer is validated
+like any agent's answer.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ class ManualAgent:
     capabilities = Capabilities(free=True, is_model=False, answered_by_human=True)
 
     async def ask(self, request: AgentRequest, call: Call) -> Reply:  # noqa: ARG002  # never asked
-        """Refuses: an engine asks a person through the inbox instead."""
+        """Refuses: the engine asks a human through the inbox instead."""
         raise AgentBadRequest("a manual agent is answered through the inbox", remedy=ShowInbox())
 
     async def health(self) -> Health:
-        """Tells that a person is always there, sooner or later."""
-        return Health(ready=True, detail="answered by a person, through the inbox")
+        """Returns ready: a human can always answer, sooner or later."""
+        return Health(ready=True, detail="answered by a human, through the inbox")

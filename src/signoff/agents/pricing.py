@@ -1,7 +1,7 @@
-"""What calls cost, where an agent reports tokens and no money.
+"""The cost of calls, for agents that report tokens but no price.
 
-The price list is a data file; an agent's own `price:` is stronger. A model that is in
-neither has an unknown price, and its calls an unknown cost.
+The price list is a data file; an agent's own `price:` setting overrides it. A model without
+either has an unknown price, and the cost of its calls is unknown.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from signoff.runtime.ports import (
 MILLION = 1_000_000
 
 _DATED = re.compile(r"[-@](?:\d{8}|\d{4}-\d{2}-\d{2}|latest|preview(?:-[\d-]+)?)$")
-"""How vendors end the name of one edition of a model."""
+"""The suffix that vendors give to one edition of a model."""
 
 
 @dataclass(frozen=True)
@@ -38,78 +38,70 @@ class Price:
     tokens_in: float
     tokens_out: float
 
-    def of(self, usage: Usage) -> float | None:
-        """Returns what a call cost, or None when its tokens are not known."""
+    def cost(self, usage: Usage) -> float | None:
+        """Returns the cost of a call, or None when its tokens are unknown."""
         if not self.tokens_in and not self.tokens_out:
             return 0.0
         if usage.tokens_in is None or usage.tokens_out is None:
             return None
-        whole = usage.tokens_in * self.tokens_in + usage.tokens_out * self.tokens_out
-        return whole / MILLION
+        return (usage.tokens_in * self.tokens_in + usage.tokens_out * self.tokens_out) / MILLION
 
 
 FREE = Price(0.0, 0.0)
 
 
-@dataclass(frozen=True)
-class PriceList:
-    """Everything the data file says."""
-
-    models: Mapping[str, Price]
-
-    def of_model(self, model: str | None) -> Price | None:
-        """Returns a model's price; an edition with a date costs what the model does."""
-        if model is None:
-            return None
-        name = model.rpartition("/")[2].lower()
-        return self.models.get(name) or self.models.get(_DATED.sub("", name))
+def list_price(model: str | None) -> Price | None:
+    """Returns a model's list price; a dated edition costs the same as its model."""
+    if model is None:
+        return None
+    name = model.rpartition("/")[2].lower()
+    return price_list().get(name) or price_list().get(_DATED.sub("", name))
 
 
 @cache
-def price_list() -> PriceList:
-    """Returns the list that comes with signoff."""
+def price_list() -> Mapping[str, Price]:
+    """Returns the prices that come with signoff, by model."""
     from importlib.resources import files
 
     from ruamel.yaml import YAML
 
     text = files("signoff.agents").joinpath("prices.yaml").read_text("utf-8")
     data: dict[str, Any] = YAML(typ="safe", pure=True).load(text)
-    models = {name: Price(each["in"], each["out"]) for name, each in data["models"].items()}
-    return PriceList(models)
+    return {name: Price(each["in"], each["out"]) for name, each in data["models"].items()}
 
 
 @dataclass(frozen=True)
 class Tariff:
-    """What is known about the price of one agent's calls."""
+    """How the calls of one agent are priced."""
 
     model: str | None = None
-    """The one it uses unless a request names another."""
+    """The model it uses unless a request names another."""
     free: bool = False
     """Whether its calls are not billed."""
     own: Price | None = None
-    """What its settings say; stronger than the list."""
-    elsewhere: bool = False
-    """Whether it is sent to another address than the vendor's, where the list says nothing."""
+    """The price in its settings, which overrides the list."""
+    other_server: bool = False
+    """Whether calls go to another server than the vendor's, where the list does not apply."""
 
     def price(self, model: str | None) -> Price | None:
-        """Returns the price of a call to a model; None when nobody knows it."""
+        """Returns the price of a call to a model, or None when it is unknown."""
         if self.own is not None:
             return self.own
         if self.free:
-            # Models that a local server only passes on are billed by their vendor.
+            # Ollama's cloud models pass through the local server but are billed.
             return None if (model or self.model or "").endswith("cloud") else FREE
-        return None if self.elsewhere else price_list().of_model(model or self.model)
+        return None if self.other_server else list_price(model or self.model)
 
 
 class Priced:
-    """Answers as another agent does, and adds the money when only tokens are reported."""
+    """Wraps an agent and adds the price when the agent reports only tokens."""
 
     def __init__(self, agent: Agent, tariff: Tariff) -> None:
         self._agent = agent
         self._tariff = tariff
 
     async def ask(self, request: AgentRequest, call: Call) -> Reply:
-        """Asks, and puts a price on answers and on failed calls alike."""
+        """Asks the agent and prices its answers and its failed calls."""
         try:
             reply = await self._agent.ask(request, call)
         except AgentError as error:
@@ -121,23 +113,23 @@ class Priced:
 
     @property
     def capabilities(self) -> Capabilities:
-        """What the agent can do, with its default model's price."""
-        return self._with_tariff(capabilities_of(self._agent), None)
+        """The agent's capabilities, with the price of its default model."""
+        return self._with_price_known(capabilities_of(self._agent), None)
 
     async def capabilities_for(self, model: str | None) -> Capabilities:
-        """Returns what the agent can do with a model; its cost is known by report or by price."""
-        return self._with_tariff(await capabilities_for(self._agent, model), model)
+        """Returns the capabilities for a model; a price may be reported or listed."""
+        return self._with_price_known(await capabilities_for(self._agent, model), model)
 
-    def _with_tariff(self, own: Capabilities, model: str | None) -> Capabilities:
-        known = bool(own.reports_price) or self._tariff.price(model) is not None
-        return replace(own, reports_price=known)
+    def _with_price_known(self, own: Capabilities, model: str | None) -> Capabilities:
+        has_price = bool(own.reports_price) or self._tariff.price(model) is not None
+        return replace(own, reports_price=has_price)
 
     async def health(self) -> Health:
-        """Looks at the agent itself."""
+        """Returns the agent's health."""
         return await health_of(self._agent)
 
     async def models(self) -> list[str]:
-        """Lists the agent's models."""
+        """Returns the agent's models."""
         return await models_of(self._agent)
 
     def _with_price(self, usage: Usage | None, request: AgentRequest) -> Usage | None:
@@ -145,5 +137,5 @@ class Priced:
             return usage
         reported = usage or Usage()
         price = self._tariff.price(reported.model or request.model)
-        usd = price.of(reported) if price is not None else None
+        usd = price.cost(reported) if price is not None else None
         return replace(reported, usd=usd) if usd is not None else usage

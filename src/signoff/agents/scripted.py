@@ -1,10 +1,10 @@
-"""An agent that says what a test wrote down, and nothing else.
+"""An agent with scripted answers, for tests.
 
 An answer is a text, a dict (which becomes a reply with that value, and its JSON as the
 text), a whole `Reply`, an exception to raise, a `Delayed` one of these, or a function of
-the request that returns one. Texts and dicts are judged as a model's would be: one that is
-empty, or does not fit the schema asked for, raises `AgentBadOutput`; a `Reply` is taken as it
-is. A prompt nobody foresaw is refused with what was asked.
+the request that returns one. Texts and dicts are checked like a model's answer: one that is
+empty or does not match the schema raises `AgentBadOutput`. A `Reply` is returned unchecked.
+A prompt without an answer is refused with an error that shows it.
 """
 
 from __future__ import annotations
@@ -18,25 +18,24 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from signoff.agents.answer import ModelAnswer as Judged
-from signoff.agents.answer import judge
-from signoff.agents.answer_entry import NOTHING
+from signoff.agents.answer import ModelAnswer, judge
 from signoff.core.effects import AgentRequest, Reply
 from signoff.core.spend import Usage
 from signoff.errors import AgentBadRequest
+from signoff.runtime.effect_errors import FREE
 from signoff.runtime.ports import Call, Capabilities, Clock
 
 
 @dataclass(frozen=True)
 class Delayed:
-    """An answer that takes its time."""
+    """An answer that arrives after a delay."""
 
     seconds: float
     answer: Any
 
 
-Said: TypeAlias = str | Reply | Mapping[str, Any] | BaseException | type[BaseException] | Delayed
-ScriptedAnswer: TypeAlias = Said | Callable[[AgentRequest], Said | Awaitable[Said]]
+Answer: TypeAlias = str | Reply | Mapping[str, Any] | BaseException | type[BaseException] | Delayed
+ScriptedAnswer: TypeAlias = Answer | Callable[[AgentRequest], Answer | Awaitable[Answer]]
 Match: TypeAlias = str | re.Pattern[str] | Callable[[AgentRequest], bool]
 
 
@@ -49,32 +48,32 @@ class ScriptedAgent:
         self,
         answers: Iterable[ScriptedAnswer] = (),
         *,
-        usage: Usage | None = NOTHING,
+        usage: Usage | None = FREE,
         delay: float = 0.0,
         clock: Clock | None = None,
     ) -> None:
-        """Takes answers that are given once each; `usage=None` makes their cost unknown."""
+        """Takes answers that are used once each; `usage=None` makes their cost unknown."""
         self.requests: list[AgentRequest] = []
-        """Everything this agent was asked, in order."""
+        """All requests, in order."""
         self.calls: list[Call] = []
-        """What it was told about each of these calls."""
+        """The call of each request."""
         self.refused: list[str] = []
-        """Prompts nobody foresaw."""
+        """Prompts without an answer."""
         self.most_at_once = 0
-        """How many calls were under way at the same time, at most."""
+        """The largest number of calls that ran at the same time."""
         self._answers = deque(answers)
         self._rules: list[_Rule] = []
         self._usage = usage
         self._delay = delay
         self._clock = clock
         self.under_way = 0
-        """How many calls are under way now."""
+        """How many calls are running now."""
 
     def on(self, match: Match, *answers: ScriptedAnswer) -> ScriptedAgent:
-        """Answers prompts that match, each answer in its turn and the last one from then on.
+        """Answers matching prompts with each answer in turn; the last one repeats.
 
-        A text matches a prompt that contains it, a pattern one it is found in, a function
-        a request it returns true for. Rules come before the list, the first that fits wins.
+        A text matches prompts that contain it, a pattern prompts it is found in, a function
+        requests it returns true for. The first matching rule wins, before the list.
         """
         if not answers:
             raise ValueError("a rule needs at least one answer")
@@ -83,16 +82,16 @@ class ScriptedAgent:
 
     @property
     def prompts(self) -> list[str]:
-        """The prompts of everything it was asked."""
+        """The prompts of all requests."""
         return [request.prompt for request in self.requests]
 
     @property
-    def left(self) -> int:
-        """How many answers of the list were not asked for yet."""
+    def remaining(self) -> int:
+        """How many answers of the list are unused."""
         return len(self._answers)
 
     async def ask(self, request: AgentRequest, call: Call) -> Reply:
-        """Gives the answer that is due, or refuses."""
+        """Returns the next answer, or refuses."""
         self.requests.append(request)
         self.calls.append(call)
         answer = self._next(request)
@@ -100,23 +99,23 @@ class ScriptedAgent:
         self.most_at_once = max(self.most_at_once, self.under_way)
         try:
             await self._pause(self._delay)
-            return await self._said(answer, request)
+            return await self._reply(answer, request)
         finally:
             self.under_way -= 1
 
     def _next(self, request: AgentRequest) -> ScriptedAnswer:
         for rule in self._rules:
-            if rule.fits(request):
+            if rule.matches(request):
                 return rule.next()
         if self._answers:
             return self._answers.popleft()
         self.refused.append(request.prompt)
         raise AgentBadRequest(
             f"the scripted agent has no answer to its call {len(self.requests)}: "
-            f"{request.prompt!r:.200} (give it one in the list, or with .on(...))"
+            f"{request.prompt!r:.200} (add one to the list, or with .on(...))"
         )
 
-    async def _said(self, answer: Any, request: AgentRequest) -> Reply:  # noqa: C901  # a flat list
+    async def _reply(self, answer: Any, request: AgentRequest) -> Reply:  # noqa: C901  # a flat list
         while True:
             match answer:
                 case Delayed():
@@ -129,10 +128,10 @@ class ScriptedAgent:
                 case Reply():
                     return answer
                 case str():
-                    return judge(Judged(answer, usage=self._usage), request.schema)
+                    return judge(ModelAnswer(answer, usage=self._usage), request.schema)
                 case Mapping():
                     text = json.dumps(dict(answer))
-                    return judge(Judged(text, usage=self._usage), request.schema or {})
+                    return judge(ModelAnswer(text, usage=self._usage), request.schema or {})
                 case _:
                     answer = answer(request)
                     if inspect.isawaitable(answer):
@@ -152,7 +151,7 @@ class _Rule:
     match: Match
     answers: deque[ScriptedAnswer]
 
-    def fits(self, request: AgentRequest) -> bool:
+    def matches(self, request: AgentRequest) -> bool:
         if isinstance(self.match, str):
             return self.match in request.prompt
         if isinstance(self.match, re.Pattern):

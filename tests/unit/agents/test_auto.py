@@ -68,7 +68,7 @@ async def test_the_first_that_is_ready_is_asked_and_said() -> None:
     again = await asked(agent)
 
     assert who == "codex"
-    assert seen == ["auto: codex (version 1); before it: claude: not installed\n"]
+    assert seen == ["auto: codex (version 1); skipped: claude: not installed\n"]
     assert again == ("codex", [])
 
 
@@ -121,7 +121,7 @@ async def test_the_agents_to_choose_from_can_be_named() -> None:
     agents = [candidate("claude", ready(), "claude"), candidate("codex", ready(), "codex")]
 
     assert (await asked(auto(*agents, among=["codex", "claude"])))[0] == "codex"
-    with pytest.raises(ConfigError, match="no agent 'codx'"):
+    with pytest.raises(ConfigError, match="unknown agent 'codx'"):
         auto(*agents, among=["codx"])
 
 

@@ -212,7 +212,7 @@ def odd(text: str) -> int:
 
 @pytest.mark.parametrize(
     ("function", "findings"),
-    [("shouting", []), ("detailed", ["f"]), ("awaited", [f"{HERE}:awaited says no"])],
+    [("shouting", []), ("detailed", ["f"]), ("awaited", [f"{HERE}:awaited returned False"])],
 )
 async def test_a_python_function_can_check(function: str, findings: list[str]) -> None:
     """The shortest way to write a rule down."""

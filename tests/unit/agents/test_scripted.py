@@ -21,7 +21,7 @@ async def test_it_answers_from_a_list_in_order() -> None:
     agent = ScriptedAgent(["one", "two"])
 
     assert (await ask(agent, "a")).text == "one"
-    assert agent.left == 1
+    assert agent.remaining == 1
     assert (await ask(agent, "b")).text == "two"
     assert agent.prompts == ["a", "b"]
 

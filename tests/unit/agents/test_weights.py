@@ -54,12 +54,12 @@ def test_a_changed_byte_is_found_when_all_is_read(tmp_path: Path) -> None:
     weights = packed(tmp_path / "index")[1]
     cache = cache_of(tmp_path, weights)
     cache.path(weights).write_bytes(MODEL)
-    before = cache.is_whole(weights)
+    before = cache.is_intact(weights)
 
     cache.path(weights).write_bytes(MODEL[:-1] + b"?")
 
     assert before
-    assert not cache.is_whole(weights)
+    assert not cache.is_intact(weights)
 
 
 def test_removing_frees_what_it_says(tmp_path: Path) -> None:

@@ -71,5 +71,5 @@ def test_auto_tells_whom_it_would_take_without_asking_anybody_twice() -> None:
     found = look_at_agents({"stuck": mine(Stuck), "fine": mine(Fine)})
 
     assert found["auto"].ready
-    assert found["auto"].detail.startswith("fine (version 1); before it: stuck:")
+    assert found["auto"].detail.startswith("fine (version 1); skipped: stuck:")
     assert {"claude", "codex", "manual"} <= set(found)

@@ -41,7 +41,7 @@ async def test_a_loop_goes_round_until_the_judge_approves(tmp_path: Path) -> Non
 
     assert result.status is Status.COMPLETED, result.reason
     assert (tmp_path / "run/final/artifact.md").read_text() == "The sea!\n"
-    assert claude.left == 0
+    assert claude.remaining == 0
 
 
 async def test_a_flow_without_a_judge_ends_at_its_limit_with_the_best_version(

@@ -227,7 +227,7 @@ async def test_an_earlier_judge_lets_the_flow_go_on_past_its_refine(tmp_path: Pa
     result = await play(made, {"claude": claude}, tmp_path)
 
     assert result.status is Status.COMPLETED
-    assert claude.left == 0
+    assert claude.remaining == 0
 
 
 async def test_the_best_reviewed_version_is_kept_not_the_last(tmp_path: Path) -> None:

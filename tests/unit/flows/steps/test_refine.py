@@ -63,7 +63,7 @@ async def test_literal_edits_are_made_exactly_and_cost_nothing(
     result = await play(flow(loop("apply")), {"claude": claude}, tmp_path)
 
     assert result.status is Status.COMPLETED, result.reason
-    assert claude.left == 0
+    assert claude.remaining == 0
     assert (tmp_path / "run/final/artifact.md").read_text() == after
 
 
@@ -165,7 +165,7 @@ async def test_an_edit_that_does_nothing_or_too_much_is_sent_back_then_a_person_
     assert waiting.status is Status.WAITING
     assert problem in waiting.inbox[0].prompt
     assert problem in claude.prompts[-1]
-    assert claude.left == 0
+    assert claude.remaining == 0
     assert result.state["artifact"] == text
 
 
