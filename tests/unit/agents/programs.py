@@ -1,4 +1,4 @@
-"""Small programs that stand in for the vendors' own, made where a test wants them."""
+"""Small programs that replace the vendors' own, created by tests."""
 
 import sys
 from collections.abc import Callable
@@ -27,7 +27,7 @@ def program(folder: Path, name: str, body: str) -> str:
 
 @dataclass
 class Watcher:
-    """What whoever watches a call is shown and told."""
+    """Records what a call displays and reports."""
 
     shown: list[str] = field(default_factory=list)
     processes: list[dict[str, Any]] = field(default_factory=list)

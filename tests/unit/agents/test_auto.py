@@ -56,8 +56,8 @@ async def asked(agent: AutoAgent, model: str | None = None) -> tuple[str | None,
     return reply.agent, seen
 
 
-async def test_the_first_that_is_ready_is_asked_and_said() -> None:
-    """Somebody who wrote `auto` wants to know who it was, and why not another."""
+async def test_the_first_ready_agent_is_asked_and_reported() -> None:
+    """A user of `auto` wants to know which agent answered, and why not another."""
     agent = auto(
         candidate("claude", absent(), "claude"),
         candidate("codex", ready(), "codex"),
@@ -83,7 +83,7 @@ async def test_everybody_is_looked_at_once_and_the_choice_is_said_once() -> None
     assert [len(seen) for _, seen in said].count(1) == 1
 
 
-async def test_whoever_is_taken_is_asked_under_limits_of_its_own() -> None:
+async def test_the_chosen_agent_is_asked_under_its_own_limits() -> None:
     """`concurrency: 2` of claude means two, also for those who ask `auto`."""
     held: list[str] = []
 
@@ -109,7 +109,7 @@ async def test_what_the_settings_name_comes_before_what_happens_to_be_there() ->
 
 
 async def test_people_checks_and_recordings_are_never_the_best_available() -> None:
-    """A run that was to be answered by a machine would wait for a person instead."""
+    """A run that was to be answered by a machine would wait for a human instead."""
     kinds = ("manual", "check", "scripted", "cassette", "auto")
     mine = [candidate(kind, ready(), kind, configured=True) for kind in kinds]
 
@@ -145,7 +145,9 @@ async def test_a_server_without_a_chosen_model_is_asked_for_one_it_has() -> None
         (candidate("ollama", ready(), "ollama"), "ollama pull"),
     ],
 )
-async def test_when_nobody_is_ready_the_remedy_is_told(candidate: Candidate, remedy: str) -> None:
+async def test_when_no_agent_is_ready_the_error_has_the_remedy(
+    candidate: Candidate, remedy: str
+) -> None:
     """It is the way on, and manual always is."""
     agent = auto(candidate)
 
@@ -157,7 +159,7 @@ async def test_when_nobody_is_ready_the_remedy_is_told(candidate: Candidate, rem
 
 
 async def test_when_several_are_not_ready_the_doctor_is_named() -> None:
-    """Everybody's remedies on one line are read by nobody."""
+    """All remedies on one line would be too long to read."""
     agent = auto(
         *(candidate(name, absent(), name) for name in ("claude", "codex")),
     )

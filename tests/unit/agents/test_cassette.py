@@ -70,7 +70,7 @@ async def test_a_tape_reads_like_a_conversation(file: Path) -> None:
 
 
 async def test_equal_questions_are_answered_in_the_order_they_were(file: Path) -> None:
-    """A loop asks the same twice and goes on because the answer is another."""
+    """A loop asks the same twice and continues because the answer differs."""
     first = box(file, "bad", "good")
     for _ in range(2):
         await ask(first)
@@ -97,7 +97,7 @@ async def test_equal_questions_of_different_steps_keep_their_own_answers(file: P
 
 
 async def test_a_changed_question_is_shown_beside_the_recorded_one(file: Path) -> None:
-    """`no match` alone sends people through two prompts word by word."""
+    """`no match` alone sends users through two prompts word by word."""
     await ask(box(file, "x", "y"), "Write a slogan.\nBe brief.\nThanks.", model="small")
 
     with pytest.raises(AgentBadRequest) as raised:
@@ -128,7 +128,7 @@ async def test_only_what_is_missing_is_asked_for(file: Path) -> None:
     assert len(read_entries(file)) == 2
 
 
-async def test_recording_anew_replaces_only_the_agents_own(file: Path) -> None:
+async def test_recording_again_replaces_only_the_agents_own(file: Path) -> None:
     """Several agents share a tape."""
     await ask(box(file, "old"))
     await ask(box(file, "kept", name="codex"))
@@ -195,7 +195,7 @@ async def test_a_recorded_agent_can_be_made_to_hang(file: Path) -> None:
     asking.cancel()
 
 
-async def test_a_fault_nobody_knows_is_refused(file: Path) -> None:
+async def test_an_unknown_fault_is_refused(file: Path) -> None:
     """A misspelt fault that never happens proves nothing."""
     await ask(box(file, "Yes."))
     _append(file, "fault: 418\n")

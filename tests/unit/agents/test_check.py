@@ -52,7 +52,7 @@ async def test_a_check_sees_only_ordinary_variables_and_those_it_is_meant_to(
 
 
 async def test_names_to_pass_on_are_a_list() -> None:
-    """Read letter by letter, a bare name would pass nothing and nobody would know why."""
+    """Read letter by letter, a bare name would pass nothing without any error."""
     with pytest.raises(ConfigError, match="pass_env"):
         CheckAgent(argv=["true"], pass_env="MINE")
 
@@ -116,7 +116,7 @@ async def test_the_artifact_can_be_given_as_a_file() -> None:
 async def test_json_is_read_and_its_verdict_held_against_its_findings(
     document: Any, code: int, overall: str, findings: list[str]
 ) -> None:
-    """A stated pass beside findings is how a broken script lets everything through."""
+    """A pass with findings is how a broken script lets everything through."""
     found = await check(argv=prints(json.dumps(document), code))
 
     assert found["overall"] == overall
@@ -156,7 +156,7 @@ async def test_how_findings_are_stated_can_be_fixed() -> None:
 
 
 async def test_a_check_that_breaks_is_neither_pass_nor_finding() -> None:
-    """A missing linter must not be mended by rewriting the text."""
+    """A missing linter must not be fixed by rewriting the text."""
     with pytest.raises(AgentBadRequest, match="no-such-program"):
         await check(argv=["no-such-program"])
     with pytest.raises(AgentBadOutput, match="exit code 2"):

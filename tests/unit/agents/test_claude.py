@@ -154,7 +154,7 @@ async def test_a_used_up_limit_says_until_when(tmp_path: Path) -> None:
 
 
 async def test_a_denied_edit_is_a_refusal_although_the_program_exits_well(tmp_path: Path) -> None:
-    """The run would go on with files that were never written."""
+    """The run would continue with files that were never written."""
     denial = {"tool_name": "Write", "tool_input": {"file_path": "/etc/passwd"}}
 
     with pytest.raises(AgentRefused, match="Write /etc/passwd") as raised:

@@ -50,7 +50,7 @@ async def test_the_last_message_of_a_completed_turn_is_the_answer(tmp_path: Path
     assert watcher.shown == ["I will look.\n", "All good.\n"]
 
 
-async def test_it_is_told_model_sandbox_and_prompt(tmp_path: Path) -> None:
+async def test_it_gets_model_sandbox_and_prompt(tmp_path: Path) -> None:
     """The prompt is never an argument, and answering needs no write access."""
     show = STARTED + "text = json.dumps([sys.argv[1:], prompt])\n"
     show += "say(type='item.completed', item={'type': 'agent_message', 'text': text})\n" + ENDED
@@ -188,9 +188,7 @@ def test_a_schema_goes_to_the_vendor_only_when_it_takes_it(
     assert is_strict(schema) is taken
 
 
-async def test_a_key_never_stands_in_an_argument(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_key_is_never_an_argument(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Arguments are in everybody's process list, and in ours."""
     monkeypatch.setenv("MY_KEY", "sk-very-secret-indeed")
     show = STARTED + "text = json.dumps([sys.argv, os.environ['CODEX_API_KEY'][:7]])\n"

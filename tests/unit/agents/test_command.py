@@ -34,7 +34,7 @@ async def test_what_it_prints_is_the_answer(tmp_path: Path) -> None:
 
 
 async def test_model_and_workspace_are_filled_in(tmp_path: Path) -> None:
-    """Programs differ in how they want to be told."""
+    """Programs differ in how they take the prompt."""
     agent = command(tmp_path, "print(sys.argv[1:], os.getcwd())", "--m={model}", "{workspace}")
 
     reply = await agent.ask(
@@ -139,14 +139,14 @@ async def test_cost_is_read_from_where_the_settings_say(tmp_path: Path) -> None:
     body = "say(text='x', bill={'in': 3, 'out': 4, 'usd': 0.5})"
     where = {"tokens_in": "bill.in", "tokens_out": "bill.out", "usd": "bill.usd"}
 
-    told = await command(tmp_path, body, answer="json:text", usage=where).ask(
+    reply = await command(tmp_path, body, answer="json:text", usage=where).ask(
         AgentRequest("hi"), Watcher().call
     )
     missing = await command(tmp_path, body, answer="json:text", usage={"usd": "no.such"}).ask(
         AgentRequest("hi"), Watcher().call
     )
 
-    assert told.usage == Usage(3, 4, 0.5)
+    assert reply.usage == Usage(3, 4, 0.5)
     assert missing.usage is None
 
 
@@ -163,7 +163,7 @@ async def test_it_edits_only_where_it_is_trusted_to(tmp_path: Path) -> None:
     assert list(reply.files) == ["new.txt"]
 
 
-async def test_a_model_the_arguments_need_and_nobody_named_is_missed(tmp_path: Path) -> None:
+async def test_a_model_that_argv_needs_and_no_request_names_is_an_error(tmp_path: Path) -> None:
     """An empty argument would be taken for something else."""
     with pytest.raises(AgentBadRequest, match="needs a model"):
         await command(tmp_path, "print(1)", "{model}").ask(AgentRequest("hi"), Watcher().call)

@@ -9,7 +9,7 @@ NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
 
 
 def test_a_login_is_asked_for_with_the_way_to_get_one() -> None:
-    """`unauthorized` alone sends people searching."""
+    """`unauthorized` alone sends users searching."""
     error = failure_error("claude", "Please run /login", remedy="set THE_KEY")
 
     assert type(error) is AgentAuth
@@ -24,7 +24,7 @@ def test_a_rate_limit_that_passes_soon_is_waited_out() -> None:
 
 
 def test_a_limit_that_is_used_up_parks_the_run() -> None:
-    """Trying again every few seconds for hours helps nobody."""
+    """Trying again every few seconds for hours does not help."""
     error = failure_error("claude", "Claude AI usage limit reached|1900000000", remedy="", now=NOW)
 
     assert isinstance(error, AgentQuota)
@@ -58,7 +58,7 @@ def test_a_passing_fault_carries_the_programs_word_on_when_to_come_back(
     assert error.after == after
 
 
-def test_what_nobody_recognises_is_neither_retried_nor_waited_for() -> None:
+def test_an_unrecognized_text_is_neither_retried_nor_waited_for() -> None:
     """It may have cost money, and may cost it again."""
     assert type(failure_error("gemini", "segmentation fault", remedy="")) is AgentError
 

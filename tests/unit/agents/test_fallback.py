@@ -28,7 +28,7 @@ async def ask(agent: WithFallback, attempt: int = 1, seen: list[str] | None = No
 
 @pytest.mark.parametrize("error", [AgentQuota("used up"), AgentAuth("not logged in")])
 async def test_an_agent_that_cannot_answer_is_stood_in_for_at_once(error: AgentError) -> None:
-    """Waiting for a quota is no use when somebody else can do the work."""
+    """Waiting for a quota is no use when another agent can do the work."""
     seen: list[str] = []
 
     reply = await ask(pair(error), seen=seen)
@@ -44,7 +44,7 @@ async def test_an_agent_that_answers_is_left_alone() -> None:
     assert (reply.text, reply.agent) == ("From claude.", None)
 
 
-async def test_whoever_stands_in_is_asked_under_limits_of_its_own() -> None:
+async def test_the_fallback_is_asked_under_its_own_limits() -> None:
     """A fan-out whose agent is out of quota fell upon the other one all at once."""
     held: list[str] = []
 
@@ -73,7 +73,7 @@ async def test_passing_faults_use_up_the_agents_own_attempts_first() -> None:
     assert reply.agent == "codex"
 
 
-async def test_whoever_stands_in_begins_with_its_own_first_attempt() -> None:
+async def test_the_fallback_starts_with_its_own_first_attempt() -> None:
     """It would otherwise pass the request on to its own fallback without having tried."""
     other = ScriptedAgent(["Yes."])
     agent = WithFallback(ScriptedAgent(), other, name="codex", attempts=3)
@@ -89,7 +89,7 @@ async def test_an_answer_that_does_not_fit_is_the_agents_own_affair() -> None:
         await ask(pair(AgentBadOutput("prose")))
 
 
-async def test_whoever_stands_in_uses_a_model_of_its_own() -> None:
+async def test_the_fallback_uses_its_own_model() -> None:
     """One vendor's model is unknown to another, and every such call would fail."""
     other = ScriptedAgent(["Yes."])
     agent = WithFallback(ScriptedAgent([AgentAuth()]), other, name="codex", attempts=1)

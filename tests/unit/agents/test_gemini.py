@@ -233,7 +233,7 @@ async def test_a_workspace_with_settings_of_its_own_has_to_be_trusted(tmp_path: 
     assert reply.text == "x"
 
 
-def test_counts_nobody_made_are_unknown_not_zero() -> None:
+def test_missing_counts_are_unknown_not_zero() -> None:
     """A call that reports nothing must not make a run's total look known."""
     assert _usage({"models": {"m": {"api": {"totalRequests": 1}}}}) is None
     assert _usage({"models": {}}) is None

@@ -84,7 +84,7 @@ async def test_an_empty_answer_is_none(tmp_path: Path, output: str) -> None:
     "half", ['{"type":"result","subtype":"succ', '[{"type":"system"', '{"a": 1,']
 )
 async def test_half_a_json_document_is_no_plain_text(tmp_path: Path, half: str) -> None:
-    """Cut off in the middle, it would be reviewed as if somebody had written it."""
+    """Cut off in the middle, it would be reviewed as if it were complete."""
     with pytest.raises(AgentBadOutput, match="half a JSON"):
         await agent(tmp_path, f"print({half!r}, end='')").ask(AgentRequest("Hi"), Watcher().call)
 
@@ -118,7 +118,7 @@ async def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
 async def test_output_that_never_ends_is_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It would fill the memory of whoever listens."""
+    """It would fill the memory."""
     monkeypatch.setattr(transcript, "MAX_OUTPUT_BYTES", 1_000_000)
     watcher = Watcher()
 
@@ -143,7 +143,7 @@ async def test_a_program_that_hangs_is_ended_by_our_own_clock(tmp_path: Path) ->
 
 
 async def test_a_cancelled_agents_children_and_daemons_are_gone(tmp_path: Path) -> None:
-    """Forked away into a session of their own, they would go on editing files."""
+    """Detached into their own session, they would keep editing files."""
     fork = (
         "child = os.fork()\n"
         "if child == 0:\n"
@@ -175,7 +175,7 @@ async def test_what_it_cost_is_booked_under_the_model_it_was_given(tmp_path: Pat
 async def test_a_missing_program_names_the_way_to_get_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`FileNotFoundError` helps nobody."""
+    """`FileNotFoundError` does not say what to do."""
     monkeypatch.setenv("PATH", str(tmp_path))
 
     with pytest.raises(AgentBadRequest, match=r"pip install .*\[claude\]', or npm"):
@@ -204,7 +204,7 @@ async def test_a_program_on_the_path_is_found_by_its_name(
     assert reply.text == "found"
 
 
-async def test_a_program_of_another_age_is_told_by_its_version(tmp_path: Path) -> None:
+async def test_a_program_that_is_too_old_is_reported_with_its_version(tmp_path: Path) -> None:
     """`unknown option` does not say that an update helps."""
     old = (
         "if '--version' in sys.argv: print('1.0.3 (Claude Code)')\n"
@@ -249,7 +249,7 @@ async def test_a_variable_that_should_hold_the_key_and_does_not_is_named(tmp_pat
 async def test_a_secret_the_program_prints_is_seen_by_nobody(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Replies and errors are journalled, and shown to whoever watches."""
+    """Replies and errors are stored in the journal and displayed."""
     monkeypatch.setenv("ANTHROPIC_API_KEY", "zq-very-secret-key")
     watcher = Watcher()
     leak = "print('my key is', os.environ['ANTHROPIC_API_KEY'])\n"
@@ -262,8 +262,8 @@ async def test_a_secret_the_program_prints_is_seen_by_nobody(
         AgentRequest("Hi", schema={"type": "object"}), watcher.call
     )
 
-    told = [reply.text, str(raised.value), watcher.shown, watcher.processes, value.to_json()]
-    seen = json.dumps(told)
+    outputs = [reply.text, str(raised.value), watcher.shown, watcher.processes, value.to_json()]
+    seen = json.dumps(outputs)
     assert "zq-very" not in seen
     assert reply.text == "my key is [hidden: ANTHROPIC_API_KEY]"
 
@@ -308,7 +308,7 @@ async def test_without_a_workspace_it_works_in_an_empty_folder(tmp_path: Path) -
 
 
 async def test_what_it_changed_is_recorded_as_diffs(tmp_path: Path, place: Path) -> None:
-    """A person approves what happened to the files, not what the agent says happened."""
+    """A human approves what happened to the files, not what the agent says happened."""
     work = "open('old.txt', 'a').write('three\\n'); open('new.txt', 'w').write('hi\\n')\n"
 
     reply = await agent(tmp_path, work + DONE).ask(
@@ -343,7 +343,7 @@ async def test_a_change_outside_may_be_noted_instead(tmp_path: Path, place: Path
     assert reply.files == {"../elsewhere.txt": "changed outside the workspace\n"}
 
 
-async def test_a_call_on_a_copy_of_its_own_stands_whatever_else_changes(
+async def test_a_call_on_its_own_copy_is_valid_whatever_else_changes(
     tmp_path: Path, place: Path
 ) -> None:
     """People who edit the same project meanwhile need not lose a refinement they paid for."""
@@ -357,7 +357,7 @@ async def test_a_call_on_a_copy_of_its_own_stands_whatever_else_changes(
 
 
 async def test_a_failed_edit_names_what_it_left_behind(tmp_path: Path, place: Path) -> None:
-    """Half an edit is on disk, and nobody would know."""
+    """Half an edit is on disk without any notice."""
     half = "open('new.txt', 'w').write('hi')\nsys.exit('it broke')"
 
     with pytest.raises(AgentError, match=r"had changed: new\.txt"):
@@ -369,7 +369,7 @@ async def test_a_failed_edit_names_what_it_left_behind(tmp_path: Path, place: Pa
 async def test_a_fault_that_may_pass_is_not_tried_again_on_half_an_edit(
     tmp_path: Path, place: Path
 ) -> None:
-    """The second try would find files that nobody reviewed."""
+    """The retry would start from files that were never reviewed."""
     busy = "sys.exit('overloaded, try again')"
 
     with pytest.raises(AgentTransient):

@@ -59,7 +59,7 @@ def test_a_status_alone_says_who_must_act(status: int, error: type[AgentError]) 
         (429, "Rate limit exceeded: free-models-per-day"),
     ],
 )
-def test_a_used_up_plan_is_told_from_a_busy_server(status: int, said: str) -> None:
+def test_a_used_up_plan_differs_from_a_busy_server(status: int, said: str) -> None:
     """Four quick retries do not fill a purse; the run is parked instead."""
     assert type(judged(status, said)) is AgentQuota
 
@@ -159,7 +159,7 @@ def test_the_time_to_come_back_is_read_from_the_header(header: str, until: datet
 
 
 def test_a_refused_key_comes_with_its_remedy() -> None:
-    """The reader is told which variable to look at."""
+    """The message names the variable to check."""
     assert "check KEY" in str(judged(401, "invalid"))
 
 

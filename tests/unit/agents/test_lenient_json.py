@@ -27,14 +27,14 @@ WHOLE = {"overall": "PASS", "issues": [{"finding": 'a "{" in a string'}, {"findi
     ],
     ids=["commas", "python", "quotes", "newline", "apostrophe", "comment", "escapes"],
 )
-def test_a_slip_of_punctuation_is_mended(slip: str, value: object) -> None:
+def test_a_slip_of_punctuation_is_repaired(slip: str, value: object) -> None:
     """Asking a model again for a comma costs a call."""
     assert load(slip) == value
 
 
 @pytest.mark.parametrize("cut", range(1, len(json.dumps(WHOLE))))
 def test_what_was_cut_off_is_refused_wherever_it_was_cut(cut: int) -> None:
-    """Also behind a bracket: half a list of findings looks complete to whoever mends it."""
+    """Also behind a bracket: half a list of findings looks complete to a repair."""
     half = json.dumps(WHOLE)[:cut]
 
     with pytest.raises(NotJson):
@@ -49,7 +49,7 @@ def test_what_was_cut_off_is_refused_wherever_it_was_cut(cut: int) -> None:
     ],
 )
 def test_what_is_said_twice_is_refused(text: str) -> None:
-    """The last one would win, and nobody would know of the first."""
+    """The last one would win, and the first would be lost silently."""
     with pytest.raises(NotJson):
         load(text)
 
@@ -76,7 +76,7 @@ def test_brackets_without_end_are_refused(text: str) -> None:
         load(text)
 
 
-def test_a_long_text_with_a_slip_is_refused_and_not_mended_for_minutes() -> None:
+def test_a_long_text_with_a_slip_is_refused_and_not_repaired_for_minutes() -> None:
     """A hostile reply must not hold up a run."""
     long = '{"a": "' + "x" * MAX_REPAIRED_CHARACTERS + '",}'
 

@@ -45,7 +45,7 @@ async def test_tokens_become_money_where_the_price_is_known(
     assert usage.tokens == COUNTED.tokens
 
 
-async def test_what_an_agent_says_about_its_own_cost_stands() -> None:
+async def test_the_cost_an_agent_reports_itself_is_used() -> None:
     """It knows about discounts that no list has."""
     usage = await cost(Tariff("claude-sonnet-4-5"), Usage(10, 10, usd=0.5))
 
@@ -109,7 +109,7 @@ async def test_an_agent_of_ones_own_can_say_that_it_tells_its_cost() -> None:
     assert not (await agent.capabilities_for("unheard-of")).reports_price
 
 
-def test_the_price_list_is_whole() -> None:
+def test_the_price_list_is_complete() -> None:
     """A missing or misspelt price in the file would be found by a user's bill."""
     prices = price_list()
 

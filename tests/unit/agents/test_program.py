@@ -17,9 +17,7 @@ from tests.unit.agents.programs import Watcher, program
         ("no idea", None),
     ],
 )
-def test_a_version_is_read_from_whatever_stands_around_it(
-    text: str, version: tuple[int, ...] | None
-) -> None:
+def test_a_version_is_found_in_any_text(text: str, version: tuple[int, ...] | None) -> None:
     """Every program says it in another sentence."""
     assert parse_version(text) == version
 

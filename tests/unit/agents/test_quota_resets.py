@@ -29,7 +29,7 @@ def test_the_moment_a_limit_returns_is_read_from_words(text: str, moment: dateti
 
 
 def test_a_date_without_a_zone_is_one_of_this_machines() -> None:
-    """The program printed it here, for whoever sits here."""
+    """The program printed it here, for the user at this machine."""
     found = find_reset_time("try again at Nov 16th, 2026 12:13 AM.", NOW)
 
     assert found is not None

@@ -26,7 +26,7 @@ async def test_it_answers_from_a_list_in_order() -> None:
     assert agent.prompts == ["a", "b"]
 
 
-async def test_a_prompt_nobody_foresaw_is_refused_with_what_was_asked() -> None:
+async def test_a_prompt_without_an_answer_is_refused_and_shown() -> None:
     """An invented answer would let a test pass that proves nothing."""
     agent = ScriptedAgent(["one"])
     await ask(agent, "first")
@@ -97,7 +97,7 @@ async def test_a_function_of_the_request_answers_and_may_take_its_time() -> None
 
 
 async def test_answers_can_be_late() -> None:
-    """On a frozen clock nobody waits for them."""
+    """With a frozen clock they take no time."""
     clock = FrozenClock()
     agent = ScriptedAgent([Delayed(90, "late")], delay=10, clock=clock)
 
@@ -105,16 +105,16 @@ async def test_answers_can_be_late() -> None:
     assert clock.slept == [10, 90]
 
 
-async def test_answers_cost_nothing_unless_told_otherwise() -> None:
+async def test_answers_are_free_unless_a_usage_is_set() -> None:
     """Known to be nothing, which is not the same as unknown."""
-    free, dear, unknown = (
+    free, expensive, unknown = (
         ScriptedAgent(["x"]),
         ScriptedAgent(["x"], usage=Usage(10, 20, 0.5)),
         ScriptedAgent(["x"], usage=None),
     )
 
     assert (await ask(free, "a")).usage == Usage(0, 0, 0.0)
-    assert (await ask(dear, "a")).usage == Usage(10, 20, 0.5)
+    assert (await ask(expensive, "a")).usage == Usage(10, 20, 0.5)
     assert (await ask(unknown, "a")).usage is None
 
 

@@ -49,7 +49,7 @@ def test_a_document_over_many_lines_is_heard_whole(text: bytes) -> None:
         ("", False),
     ],
 )
-def test_half_a_document_is_told_from_text(text: str, is_truncated_json: bool) -> None:
+def test_half_a_document_differs_from_text(text: str, is_truncated_json: bool) -> None:
     """Text may begin with a bracket; JSON that breaks off may not pass for text."""
     heard = Heard()
 

@@ -8,7 +8,7 @@ from tests.unit.agents.wheels import MODEL, cache_of, packed
 
 
 def test_weights_are_kept_where_the_user_says() -> None:
-    """They are large; people keep such things on another disk."""
+    """They are large; users keep such files on another disk."""
     named = model_cache({"SIGNOFF_MODELS": "/big/disk", "XDG_CACHE_HOME": "/caches"})
     usual = model_cache({"XDG_CACHE_HOME": "/caches"})
 
@@ -19,7 +19,7 @@ def test_weights_are_kept_where_the_user_says() -> None:
 
 @pytest.mark.parametrize("name", CATALOGUE)
 def test_every_model_is_pinned_and_says_what_it_is(name: str) -> None:
-    """A file nobody can check is not fetched, and nobody is promised more than there is."""
+    """A file that cannot be verified is not downloaded; its summary does not overpromise."""
     weights = CATALOGUE[name]
 
     assert weights.name == name

