@@ -72,18 +72,18 @@ async def run_async(
 ) -> RunResult:
     """Drives a new run to its end or its next wait.
 
-    `home` is a project folder or its `.signoff/`; by default it is found from the current
-    folder upwards, and made there when there is none. `agents` answer beside those of the
+    `home` is a project folder or its `.signoff/`. By default it is searched from the current
+    folder upwards, and created there if there is none. `agents` are added to those of the
     settings. With a `store` of your own, nothing is read or written anywhere else.
     """
-    ceilings = _limits(limits)
+    run_limits = _limits(limits)
     if store is not None:
         async with _engine_on(store, agents, observers) as engine:
-            return await engine.start(workflow, params, name=name, limits=ceilings)
+            return await engine.start(workflow, params, name=name, limits=run_limits)
     with _project(home, agents) as project:
         async with project.engine([*_log(), *observers]) as engine:
             target = target_of(workflow, project.home.root)
-            return await engine.start(workflow, params, name=name, limits=ceilings, target=target)
+            return await engine.start(workflow, params, name=name, limits=run_limits, target=target)
 
 
 async def resume_async(
@@ -102,16 +102,20 @@ async def resume_async(
 
     `switch` names agents that others replace from here on: `{"writer": "manual"}`.
     """
-    ceilings = _limits(limits)
+    run_limits = _limits(limits)
     if store is not None:
         async with _engine_on(store, agents, observers) as engine:
-            return await engine.resume(name, workflow, limits=ceilings, adopt=adopt, switch=switch)
+            return await engine.resume(
+                name, workflow, limits=run_limits, adopt=adopt, switch=switch
+            )
     with _project(home, agents) as project:
         from signoff.app.file_answers import take_file_answers
 
         take_file_answers(project, project.run(name).name)
         async with project.engine([*_log(), *observers]) as engine:
-            return await engine.resume(name, workflow, limits=ceilings, adopt=adopt, switch=switch)
+            return await engine.resume(
+                name, workflow, limits=run_limits, adopt=adopt, switch=switch
+            )
 
 
 run = _blocking(run_async)
@@ -127,14 +131,14 @@ def answer(
     store: Store | None = None,
     home: str | Path | None = None,
 ) -> InboxItem:
-    """Records what a person answers; the run goes on with `resume`.
+    """Records a human's answer; `resume` then continues the run.
 
-    `where` is a request of `RunResult.inbox`, its number, or the name of a run that waits
-    for one answer. `value` is a text, an option, or True or False for an approval; `text` is
-    why. Without `by`, whoever is logged in has answered. `store` and `home` are as in `run`.
+    `where` is a request of `RunResult.inbox`, its number, or the name of a run with one pending
+    request. `value` is a text, an option, or True or False for an approval; `text` is the
+    reason. `by` defaults to the current user. `store` and `home` are as in `run`.
     """
     if store is not None:
-        return _answer(_around(store), where, value, text, by)
+        return _answer(_store_only_project(store), where, value, text, by)
     with _project(home, None, create=False) as project:
         from signoff.app.run_files import catch_up
 
@@ -144,9 +148,9 @@ def answer(
 
 
 def target_of(workflow: Workflow, root: Path) -> str:
-    """Returns where a workflow stands, so that the command line finds it again; empty if unknown.
+    """Returns a target by which the command line finds a workflow again; empty if unknown.
 
-    It is looked for among the globals of its own handlers' modules.
+    The workflow is searched among the globals of its handlers' modules.
     """
     for step in workflow.steps.values():
         module = sys.modules.get(getattr(step.handler, "__module__", None) or "")
@@ -161,7 +165,7 @@ def target_of(workflow: Workflow, root: Path) -> str:
 def _module_place(module: ModuleType, name: str, root: Path) -> str:
     if module.__name__ != "__main__":
         return f"{module.__name__}:{name}"
-    # A script run by Python has no name to import it by, but it has a place.
+    # A script cannot be imported by name, but it has a path.
     file = getattr(module, "__file__", None)
     if not file:
         return ""
@@ -176,7 +180,7 @@ def _answer(
     from signoff.app.answering import Given, find_item, record_answer
 
     if isinstance(where, InboxItem):
-        # It was looked at, so the answer is bound to what it showed.
+        # The caller has seen this request, so the answer is bound to what it showed.
         return record_answer(project, where.id, Given(value, text, by, where.digest))
     return record_answer(project, find_item(project, str(where)).id, Given(value, text, by))
 
@@ -189,7 +193,7 @@ def _engine_on(
     return Engine(store, agents=agents or {}, observers=[*_log(), *observers])
 
 
-def _around(store: Store) -> Project:
+def _store_only_project(store: Store) -> Project:
     """Returns a project with nothing but a store; there are no files to compare or to write."""
     from signoff.app.home import Home
     from signoff.app.project import Project
@@ -218,7 +222,7 @@ def _project(
 
 
 def _log() -> list[Observer]:
-    """Tells runs to Python's logging where the program has set it up."""
+    """Returns an observer for Python's logging if the program has configured it."""
     import logging
 
     from signoff.runtime.observers import LOGGER, LoggingObserver

@@ -70,7 +70,7 @@ class SignoffError(Exception):
 
 
 class AuthorError(SignoffError):
-    """The workflow has to be changed by whoever wrote it."""
+    """The author of the workflow has to change it."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class Problem:
     """The step it is about, where it is about one."""
 
     def __str__(self) -> str:
-        """Reads as one line."""
+        """Returns the problem on one line."""
         tail = f" ({self.remedy})" if self.remedy else ""
         return f"{self.where}: {self.what}{tail}"
 
@@ -112,7 +112,7 @@ class InvalidParams(AuthorError):
 
 
 class HandlerFailed(AuthorError):
-    """A handler raised; mend it and resume the run."""
+    """A handler raised; fix it and resume the run."""
 
 
 class BadHandlerResult(AuthorError):
@@ -140,7 +140,7 @@ class UnsafePath(AuthorError):
 
 
 class OperatorError(SignoffError):
-    """Whoever runs this has to act."""
+    """The user has to act."""
 
 
 class UsageError(OperatorError):

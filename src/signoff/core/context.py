@@ -1,7 +1,7 @@
-"""What a handler is given: where it stands, what it knows, and what it may ask for.
+"""The context of a handler: which step it runs, the state so far, and the effects it can request.
 
-The context is plain data plus one port. Its effect methods build a value and hand it
-to the port, so handlers run unchanged under the engine, in a test, or elsewhere.
+The context is plain data plus one port. Its effect methods build a value and pass it to the
+port, so handlers run unchanged under the engine, in a test, or elsewhere.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ OnFailure = Literal["raise", "keep"]
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Stands in a fan-out's results where an item failed and failures are kept."""
+    """The result of a failed fan-out item, if failures are kept."""
 
     error: str
     index: int
 
 
 class Chance(Protocol):
-    """A source of chance; `random.Random` is one."""
+    """A random number generator, such as `random.Random`."""
 
     def random(self) -> float:
         """Returns a number from 0 up to 1."""
@@ -88,15 +88,15 @@ class EffectPort(Protocol):
         ...
 
     def random(self, ctx: StepContext) -> Chance:
-        """Returns a source of chance that is the same on every replay."""
+        """Returns a random number generator that yields the same on every replay."""
         ...
 
     def progress(self, ctx: StepContext, message: str) -> None:
-        """Tells whoever watches; nothing is recorded."""
+        """Passes a message to the observers; nothing is recorded."""
         ...
 
     def may_block(self) -> None:
-        """Is told before ordinary code is called, which may hold everything up."""
+        """Prepares for ordinary code that may block the event loop."""
         ...
 
 
@@ -116,10 +116,10 @@ class FanOutCall:
 
 @dataclass(frozen=True, slots=True)
 class StepContext:
-    """Where a handler stands, and the door to everything outside."""
+    """What a handler knows about its run, and its only way to request effects."""
 
     step_id: str
-    """The step being worked."""
+    """The current step."""
     workflow_params: Mapping[str, Any] = field(default_factory=dict)
     """What the run was started with; never changes."""
     step_state: Mapping[str, Any] = field(default_factory=dict)
@@ -127,15 +127,15 @@ class StepContext:
     run: str = ""
     """The run's name."""
     run_key: str = ""
-    """Tells this run from every other, also from one of the same name elsewhere."""
+    """Distinguishes this run from every other, even from one of the same name elsewhere."""
     visit: int = 1
     """How many times this step has been entered, this time included."""
     iteration: int = 1
-    """The round the run is in."""
+    """The current iteration of the run."""
     attempt: int = 1
     """Which try of this visit it is."""
     feedback: str | None = None
-    """Why the previous attempt fell short, or what a person said about it."""
+    """Why the previous attempt fell short, or what a human wrote about it."""
     scope: str = ""
     """The fan-out item this context belongs to, as a path; empty at the top."""
     result: Any = None
@@ -255,7 +255,7 @@ class StepContext:
         return self._perform(Effect(EffectKind.WRITE, key or f"write:{place}", payload))
 
     def wait(self, request: Request, *, key: str = "wait") -> Awaitable[Answer]:
-        """Asks a person; the run may stop here for days and the process exit."""
+        """Asks a human; the run may wait here for days, and the process may exit."""
         form = {**request.to_json(), "prompt": str(request.prompt)}
         material = _material(request.prompt)
         return self._perform(Effect(EffectKind.WAIT, key, form, material=material))
@@ -271,7 +271,7 @@ class StepContext:
         on_failure: OnFailure = "raise",
         otherwise: Otherwise[list[Any]] | Request | None = None,
     ) -> Awaitable[list[Any]]:
-        """Works all items at once and returns their results in order.
+        """Runs the handler for all items at once and returns their results in order.
 
         Each item is a scope of its own: it may ask, wait and fail without touching its
         siblings. A finished item is never run again; failed ones are retried alone, the
@@ -309,11 +309,11 @@ class StepContext:
         return datetime.fromtimestamp(self._port().now(self), UTC)
 
     def random(self) -> Chance:
-        """Returns a source of chance that is the same on every replay."""
+        """Returns a random number generator that yields the same on every replay."""
         return self._port().random(self)
 
     def progress(self, message: str) -> None:
-        """Tells whoever watches what is going on; nothing is recorded."""
+        """Shows a message to whoever watches the run; nothing is recorded."""
         if self.port is not None:
             self.port.progress(self, message)
 

@@ -2,7 +2,7 @@
 
 A handler returns an update that is merged into the state. The journal stores only
 the difference: keys whose value is new, and for a list that merely grew, the new
-tail. Without the second, a growing list would make every step dearer than the last.
+tail. Without the second, a growing list would make every step more expensive than the last.
 """
 
 from __future__ import annotations

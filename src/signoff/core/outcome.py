@@ -1,4 +1,4 @@
-"""What a step says of itself when it ends, and how a whole run can end."""
+"""The outcomes of a step, and the statuses and ends of a run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Outcome(StrEnum):
 
 
 class Status(StrEnum):
-    """Where a run stands."""
+    """The status of a run."""
 
     RUNNING = "running"
     WAITING = "waiting"
@@ -32,7 +32,7 @@ class Status(StrEnum):
 
 
 FINAL = frozenset({Status.COMPLETED, Status.NOT_CONVERGING, Status.REJECTED, Status.CANCELLED})
-"""Ends that stand: resuming such a run only repeats how it ended."""
+"""Final statuses: resuming such a run only reports how it ended."""
 
 
 class End(StrEnum):

@@ -1,7 +1,7 @@
 """What a run may cost and what it has cost.
 
-Unknown is not nothing: a call whose price or token count nobody reported makes the
-total unknown, and totals say so.
+Unknown is not zero: a call that did not report its price or its tokens makes that total
+unknown, and totals say so.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Ceilings; None means none."""
+    """Limits on what a run or a visit of a step may use; None means no limit."""
 
     usd: float | None = None
     tokens: int | None = None
@@ -22,29 +22,29 @@ class Limits:
     seconds: float | None = None
 
     def invalid(self) -> dict[str, Any]:
-        """Returns the ceilings that could never hold.
+        """Returns the limits that are not valid amounts.
 
-        A definition tells them together with its other mistakes, so none is raised here.
+        Nothing is raised here, because a definition reports all its problems together.
         """
         return {name: value for name, value in self.to_json().items() if not _is_amount(value)}
 
     def __bool__(self) -> bool:
-        """Tells whether any ceiling is set."""
+        """Tells whether any limit is set."""
         return (self.usd, self.tokens, self.calls, self.seconds) != (None, None, None, None)
 
     def over(self, weaker: Limits) -> Limits:
-        """Returns these ceilings, filled up with weaker ones where they say nothing."""
+        """Returns these limits, with those of `weaker` where none is set."""
         mine = self.to_json()
         return Limits.from_json({**weaker.to_json(), **mine})
 
     def to_json(self) -> dict[str, float]:
-        """Returns only the ceilings that are set."""
+        """Returns only the limits that are set."""
         values = {f.name: getattr(self, f.name) for f in fields(self)}
         return {name: value for name, value in values.items() if value is not None}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any] | None) -> Limits:
-        """Reads what `to_json` wrote, or what a person put under `limits:`; raises `ValueError`."""
+        """Reads what `to_json` wrote, or a `limits:` section; raises `ValueError`."""
         known = {f.name for f in fields(cls)}
         unknown = sorted(set(data or ()) - known)
         if unknown:
@@ -142,20 +142,20 @@ class Spend:
     known_tokens: int = 0
     known_usd: float = 0.0
     unknown_tokens: int = 0
-    """How many calls did not say how many tokens they took."""
+    """How many calls did not report their tokens."""
     unknown_usd: int = 0
-    """How many calls did not say what they cost."""
+    """How many calls did not report their cost."""
     seconds: float = 0.0
-    """Time the run was at work, waits for people left out."""
+    """Time the run was at work, without waits for humans."""
 
     @property
     def tokens(self) -> int | None:
-        """All tokens, or None when some call did not say."""
+        """All tokens, or None if some call did not report them."""
         return None if self.unknown_tokens else self.known_tokens
 
     @property
     def usd(self) -> float | None:
-        """All money, or None when some call did not say."""
+        """All money, or None if some call did not report it."""
         return None if self.unknown_usd else self.known_usd
 
     def add(self, usage: Usage | None) -> None:
@@ -194,5 +194,5 @@ def reached(limits: Limits, spend: Spend, *, more_calls: int = 0) -> str | None:
     return None
 
 
-def _full(spent: float, ceiling: float, want_more: bool) -> bool:
-    return spent >= ceiling if want_more else spent > ceiling
+def _full(spent: float, limit: float, want_more: bool) -> bool:
+    return spent >= limit if want_more else spent > limit

@@ -17,7 +17,7 @@ HandlerFunction = Callable[..., Result | Awaitable[Result]]
 
 
 class AgentRole(StrEnum):
-    """Who a dispatched step is meant for."""
+    """The role of the sub-agent for a dispatched step."""
 
     QUALITY_REVIEWER = "quality-reviewer"
     DEVELOPER = "developer"
@@ -34,9 +34,9 @@ class Dispatch:
     agent: AgentRole | str
     """A role, mapped to an agent by the settings, or an agent's name."""
     script: str = ""
-    """The module the sub-agent is told to run."""
+    """The module that the prompt tells the sub-agent to run."""
     context_vars: Mapping[str, Any] = field(default_factory=dict)
-    """Values the sub-agent is given, by name."""
+    """Values for the sub-agent's prompt, by name."""
     free_form: bool = False
     """Whether the sub-agent's answer is taken as text instead of a verdict."""
 
@@ -51,7 +51,7 @@ class Condition:
     name: str
     check: Callable[[StepContext], bool | Awaitable[bool]]
     error: str
-    """What the agent or the person is told when it is false."""
+    """What the agent or the human gets to read when it is false."""
 
 
 OnLimit = Literal["end", "ask"]
@@ -66,16 +66,16 @@ class Edge:
     bound: int | None = None
     """How many times it may be taken; a loop's edge gets a default when this is None."""
     starts_iteration: bool = False
-    """Whether taking it begins the next round."""
+    """Whether taking it starts the next iteration."""
     on_limit: OnLimit = "end"
-    """At the bound: end the run with `iteration_limit`, or ask a person."""
+    """At the bound: end the run with `iteration_limit`, or ask a human."""
     resets: bool = False
-    """Whether its count starts anew when the step is left by an edge that loops nowhere."""
+    """Whether its count starts again at 0 when the step is left by an edge that is no loop."""
 
 
 @dataclass(frozen=True)
 class GateOption:
-    """One way on from a gate."""
+    """One option of a gate, and where it leads."""
 
     label: str
     next: str | End | Edge | None
@@ -84,7 +84,7 @@ class GateOption:
 
 @dataclass(frozen=True)
 class Gate:
-    """Where a finished step's content waits for a person's decision."""
+    """Where a finished step's content waits for a human's decision."""
 
     prompt: str
     options: Sequence[GateOption] = (
@@ -92,7 +92,7 @@ class Gate:
         GateOption("reject", End.REJECTED),
     )
     context: Sequence[str] = ()
-    """Dotted names of state shown to the person; the decision is bound to their values."""
+    """Dotted names of state that the approver is shown; the decision is bound to their values."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class StepDef:
     id: str
     title: str = ""
     actions: Sequence[str] = ()
-    """Instructions, for steps a coding agent or a person works by hand."""
+    """Instructions, for steps that a coding agent or a human performs."""
     handler: Handler = None
     """A function, a `Dispatch`, or None for a step that only says something."""
     next: Mapping[Outcome, str | End | Edge | None] = field(default_factory=dict)
@@ -112,9 +112,9 @@ class StepDef:
     preconditions: Sequence[Condition] = ()
     postconditions: Sequence[Condition] = ()
     retries: int = 1
-    """Attempts beyond the first, with feedback, before a person is asked."""
+    """Attempts after the first, with feedback, before a human is asked."""
     gate: Gate | None = None
     timeout: float | None = None
     """Seconds one attempt may take."""
     limits: Limits = field(default_factory=Limits)
-    """Ceilings for one visit of this step."""
+    """Limits for one visit of this step."""

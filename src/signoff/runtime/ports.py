@@ -1,8 +1,8 @@
-"""The seams of the runtime: what it needs from outside, as small protocols.
+"""The ports of the runtime: what it needs from outside, as small protocols.
 
-Agents, observers and places for files implement these; the runtime imports none of their
-implementations. Only the real clock is here; tests use one that stands still.
-Stores have a seam of their own.
+Agents, observers and file ports implement these, and the runtime imports none of their
+implementations. Only the real clock is here; tests use one that does not move. The port for
+stores is in `store_port`.
 """
 
 from __future__ import annotations
@@ -62,29 +62,29 @@ class SystemClock:
 
 
 class Call(NamedTuple):
-    """What an agent is told about the call besides the request itself."""
+    """What an agent gets to know about a call besides the request itself."""
 
     run: str
     effect: EffectId
     attempt: int = 1
     emit: Callable[[str], None] = lambda _text: None
-    """Takes streamed output for whoever watches."""
+    """Takes streamed output for the observers."""
     started: Callable[[dict[str, Any]], None] = lambda _process: None
-    """Takes the process that answers, so it can be ended if we die first."""
+    """Takes the process that answers, so that the next runner can end it if this one dies."""
     step: str = ""
     """The step that asks."""
     agent: str = ""
-    """Who is asked, by the name the step used."""
+    """The agent's name as the step used it."""
     visit: int = 1
     """How often the run has come to this step."""
     step_attempt: int = 1
     """How often the step's handler was tried in this visit."""
     run_key: str = ""
-    """Tells the run from every other, also from one of the same name elsewhere."""
+    """Distinguishes the run from every other, even from one of the same name elsewhere."""
     folder: str = ""
-    """Where the run was started; what is not told another place works there."""
+    """The folder the run was started in; programs run there by default."""
     slot: Slot = lambda _agent: nullcontext()
-    """Holds a place under the limits of another agent, for one that lets it answer instead."""
+    """Holds a slot under another agent's limits, for an agent that passes the request on."""
 
     earlier: Callable[[], Iterable[EarlierCall]] = tuple
     """Reads the calls to this agent that have ended in this run, those before a resume included."""
@@ -101,7 +101,7 @@ class Call(NamedTuple):
 
     @property
     def idempotency_key(self) -> str:
-        """The same for every attempt at one effect, so a provider can recognise a repeat."""
+        """The same for every attempt at one effect, so a provider can recognize a repeat."""
         return idempotency_key(
             self.run_key or self.run, self.step, self.visit, self.step_attempt, self.effect
         )
@@ -117,7 +117,7 @@ class EarlierCall(NamedTuple):
 
 
 def idempotency_key(run: str, step: str, visit: int, attempt: int, effect: str) -> str:
-    """Names an effect for whoever performs it: the same however often it is tried."""
+    """Returns a name for an effect that is the same for every attempt at it."""
     return text_digest(f"{run}/{step}/{visit}/{attempt}/{effect}")
 
 
@@ -205,7 +205,7 @@ async def capabilities_for(agent: object, model: str | None) -> Capabilities:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """Something for whoever watches a run."""
+    """A notice to the observers of a run."""
 
     run: str
 
@@ -219,7 +219,7 @@ class Recorded(Notice):
 
 @dataclass(frozen=True, slots=True)
 class Progress(Notice):
-    """What a handler or an agent says while it works; not recorded."""
+    """A message from a handler or an agent while it works; it is not recorded."""
 
     step: str
     scope: str
@@ -228,7 +228,7 @@ class Progress(Notice):
 
 @dataclass(frozen=True, slots=True)
 class Retrying(Notice):
-    """An effect met a passing fault and is tried again."""
+    """An effect had a transient error and will be retried."""
 
     effect: str
     error: str
@@ -236,7 +236,7 @@ class Retrying(Notice):
 
 
 class Observer(Protocol):
-    """Watches runs; whatever it does or fails to do, the run goes on."""
+    """Watches runs; an observer that fails never stops a run."""
 
     def notice(self, notice: Notice) -> None:
         """Takes one notice, quickly."""

@@ -1,8 +1,8 @@
 """Programs in process groups of their own, with no orphans.
 
-A cancelled or timed-out program's whole group, and whatever it let loose, is asked to end,
-then killed, and gone before the caller hears of it. A group left behind by a runner that died is
-found again by the number and birth recorded when it was started.
+The whole group of a cancelled or timed-out program, and every process it detached, is asked to
+end and then killed, and is gone before the caller continues. A group that a dead runner left
+behind is found by its pid and start time, which are recorded when it starts.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _LOOK_SECONDS = 0.02
 _LEFT_SECONDS = 0.25
 
 Sink = Callable[[bytes], None]
-"""Takes what a program prints, piece by piece."""
+"""Takes a program's output, chunk by chunk."""
 
 
 async def run_process(
@@ -79,7 +79,7 @@ async def run_process(
             f"{argv[0]} took longer than {seconds:g} seconds and was stopped"
         ) from None
     finally:
-        # Shielded: whoever cancels a second time must not leave half of the group behind.
+        # Shielded: a second cancellation must not leave half of the group running.
         ending = _end_family(process, mark, thoroughly=not finished)
         await asyncio.shield(asyncio.ensure_future(ending))
     return CommandResult(code, kept[0].text(), kept[1].text())
@@ -150,7 +150,7 @@ def _adopting() -> Callable[[], object] | None:
 async def _converse(
     process: asyncio.subprocess.Process, stdin: str | None, out: _Kept, err: _Kept
 ) -> int:
-    """Feeds a program and hears it out; returns its exit code."""
+    """Writes a program's input and reads its output; returns its exit code."""
     talk = asyncio.gather(_feed(process, stdin), out.read(process.stdout), err.read(process.stderr))
     # Looked at in any case: cut off below, it would be reported as an error nobody saw.
     talk.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
@@ -267,7 +267,7 @@ def kill_family(pid: int, loose: Sequence[Any] = ()) -> None:
 async def end_group(pid: int, *, born: str | None = None) -> None:
     """Ends a process group: politely, then for good. Returns when it is gone."""
     if born is not None and birth_of(pid) not in (born, None):
-        return  # the number belongs to somebody else by now
+        return  # The pid belongs to another process by now.
     for number in (signal.SIGTERM, signal.SIGKILL):
         if not _signal(pid, number):
             return
@@ -278,7 +278,7 @@ async def end_group(pid: int, *, born: str | None = None) -> None:
 
 
 def _alive(group: int) -> bool:
-    """Tells whether anybody in a group still runs; who has ended and was not buried does not."""
+    """Tells whether a process of a group still runs; zombies do not count."""
     if not _signal(group, 0):
         return False
     import psutil  # type: ignore[import-untyped]  # it brings no types
@@ -295,7 +295,7 @@ def _group(pid: int) -> int | None:
 
 
 def _signal(group: int, number: int) -> bool:
-    """Signals a whole group; tells whether anybody was there to hear it."""
+    """Signals a whole group; tells whether there was one."""
     try:
         os.killpg(group, number)
     except (ProcessLookupError, PermissionError):

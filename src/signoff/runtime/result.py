@@ -1,4 +1,4 @@
-"""What driving a run gives back."""
+"""The result of driving a run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from signoff.runtime.store_port import InboxItem
 
 @dataclass(frozen=True)
 class RunResult:
-    """How a run stands after it was driven as far as it would go."""
+    """A run after it was driven to its end or its next wait."""
 
     run: str
     workflow: str
@@ -23,16 +23,16 @@ class RunResult:
     outcome: Outcome | None
     """How the last finished step ended."""
     state: dict[str, Any]
-    """What the handlers made."""
+    """What the handlers produced."""
     step: str | None
     iteration: int
     reason: str
-    """Why it stopped, for people to read."""
+    """Why it stopped, as text for humans."""
     inbox: tuple[InboxItem, ...]
-    """What is waited for."""
+    """Its pending requests."""
     spend: Spend
     due_at: float | None = None
-    """When a parked run can go on, or the first deadline of a waiting one."""
+    """When a parked run can continue, or the first deadline of a waiting one."""
     stop_reason: StopReason | None = None
     """Why it stopped, as a value."""
 
@@ -43,10 +43,10 @@ class RunResult:
 
     @property
     def remedies(self) -> tuple[Remedy, ...]:
-        """What brings it on from here; empty when it has ended for good."""
+        """What the user can do to continue it; empty after a final end."""
         return remedies(self.run, self.status, self.stop_reason, self.due_at)
 
     @property
     def ok(self) -> bool:
-        """Whether what was asked for is there."""
+        """Whether the run completed."""
         return self.status is Status.COMPLETED

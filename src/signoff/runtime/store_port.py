@@ -1,4 +1,4 @@
-"""The seam to a store: what the runtime keeps there, and what it asks of it.
+"""The port to a store: what the runtime stores, and which operations it needs.
 
 A store implements `Store` and has to pass the `StoreSuite`.
 """
@@ -42,7 +42,7 @@ class RunRow(NamedTuple):
     owner: str | None
     """The process driving it, if any."""
     cancel: str | None
-    """Why somebody asked for it to be cancelled, if anybody did."""
+    """Why the user requested to cancel it; None if no one did."""
 
 
 class JournalRow(NamedTuple):
@@ -53,7 +53,7 @@ class JournalRow(NamedTuple):
 
 
 class StoredRun(NamedTuple):
-    """What a runner needs to take a run up."""
+    """What a runner needs to continue a run."""
 
     row: RunRow
     checkpoint: str | None
@@ -64,7 +64,7 @@ class StoredRun(NamedTuple):
 
 
 class InboxItem(NamedTuple):
-    """A request to a person."""
+    """A request to a human."""
 
     id: int
     run: str
@@ -86,7 +86,7 @@ class InboxItem(NamedTuple):
 
 
 class InboxLine(NamedTuple):
-    """A request to a person, as a list shows it."""
+    """A request to a human, as a list shows it."""
 
     id: int
     run: str
@@ -98,7 +98,7 @@ class InboxLine(NamedTuple):
 
 
 class NewItem(NamedTuple):
-    """A request to a person, about to be opened."""
+    """A request to a human, about to be opened."""
 
     effect: str
     kind: RequestKind
@@ -149,7 +149,7 @@ class Commit:
     """Not yet known (0) when the commit creates the run."""
     fence: int
     head: int
-    """The head this commit builds on; another one means somebody else was here."""
+    """The head this commit builds on; another one means that another process has written."""
     events: str
     """A JSON list."""
     status: Status
@@ -258,7 +258,7 @@ class Store(Protocol):
         ...
 
     def ask_cancel(self, run: RunId, why: str) -> None:
-        """Asks whoever drives the run to cancel it."""
+        """Requests the process that drives the run to cancel it."""
         ...
 
     def adopt(self, run: RunId, definition: str, description: str) -> None:
@@ -268,7 +268,7 @@ class Store(Protocol):
     def items(
         self, run: str | None = None, *, state: Sequence[ItemState] = (ItemState.OPEN,)
     ) -> list[InboxItem]:
-        """Returns requests to people, oldest first."""
+        """Returns requests to humans, oldest first."""
         ...
 
     def waiting(self) -> list[InboxLine]:
