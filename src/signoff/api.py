@@ -177,12 +177,12 @@ def _module_place(module: ModuleType, name: str, root: Path) -> str:
 def _answer(
     project: Project, where: InboxItem | int | str, value: Any, text: str, by: str
 ) -> InboxItem:
-    from signoff.app.answering import Given, find_item, record_answer
+    from signoff.app.answering import AnswerInput, find_item, record_answer
 
     if isinstance(where, InboxItem):
         # The caller has seen this request, so the answer is bound to what it showed.
-        return record_answer(project, where.id, Given(value, text, by, where.digest))
-    return record_answer(project, find_item(project, str(where)).id, Given(value, text, by))
+        return record_answer(project, where.id, AnswerInput(value, text, by, where.digest))
+    return record_answer(project, find_item(project, str(where)).id, AnswerInput(value, text, by))
 
 
 def _engine_on(

@@ -6,7 +6,8 @@ import os
 import sys
 from pathlib import Path
 
-from signoff.app.external_work import RunStatus, Submission, WorkItem, next_work, submit
+from signoff.app.answering import AnswerInput
+from signoff.app.external_work import RunStatus, WorkItem, next_work, submit
 from signoff.app.project import Project, open_project
 from signoff.testing.crashing_store import CrashingStore
 
@@ -29,13 +30,13 @@ async def _all(project: Project) -> RunStatus:
     return found
 
 
-def _worked(piece: WorkItem) -> Submission:
+def _worked(piece: WorkItem) -> AnswerInput:
     if piece.step == "plan":
-        return Submission(json.dumps({"chapters": [1, 2]}))
+        return AnswerInput(json.dumps({"chapters": [1, 2]}))
     if piece.step == "write":
         longer = "UPDATE chapters SET words = words + 200 WHERE id = ?"
-        return Submission("{}", beside={"statements": [[longer, [piece.item]]]})
-    return Submission(json.dumps({"decision": "approved"}))
+        return AnswerInput("{}", extras={"statements": [[longer, [piece.item]]]})
+    return AnswerInput(json.dumps({"decision": "approved"}))
 
 
 if __name__ == "__main__":

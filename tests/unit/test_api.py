@@ -6,7 +6,7 @@ import pytest
 import signoff
 from signoff import Approval, Outcome, Question, Status, StepContext, StepDef, Workflow
 from signoff.api import target_of
-from signoff.app.answering import Given, record_answer
+from signoff.app.answering import AnswerInput, record_answer
 from signoff.app.project import open_project
 from signoff.errors import AgentQuota, InvalidAnswer, StaleApproval, UnknownName, UsageError
 from signoff.runtime.store_port import InboxItem
@@ -147,7 +147,7 @@ def test_without_a_store_the_run_lives_in_the_projects_home(folder: Path) -> Non
     assert waiting.status is Status.WAITING
     with open_project(folder, {"XDG_CONFIG_HOME": "/nowhere"}) as project:
         assert project.run("one").workflow == "asks"
-        record_answer(project, 1, Given("Bob"))
+        record_answer(project, 1, AnswerInput("Bob"))
     assert signoff.resume("one", ASKS).state == {"name": "Bob"}
     assert (folder / ".signoff" / "runs" / "one" / "state.json").is_file()
 

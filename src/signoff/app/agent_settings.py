@@ -1,4 +1,4 @@
-"""What can be said of configured agents without asking any of them."""
+"""Checks the settings of agents and roles without calling any agent."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from signoff.runtime.ports import capabilities_of
 
 
 def unknown_kinds(settings: Settings) -> list[Problem]:
-    """Returns the agents of a kind that is not there, with the line that names it."""
+    """Returns a problem for each agent of an unknown kind, with the line of its setting."""
     own = {
         name: agent.kind
         for name, agent in settings.agents.items()
         if ":" not in agent.kind and agent.kind not in plugins.AGENT_KINDS
     }
     if not own:
-        # Other packages are only looked through for a kind that is not built in.
+        # Installed packages are searched only if a kind is not built in, because that is slow.
         return []
     kinds = plugins.agent_kinds()
     listed = f"kinds: {', '.join(sorted(kinds))}; or package.module:factory"
@@ -32,8 +32,8 @@ def unknown_kinds(settings: Settings) -> list[Problem]:
     ]
 
 
-def unplayed_roles(settings: Settings) -> list[Problem]:
-    """Returns the roles that are given to nobody there is, with the line that says so."""
+def roles_without_agent(settings: Settings) -> list[Problem]:
+    """Returns a problem for each role whose agent does not exist, with the line of its setting."""
     known = known_agents(settings.agents)
     listed = f"name one of: {', '.join(known)}"
     return [
@@ -43,8 +43,8 @@ def unplayed_roles(settings: Settings) -> list[Problem]:
     ]
 
 
-def unloadable(settings: Settings, root: Path) -> Iterator[str]:
-    """Yields which agents name code that cannot be imported, and why."""
+def import_errors(settings: Settings, root: Path) -> Iterator[str]:
+    """Yields an error for each agent whose own code cannot be imported."""
     for name, agent in settings.agents.items():
         key, code = _code(agent)
         if ":" not in code:
@@ -57,12 +57,12 @@ def unloadable(settings: Settings, root: Path) -> Iterator[str]:
 
 
 def _code(agent: AgentSettings) -> tuple[str, str]:
-    """Returns the setting that names the user's own code, and what it names."""
+    """Returns the setting that names the user's own code, and its value."""
     function = agent.options.get("function")
     location = plugins.AGENT_KINDS.get(agent.kind)
     if not isinstance(function, str) or location is None:
         return "kind", agent.kind
-    # Only a check's function is Python code; another kind may use the word otherwise.
+    # Only a check's `function` is Python code; other kinds may use that option differently.
     is_check = capabilities_of(plugins.load(location)).deterministic
     return ("function", function) if is_check else ("kind", agent.kind)
 

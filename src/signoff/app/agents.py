@@ -1,13 +1,14 @@
-"""Makes the agents the settings name, and those that need no settings, by the kinds there are."""
+"""Builds agents from settings, including those that need none, and checks their health."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
 from signoff import plugins
-from signoff.agents.auto import Candidate
+from signoff.agents.auto import Candidate, check_health
 from signoff.agents.base import Health, health_of, models_of
 from signoff.agents.kinds import WITHOUT_SETTINGS
 from signoff.app.settings import AgentSettings
@@ -26,44 +27,44 @@ from signoff.runtime.services import Backoff
 
 
 def build_agents(settings: Mapping[str, AgentSettings]) -> dict[str, Agent]:
-    """Returns an agent for every name; each is made when it is first asked."""
-    known = known_agents(settings)
-    made: dict[str, Agent] = {}
-    for name in known:
-        made[name] = LazyAgent(partial(build_agent, name, known, made))
-    return made
+    """Returns an agent for every name; each is built when it is first asked."""
+    configs = known_agents(settings)
+    agents: dict[str, Agent] = {}
+    for name in configs:
+        agents[name] = LazyAgent(partial(build_agent, name, configs, agents))
+    return agents
 
 
 def known_agents(settings: Mapping[str, AgentSettings]) -> dict[str, AgentSettings]:
-    """Returns the settings of every agent: the configured ones first, then those always there."""
+    """Returns the settings of every agent: configured ones first, then those without settings."""
     own = {name: AgentSettings(name) for name in WITHOUT_SETTINGS if name not in settings}
     return {**settings, **own}
 
 
 def build_agent(
-    name: str, known: Mapping[str, AgentSettings], made: Mapping[str, Agent] | None = None
+    name: str, configs: Mapping[str, AgentSettings], agents: Mapping[str, Agent] | None = None
 ) -> Agent:
-    """Makes one agent; raises `ConfigError` when its kind or options do not fit.
+    """Builds one agent; raises `ConfigError` if its kind or options are invalid.
 
-    `made` are the others, for agents that pass on what they are asked.
+    `agents` are the others, for agents that forward requests.
     """
-    settings = known[name]
-    others = {} if made is None else made
+    settings = configs[name]
+    others = {} if agents is None else agents
     factory = _factory(name, settings.kind)
     options = dict(settings.options)
     if capabilities_of(factory).needs_agents:
-        options["agents"] = dict(_candidates(name, known, others))
+        options["agents"] = dict(_candidates(name, configs, others))
     try:
         agent: Agent = factory(**options)
     except (TypeError, ConfigError) as error:
         raise ConfigError(f"agents.{name}: {error}") from error
     if capabilities_of(agent).answered_by_human:
         return agent
-    return _with_fallback(name, known, others, _priced(agent, settings))
+    return _with_fallback(name, configs, others, _priced(agent, settings))
 
 
 def agent_limits(settings: Mapping[str, AgentSettings]) -> dict[str, AgentLimits]:
-    """Returns how hard each agent may be worked, where the settings say so."""
+    """Returns the concurrency, rate and attempt limits of agents that have some."""
     return {
         name: AgentLimits(
             each.concurrency,
@@ -77,7 +78,7 @@ def agent_limits(settings: Mapping[str, AgentSettings]) -> dict[str, AgentLimits
 
 
 class LazyAgent:
-    """Stands for an agent until it is asked: unused ones need neither client nor key."""
+    """Builds its agent on first use: unused agents need neither a client nor a key."""
 
     def __init__(self, make: partial[Agent]) -> None:
         self._make = make
@@ -85,34 +86,35 @@ class LazyAgent:
 
     @property
     def capabilities(self) -> Capabilities:
-        """What the agent can do; for one that cannot be made, the call itself raises why."""
+        """What the agent can do; empty if it cannot be built, which the call will report."""
         try:
-            return capabilities_of(self._made())
+            return capabilities_of(self._build())
         except AgentBadRequest:
             return Capabilities()
 
     async def capabilities_for(self, model: str | None) -> Capabilities:
         """Returns what the agent can do with a model."""
-        return await capabilities_for(self._made(), model)
+        return await capabilities_for(self._build(), model)
 
     async def ask(self, request: AgentRequest, call: Call) -> Reply:
-        """Makes the agent, the first time, and asks it."""
-        return await self._made().ask(request, call)
+        """Asks the agent."""
+        return await self._build().ask(request, call)
 
     async def health(self) -> Health:
-        """Makes the agent and asks how it is."""
-        return await health_of(self._made())
+        """Returns the agent's health."""
+        return await health_of(self._build())
 
     async def models(self) -> list[str]:
-        """Makes the agent and lists its models."""
-        return await models_of(self._made())
+        """Lists the agent's models."""
+        return await models_of(self._build())
 
-    def _made(self) -> Agent:
+    def _build(self) -> Agent:
         if self._agent is None:
             try:
                 self._agent = self._make()
             except ConfigError as error:
-                # The run fails here with this reason, and goes on here once it is mended.
+                # As an agent error it fails the run at this step, where it can be resumed after
+                # the settings are fixed.
                 raise AgentBadRequest(str(error), remedy=error.remedies) from error
         return self._agent
 
@@ -120,7 +122,7 @@ class LazyAgent:
 def _factory(name: str, kind: str) -> plugins.AgentKind:
     if ":" in kind:
         return plugins.load(kind)  # type: ignore[no-any-return]  # whatever the user names
-    # Built-in kinds are looked up without a search through every installed package.
+    # Built-in kinds are looked up first, which avoids a search through installed packages.
     place = plugins.AGENT_KINDS.get(kind) or plugins.agent_kinds().get(kind)
     if place is None:
         listed = ", ".join(sorted(plugins.agent_kinds()))
@@ -131,13 +133,13 @@ def _factory(name: str, kind: str) -> plugins.AgentKind:
 
 
 def _candidates(
-    name: str, known: Mapping[str, AgentSettings], made: Mapping[str, Agent]
+    name: str, configs: Mapping[str, AgentSettings], agents: Mapping[str, Agent]
 ) -> Iterator[tuple[str, Candidate]]:
-    for other, agent in made.items():
-        settings = known[other]
+    for other, agent in agents.items():
+        settings = configs[other]
         if other != name:
             model = settings.options.get("model")
-            # Nothing was said about an agent that is there anyway.
+            # An agent that needs no settings counts as configured only if it has some.
             bare = settings == AgentSettings(other)
             yield other, Candidate(other, agent, model, configured=not bare)
 
@@ -148,7 +150,7 @@ def _priced(agent: Agent, settings: AgentSettings) -> Agent:
     own = settings.price
     declared = capabilities_of(agent)
     if own is None and declared.needs_agents:
-        # Whoever it passes the request on to puts a price on it.
+        # The agent it forwards the request to reports the price.
         return agent
     options: Mapping[str, Any] = settings.options
     tariff = Tariff(
@@ -161,35 +163,35 @@ def _priced(agent: Agent, settings: AgentSettings) -> Agent:
 
 
 def _with_fallback(
-    name: str, known: Mapping[str, AgentSettings], made: Mapping[str, Agent], agent: Agent
+    name: str, configs: Mapping[str, AgentSettings], agents: Mapping[str, Agent], agent: Agent
 ) -> Agent:
     from signoff.agents.fallback import WithFallback
 
-    other = known[name].fallback
+    other = configs[name].fallback
     if other is None:
         return agent
-    _check_chain(name, known)
-    if made and capabilities_of(made[other]).answered_by_human:
+    _check_chain(name, configs)
+    if agents and capabilities_of(agents[other]).answered_by_human:
         raise ConfigError(
             f"agents.{name}.fallback: {other!r} is a human and cannot be a fallback; when the "
             "agent fails, resume the run with that agent instead",
             remedy=Resume(agent=name, instead=other),
         )
-    return WithFallback(agent, made[other], name=other, attempts=_attempts(known[name]))
+    return WithFallback(agent, agents[other], name=other, attempts=_attempts(configs[name]))
 
 
-def _check_chain(name: str, known: Mapping[str, AgentSettings]) -> None:
-    seen = [name]
-    while (other := known[seen[-1]].fallback) is not None:
-        if other not in known:
-            listed = ", ".join(known)
+def _check_chain(name: str, configs: Mapping[str, AgentSettings]) -> None:
+    chain = [name]
+    while (other := configs[chain[-1]].fallback) is not None:
+        if other not in configs:
+            listed = ", ".join(configs)
             raise ConfigError(
-                f"agents.{seen[-1]}.fallback: unknown agent {other!r} (agents: {listed})"
+                f"agents.{chain[-1]}.fallback: unknown agent {other!r} (agents: {listed})"
             )
-        if other in seen:
-            circle = " -> ".join([*seen, other])
+        if other in chain:
+            circle = " -> ".join([*chain, other])
             raise ConfigError(f"agents.{name}.fallback: the fallbacks form a cycle ({circle})")
-        seen.append(other)
+        chain.append(other)
 
 
 def _attempts(settings: AgentSettings) -> int:
@@ -197,13 +199,59 @@ def _attempts(settings: AgentSettings) -> int:
 
 
 def _attempts_in_all(name: str, settings: Mapping[str, AgentSettings]) -> int | None:
-    """Returns an agent's own attempts and those of everybody who may stand in for it."""
+    """Returns the attempts of an agent and of all its fallbacks."""
     if settings[name].retries is None and settings[name].fallback is None:
         return None
-    attempts, seen, at = 0, set[str](), name
-    while at not in seen:
-        seen.add(at)
+    attempts, chain, at = 0, set[str](), name
+    while at not in chain:
+        chain.add(at)
         each = settings.get(at) or AgentSettings(at)
         attempts += _attempts(each)
         at = each.fallback or at
     return attempts
+
+
+def check_agents(settings: Mapping[str, AgentSettings]) -> dict[str, Health]:
+    """Returns the health of every agent, all checked at once and for a few seconds at most."""
+    return asyncio.run(_check_all(settings))
+
+
+async def _check_all(settings: Mapping[str, AgentSettings]) -> dict[str, Health]:
+    configs = known_agents(settings)
+    agents = build_agents(settings)
+    # Agents that forward requests report the health of the others, so those are checked first
+    # and only once.
+    direct = [name for name in configs if not capabilities_of(agents[name]).needs_agents]
+    results = await asyncio.gather(*(check_health(agents[name]) for name in direct))
+    healths = dict(zip(direct, results, strict=True))
+    others = {**agents, **{name: _CheckedAgent(agents[name], healths[name]) for name in direct}}
+    for name in configs.keys() - healths.keys():
+        healths[name] = await _check_forwarding(name, configs, others)
+    return {name: healths[name] for name in configs}
+
+
+async def _check_forwarding(
+    name: str, configs: Mapping[str, AgentSettings], others: Mapping[str, Agent]
+) -> Health:
+    try:
+        return await check_health(build_agent(name, configs, others))
+    except ConfigError as error:
+        return Health(False, str(error), "fix its settings")
+
+
+class _CheckedAgent:
+    """An agent whose health was checked already and is not checked again."""
+
+    def __init__(self, agent: Agent, health: Health) -> None:
+        self._agent = agent
+        self._health = health
+        self.capabilities = capabilities_of(agent)
+
+    async def ask(self, request: AgentRequest, call: Call) -> Reply:
+        return await self._agent.ask(request, call)
+
+    async def health(self) -> Health:
+        return self._health
+
+    async def models(self) -> list[str]:
+        return await models_of(self._agent)

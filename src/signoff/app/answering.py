@@ -1,7 +1,7 @@
-"""Records what people answer. Every surface goes through `record_answer`, and nothing else.
+"""Records answers to requests. Every surface uses `record_answer` and nothing else.
 
 An answer is checked against its request, bound to the digest of what was shown, and
-stored once with who gave it, when and why.
+stored once, with its author, time and reason.
 """
 
 from __future__ import annotations
@@ -24,66 +24,56 @@ from signoff.runtime.store_port import InboxItem
 from signoff.store.rundir.files import RunFiles, file_path
 
 LONGEST_NUMBER = 18
-"""Digits of a request's number; more do not fit into the database."""
+"""The most digits of a request's number; more do not fit into the database."""
 
 SHORTEST_DIGEST = 6
-"""Characters a person has to give of a digest; fewer could mean another content."""
+"""The fewest characters of a digest that are accepted; fewer could match other content."""
 
 
 @dataclass(frozen=True)
-class Given:
-    """What a person says, and who they are."""
+class AnswerInput:
+    """An answer or a submission before it is checked, and who gives it."""
 
     value: Any
     text: str = ""
-    """Why, or what else they wrote."""
+    """The reason or comment."""
     by: str = ""
-    """Empty means whoever is logged in."""
+    """The author; empty means the logged-in user."""
     digest: str | None = None
-    """Of what they were shown, or its beginning; None means what the inbox shows now."""
+    """The digest of what was shown, or its beginning; None accepts the current content."""
     failed: bool = False
-    """Whether work is given up; the value says why."""
+    """Whether a worker reports that the work failed; `value` is the reason."""
     at: float | None = None
-    """When they said it, in seconds since 1970; None means now."""
-    beside: Mapping[str, Any] = field(default_factory=dict)
-    """What a worker hands in beside the result, by the names the notation knows."""
+    """When it was given, in seconds since 1970; None means now."""
+    extras: Mapping[str, Any] = field(default_factory=dict)
+    """What a worker submits in addition to the result, by the names of the notation's options."""
 
 
-def record_answer(project: Project, number: int, given: Given) -> InboxItem:
-    """Stores an answer to one request; raises `InvalidAnswer` or `StaleApproval` if it may not."""
+def record_answer(project: Project, number: int, answer: AnswerInput) -> InboxItem:
+    """Stores the answer to a request; raises `InvalidAnswer` or `StaleApproval` to refuse it."""
     item = project.store.item(number)
     form = form_of(project, item)
     _check_open(item)
-    at = project.clock.now() if given.at is None else given.at
+    at = project.clock.now() if answer.at is None else answer.at
     _check_in_time(item, form, at)
-    _check_digest(item, given.digest)
-    value = check_answer(form, given.value, given.text)
+    _check_digest(item, answer.digest)
+    value = check_answer(form, answer.value, answer.text)
     if value is True:
         _check_file(project, item, form)
-    read = {"failed": True} if given.failed else _parsed(form, value, given.beside)
-    stored = project.secrets.hide_in({"value": value, "text": given.text, **read})
-    by = given.by or current_user()
+    read = {"failed": True} if answer.failed else _parse_response(form, value, answer.extras)
+    stored = project.secrets.hide_in({"value": value, "text": answer.text, **read})
+    by = answer.by or current_user()
     return project.store.answer(number, json.dumps(stored), by, at, item.digest)
 
 
-def approve(project: Project, number: int, given: Given) -> InboxItem:
-    """Says yes to an approval, or chooses `approve` at a gate that offers it."""
-    return _decide(project, number, given, yes=True)
-
-
-def reject(project: Project, number: int, given: Given) -> InboxItem:
-    """Says no to an approval, or chooses `reject` at a gate that offers it."""
-    return _decide(project, number, given, yes=False)
-
-
 def request_number(word: str) -> int | None:
-    """Returns the number of a request, such as 7 or #7; None for any other word."""
+    """Parses the number of a request, such as 7 or #7; None for any other text."""
     digits = word.removeprefix("#")
     return int(digits) if digits.isdecimal() and len(digits) <= LONGEST_NUMBER else None
 
 
 def find_item(project: Project, where: str | None = None) -> InboxItem:
-    """Returns the request a person means: by number, by run, or the latest run's only one."""
+    """Finds a request by its number, or the only pending one of a run or of the latest run."""
     number = request_number(where or "")
     if number is not None:
         return project.store.item(number)
@@ -92,39 +82,40 @@ def find_item(project: Project, where: str | None = None) -> InboxItem:
         case [item]:
             return item
         case []:
-            raise UsageError(f"run {row.name!r} has no pending requests{_elsewhere(project)}")
+            raise UsageError(f"run {row.name!r} has no pending requests{_other_requests(project)}")
         case several:
-            listed = ", ".join(f"#{item.id} {_named(project, item)!r}" for item in several[:8])
+            listed = ", ".join(f"#{item.id} {_label(project, item)!r}" for item in several[:8])
             raise UsageError(
                 f"run {row.name!r} has {len(several)} pending requests; name one: {listed}"
             )
 
 
 def form_of(project: Project, item: InboxItem) -> dict[str, Any]:
-    """Returns the whole request as it was made."""
+    """Returns the full request as it was opened."""
     form: dict[str, Any] = decode(item.form, project.store.blob)
     return form
 
 
 def title_of(form: dict[str, Any]) -> str:
-    """Returns what work is about, in a few words; empty where nobody said."""
+    """Returns the title of a request; empty if it has none."""
     return str((form.get("about") or {}).get("title", ""))
 
 
 def current_user() -> str:
-    """Names whoever is logged in."""
+    """Returns the name of the logged-in user."""
     try:
         return getpass.getuser()
     except (KeyError, OSError, ImportError):
-        # A container may run under a number that has no name.
+        # A container may run under a user id that has no name.
         return "unknown user"
 
 
-def _named(project: Project, item: InboxItem) -> str:
+def _label(project: Project, item: InboxItem) -> str:
     return title_of(form_of(project, item)) or item.prompt[:40]
 
 
-def _decide(project: Project, number: int, given: Given, *, yes: bool) -> InboxItem:
+def decide(project: Project, number: int, answer: AnswerInput, *, yes: bool) -> InboxItem:
+    """Approves or rejects a request; at a gate, chooses the option of that name."""
     item = project.store.item(number)
     _check_open(item)
     verb = "approve" if yes else "reject"
@@ -140,7 +131,7 @@ def _decide(project: Project, number: int, given: Given, *, yes: bool) -> InboxI
             )
         case _:
             assert_never(item.kind)
-    return record_answer(project, number, Given(value, given.text, given.by, given.digest))
+    return record_answer(project, number, AnswerInput(value, answer.text, answer.by, answer.digest))
 
 
 def _option(form: dict[str, Any], verb: str, number: int) -> str:
@@ -153,15 +144,15 @@ def _option(form: dict[str, Any], verb: str, number: int) -> str:
     )
 
 
-def _parsed(form: dict[str, Any], value: Any, beside: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the value a response holds; one that does not fit its schema is refused."""
-    if not form.get("schema") and not beside:
+def _parse_response(form: dict[str, Any], value: Any, extras: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the parsed value of a response; raises if it does not match its schema."""
+    if not form.get("schema") and not extras:
         return {}
-    held = _held(value, form.get("schema"))
-    return {"parsed": {"success": True, "result": held, **beside} if beside else held}
+    result = _parse_value(value, form.get("schema"))
+    return {"parsed": {"success": True, "result": result, **extras} if extras else result}
 
 
-def _held(value: Any, schema: Mapping[str, Any] | None) -> Any:
+def _parse_value(value: Any, schema: Mapping[str, Any] | None) -> Any:
     from signoff.agents.structured import parse_answer
 
     if not schema:
@@ -179,13 +170,13 @@ def _check_open(item: InboxItem) -> None:
     if item.state == ItemState.OPEN:
         return
     by = f" by {item.answered_by}" if item.answered_by else ""
-    # Whether the run has read an answer yet makes no difference to a person.
+    # For the user, an answer that the run has used is simply answered.
     state = ItemState.ANSWERED if item.state == ItemState.USED else item.state
     raise InvalidAnswer(f"request #{item.id} is no longer open: {state}{by}")
 
 
 def _check_in_time(item: InboxItem, form: Mapping[str, Any], at: float) -> None:
-    """Refuses what comes too late: whoever looked was told what then counts."""
+    """Refuses an answer after the deadline, when the request's default counts."""
     if item.deadline is None or at < item.deadline:
         return
     passed = datetime.fromtimestamp(item.deadline, UTC)
@@ -209,7 +200,7 @@ def _check_digest(item: InboxItem, digest: str | None) -> None:
 
 
 def _check_file(project: Project, item: InboxItem, form: dict[str, Any]) -> None:
-    """Refuses to approve a file that is no longer what the request shows."""
+    """Refuses to approve a file that has changed since the request showed it."""
     files = ApprovedFiles(project.store, RunFiles(project.home.runs))
     try:
         as_shown = files.unchanged(item.run, form)
@@ -225,7 +216,7 @@ def _check_file(project: Project, item: InboxItem, form: dict[str, Any]) -> None
         )
 
 
-def _elsewhere(project: Project) -> str:
+def _other_requests(project: Project) -> str:
     others = project.store.items()[:8]
     if not others:
         return ""

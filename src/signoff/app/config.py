@@ -1,49 +1,37 @@
-"""Tells what holds and where it came from; secrets are not repeated."""
+"""Shows the settings in force and where each comes from, with secrets masked."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from signoff.app.home import Home
-from signoff.app.settings import Settings, user_file
+from signoff.app.setting_layers import Layer
+from signoff.app.settings import Settings, settings_files
 
 _SECRET = re.compile(r"(key|token|secrets?|password|credentials?)$", re.IGNORECASE)
-"""Not `tokens`: that is a number people need to see."""
+"""Keys whose values are masked; not `tokens`, which is a number that users need to see."""
 _PASSWORD = re.compile(r"(?<=://)[^/@]*(?=@)")
-"""Whoever logs in, with what, in an address."""
+"""The user and password in a URL."""
 
 
-@dataclass(frozen=True)
-class Setting:
-    """One value that holds."""
-
-    key: str
-    value: Any
-    origin: str
-
-
-def show_config(settings: Settings) -> list[Setting]:
-    """Returns every setting, by key."""
-    return [
-        Setting(
-            key, "***" if _SECRET.search(key) and value.value else _told(value.value), value.origin
-        )
-        for key, value in sorted(settings.values.items())
-    ]
+def show_config(settings: Settings) -> Layer:
+    """Returns every setting in force, by key, with secrets masked."""
+    return {
+        key: setting._replace(value=_mask(key, setting.value))
+        for key, setting in sorted(settings.values.items())
+    }
 
 
-def _told(value: Any) -> Any:
-    """Returns a value without the password an address may hold."""
+def _mask(key: str, value: Any) -> Any:
+    if _SECRET.search(key) and value:
+        return "***"
     return _PASSWORD.sub("***", value) if isinstance(value, str) else value
 
 
 def config_files(home: Home | None, environment: Mapping[str, str]) -> list[tuple[Path, bool]]:
-    """Returns where settings are looked for, weakest first, and whether each file is there."""
-    files = [user_file(environment)]
-    if home is not None:
-        files.append(home.config)
-    return [(path, path.is_file()) for path in files]
+    """Returns the settings files, lowest precedence first, and whether each one exists."""
+    files = settings_files(home, environment)
+    return [(path, path.is_file()) for path, _required in files]

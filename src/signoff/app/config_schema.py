@@ -1,4 +1,4 @@
-"""What a settings file may say, as models, and their complaints in plain words."""
+"""The schema of settings files: reads one and reports every mistake with its line."""
 
 from __future__ import annotations
 
@@ -21,7 +21,11 @@ from signoff import plugins
 from signoff.app.setting_layers import Layer, Rate, Value
 from signoff.documents.mistakes import Path, mistakes_of
 from signoff.documents.sections import LimitsSection, Section
+from signoff.documents.yaml_text import newer_version, read_yaml
 from signoff.errors import Problem
+
+VERSION = 1
+"""The newest version of settings files that this program reads."""
 
 UNITS = {"s": 1.0, "sec": 1.0, "min": 60.0, "h": 3600.0, "hour": 3600.0, "day": 86400.0}
 PRICE = "dollars per million tokens, as in {in: 3, out: 15}"
@@ -29,7 +33,7 @@ _RATE = re.compile(r"\s*(\d+)\s*/\s*([a-z]+)\s*")
 
 
 class AgentSection(BaseModel):
-    """One agent; what is not named here goes to its kind untouched."""
+    """One agent; options that are not listed here are passed to its kind unchanged."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -82,20 +86,20 @@ class ConfigFile(Section):
     @model_validator(mode="before")
     @classmethod
     def _empty_sections_say_nothing(cls, raw: Any) -> Any:
-        """Lets `limits:` stand alone, as it does when everything below it is commented out."""
+        """Ignores empty sections, such as `limits:` with all its lines commented out."""
         if not isinstance(raw, dict):
             return raw
-        said = {key: value for key, value in raw.items() if value is not None}
-        if isinstance(said.get("agents"), dict):
-            said["agents"] = {
+        values = {key: value for key, value in raw.items() if value is not None}
+        if isinstance(values.get("agents"), dict):
+            values["agents"] = {
                 name: {"kind": name} if options in (None, {}) else options
-                for name, options in said["agents"].items()
+                for name, options in values["agents"].items()
             }
-        return said
+        return values
 
 
 def parse_rate(text: str) -> Rate:
-    """Reads `10/min`; raises ValueError when it is none."""
+    """Parses a rate such as `10/min`; raises ValueError if it is not one."""
     match = _RATE.fullmatch(text.lower())
     if match is None or match[2] not in UNITS or int(match[1]) < 1:
         raise ValueError(text)
@@ -106,6 +110,25 @@ def _complete(price: Mapping[str, float]) -> bool:
     return set(price) == {"in", "out"} and all(0 <= each < math.inf for each in price.values())
 
 
+def read_config(text: str, name: str, problems: list[Problem]) -> Layer:
+    """Returns the settings of a file; adds every mistake to `problems`, with its line."""
+    document = read_yaml(text, name, problems)
+    if document is None or document.content is None:
+        return {}
+    if not isinstance(document.content, dict):
+        problems.append(Problem(f"{name}:1", "is not a mapping of `key: value` settings"))
+        return {}
+    newer = newer_version(document, VERSION)
+    if newer is not None:
+        # Its other keys may be valid in that version, so nothing else is reported.
+        problems.append(newer)
+        return {}
+    mistakes: list[Problem] = []
+    layer = check(document.content, document.at, mistakes, strict=True)
+    problems.extend(sorted(mistakes, key=lambda problem: int(problem.where.rpartition(":")[2])))
+    return layer
+
+
 def check(
     raw: Mapping[str, Any],
     origin: Callable[[Path], str],
@@ -113,10 +136,10 @@ def check(
     *,
     strict: bool,
 ) -> Layer:
-    """Returns what was set, flat; adds every mistake to `problems`.
+    """Returns the settings by dotted key; adds every mistake to `problems`.
 
-    `origin` says where a key stands. Strict is for files, where `"5"` is no number;
-    variables and options are always texts.
+    `origin` returns where a key was set. `strict` is for files, where `"5"` is not a number;
+    environment variables and options are always text.
     """
     form = _with_sections(raw)
     try:
@@ -132,7 +155,7 @@ def check(
 
 
 def _with_sections(raw: Mapping[str, Any]) -> type[ConfigFile]:
-    """Returns the form of a file, with the sections of notations as far as it has some."""
+    """Returns the model of a file, with the sections of the notations that it uses."""
     others = raw.keys() - ConfigFile.model_fields.keys()
     sections: dict[str, Any] = {}
     for each in plugins.notations() if others else ():
@@ -148,7 +171,7 @@ def _with_sections(raw: Mapping[str, Any]) -> type[ConfigFile]:
 def _leaves(values: Mapping[str, Any], path: Path = ()) -> Iterator[tuple[Path, Any]]:
     for key, value in values.items():
         here = (*path, str(key))
-        # Sections are two deep at most; what an agent's option holds is one value.
+        # Sections are at most two levels deep; an agent's option is a single value.
         depth = 2 if here[0] == "agents" else 1
         if isinstance(value, Mapping) and len(here) <= depth:
             yield from _leaves(value, here)

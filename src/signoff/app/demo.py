@@ -1,7 +1,7 @@
-"""The demonstration: a small project of its own, in which a model writes and checks review.
+"""The demo: a small separate project in which a model writes and checks review.
 
-Its files stand in `signoff/demo/`. Once written they belong to whoever asked for them:
-running the demo again starts another run with the files as they are by then.
+Its files come from `signoff/demo/`. Once written they belong to the user: running the
+demo again starts another run with the files as they are.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from signoff.app.home import FOLDER, VARIABLE, Home, write_new
-from signoff.app.presets import begin
-from signoff.errors import UnknownName, UsageError, WriteFailed
+from signoff.app.presets import init_project
+from signoff.errors import UsageError, WriteFailed
 from signoff.remedies import PassOption
 
 if TYPE_CHECKING:
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from signoff.runtime.result import RunResult
 
 PLACE = "signoff-demo"
-"""The folder that is made when none is named."""
+"""The default folder of the demo project."""
 FLOW = "demo"
 GOAL = "goal.yaml"
 CHECKS = "demo_checks.py"
 WRITER = "writer"
-"""The role another agent can be asked to play."""
+"""The role that another agent can take over."""
 
 
 @dataclass(frozen=True)
@@ -43,50 +43,50 @@ class DemoRun:
     project: Project
     plan: StartPlan
     name: str
-    """What the run will be called."""
+    """The name of the new run."""
 
 
 @dataclass(frozen=True)
 class Version:
-    """The text as one round read it, and what was wrong with it."""
+    """The text that one round reviewed, and its open findings."""
 
     text: str
     findings: tuple[Mapping[str, Any], ...]
     by_edits: bool = False
-    """Whether exact edits made it out of the version before, and nobody was asked."""
+    """Whether exact edits produced it from the previous version, without an agent call."""
 
 
-def begin_run(
+def prepare_run(
     folder: Path, environment: Mapping[str, str], command_line: Mapping[str, Any] | None = None
 ) -> DemoRun:
-    """Makes the demo's project where there is none, and finds a new name for a run in it."""
+    """Creates the demo project if needed and prepares a run with a new name."""
     from signoff.app.start import plan
 
-    home = prepare(folder)
-    # A home of somebody else must not take the demo in.
+    home = prepare_project(folder)
+    # The demo must not be created in a home that the environment names.
     own = {name: value for name, value in environment.items() if name != VARIABLE}
     planned = plan(home.root, own, FLOW, {}, command_line=command_line, options={"goal": GOAL})
     project = planned.open(home.root, own)
     return DemoRun(project, planned, _free_name(project))
 
 
-async def drive_run(begun: DemoRun, agent: str | None, observers: Sequence[Observer]) -> RunResult:
-    """Drives the run to its end, with another agent as its writer if one is named."""
+async def drive_run(demo: DemoRun, agent: str | None, observers: Sequence[Observer]) -> RunResult:
+    """Drives the run to its end, optionally with another agent as the writer."""
     from signoff.app.start import start
 
     return await start(
-        begun.project,
-        begun.plan.target,
+        demo.project,
+        demo.plan.target,
         {},
-        name=begun.name,
-        limits=begun.plan.given,
+        name=demo.name,
+        limits=demo.plan.given,
         switch={WRITER: agent} if agent else None,
         observers=observers,
     )
 
 
-def prepare(folder: Path) -> Home:
-    """Makes the demo's project, or takes it as it stands; refuses a folder of other things."""
+def prepare_project(folder: Path) -> Home:
+    """Creates the demo project or reuses an existing one; refuses any other non-empty folder."""
     home = Home(folder / FOLDER)
     if folder.exists() and not _is_demo(home) and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(
@@ -95,17 +95,17 @@ def prepare(folder: Path) -> Home:
         )
     try:
         home.path.mkdir(parents=True, exist_ok=True, mode=0o755)
-        # Before everything else: the settings that `begin` writes would be in the way.
+        # Written first: files are never overwritten, and `init_project` writes default settings.
         for path, text in _files(home):
             path.parent.mkdir(exist_ok=True, mode=0o755)
             write_new(path, text)
     except OSError as error:
         raise WriteFailed(f"cannot create {folder}: {error.strerror or error}") from error
-    return begin(folder, {}).home
+    return init_project(folder, {}).home
 
 
 def what_is_missing(environment: Mapping[str, str]) -> tuple[bool, bool]:
-    """Tells whether what runs the small model, and whether the model itself, is not here."""
+    """Returns whether the local runtime and whether the model's weights are missing."""
     from signoff.agents.weights import State
     from signoff.app.models import DEFAULT, list_models
 
@@ -114,7 +114,7 @@ def what_is_missing(environment: Mapping[str, str]) -> tuple[bool, bool]:
 
 
 def versions(report: RunDetails) -> list[Version]:
-    """Returns every text that was reviewed, in order, with what was found in it."""
+    """Returns every reviewed text in order, with its findings."""
     facts = report.notation_report.facts if report.notation_report else {}
     found = facts.get("findings", ())
     read: list[Version] = []
@@ -143,21 +143,13 @@ def _files(home: Home) -> Iterator[tuple[Path, str]]:
     yield home.config, (data / "config.yaml").read_text("utf-8")
     for each in sorted(constraints, key=lambda file: file.name):
         yield home.constraints / each.name, each.read_text("utf-8")
-    # Last: it is what tells a demo from a folder in which making one failed half-way.
+    # Written last: this file marks a complete demo project.
     yield home.flows / f"{FLOW}.yaml", (data / "flow.yaml").read_text("utf-8")
 
 
 def _free_name(project: Project) -> str:
     names = (FLOW if number == 1 else f"{FLOW}-{number}" for number in count(1))
-    return next(name for name in names if not _is_taken(project, name))
-
-
-def _is_taken(project: Project, name: str) -> bool:
-    try:
-        project.store.row(name)
-    except UnknownName:
-        return False
-    return True
+    return next(name for name in names if not project.has_run(name))
 
 
 def _file_of(number: int) -> str:

@@ -1,8 +1,8 @@
 """Finds workflows that can be run by name.
 
-The syntax tree of every Python file in the searched places is read first, and only a
-file that assigns `WORKFLOW` is imported, so looking around runs nobody's scripts.
-What cannot be imported is reported together with everything else that cannot.
+Every Python file in the searched folders is parsed first, and only files that assign
+`WORKFLOW` are imported, so a search does not run unrelated scripts. All files that cannot
+be imported are reported together.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _PASSED_OVER = frozenset({"__pycache__", "node_modules", "site-packages"})
 
 
 @dataclass(frozen=True)
-class Found:
-    """A workflow, and the file it stands in."""
+class DiscoveredWorkflow:
+    """A workflow and its file."""
 
     workflow: Workflow
     path: Path
@@ -37,27 +37,27 @@ class Found:
 
 @dataclass(frozen=True)
 class Discovery:
-    """Everything that was found, and everything that was wrong on the way."""
+    """All workflows that were found, and the problems of files that could not be read."""
 
-    found: tuple[Found, ...]
+    found: tuple[DiscoveredWorkflow, ...]
     problems: tuple[Problem, ...]
 
     @property
     def names(self) -> list[str]:
-        """The names that can be run."""
+        """The names of all workflows."""
         return sorted({found.workflow.name for found in self.found})
 
-    def called(self, name: str) -> list[Found]:
-        """Returns every workflow of that name; more than one is a mistake."""
+    def matching(self, name: str) -> list[DiscoveredWorkflow]:
+        """Returns all workflows of this name; more than one is an error."""
         return [found for found in self.found if found.workflow.name == name]
 
 
 def discover(
     home: Home | None, root: Path, places: Sequence[str], context: CompileContext | None = None
 ) -> Discovery:
-    """Looks through the home's flows and the configured folders and modules."""
+    """Searches the home's flows and the configured folders and modules."""
     context = context or CompileContext(root, home.path if home is not None else None)
-    # Options are meant for the one workflow that is run, not for all that are looked at.
+    # Options are for the one workflow that is run, not for all that are found.
     look = replace(context, options={}, check_only=True)
     make_importable([root])
     problems: list[Problem] = []
@@ -68,13 +68,13 @@ def discover(
     for path in dict.fromkeys(file.resolve() for file in files):
         workflow = _load(path, look, problems)
         if workflow is not None:
-            found.append(Found(workflow, path))
+            found.append(DiscoveredWorkflow(workflow, path))
     problems.extend(_duplicates(found))
     return Discovery(tuple(found), tuple(problems))
 
 
 def assigns_workflow(text: str) -> bool:
-    """Tells whether a module's own code gives `WORKFLOW` a value; raises SyntaxError."""
+    """Tells whether a module assigns `WORKFLOW` at its top level; raises SyntaxError."""
     if NAME not in text:
         return False
     for node in ast.parse(text).body:
@@ -158,14 +158,14 @@ def _load(path: Path, look: CompileContext, problems: list[Problem]) -> Workflow
 
 
 def _placed(path: Path, where: str) -> str:
-    """Returns the place of a problem with its file in front, once."""
+    """Returns the location of a problem, prefixed with its file exactly once."""
     named, colon, line = where.partition(":")
     if named in (display_path(path), path.name):
         return f"{path}{colon}{line}"
     return where if str(path) in where else f"{path}: {where}"
 
 
-def _duplicates(found: Sequence[Found]) -> Iterator[Problem]:
+def _duplicates(found: Sequence[DiscoveredWorkflow]) -> Iterator[Problem]:
     by_name: dict[str, list[str]] = {}
     for each in found:
         by_name.setdefault(each.workflow.name, []).append(str(each.path))

@@ -1,4 +1,4 @@
-"""Says what is ready on this machine, and what to do about what is not."""
+"""Checks everything a run needs on this machine, and how to fix what is not ready."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ from pathlib import Path
 
 from signoff import plugins
 from signoff.agents.base import Health
-from signoff.app.agent_health import look_at_agents
-from signoff.app.agent_settings import unplayed_roles
-from signoff.app.agents import build_agents
+from signoff.app.agent_settings import roles_without_agent
+from signoff.app.agents import build_agents, check_agents
 from signoff.app.home import ELSEWHERE, Home, find_home
 from signoff.app.loading import make_importable
 from signoff.app.next_commands import next_command, next_commands
@@ -35,35 +34,35 @@ _NO_AGENT = (
     "a vendor account: install claude, codex or gemini and log in; {setup}",
     "no account: use a small model on this machine; {install}; {pull}",
 )
-"""What somebody without any agent can do, from nothing to install to something to install."""
+"""What a user without any agent can do, the easiest option first."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that was looked at."""
+    """The result of one check."""
 
     name: str
     ready: bool
     detail: str
     remedy: str = ""
-    """What to do; empty when it is ready."""
+    """How to fix it; empty if it is ready."""
     needed: bool = True
     """Whether the engine cannot run without it."""
     wanted: bool = True
-    """Whether somebody's settings name it, or every project has it."""
+    """Whether it is always shown; an agent that no settings name is shown only if ready."""
     capabilities: Capabilities | None = None
     """What an agent can do; None for anything else."""
     named: bool = False
-    """Whether it is there only because somebody's settings name it."""
+    """Whether the settings name it."""
 
 
 @dataclass(frozen=True)
-class Examined:
-    """Everything that was looked at."""
+class SetupReport:
+    """The results of all checks."""
 
     checks: tuple[Check, ...]
     advice: tuple[str, ...] = ()
-    """What to do first, for somebody who has no agent at all."""
+    """How to set up a first agent; empty if one is ready."""
 
     @property
     def can_run(self) -> bool:
@@ -71,20 +70,20 @@ class Examined:
         return all(check.ready for check in self.checks if check.needed)
 
     @property
-    def amiss(self) -> tuple[str, ...]:
-        """What the settings name and cannot be used; a run that needs none of it can go ahead."""
+    def unusable(self) -> tuple[str, ...]:
+        """What the settings name but is not ready; runs that do not need it still work."""
         return tuple(c.name for c in self.checks if c.named and not c.ready)
 
 
 Look = Callable[[Mapping[str, AgentSettings]], Mapping[str, Health]]
-"""Tells how each agent is: those the settings name, and those that need no settings."""
+"""Returns the health of every agent, configured or not."""
 
 
-def examine(cwd: Path, environment: Mapping[str, str], look: Look | None = None) -> Examined:
-    """Looks at everything a run needs; changes nothing."""
-    checks = tuple(_checks(cwd, environment, look or look_at_agents))
+def check_setup(cwd: Path, environment: Mapping[str, str], look: Look | None = None) -> SetupReport:
+    """Checks everything a run needs; changes nothing."""
+    checks = tuple(_checks(cwd, environment, look or check_agents))
     models = (c for c in checks if c.capabilities is not None and c.capabilities.is_model)
-    return Examined(checks, advice=() if any(c.ready for c in models) else _advice())
+    return SetupReport(checks, advice=() if any(c.ready for c in models) else _advice())
 
 
 def _advice() -> tuple[str, ...]:
@@ -121,9 +120,9 @@ def _checks(cwd: Path, environment: Mapping[str, str], look: Look) -> Iterator[C
 
 
 def _roles(settings: Settings) -> Iterator[Check]:
-    for problem in unplayed_roles(settings):
-        told = f"{problem.where}: {problem.what}"
-        yield Check("roles", False, told, problem.remedy, needed=False, named=True)
+    for problem in roles_without_agent(settings):
+        described = f"{problem.where}: {problem.what}"
+        yield Check("roles", False, described, problem.remedy, needed=False, named=True)
 
 
 def _python() -> Check:
@@ -153,7 +152,7 @@ def _no_project(cwd: Path) -> Check:
 
 def _permissions(home: Home) -> Iterator[Check]:
     for name, folder in (("home", home.path), ("runs", home.runs)):
-        # A folder that is not there yet is made where the one above it is writable.
+        # A missing folder can be created if its parent is writable.
         looked = folder if folder.exists() else folder.parent
         writable = _writable(looked)
         detail = f"{folder} is writable" if writable else f"{folder} is not writable"
@@ -186,7 +185,7 @@ def _database(home: Home, settings: Settings) -> Check:
         open_store(home, settings).close()
         version, verdict = _integrity(path)
     except (SignoffError, sqlite3.Error) as error:
-        return Check("database", ready=False, detail=str(error), remedy=_mend(error))
+        return Check("database", ready=False, detail=str(error), remedy=_database_remedy(error))
     if verdict != "ok":
         remedy = f"restore a backup, or move {path.name} away to start over"
         return Check("database", ready=False, detail=f"{path}: {verdict}", remedy=remedy)
@@ -194,7 +193,7 @@ def _database(home: Home, settings: Settings) -> Check:
     return Check("database", ready=True, detail=f"{path}, schema {version}, {size:.1f} MB, intact")
 
 
-def _mend(error: Exception) -> str:
+def _database_remedy(error: Exception) -> str:
     match error:
         case StoreTooNew():
             return "upgrade signoff"
@@ -221,12 +220,12 @@ def _agents(
     built = build_agents(configured)
     for name, health in found.items():
         settings = configured.get(name, AgentSettings(name))
-        told = health if health.ready else _told(name, settings, health)
+        described = health if health.ready else _describe_problem(name, settings, health)
         yield Check(
             name,
-            told.ready,
-            told.detail,
-            told.remedy,
+            described.ready,
+            described.detail,
+            described.remedy,
             needed=False,
             wanted=name in configured,
             capabilities=capabilities_of(built.get(name)),
@@ -234,11 +233,11 @@ def _agents(
         )
 
 
-def _told(name: str, settings: AgentSettings, health: Health) -> Health:
-    """Returns what an agent that is not ready needs, in the words of the settings, and once."""
-    lacking = _lacking(settings)
-    if lacking:
-        needs = " and ".join(lacking)
+def _describe_problem(name: str, settings: AgentSettings, health: Health) -> Health:
+    """Returns what an agent that is not ready needs, in terms of its settings."""
+    missing = _missing_options(settings)
+    if missing:
+        needs = " and ".join(missing)
         remedy = f"add {needs} to agents.{name} in the settings (see docs/agents.md)"
         return Health(False, f"agent {name!r} needs {needs}, which its settings do not set", remedy)
     remedy = "; ".join([*filter(None, [health.remedy]), *next_commands(health.remedies)])
@@ -246,13 +245,13 @@ def _told(name: str, settings: AgentSettings, health: Health) -> Health:
     return Health(False, health.detail.removesuffix(f": {remedy}"), remedy)
 
 
-def _lacking(settings: AgentSettings) -> list[str]:
-    """Returns the options a built-in kind cannot do without and the settings do not give."""
+def _missing_options(settings: AgentSettings) -> list[str]:
+    """Returns the required options of a built-in kind that the settings do not set."""
     place = plugins.AGENT_KINDS.get(settings.kind)
     if place is None:
         return []
     factory = plugins.load(place)
-    # The other agents are given by us, to kinds that ask for them.
+    # `agents` is passed by `build_agent` and never comes from the settings.
     given = {*settings.options, "agents"}
     return [
         option.name

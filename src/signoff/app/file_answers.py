@@ -1,10 +1,10 @@
-"""Takes the answers people put as files into a run's `hitl/` folder."""
+"""Records the answers that users put as files into a run's `hitl/` folder."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from signoff.app.answering import Given, current_user, record_answer
+from signoff.app.answering import AnswerInput, current_user, record_answer
 from signoff.app.project import Project
 from signoff.errors import InvalidAnswer, StaleApproval
 from signoff.runtime.store_port import InboxItem
@@ -13,7 +13,7 @@ from signoff.store.rundir import FileAnswer
 
 @dataclass(frozen=True)
 class FileAnswersResult:
-    """What came of a run's answer files."""
+    """The result of reading a run's answer files."""
 
     answered: tuple[InboxItem, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -28,11 +28,11 @@ def take_file_answers(project: Project, run: str) -> FileAnswersResult:
     answered = []
     used: dict[str, FileAnswer] = {}
     for answer in read.answers:
-        # The file's token stands in the inbox, so a crash before archiving cannot reuse it.
+        # The inbox stores the file's token, so a crash before archiving cannot use it twice.
         by = f"{current_user()} ({answer.by})"
-        # Given when it was written, however late it is read: a deadline may lie in between.
+        # The answer counts from when the file was written: a deadline may have passed since.
         at = min(answer.file.changed_at, project.clock.now())
-        given = Given(answer.value, answer.text, by, answer.digest, at=at)
+        given = AnswerInput(answer.value, answer.text, by, answer.digest, at=at)
         try:
             answered.append(record_answer(project, answer.number, given))
         except (InvalidAnswer, StaleApproval) as error:

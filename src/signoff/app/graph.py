@@ -1,10 +1,9 @@
-"""Draws a workflow."""
+"""Finds the workflow that is to be drawn."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +11,7 @@ from signoff.app.home import expected_home
 from signoff.app.notations import compile_context
 from signoff.app.settings import load_settings
 from signoff.app.targets import resolve
-from signoff.core import graph
 from signoff.core.workflow import Workflow
-
-
-class Form(StrEnum):
-    """How a workflow can be drawn."""
-
-    TEXT = "text"
-    MERMAID = "mermaid"
 
 
 def find_workflow(
@@ -35,17 +26,3 @@ def find_workflow(
     context = replace(compile_context(home, settings, options, cwd=cwd), check_only=True)
     found = resolve(target, cwd=cwd, home=home, places=settings.workflows, context=context)
     return found.workflow
-
-
-def draw(workflow: Workflow, form: Form = Form.TEXT) -> str:
-    """Returns the drawing."""
-    match form:
-        case Form.TEXT:
-            return graph.text(workflow)
-        case Form.MERMAID:
-            return graph.mermaid(workflow)
-
-
-def graph_to_json(workflow: Workflow) -> dict[str, Any]:
-    """Returns the graph as plain values."""
-    return graph.data(workflow)

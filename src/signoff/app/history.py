@@ -1,4 +1,4 @@
-"""Reads a run's journal back, as events and as the timeline people look at."""
+"""Reads a run's journal, as events and as a timeline."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def events_of(
 ) -> Iterator[tuple[int, ev.Event]]:
     """Yields a run's events with the number of their commit.
 
-    Long texts are kept apart in the store; whoever needs none of them says `whole=False`
-    and gets their digests.
+    Long texts are stored separately; `whole=False` returns short digests in their place,
+    which is faster.
     """
     blob = project.store.blob if whole else _unread
     for seq, text in project.store.journal(row.id, after):
@@ -28,12 +28,12 @@ def events_of(
 
 
 def timeline_of(project: Project, row: RunRow, *, whole: bool = False) -> Timeline:
-    """Returns what happened in a run so far; its state has long texts only when `whole`."""
+    """Returns the timeline of a run so far; its state has long texts only if `whole`."""
     return Timeline().follow(event for _, event in events_of(project, row, whole=whole))
 
 
-def folded(project: Project, row: RunRow) -> RunState:
-    """Returns a run as its journal has it."""
+def load_state(project: Project, row: RunRow) -> RunState:
+    """Returns the state of a run, folded from its journal."""
     return folded_state(project.store.load(row.name), project.store.blob)
 
 

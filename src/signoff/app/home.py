@@ -1,7 +1,7 @@
 """The project home: the `.signoff/` folder that holds a project's settings, flows and runs.
 
-It is found upwards from where a person stands, as git finds its own. `SIGNOFF_HOME`
-names it directly. Making one never overwrites anything.
+It is searched from the current folder upwards, as git does, unless `SIGNOFF_HOME` names
+it. Creating one never overwrites anything.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ FOLDER = ".signoff"
 VARIABLE = "SIGNOFF_HOME"
 
 ELSEWHERE = f"use another folder: set {VARIABLE}=FOLDER and create it there"
-"""What to do where nothing is writable."""
+"""How to fix a folder that is not writable."""
 
 CONFIG = f"""\
 # Settings of this project, all optional; {next_command(ShowSettings())}
@@ -66,7 +66,7 @@ backups/
 
 @dataclass(frozen=True)
 class Home:
-    """Where a project keeps its things."""
+    """The home folder of a project and its parts."""
 
     path: Path
 
@@ -82,7 +82,7 @@ class Home:
 
     @property
     def constraints(self) -> Path:
-        """What artifacts must satisfy, one file each."""
+        """The constraints on artifacts, one file each."""
         return self.path / "constraints"
 
     @property
@@ -92,7 +92,7 @@ class Home:
 
     @property
     def schemas(self) -> Path:
-        """What editors complete and check flows, constraints and goals by."""
+        """JSON schemas that editors use to complete and check flows, constraints and goals."""
         return self.path / "schemas"
 
     @property
@@ -102,19 +102,19 @@ class Home:
 
 
 @dataclass(frozen=True)
-class Initialised:
-    """What making a home did."""
+class CreatedHome:
+    """A home and the files that were created in it."""
 
     home: Home
     created: tuple[Path, ...]
-    """Empty when everything was there already."""
+    """Empty if everything existed already."""
 
 
 def find_home(start: Path, environment: Mapping[str, str]) -> Home | None:
     """Returns the home of the project around `start`, or None when there is none."""
-    named = environment.get(VARIABLE)
-    if named:
-        return _named_home(start, named)
+    override = environment.get(VARIABLE)
+    if override:
+        return _named_home(start, override)
     for folder in (start, *start.parents):
         if (folder / FOLDER).is_dir():
             return Home(folder / FOLDER)
@@ -122,22 +122,22 @@ def find_home(start: Path, environment: Mapping[str, str]) -> Home | None:
 
 
 def expected_home(start: Path, environment: Mapping[str, str]) -> Home:
-    """Returns the home of the project around `start`, or the one a run would make there."""
+    """Returns the home of the project around `start`, or the one a run would create there."""
     return find_home(start, environment) or Home(start / FOLDER)
 
 
 def need_home(start: Path, environment: Mapping[str, str]) -> Home:
-    """Returns the home of the project around `start`, or says how to make one."""
+    """Returns the home of the project around `start`; raises `UsageError` if there is none."""
     home = find_home(start, environment)
     if home is None:
         raise UsageError(f"no {FOLDER}/ here or in any folder above", remedy=InitProject())
     return home
 
 
-def init_home(start: Path, environment: Mapping[str, str]) -> Initialised:
-    """Makes what is missing of a home in `start` and leaves what is there alone."""
-    named = environment.get(VARIABLE)
-    home = Home(_absolute(start, named) if named else start / FOLDER)
+def init_home(start: Path, environment: Mapping[str, str]) -> CreatedHome:
+    """Creates the missing parts of a home in `start`; existing files are not changed."""
+    override = environment.get(VARIABLE)
+    home = Home(_absolute(start, override) if override else start / FOLDER)
     created = []
     try:
         for folder in (home.path, home.constraints, home.flows):
@@ -152,13 +152,14 @@ def init_home(start: Path, environment: Mapping[str, str]) -> Initialised:
         raise WriteFailed(
             f"cannot create {home.path}: {why}; {ELSEWHERE}", remedy=InitProject()
         ) from error
-    return Initialised(home, tuple(created))
+    return CreatedHome(home, tuple(created))
 
 
 def write_new(path: Path, text: str) -> bool:
-    """Writes a file unless there is one; tells whether it did.
+    """Writes a file unless it exists; returns whether it did.
 
-    Settings and flows decide what runs, so nobody else may write them, whatever the umask.
+    Settings and flows decide what is executed, so other users must not be able to write
+    them, whatever the umask.
     """
     try:
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
@@ -169,12 +170,12 @@ def write_new(path: Path, text: str) -> bool:
     return True
 
 
-def _named_home(start: Path, named: str) -> Home:
-    path = _absolute(start, named)
+def _named_home(start: Path, override: str) -> Home:
+    path = _absolute(start, override)
     if not path.is_dir():
         raise UsageError(f"{VARIABLE} names {path}, which is not a folder", remedy=InitProject())
     return Home(path)
 
 
-def _absolute(start: Path, named: str) -> Path:
-    return start / Path(named).expanduser()
+def _absolute(start: Path, override: str) -> Path:
+    return start / Path(override).expanduser()

@@ -1,4 +1,4 @@
-"""Lists what runs ask of people."""
+"""Lists the requests of runs to humans."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from signoff.store.rundir.questions import prompt_name
 
 
 def open_requests(project: Project, run: str | None = None) -> list[InboxLine]:
-    """Returns what waits for an answer, oldest first; of one run, or of all.
+    """Returns the pending requests of one run or of all, oldest first.
 
-    Forms, which can be long, are left out: `request_to_json` reads the one it shows.
+    Their forms, which can be long, are not read; `request_to_json` reads the one it needs.
     """
     name = project.run(run).name if run is not None else None
     return [line for line in project.store.waiting() if name in (None, line.run)]
 
 
-def refuse_place_alone(project: Project, word: str) -> None:
-    """Raises `UsageError` when a word given as an answer names a request or a run.
+def refuse_reference_as_answer(project: Project, word: str) -> None:
+    """Raises `UsageError` if a text given as the answer names a request or a run.
 
-    Whoever types it has most likely forgotten the answer, and answers are for good.
+    The user has most likely forgotten the answer itself, and an answer cannot be undone.
     """
-    if _is_request(project, word) or _is_run(project, word):
+    if _is_request(project, word) or project.has_run(word):
         raise UsageError(
             f"the answer is missing: {word!r} is a request or a run (if it is the answer itself, "
             "give the request or the run too)",
@@ -66,7 +66,7 @@ def request_to_json(project: Project, item: InboxItem) -> dict[str, Any]:
 
 
 def answer_to_json(item: InboxItem) -> dict[str, Any] | None:
-    """Returns what was answered, by whom and when; None while nothing was."""
+    """Returns the answer, its author and its time; None if there is none yet."""
     if item.answer is None:
         return None
     given = json.loads(item.answer)
@@ -79,7 +79,7 @@ def answer_to_json(item: InboxItem) -> dict[str, Any] | None:
 
 
 def _prompt_file(project: Project, item: InboxItem) -> str | None:
-    """Returns where the whole prompt of a request for a response stands in the run's folder."""
+    """Returns the file in the run's folder with the full prompt of a request for a response."""
     if item.kind != RequestKind.RESPONSE:
         return None
     place = project.folder(item.run) / HITL / prompt_name(item.id)
@@ -92,14 +92,6 @@ def _is_request(project: Project, word: str) -> bool:
         return False
     try:
         project.store.item(number)
-    except UnknownName:
-        return False
-    return True
-
-
-def _is_run(project: Project, word: str) -> bool:
-    try:
-        project.store.row(word)
     except UnknownName:
         return False
     return True

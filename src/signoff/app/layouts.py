@@ -1,4 +1,4 @@
-"""How each notation lays out its run directories, loaded when a run of it is first shown."""
+"""The run directory layout of each notation, loaded when it is first needed."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from signoff.store.rundir import Layout
 
 
 class Layouts(Mapping[str, Layout]):
-    """The layouts there are, by notation."""
+    """Layouts by notation."""
 
     def __init__(self) -> None:
-        self._made: dict[str, Layout] = {}
+        self._layouts: dict[str, Layout] = {}
 
     def __getitem__(self, notation: str) -> Layout:
-        """Returns a notation's layout; raises `KeyError` where it has none of its own."""
-        if notation not in self._made:
+        """Returns a notation's layout; raises `KeyError` if it has none of its own."""
+        if notation not in self._layouts:
             found = plugins.notation(notation)
             if found is None or not found.layout:
                 raise KeyError(notation)
-            self._made[notation] = plugins.load(found.layout)()
-        return self._made[notation]
+            self._layouts[notation] = plugins.load(found.layout)()
+        return self._layouts[notation]
 
     def __iter__(self) -> Iterator[str]:
-        """Yields the notations whose layouts are in use."""
-        return iter(self._made)
+        """Yields the notations whose layouts were loaded."""
+        return iter(self._layouts)
 
     def __len__(self) -> int:
-        """Counts them."""
-        return len(self._made)
+        """Returns how many layouts were loaded."""
+        return len(self._layouts)

@@ -1,32 +1,37 @@
-"""Imports a user's Python file or module and says in one line what went wrong in it."""
+"""Imports a user's Python file or module, and reports errors in it with their line."""
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import importlib
 import importlib.util
 import sys
+import traceback
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
-from signoff.app.source_location import located, place_of
 from signoff.errors import InvalidWorkflow, Problem, SignoffError
+
+_OURS = str(Path(__file__).parents[1])
+_IMPORTLIB = str(Path(importlib.__file__).parent)
 
 
 def make_importable(folders: Iterable[Path]) -> None:
-    """Lets modules in these folders be imported, the first folder first."""
+    """Adds folders to the import path; the first folder has precedence."""
     for folder in reversed(list(folders)):
         if str(folder) not in sys.path:
             sys.path.insert(0, str(folder))
 
 
 def import_named(name: str) -> ModuleType:
-    """Imports `package.module`; `ModuleNotFoundError` only when it is not there itself."""
+    """Imports `package.module`; raises `ModuleNotFoundError` only if that itself is missing."""
     try:
         return importlib.import_module(name)
     except InvalidWorkflow as error:
-        raise located(error) from error
+        raise with_locations(error) from error
     except SignoffError:
         raise
     except ModuleNotFoundError as error:
@@ -38,7 +43,7 @@ def import_named(name: str) -> ModuleType:
 
 
 def import_file(path: Path) -> ModuleType:
-    """Imports a Python file from where it stands; one inside a package under its real name."""
+    """Imports a Python file from its folder; a file inside a package gets its real name."""
     packages = _packages(path)
     if packages:
         make_importable([path.parents[len(packages)]])
@@ -58,7 +63,7 @@ def _packages(path: Path) -> list[str]:
 
 
 def _import_loose(path: Path) -> ModuleType:
-    # A name of its own: a file called `select.py` must not stand in for the library's.
+    # A unique name: a file called `select.py` must not replace the standard library's module.
     name = f"signoff_target_{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
     if name in sys.modules:
         return sys.modules[name]
@@ -71,7 +76,7 @@ def _import_loose(path: Path) -> ModuleType:
         spec.loader.exec_module(module)
     except InvalidWorkflow as error:
         del sys.modules[name]
-        raise located(error) from error
+        raise with_locations(error) from error
     except SignoffError:
         del sys.modules[name]
         raise
@@ -83,4 +88,45 @@ def _import_loose(path: Path) -> ModuleType:
 
 def _broken(name: str, error: BaseException) -> InvalidWorkflow:
     what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    return InvalidWorkflow(name, [Problem(place_of(error) or name, what.splitlines()[0])])
+    return InvalidWorkflow(name, [Problem(error_location(error) or name, what.splitlines()[0])])
+
+
+def error_location(error: BaseException) -> str:
+    """Returns `file:line` of the user's code that raised an error; empty if there is none."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"{error.filename}:{error.lineno}"
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [f for f in frames if not f.filename.startswith(("<", _OURS, _IMPORTLIB))]
+    return f"{own[-1].filename}:{own[-1].lineno}" if own else ""
+
+
+def with_locations(error: InvalidWorkflow) -> InvalidWorkflow:
+    """Returns the same problems, each with the line of its step or of the workflow."""
+    place = error_location(error)
+    if not place:
+        return error
+    file = place.rpartition(":")[0]
+    lines = _step_lines(Path(file))
+    problems = []
+    for problem in error.problems:
+        line = lines.get(problem.step)
+        where = f"{file}:{line}" if line else place
+        problems.append(replace(problem, where=f"{where}: {problem.where}"))
+    return InvalidWorkflow(error.name, problems)
+
+
+def _step_lines(file: Path) -> dict[str, int]:
+    """Returns the line of each `StepDef` with a literal id; the first one of an id counts."""
+    try:
+        tree = ast.parse(file.read_bytes())
+    except (OSError, SyntaxError, ValueError):
+        return {}
+    found: dict[str, int] = {}
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(
+                func=ast.Name(id="StepDef") | ast.Attribute(attr="StepDef"),
+                args=[ast.Constant(value=str(step)), *_],
+            ):
+                found.setdefault(step, node.lineno)
+    return found

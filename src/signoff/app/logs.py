@@ -1,4 +1,4 @@
-"""Tells what happened in a run, event by event, and follows it while it goes on."""
+"""Returns the log of a run, event by event, and follows a running one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from signoff.app.history import events_of
 from signoff.app.inbox import answer_to_json
 from signoff.app.next_commands import next_command
 from signoff.app.project import Project
-from signoff.app.runs import as_it_stands
+from signoff.app.runs import current_row
 from signoff.core import events as ev
 from signoff.core.outcome import Status
 from signoff.core.requests import ItemState
@@ -17,12 +17,12 @@ from signoff.remedies import Resume
 from signoff.runtime.narration import LogLine, Narrator, Weight, describe_answer
 
 LOOK_SECONDS = 0.5
-"""How often a followed run is looked at; the journal is one indexed read."""
+"""How often a followed run is polled; each poll is one indexed read of the journal."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One event, and what there is to say about it."""
+    """One event and its log lines."""
 
     seq: int
     event: ev.Event
@@ -30,7 +30,7 @@ class Entry:
 
 
 def logs(project: Project, name: str | None = None, *, whole: bool = False) -> Iterator[Entry]:
-    """Yields everything that has happened so far; `whole` includes long texts."""
+    """Yields all events so far; `whole` includes long texts."""
     narrator = Narrator()
     yield from _entries(project, project.run(name).name, narrator, 0, whole)
 
@@ -42,13 +42,14 @@ def follow(
     *,
     whole: bool = False,
 ) -> Iterator[Entry]:
-    """Yields what happened and what happens, until the run comes to rest."""
+    """Yields all events so far and new ones, until the run stops."""
     run = project.run(name).name
     narrator = Narrator()
     seq = 0
     while True:
-        # Read before the journal: what is committed in between is seen by the next look.
-        resting = as_it_stands(project, project.store.row(run)).status is not Status.RUNNING
+        # The status is read before the journal, so no event can be committed unseen before
+        # the loop ends.
+        resting = current_row(project, project.store.row(run)).status is not Status.RUNNING
         for entry in _entries(project, run, narrator, seq, whole):
             seq = entry.seq
             yield entry
@@ -58,16 +59,16 @@ def follow(
 
 
 def afterwards(project: Project, name: str) -> list[LogLine]:
-    """Returns what is true of a run and not in its journal yet, since nobody drives it."""
+    """Returns what is not in the journal yet: unused answers, and a process that stopped."""
     row = project.store.row(name)
     lines = []
     for item in project.store.items(name, state=(ItemState.ANSWERED,)):
         words = describe_answer(answer_to_json(item) or {})
         ready = f"{item.step}: {words} (#{item.id}, used when the run resumes)"
         lines.append(LogLine(item.answered_at or row.updated_at, ready))
-    stands = as_it_stands(project, row)
-    if stands.status is not row.status:
-        why = f"{stands.status.value}: {stands.reason}; {next_command(Resume(name))}"
+    current = current_row(project, row)
+    if current.status is not row.status:
+        why = f"{current.status.value}: {current.reason}; {next_command(Resume(name))}"
         lines.append(LogLine(row.updated_at, why, Weight.TROUBLE))
     return lines
 

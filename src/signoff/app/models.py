@@ -1,4 +1,4 @@
-"""What can be done about the weights of local models: list them, fetch them, delete them."""
+"""Lists, downloads and deletes the weights of local models."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from pathlib import Path
 from signoff.agents.weights import SMOLLM2, State, Weights, model_cache
 
 DEFAULT = SMOLLM2.name
-"""The one that is fetched when none is named."""
+"""The model that is downloaded if none is named."""
 
 
 @dataclass(frozen=True)
 class ListedModel:
-    """One model of the catalogue, as it is on this machine."""
+    """One model of the catalog, and its state on this machine."""
 
     name: str
     state: State
@@ -29,26 +29,17 @@ class ListedModel:
 
 @dataclass(frozen=True)
 class Pulled:
-    """What fetching a model came to."""
+    """The result of downloading a model."""
 
     model: ListedModel
     fetched: bool
-    """False when it was there already."""
+    """False if it was installed already."""
     can_run: bool
-    """Whether what runs it is installed."""
-
-
-@dataclass(frozen=True)
-class Removed:
-    """What deleting a model came to."""
-
-    model: ListedModel
-    freed: int
-    """Bytes; 0 when it was not there."""
+    """Whether the runtime for local models is installed."""
 
 
 def list_models(environment: Mapping[str, str]) -> list[ListedModel]:
-    """Returns every model there is, with how it is on this machine."""
+    """Returns every model of the catalog, with its state on this machine."""
     return [_listed(each, environment) for each in model_cache(environment).catalogue.values()]
 
 
@@ -59,7 +50,7 @@ async def pull_model(
     progress: Callable[[int, int], None] = lambda _done, _total: None,
     waiting: Callable[[], None] = lambda: None,
 ) -> Pulled:
-    """Fetches a model, unless it is there and whole."""
+    """Downloads a model, unless it is installed and intact."""
     from signoff.agents.fetching import fetch
 
     cache = model_cache(environment)
@@ -68,12 +59,12 @@ async def pull_model(
     return Pulled(_listed(weights, environment), fetched, find_spec("xllamacpp") is not None)
 
 
-def remove_model(name: str, environment: Mapping[str, str]) -> Removed:
-    """Deletes a model's weights; one that is not there is none the worse for it."""
+def remove_model(name: str, environment: Mapping[str, str]) -> tuple[ListedModel, int]:
+    """Deletes a model's weights; returns the model and the bytes freed, 0 if it was missing."""
     cache = model_cache(environment)
     weights = cache.find(name)
     freed = cache.remove(weights)
-    return Removed(_listed(weights, environment), freed)
+    return _listed(weights, environment), freed
 
 
 def _listed(weights: Weights, environment: Mapping[str, str]) -> ListedModel:

@@ -1,4 +1,4 @@
-"""Words remedies as commands to type, for texts that tell the user what to do next.
+"""Formats remedies as commands to type, for messages that show what to do next.
 
 No other module outside `cli` names a command or an option.
 """
@@ -18,7 +18,7 @@ from signoff.errors import SHOWN_NAMES, SignoffError
 from signoff.runtime.store_port import InboxItem
 
 
-def message_of(error: SignoffError) -> str:
+def error_message(error: SignoffError) -> str:
     """Returns what an error reports, with the commands that fix it."""
     return "; ".join([str(error), *map(next_command, error.remedies)])
 
@@ -34,7 +34,7 @@ def next_command(remedy: fix.Remedy, run: str = "") -> str:
     return words(remedy, getattr(remedy, "run", "") or run)
 
 
-def option_words(option: fix.PassOption) -> str:
+def format_option(option: fix.PassOption) -> str:
     """Returns an option as it is typed."""
     return f"--{option.option.replace('_', '-')} {option.value}".rstrip()
 
@@ -93,7 +93,7 @@ _WORDS: Mapping[type[fix.Remedy], Callable[[Any, str], str]] = {
     fix.TakeWork: lambda _, run: f"try again later: signoff next {run}",
     fix.ShowInbox: lambda it, run: f"details: signoff inbox {it.item or run}".rstrip(),
     fix.AnswerRequest: _answer,
-    fix.PassOption: lambda it, _: f"add {option_words(it)}",
+    fix.PassOption: lambda it, _: f"add {format_option(it)}",
     fix.InitProject: lambda _, __: "create one: signoff init",
     fix.CheckSetup: lambda _, __: "see what each agent needs: signoff doctor -v",
     fix.ShowSettings: lambda _, __: "see where each comes from: signoff config show",

@@ -1,7 +1,7 @@
 """Compiles workflows that are not Python, each by its notation.
 
-A compiler gets the options of the command line, the notation's settings and the agents
-there are. What it may depend on is stored with a run under `given`, so a resume compiles
+A compiler gets the options of the command line, the notation's settings and the available
+agents. What it may depend on is stored with a run under `given`, so that a resume compiles
 the same workflow wherever and whenever it happens.
 """
 
@@ -42,7 +42,7 @@ def compile_context(
 ) -> CompileContext:
     """Returns what compilers get in a project; `options` come from the command line.
 
-    `agents` are those that a program provides besides the ones of the settings.
+    `agents` are those that a program provides in addition to the configured ones.
     """
     known = _known(settings, agents or {})
     found = [name for name in PROGRAMS if known[name].configured or _is_installed(name)]
@@ -70,13 +70,13 @@ def stored_context(description: str, now: CompileContext) -> CompileContext:
         default_agent=options.pop("default_agent", ""),
         installed=options.pop("found", ()),
         options=options,
-        # The agents of today say nothing about a run that is under way.
+        # The current agents must not affect a run that has already started.
         agent_names=None,
     )
 
 
 def portable_options(options: Mapping[str, Any], cwd: Path, root: Path) -> dict[str, Any]:
-    """Returns the options that were given, with paths that are found again from the root."""
+    """Returns the options in use, with paths relative to the project's root if possible."""
     files = {
         option.name
         for option in (plugins.options_of("run") if options else ())
@@ -98,7 +98,7 @@ def compile_path(path: Path, context: CompileContext) -> Workflow:
 
 
 def compile_named(scheme: str, name: str, context: CompileContext) -> Workflow | None:
-    """Returns the workflow that a notation has under a name; None when no one has the scheme."""
+    """Returns the workflow that a scheme's notation has under a name; None if it is unknown."""
     notation = next((each for each in plugins.notations() if each.scheme == scheme), None)
     if notation is None:
         return None
@@ -170,7 +170,7 @@ def _portable(value: str, cwd: Path, root: Path) -> str:
 
 
 def _is_installed(name: str) -> bool:
-    """Tells whether an agent's program is on PATH, or came with a package beside us."""
+    """Tells whether an agent's program is on PATH or bundled with an installed package."""
     return bool(shutil.which(name)) or plugins.load(PROGRAMS[name]).bundled() is not None
 
 

@@ -1,7 +1,7 @@
 """Presets: small, working sets of files that a notation can write into a project.
 
-The files belong to the user as soon as they are written, so nothing is ever
-overwritten. Schemas are the exception: they are copies, and are brought up to date.
+The files belong to the user once they are written, so they are never overwritten. Schemas
+are the exception: they are copies and are kept up to date.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ HOME = "home"
 
 @dataclass(frozen=True)
 class InitResult:
-    """What beginning a project did."""
+    """The result of initializing a project."""
 
     home: Home
     created: tuple[Path, ...]
     kept: tuple[Path, ...] = ()
-    """Files of the preset in whose place there was something else already."""
+    """Files of the preset that exist with other content."""
     run: tuple[str, ...] = ()
     """The target and the options to check and run the preset with, in the project's root."""
 
@@ -44,18 +44,20 @@ def presets() -> dict[str, tuple[Preset, Notation]]:
     return found
 
 
-def begin(start: Path, environment: Mapping[str, str], preset: str | None = None) -> InitResult:
-    """Makes what is missing of a project's home, its schemas and a preset's files."""
-    known = presets() if preset is not None else {}
-    if preset is not None and preset not in known:
-        raise UnknownName("preset", preset, known)
-    made = init_home(start, environment)
-    home = made.home
+def init_project(
+    start: Path, environment: Mapping[str, str], preset: str | None = None
+) -> InitResult:
+    """Creates the missing parts of a project's home, its schemas and a preset's files."""
+    available = presets() if preset is not None else {}
+    if preset is not None and preset not in available:
+        raise UnknownName("preset", preset, available)
+    created_home = init_home(start, environment)
+    home = created_home.home
     try:
-        created = [*made.created, *_schemas(home)]
+        created = [*created_home.created, *_schemas(home)]
         if preset is None:
             return InitResult(home, tuple(created))
-        chosen, notation = known[preset]
+        chosen, notation = available[preset]
         new, kept = _write(chosen, home)
     except OSError as error:
         why = error.strerror or error
@@ -71,7 +73,7 @@ def _run(preset: Preset, notation: Notation, home: Home) -> Iterator[str]:
 
 
 def _schemas(home: Home) -> Iterator[Path]:
-    """Puts the schemas of this version where a project's files say they are; yields new ones."""
+    """Writes the schemas of this version into the project; yields new files."""
     home.schemas.mkdir(exist_ok=True, mode=0o755)
     for notation in plugins.notations():
         folder = _sorted(_data(notation.schemas)) if notation.schemas else []
@@ -84,7 +86,7 @@ def _schemas(home: Home) -> Iterator[Path]:
 
 
 def _write(preset: Preset, home: Home) -> tuple[list[Path], list[Path]]:
-    """Writes a preset's files; returns the new ones, and those that were left as they are."""
+    """Writes a preset's files; returns the new ones and those that were kept unchanged."""
     created, kept = [], []
     for path, text in _files(_data(preset.files), home.root, home):
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o755)
@@ -95,22 +97,22 @@ def _write(preset: Preset, home: Home) -> tuple[list[Path], list[Path]]:
     return created, kept
 
 
-def _files(folder: Traversable, place: Path, home: Home) -> Iterator[tuple[Path, str]]:
+def _files(folder: Traversable, folder_path: Path, home: Home) -> Iterator[tuple[Path, str]]:
     for each in _sorted(folder):
-        top = place == home.root and each.name == HOME
-        path = home.path if top else place / each.name
+        top = folder_path == home.root and each.name == HOME
+        path = home.path if top else folder_path / each.name
         if each.is_dir():
             yield from _files(each, path, home)
         else:
-            # With the home called as it is called here.
+            # Paths in the text use the actual name of the home.
             text = each.read_text("utf-8").replace(f"{FOLDER}/", f"{home.path.name}/")
             yield path, text
 
 
-def _data(place: str) -> Traversable:
+def _data(folder_path: str) -> Traversable:
     from importlib.resources import files
 
-    package, _, folder = place.partition(":")
+    package, _, folder = folder_path.partition(":")
     return files(package) / folder
 
 

@@ -1,4 +1,4 @@
-"""A project that is open: its home, what holds in it, its runs, and a way to drive them.
+"""An open project: its home, its settings, its runs, and an engine to drive them.
 
 Every use case takes one. A surface opens it once and closes it; tests build one around
 a memory store.
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Self
 from signoff import plugins
 from signoff.app.home import Home, find_home, init_home, need_home
 from signoff.app.settings import Settings, load_settings
-from signoff.errors import ConfigError, InvalidWorkflow, Problem, UsageError
+from signoff.errors import ConfigError, InvalidWorkflow, Problem, UnknownName, UsageError
 from signoff.notation import Notation
 from signoff.remedies import Resume, StartRun
 from signoff.runtime.environment import Secrets
@@ -41,10 +41,10 @@ class Project:
     cwd: Path
     clock: Clock = field(default_factory=SystemClock)
     agents: Mapping[str, Agent] = field(default_factory=dict)
-    """Agents given by a program; they are stronger than those of the settings."""
+    """Agents that a program provides; they override those of the settings."""
 
     def __enter__(self) -> Self:
-        """Returns itself: it is open already."""
+        """Returns itself; the project is already open."""
         return self
 
     def __exit__(
@@ -53,20 +53,20 @@ class Project:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Lets go of the database."""
+        """Closes the database."""
         self.store.close()
 
     @property
     def secrets(self) -> Secrets:
-        """The values in the environment that are never stored."""
+        """The values of environment variables that are never stored."""
         options = [each.options for each in self.settings.agents.values()]
         keys = [each[name] for each in options for name in each if name.endswith("key_env")]
         return Secrets.of(os.environ, map(str, keys))
 
     @asynccontextmanager
     async def engine(self, observers: Sequence[Observer] = ()) -> AsyncIterator[Engine]:
-        """Gives an engine over this project; run directories are up to date when it is left."""
-        # Listing runs needs none of this, and should not wait for it to be imported.
+        """Gives an engine for this project; run directories are up to date when it exits."""
+        # Imported here because commands that only list runs should stay fast.
         from signoff.app.agents import agent_limits, build_agents
         from signoff.app.layouts import Layouts
         from signoff.app.loading import make_importable
@@ -94,11 +94,14 @@ class Project:
             projection.close()
 
     def find(self, target: str, row: RunRow | None = None) -> Target:
-        """Returns the workflow a person named, seen from where they stand; for a run, as given."""
+        """Returns the workflow of a target, relative to the current folder.
+
+        With `row`, it is compiled with the options that the run was started with.
+        """
         return self._resolved(target, self.cwd, row)
 
     def find_again(self, row: RunRow) -> Target:
-        """Returns the workflow of a run, seen from the project's root and as it was given."""
+        """Returns the workflow of a run, compiled with the options it was started with."""
         if not row.target:
             raise UsageError(
                 f"run {row.name!r} was started from Python and does not record where its workflow "
@@ -131,11 +134,11 @@ class Project:
         )
 
     def notation_of(self, row: RunRow) -> Notation | None:
-        """Returns the notation of a run's workflow; None for Python, and for a missing plug-in."""
+        """Returns the notation of a run's workflow; None for Python or a missing plug-in."""
         return plugins.notation(json.loads(self.store.description(row.id)).get("notation", ""))
 
     def _with_stored_files(self, error: InvalidWorkflow, row: RunRow) -> InvalidWorkflow:
-        """Returns a problem with where the run shows the files it was started with, if it does."""
+        """Returns the error with the location of the files that the run was started with."""
         notation, folder = self.notation_of(row), self.folder(row.name)
         names = notation.definition_files if notation is not None else ()
         stored = [name for name in names if (folder / name).exists()]
@@ -154,15 +157,23 @@ class Project:
             raise UsageError("there are no runs yet", remedy=StartRun())
         return latest[0]
 
+    def has_run(self, name: str) -> bool:
+        """Tells whether a run of this name exists."""
+        try:
+            self.store.row(name)
+        except UnknownName:
+            return False
+        return True
+
     def directory(self) -> RunDirectory:
-        """Returns what shows runs as readable files."""
+        """Returns the writer of the run directories."""
         from signoff.app.layouts import Layouts
         from signoff.store.rundir import RunDirectory
 
         return RunDirectory(self.home.runs, self.store, layouts=Layouts())
 
     def folder(self, run: str) -> Path:
-        """Returns where a run's readable files stand."""
+        """Returns the folder of a run's readable files."""
         return self.home.runs / run
 
 
@@ -174,7 +185,7 @@ def open_project(
     create: bool = False,
     agents: Mapping[str, Agent] | None = None,
 ) -> Project:
-    """Opens the project around `cwd`; with `create`, makes a home there when there is none."""
+    """Opens the project around `cwd`; with `create`, creates a home there if there is none."""
     home = find_home(cwd, environment)
     if home is None and create:
         home = init_home(cwd, environment).home
@@ -194,7 +205,7 @@ def database_path(home: Home, settings: Settings) -> Path:
 
 
 def open_store(home: Home, settings: Settings) -> Store:
-    """Opens a project's database, making it when it is not there."""
+    """Opens a project's database; creates it if it does not exist."""
     from signoff.store.sqlite import SqliteStore
 
     return SqliteStore(database_path(home, settings))

@@ -1,4 +1,4 @@
-"""Lets runs go on: one by name, or all that were parked and are now due."""
+"""Resumes runs: one by name, or all parked ones that are due."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from signoff.agents.kinds import MANUAL
 from signoff.app.file_answers import take_file_answers
-from signoff.app.history import folded
+from signoff.app.history import load_state
 from signoff.app.project import Project
 from signoff.app.run_files import Warn, catch_up
 from signoff.core.events import ANY_AGENT
@@ -23,15 +23,15 @@ from signoff.runtime.result import RunResult
 from signoff.runtime.store_port import RunRow
 
 FROM_OUTSIDE = {ANY_AGENT: MANUAL}
-"""Who stands in for whom in a run that is played from outside."""
+"""The agent switch of a run whose work is done by external workers."""
 
 DUE = (Status.PARKED, Status.WAITING)
-"""A waiting run is due when a deadline has passed: its default answer is taken."""
+"""A waiting run is due once a deadline has passed: then its default answer counts."""
 
 
 @dataclass(frozen=True)
 class Resumed:
-    """What came of one of several runs."""
+    """The result of resuming one of several runs."""
 
     run: str
     result: RunResult | None
@@ -50,24 +50,24 @@ async def resume(
     observers: Sequence[Observer] = (),
     warn: Warn = lambda _warning: None,
 ) -> RunResult:
-    """Drives a run on; answers that lie in its folder as files are taken first.
+    """Resumes a run; answer files in its folder are recorded first.
 
-    `switch` names agents that others stand in for from here on; `params` corrects parameters.
+    `switch` maps agents to their replacements from now on; `params` corrects parameters.
     """
     row = project.run(name)
     if row.status in FINAL:
-        # Nothing will happen any more, so no engine writes what may be missing.
+        # The engine will not run again, so missing files of the run directory are written here.
         catch_up(project, row.name, warn)
-    workflow = _ready(project, row, target, warn)
-    wide = _also_by_role(project, row, switch or {}, warn)
+    workflow = _prepare(project, row, target, warn)
+    switches = _with_roles(project, row, switch or {}, warn)
     async with project.engine(observers) as engine:
         return await engine.resume(
-            row.name, workflow, limits=limits, adopt=adopt, switch=wide, params=params
+            row.name, workflow, limits=limits, adopt=adopt, switch=switches, params=params
         )
 
 
 def due_runs(project: Project) -> list[RunRow]:
-    """Returns the runs whose time has come, the longest overdue first."""
+    """Returns the runs that are due, the longest overdue first."""
     rows = project.store.rows(status=DUE, due_before=project.clock.now())
     return sorted(rows, key=lambda row: row.due_at or 0.0)
 
@@ -79,12 +79,12 @@ async def resume_due(
     observers: Sequence[Observer] = (),
     warn: Warn = lambda _warning: None,
 ) -> list[Resumed]:
-    """Drives on everything that is due; one that cannot go on does not hold up the others."""
+    """Resumes all due runs; an error in one does not stop the others."""
     async with project.engine(observers) as engine:
 
         async def one(row: RunRow) -> Resumed:
             try:
-                workflow = _ready(project, row, None, warn)
+                workflow = _prepare(project, row, None, warn)
                 return Resumed(row.name, await engine.resume(row.name, workflow, limits=limits))
             except SignoffError as error:
                 return Resumed(row.name, None, error)
@@ -92,32 +92,35 @@ async def resume_due(
         return list(await asyncio.gather(*(one(row) for row in due_runs(project))))
 
 
-def _also_by_role(
+def _with_roles(
     project: Project, row: RunRow, switch: Mapping[str, str], warn: Warn
 ) -> dict[str, str]:
-    """Returns the switches, with those for every role that a switched agent stands for."""
+    """Returns the switches, extended by the roles that each switched agent plays."""
     from signoff.app.agents import known_agents
 
     roles = project.settings.roles
     known = {*known_agents(project.settings.agents), *project.agents, *roles}
-    wide: dict[str, str] = {}
+    switches: dict[str, str] = {}
     for agent, to in switch.items():
         if agent not in {*known, ANY_AGENT} and agent != _failed_agent(project, row):
             warn(f"unknown agent or role {agent!r}; only steps that name it are switched")
-        wide.update({role: to for role, played in roles.items() if played == agent})
-        wide[agent] = to
-    return wide
+        switches.update({role: to for role, played in roles.items() if played == agent})
+        switches[agent] = to
+    return switches
 
 
 def _failed_agent(project: Project, row: RunRow) -> str:
     """Returns the agent whose error stopped the run: a workflow may ask one no settings name."""
-    state = folded(project, row)
+    state = load_state(project, row)
     error = error_of(state.status, state.stop_reason)
     return error.agent if error is not None else ""
 
 
-def _ready(project: Project, row: RunRow, target: str | None, warn: Warn) -> Workflow:
-    """Finds a run's workflow and takes its answer files, in this order: a file is used once."""
+def _prepare(project: Project, row: RunRow, target: str | None, warn: Warn) -> Workflow:
+    """Finds a run's workflow, then records its answer files.
+
+    The order matters: a file is used only once, so a missing workflow must be reported first.
+    """
     found = project.find(target, row) if target is not None else project.find_again(row)
     for warning in take_file_answers(project, row.name).warnings:
         warn(warning)

@@ -1,26 +1,26 @@
-"""Keeps a run's readable files true where no engine does: after an answer, after a loss."""
+"""Updates a run's directory when no engine does, such as after an answer."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from signoff.app.project import Project
-from signoff.app.runs import as_it_stands
+from signoff.app.runs import current_row
 from signoff.core.outcome import Status
 from signoff.errors import SignoffError
 
 Warn = Callable[[str], None]
-"""Takes what a person should know."""
+"""Receives warnings for the user."""
 
 
 def catch_up(project: Project, run: str, warn: Warn = lambda _warning: None) -> None:
-    """Makes a run's directory show what the run is now; rebuilds what was lost of it.
+    """Updates a run's directory to the current state and restores missing files.
 
-    The directory only shows what is stored elsewhere, so failing to write it is a warning.
+    The directory only mirrors the database, so a failure to write it is just a warning.
     """
-    row = as_it_stands(project, project.store.row(run))
+    row = current_row(project, project.store.row(run))
     if row.status is Status.RUNNING:
-        # Whoever drives the run writes its directory.
+        # The process that drives the run writes its directory.
         return
     try:
         project.directory().catch_up(row.name)

@@ -1,4 +1,4 @@
-"""Lists runs."""
+"""Lists and cancels runs."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from signoff.app.project import Project
-from signoff.core.outcome import Status
-from signoff.errors import UnknownName
+from signoff.core.outcome import FINAL, Status
+from signoff.errors import UnknownName, UsageError
 from signoff.runtime.owner import is_alive
 from signoff.runtime.store_port import RunRow
 
@@ -15,25 +15,34 @@ _EITHER = frozenset({Status.RUNNING, Status.INTERRUPTED})
 
 
 def list_runs(project: Project, *, status: Sequence[str] = (), limit: int = -1) -> list[RunRow]:
-    """Returns runs as they stand, newest first."""
-    wanted = [_status(name) for name in status]
+    """Returns runs with their current status, newest first."""
+    statuses = [_status(name) for name in status]
     # A run whose process died is stored as running, so it is found under both names.
-    unsure = not _EITHER.isdisjoint(wanted)
-    stored = [*wanted, Status.RUNNING] if Status.INTERRUPTED in wanted else wanted
+    unsure = not _EITHER.isdisjoint(statuses)
+    stored = [*statuses, Status.RUNNING] if Status.INTERRUPTED in statuses else statuses
     rows = project.store.rows(status=stored, limit=-1 if unsure else limit)
-    found = (as_it_stands(project, row) for row in rows)
-    kept = [row for row in found if not wanted or row.status in wanted]
-    return kept if limit < 0 else kept[:limit]
+    current = (current_row(project, row) for row in rows)
+    matching = [row for row in current if not statuses or row.status in statuses]
+    return matching if limit < 0 else matching[:limit]
 
 
-def as_it_stands(project: Project, row: RunRow) -> RunRow:
-    """Returns a run's row; one whose process died without a word is interrupted."""
+def current_row(project: Project, row: RunRow) -> RunRow:
+    """Returns a run's row; if its process died without recording that, as interrupted."""
     if row.status is not Status.RUNNING:
         return row
     owner = project.store.owner(row.owner) if row.owner is not None else None
     if owner is not None and is_alive(owner) is not False:
         return row
     return row._replace(status=Status.INTERRUPTED, reason="its process stopped")
+
+
+async def cancel(project: Project, name: str | None = None, why: str = "") -> tuple[str, Status]:
+    """Cancels a run, whichever process drives it; returns its name and final status."""
+    row = project.run(name)
+    if row.status in FINAL and row.status is not Status.CANCELLED:
+        raise UsageError(f"run {row.name!r} has already ended: {row.status.value}")
+    async with project.engine() as engine:
+        return row.name, await engine.cancel(row.name, why or "cancelled by the user")
 
 
 def run_to_json(row: RunRow) -> dict[str, Any]:

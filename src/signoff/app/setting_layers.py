@@ -1,4 +1,4 @@
-"""Settings as they are read from one origin, before stronger origins replace them."""
+"""Settings of a single origin, before those of higher precedence override them."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What holds for a project, and where each value came from.
+"""The settings of a project, and where each value comes from.
 
-Settings are read from weakest to strongest: built-in values, the user's file, the
-project's file, the environment, the command line. A stronger layer replaces single
-values, never a whole section; every mistake in every layer is reported at once.
+Layers from lowest to highest precedence: built-in values, the user's file, the project's
+file, the environment, the command line. A layer overrides single values, never a whole
+section. All mistakes in all layers are reported at once.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ BUILT_IN: Mapping[str, Any] = {
     "database": "signoff.db",
     "log_level": "warning",
 }
-"""What holds where nobody says otherwise."""
+"""The default values."""
 
 ENVIRONMENT: Mapping[str, tuple[str, ...]] = {
     "SIGNOFF_DATABASE": ("database",),
@@ -41,10 +41,10 @@ ENVIRONMENT: Mapping[str, tuple[str, ...]] = {
     "SIGNOFF_LIMITS_CALLS": ("limits", "calls"),
     "SIGNOFF_LIMITS_SECONDS": ("limits", "seconds"),
 }
-"""Variables that are settings, besides those of notations."""
+"""Environment variables and their settings, except those of notations."""
 
 OTHER_VARIABLES = frozenset({"SIGNOFF_HOME", "SIGNOFF_CONFIG", "SIGNOFF_MODELS"})
-"""Variables that say where to look, and are no settings."""
+"""Environment variables that name folders and are not settings."""
 
 OWN_SECTIONS = frozenset({"limits", "agents", "roles"})
 
@@ -53,45 +53,45 @@ COMMAND_LINE = "command line"
 
 @dataclass(frozen=True)
 class AgentSettings:
-    """How one agent is made and how hard it may be worked."""
+    """The settings of one agent."""
 
     kind: str
     concurrency: int | None = None
     rate: Rate | None = None
     retries: int | None = None
-    """How often a passing fault is met with another attempt; None means the engine's own."""
+    """How often a transient error is retried; None means the engine's default."""
     fallback: str | None = None
-    """Who answers when this agent cannot."""
+    """The agent that answers if this one cannot."""
     price: Mapping[str, float] | None = None
-    """Dollars per million tokens, `in` and `out`; None means the price list's."""
+    """Dollars per million tokens, `in` and `out`; None means the price list."""
     options: Mapping[str, Any] = field(default_factory=dict)
-    """What only this kind of agent understands."""
+    """Options that are specific to the kind of agent."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Everything that holds, and behind it where each value came from."""
+    """All settings in force, and in `values` where each comes from."""
 
     limits: Limits = field(default_factory=Limits)
     agents: Mapping[str, AgentSettings] = field(default_factory=dict)
     roles: Mapping[str, str] = field(default_factory=dict)
     workflows: Sequence[str] = ()
-    """Folders and modules where workflows are looked for by name."""
+    """Folders and modules that are searched for workflows by name."""
     pass_env: Sequence[str] = ()
-    """Variables that commands and scripts get from the environment besides the ordinary ones."""
+    """Additional environment variables that are passed to commands and scripts."""
     database: str = "signoff.db"
-    """A file, seen from the project home."""
+    """A file path relative to the project home."""
     log_level: str = "warning"
     sections: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """The sections that notations brought, by name."""
+    """The sections of notations, by name."""
     values: Layer = field(default_factory=dict)
 
 
 def user_file(environment: Mapping[str, str]) -> Path:
-    """Returns where the user's own settings stand, whether or not they exist."""
-    named = environment.get("SIGNOFF_CONFIG")
-    if named:
-        return Path(named).expanduser()
+    """Returns the path of the user's settings file, whether or not it exists."""
+    override = environment.get("SIGNOFF_CONFIG")
+    if override:
+        return Path(override).expanduser()
     if sys.platform == "win32" and environment.get("APPDATA"):
         return Path(environment["APPDATA"]) / "signoff" / "config.yaml"
     base = environment.get("XDG_CONFIG_HOME")
@@ -104,10 +104,10 @@ def load_settings(
     environment: Mapping[str, str],
     command_line: Mapping[str, Any] | None = None,
 ) -> Settings:
-    """Reads every layer; raises one `ConfigError` that lists all problems of all of them."""
+    """Reads all layers; raises one `ConfigError` that lists the problems of all of them."""
     problems: list[Problem] = []
     layers: list[Layer] = [{key: Value(v, "built-in") for key, v in BUILT_IN.items()}]
-    for path, must_exist in _files(home, environment):
+    for path, must_exist in settings_files(home, environment):
         layers.append(_read_file(path, must_exist, problems))
     layers.append(_from_environment(environment, problems))
     layers.append(_from_command_line(command_line or {}, problems))
@@ -117,7 +117,10 @@ def load_settings(
 
 
 def variables(environment: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
-    """Returns the variables that are settings; of notations only if there may be some."""
+    """Returns the environment variables that are settings.
+
+    Those of notations are loaded only if the environment has a variable that needs them.
+    """
     known = dict(ENVIRONMENT)
     if any(_is_unknown(each, known) for each in environment):
         from signoff import plugins
@@ -129,13 +132,13 @@ def variables(environment: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
 
 
 def unknown_variables(environment: Mapping[str, str]) -> list[str]:
-    """Returns variables that look like settings and are none: often a typo."""
+    """Returns variables that look like settings but are unknown, often because of a typo."""
     known = variables(environment)
     return sorted(each for each in environment if _is_unknown(each, known))
 
 
 def given_limits(settings: Settings) -> Limits | None:
-    """Returns the ceilings of the command line alone, which outrank even the workflow's own."""
+    """Returns the limits of the command line, which override even those of the workflow."""
     given = {
         key.removeprefix("limits."): value.value
         for key, value in settings.values.items()
@@ -145,7 +148,7 @@ def given_limits(settings: Settings) -> Limits | None:
 
 
 def merge(layers: Iterable[Layer]) -> Settings:
-    """Returns what holds when stronger layers come later."""
+    """Returns the settings of all layers, lowest precedence first."""
     values: dict[str, Value] = {}
     for layer in layers:
         values.update(layer)
@@ -160,12 +163,13 @@ def merge(layers: Iterable[Layer]) -> Settings:
         pass_env=tuple(plain.get("pass_env") or ()),
         database=plain.get("database") or BUILT_IN["database"],
         log_level=plain.get("log_level") or BUILT_IN["log_level"],
-        sections={name: _section(plain, name) for name in _names_of_sections(plain)},
+        sections={name: _section(plain, name) for name in _section_names(plain)},
         values=values,
     )
 
 
-def _files(home: Home | None, environment: Mapping[str, str]) -> list[tuple[Path, bool]]:
+def settings_files(home: Home | None, environment: Mapping[str, str]) -> list[tuple[Path, bool]]:
+    """Returns the settings files, lowest precedence first, and whether each one must exist."""
     files = [(user_file(environment), "SIGNOFF_CONFIG" in environment)]
     if home is not None:
         files.append((home.config, False))
@@ -178,15 +182,15 @@ def _read_file(path: Path, must_exist: bool, problems: list[Problem]) -> Layer:
             problems.append(Problem(str(path), "does not exist", "SIGNOFF_CONFIG names it"))
         return {}
     text = read_text(path, problems, name=str(path))
-    if text is None or _says_nothing(text):
+    if text is None or _is_empty(text):
         return {}
-    from signoff.app.config_file import read_config
+    from signoff.app.config_schema import read_config
 
     return read_config(text, str(path), problems)
 
 
-def _says_nothing(text: str) -> bool:
-    """Spares the YAML reader for the file that `init` wrote and nobody changed."""
+def _is_empty(text: str) -> bool:
+    """Tells whether a file sets nothing, as `init` writes it, so that YAML is not imported."""
     lines = [line.strip() for line in text.splitlines()]
     return [line for line in lines if line and not line.startswith("#")] in ([], ["version: 1"])
 
@@ -199,7 +203,7 @@ def _from_environment(environment: Mapping[str, str], problems: list[Problem]) -
         if not text:
             continue
         value: Any = [p for p in text.split(os.pathsep) if p] if path == ("workflows",) else text
-        _put(raw, path, value)
+        _set_path(raw, path, value)
         origins[path] = f"environment {variable}"
     return _checked(raw, origins, problems)
 
@@ -209,7 +213,7 @@ def _from_command_line(given: Mapping[str, Any], problems: list[Problem]) -> Lay
     origins: dict[tuple[str | int, ...], str] = {}
     for name, value in given.items():
         path = tuple(name.split("."))
-        _put(raw, path, value)
+        _set_path(raw, path, value)
         option = f"--{path[0].rstrip('s')} {path[1]}" if len(path) > 1 else f"--{path[0]}"
         origins[path] = f"{COMMAND_LINE} {option}"
     return _checked(raw, origins, problems)
@@ -228,7 +232,7 @@ def _checked(
     return check(raw, origin, problems, strict=False)
 
 
-def _put(raw: dict[str, Any], path: Sequence[str], value: Any) -> None:
+def _set_path(raw: dict[str, Any], path: Sequence[str], value: Any) -> None:
     for part in path[:-1]:
         raw = raw.setdefault(part, {})
     raw[path[-1]] = value
@@ -239,7 +243,7 @@ def _is_unknown(variable: str, known: Mapping[str, Any]) -> bool:
     return prefix and variable not in known and variable not in OTHER_VARIABLES
 
 
-def _names_of_sections(plain: Mapping[str, Any]) -> list[str]:
+def _section_names(plain: Mapping[str, Any]) -> list[str]:
     dotted = (key.partition(".")[0] for key in plain if "." in key)
     return [name for name in dict.fromkeys(dotted) if name not in OWN_SECTIONS]
 
@@ -252,7 +256,7 @@ def _section(plain: Mapping[str, Any], name: str) -> dict[str, Any]:
 def _agents(section: Mapping[str, Any]) -> dict[str, AgentSettings]:
     by_name: dict[str, dict[str, Any]] = {}
     for key, value in section.items():
-        # The option is the last part: an agent's own name may hold dots (`gpt-4.1`).
+        # The option is the last part, because an agent's name may contain dots (`gpt-4.1`).
         name, _, option = key.rpartition(".")
         by_name.setdefault(name, {})[option] = value
     return {name: _agent(name, options) for name, options in by_name.items()}

@@ -1,4 +1,4 @@
-"""Tells everything about one run."""
+"""Collects everything about one run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from signoff import plugins
 from signoff.app.history import timeline_of
 from signoff.app.inbox import request_to_json
 from signoff.app.project import Project
-from signoff.app.runs import as_it_stands
+from signoff.app.runs import current_row
 from signoff.core.outcome import Status
 from signoff.core.requests import ItemState
 from signoff.core.run_state import RunState
@@ -26,14 +26,14 @@ from signoff.core.stop_reason import (
 from signoff.notation import RunReport
 from signoff.remedies import REMEDIES, RaiseIterations, Remedy
 from signoff.runtime.store_port import InboxItem, RunRow
-from signoff.runtime.timeline import Decision, StepVisit, Timeline
+from signoff.runtime.timeline import StepVisit, Timeline
 
 _FILES = (".yaml", ".yml")
 
 
 @dataclass(frozen=True)
 class RunDetails:
-    """A run as its journal and its inbox tell it."""
+    """Everything that is known about a run."""
 
     row: RunRow
     timeline: Timeline
@@ -45,23 +45,24 @@ class RunDetails:
     notation_report: RunReport | None = None
     """What the run's notation reports about it."""
     answered: tuple[dict[str, Any], ...] = ()
-    """Requests that were answered and wait for the run to go on, as plain values."""
+    """Requests whose answers the run has not used yet, as plain values."""
     state: Mapping[str, Any] = field(default_factory=dict)
-    """What the run's steps have made so far; kept out of `to_json`, for it may be long."""
+    """What the run's steps have produced so far; not part of `to_json`, as it may be long."""
 
     @property
     def stop_reason(self) -> StopReason | None:
-        """Why the run stopped; a process that is gone has not recorded any reason itself."""
+        """Why the run stopped; a process that died has not recorded a reason itself."""
         if self.row.status is Status.INTERRUPTED and self.timeline.state.status is Status.RUNNING:
             return ProcessStopped(self.row.reason)
         return self.timeline.state.stop_reason
 
     @property
     def remedies(self) -> tuple[Remedy, ...]:
-        """What brings the run on from here; empty when it has ended for good."""
+        """How to continue the run; empty if it has ended for good."""
         row = self.row
         found = remedies(row.name, row.status, self.stop_reason, row.due_at)
-        # In Python, iterations may be counted at any edge that closes a loop.
+        # A workflow in Python may set the limit at any edge that closes a loop, so only the
+        # files of a notation can be named.
         file = (
             row.target if row.target.endswith(_FILES) and self.notation_report is not None else ""
         )
@@ -86,7 +87,7 @@ class RunDetails:
             "iteration": row.iteration,
             "params": line.state.params,
             "inbox": list(self.requests),
-            "decisions": [decision_to_json(each) for each in line.decisions],
+            "decisions": [asdict(decision) for decision in line.decisions],
             "spend": spend_to_json(line.spend),
             "limits": line.state.limits.to_json(),
             "steps": [visit_to_json(visit) for visit in line.visits],
@@ -104,7 +105,7 @@ class RunDetails:
 
 def show(project: Project, name: str | None = None) -> RunDetails:
     """Returns the report of a run, or of the latest one."""
-    row = as_it_stands(project, project.run(name))
+    row = current_row(project, project.run(name))
     inbox = project.store.items(row.name)
     timeline = timeline_of(project, row, whole=True)
     state = timeline.state
@@ -135,7 +136,7 @@ def _report(project: Project, row: RunRow, state: RunState) -> RunReport | None:
 
 
 def spend_to_json(spend: Spend) -> dict[str, Any]:
-    """Returns what a run cost; null where some call did not say."""
+    """Returns what a run cost; null if some call did not report it."""
     return {
         "calls": spend.calls,
         "tokens": spend.tokens,
@@ -147,7 +148,7 @@ def spend_to_json(spend: Spend) -> dict[str, Any]:
 
 
 def visit_to_json(visit: StepVisit) -> dict[str, Any]:
-    """Returns one visit of a step; its outcome is null while it is under way."""
+    """Returns one visit of a step; its outcome is null while it is running."""
     return {
         "step": visit.step,
         "visit": visit.visit,
@@ -159,11 +160,6 @@ def visit_to_json(visit: StepVisit) -> dict[str, Any]:
         "effects": dict(visit.effects),
         "error": visit.error or None,
     }
-
-
-def decision_to_json(decision: Decision) -> dict[str, Any]:
-    """Returns what a person answered, who it was and why."""
-    return asdict(decision)
 
 
 def entry_to_json(entry: LedgerEntry) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Starts runs, or says what starting one would do."""
+"""Starts runs, and plans them for a dry run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from signoff.app.settings import Settings, given_limits, load_settings
 from signoff.app.targets import Target, resolve
 from signoff.core import graph
 from signoff.core.spend import Limits
-from signoff.errors import NameTaken, UnknownName
+from signoff.errors import NameTaken
 from signoff.notation import DryRunPlan
 from signoff.remedies import Resume
 from signoff.runtime.ports import Observer
@@ -25,21 +25,21 @@ from signoff.runtime.result import RunResult
 
 @dataclass(frozen=True)
 class StartPlan:
-    """What a run would start with."""
+    """Everything a run would start with."""
 
     target: Target
     params: Mapping[str, Any]
     limits: Limits
-    """The ceilings that would hold."""
+    """The limits that would apply."""
     given: Limits | None
-    """Those of the command line alone."""
+    """The limits of the command line alone."""
     home: Home
     settings: Settings
     remarks: tuple[str, ...] = ()
-    """What is odd about the settings."""
+    """Warnings about the settings."""
 
     def open(self, cwd: Path, environment: Mapping[str, str]) -> Project:
-        """Opens the project of the run, making its home where there is none."""
+        """Opens the project of the run; creates its home if there is none."""
         if not self.home.path.is_dir():
             init_home(cwd, environment)
         return Project(self.home, self.settings, open_store(self.home, self.settings), cwd)
@@ -75,9 +75,8 @@ async def start(
     switch: Mapping[str, str] | None = None,
     observers: Sequence[Observer] = (),
 ) -> RunResult:
-    """Drives a new run to its end or its next wait; `switch` names who stands in for whom."""
-    if name is not None:
-        refuse_taken(project, name)
+    """Drives a new run to its end or its next wait; `switch` maps agents to replacements."""
+    _refuse_taken(project, name)
     async with project.engine(observers) as engine:
         return await engine.start(
             target.workflow,
@@ -99,10 +98,10 @@ def plan(
     command_line: Mapping[str, Any] | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> StartPlan:
-    """Checks everything that can be checked without starting; raises what starting would.
+    """Checks everything that can be checked without starting; raises the same errors.
 
-    Nothing is written, not even a project home where there is none. `options` are those of
-    the target's notation, by name.
+    Nothing is written, not even a project home. `options` are those of the target's notation,
+    by name.
     """
     home = expected_home(cwd, environment)
     settings = load_settings(home, environment, command_line)
@@ -111,20 +110,14 @@ def plan(
     values = found.workflow.bind(params)
     if name is not None and database_path(home, settings).exists():
         with Project(home, settings, open_store(home, settings), cwd) as project:
-            refuse_taken(project, name)
+            _refuse_taken(project, name)
     ceilings = given_limits(settings)
     holds = (ceilings or Limits()).over(found.workflow.limits).over(settings.limits)
     remarks = tuple(map(str, unknown_kinds(settings)))
     return StartPlan(found, values, holds, ceilings, home, settings, remarks)
 
 
-def refuse_taken(project: Project, name: str) -> None:
-    """Raises `NameTaken` when a run of that name exists: `run` never goes on with one."""
-    try:
-        project.store.row(name)
-    except UnknownName:
-        return
-    raise NameTaken(
-        f"run {name!r} already exists; choose another name",
-        remedy=Resume(name),
-    )
+def _refuse_taken(project: Project, name: str | None) -> None:
+    """Raises `NameTaken` if a run has this name: `run` never continues an existing run."""
+    if name is not None and project.has_run(name):
+        raise NameTaken(f"run {name!r} already exists; choose another name", remedy=Resume(name))

@@ -1,4 +1,4 @@
-"""Checks definitions without running anything, and reports every problem."""
+"""Checks settings and workflows without running anything, and reports every problem."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from signoff.app.agent_settings import unknown_kinds, unloadable, unplayed_roles
+from signoff.app.agent_settings import import_errors, roles_without_agent, unknown_kinds
 from signoff.app.discovery import discover
 from signoff.app.home import Home, expected_home
 from signoff.app.notations import compile_context
@@ -19,14 +19,14 @@ from signoff.notation import CompileContext
 
 @dataclass(frozen=True)
 class ValidationResult:
-    """What checking one target, or everything discovery finds, came to."""
+    """The result of checking one target, the settings or a workflow that discovery found."""
 
     target: str
     workflow: str | None
-    """Its name; None for settings, and where there are problems."""
+    """Its name; None for settings, or if there are problems."""
     problems: tuple[Problem, ...] = ()
     remarks: tuple[str, ...] = ()
-    """What its author should know though it can be run."""
+    """Warnings for its author; it can still be run."""
 
     @property
     def valid(self) -> bool:
@@ -40,7 +40,7 @@ def validate(
     environment: Mapping[str, str],
     options: Mapping[str, Any] | None = None,
 ) -> list[ValidationResult]:
-    """Checks the settings and the targets; without any, all workflows that have a name."""
+    """Checks the settings and the targets; without targets, all workflows with a name."""
     home = expected_home(cwd, environment)
     try:
         settings = load_settings(home, environment)
@@ -49,21 +49,21 @@ def validate(
         return [ValidationResult("settings", None, tuple(problems))]
     context = compile_context(home, settings, options, cwd=cwd)
     context = replace(context, check_only=True)
-    own = list(_settings(home, settings))
+    own = list(_check_settings(home, settings))
     if not targets:
-        return [*own, *_all(home, settings, context)]
-    return [*own, *(_one(target, cwd, home, settings, context) for target in targets)]
+        return [*own, *_check_all(home, settings, context)]
+    return [*own, *(_check_target(target, cwd, home, settings, context) for target in targets)]
 
 
-def _settings(home: Home, settings: Settings) -> Iterator[ValidationResult]:
-    """Yields what is wrong with agents that were set up, as far as that is cheap to see."""
-    problems = (*unknown_kinds(settings), *unplayed_roles(settings))
-    remarks = tuple(unloadable(settings, home.root))
+def _check_settings(home: Home, settings: Settings) -> Iterator[ValidationResult]:
+    """Yields the problems of configured agents that can be found without calling them."""
+    problems = (*unknown_kinds(settings), *roles_without_agent(settings))
+    remarks = tuple(import_errors(settings, home.root))
     if problems or remarks:
         yield ValidationResult("settings", None, problems, remarks)
 
 
-def _one(
+def _check_target(
     target: str, cwd: Path, home: Home, settings: Settings, context: CompileContext
 ) -> ValidationResult:
     try:
@@ -75,12 +75,12 @@ def _one(
     return ValidationResult(target, found.workflow.name, remarks=found.workflow.warnings)
 
 
-def _all(home: Home, settings: Settings, context: CompileContext) -> list[ValidationResult]:
-    looked = discover(home, home.root, settings.workflows, context)
+def _check_all(home: Home, settings: Settings, context: CompileContext) -> list[ValidationResult]:
+    discovery = discover(home, home.root, settings.workflows, context)
     checked = [
         ValidationResult(str(found.path), found.workflow.name, remarks=found.workflow.warnings)
-        for found in looked.found
+        for found in discovery.found
     ]
-    if looked.problems:
-        checked.append(ValidationResult("discovery", None, looked.problems))
+    if discovery.problems:
+        checked.append(ValidationResult("discovery", None, discovery.problems))
     return checked

@@ -1,12 +1,14 @@
-"""Asks the person at the terminal what a run waits for.
+"""Asks the user at the terminal for the answers that a run is waiting for.
 
-What is shown is what is answered: the answer carries the digest of the request, so it
-is refused if the content has changed in between.
+An answer carries the digest of what was shown, so it is refused if the content has
+changed in between.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,12 +17,11 @@ from typing import Any
 
 import click
 
-from signoff.app.answering import Given, form_of, record_answer, title_of
-from signoff.app.next_commands import message_of
+from signoff.app.answering import AnswerInput, form_of, record_answer, title_of
+from signoff.app.next_commands import error_message
 from signoff.app.project import Project
-from signoff.cli.clipboard import copy
-from signoff.cli.headline import at_deadline
-from signoff.cli.terminal import forget_typed
+from signoff.cli.headline import deadline_lines
+from signoff.cli.terminal import discard_typed
 from signoff.cli.text import clean, wrapped
 from signoff.core.digest import SHORT
 from signoff.core.requests import ItemState, RequestKind, describe_default, options_of
@@ -32,81 +33,84 @@ from signoff.store.rundir.files import HITL
 from signoff.store.rundir.questions import prompt_name
 
 SHOWN_LINES = 30
-"""Lines of a content that are shown before a person asks for all of it."""
+"""Lines of content that are shown before the user asks for all of it."""
+
+CLIPBOARD_SECONDS = 2.0
+"""How long to wait for the clipboard program; without a display server it may hang."""
 
 _CODES = {"yellow": "\x1b[33m", "red": "\x1b[31m", "dim": "\x1b[2m", "end": "\x1b[0m"}
 _END = "."
 _LATER = ("l", "later")
 
 
-class AnswerLater(Exception):  # noqa: N818  # a person's choice, not a fault
-    """The person leaves this one for later."""
+class AnswerLater(Exception):  # noqa: N818  # the user's choice, not an error
+    """The user wants to answer this request later."""
 
 
 @dataclass(frozen=True)
 class PromptResult:
-    """What came of asking a person."""
+    """The result of asking the user."""
 
     answered: int = 0
     """How many requests have an answer now."""
     left: bool = False
-    """Whether the person wants to be asked no more, by ctrl-c or ctrl-d."""
+    """Whether the user left the prompt with ctrl-c or ctrl-d."""
 
 
 def ask_all(project: Project, items: Sequence[InboxItem]) -> PromptResult:
-    """Asks for every request, or until the person leaves; what was answered is kept."""
+    """Asks for every request until the user leaves; each answer is stored at once."""
     answered = 0
-    forget_typed()
+    discard_typed()
     for position, item in enumerate(items, 1):
-        of = f" ({position} of {len(items)})" if len(items) > 1 else ""
+        progress = f" ({position} of {len(items)})" if len(items) > 1 else ""
         try:
-            answered += _ask(project, item, of)
+            answered += _ask(project, item, progress)
         except (click.Abort, KeyboardInterrupt):
-            _say("")
+            _print("")
             return PromptResult(answered, left=True)
     return PromptResult(answered)
 
 
-def _ask(project: Project, item: InboxItem, of: str) -> bool:
+def _ask(project: Project, item: InboxItem, progress: str) -> bool:
     form = form_of(project, item)
-    _say("")
-    _say(f"#{item.id} {item.kind} from step {item.step}{of}", style="yellow")
+    _print("")
+    _print(f"#{item.id} {item.kind} from step {item.step}{progress}", style="yellow")
     if title_of(form):
-        _say(clean(title_of(form)))
+        _print(clean(title_of(form)))
     _show_prompt(item)
     _show(form)
-    if _too_late(project, item, form):
+    if _past_deadline(project, item, form):
         return False
     if item.kind == RequestKind.RESPONSE:
-        _offer(project.folder(item.run) / HITL / prompt_name(item.id))
-    return _answered(project, item, form)
+        _print_prompt_file(project.folder(item.run) / HITL / prompt_name(item.id))
+    return _ask_until_answered(project, item, form)
 
 
-def _answered(project: Project, item: InboxItem, form: dict[str, Any]) -> bool:
-    """Asks until there is an answer that can be taken, or none is wanted any more."""
+def _ask_until_answered(project: Project, item: InboxItem, form: dict[str, Any]) -> bool:
+    """Asks until an answer is accepted; returns False if the user wants to answer later."""
     while True:
         try:
-            given = _KINDS[item.kind](item, form)
-            record_answer(project, item.id, given)
+            answer = _KINDS[item.kind](item, form)
+            record_answer(project, item.id, answer)
         except AnswerLater:
             return False
         except InvalidAnswer as error:
-            _say(f"  {message_of(error)}", style="red")
+            _print(f"  {error_message(error)}", style="red")
             state = project.store.item(item.id).state
             if state != ItemState.OPEN:
-                # Somebody was quicker, at another terminal; with their answer the run can go on.
+                # Answered from another terminal meanwhile: the run can continue with that answer.
                 return state in (ItemState.ANSWERED, ItemState.USED)
             if item.deadline is not None and item.deadline <= project.clock.now():
                 return False
         except StaleApproval as error:
-            _say(f"  {message_of(error)}", style="red")
+            _print(f"  {error_message(error)}", style="red")
             return False
         else:
             return True
 
 
-def _too_late(project: Project, item: InboxItem, form: dict[str, Any]) -> bool:
-    """Says until when an answer counts, and tells whether that time has passed."""
+def _past_deadline(project: Project, item: InboxItem, form: dict[str, Any]) -> bool:
+    """Prints the deadline of a request and returns whether it has passed."""
     if item.deadline is None:
         return False
     now = project.clock.now()
@@ -115,48 +119,52 @@ def _too_late(project: Project, item: InboxItem, form: dict[str, Any]) -> bool:
         "state": ItemState.OPEN,
         "at_deadline": describe_default(form),
     }
-    for line in at_deadline(request, now):
-        _say(f"  {line}", style="yellow")
+    for line in deadline_lines(request, now):
+        _print(f"  {line}", style="yellow")
     return item.deadline <= now
 
 
-def _approval(item: InboxItem, form: dict[str, Any]) -> Given:
+def _approval(item: InboxItem, form: dict[str, Any]) -> AnswerInput:
     while True:
-        said = _line(f"approve {item.digest[:SHORT]}? [y]es / [n]o / [v]iew all / [l]ater")
-        if said in ("y", "yes", "approve"):
-            return Given(True, _line("reason (optional)", empty=True), digest=item.digest)
-        if said in ("n", "no", "reject"):
-            return Given(False, _line("what is wrong (optional)", empty=True), digest=item.digest)
-        if said in ("v", "view"):
+        reply = _line(f"approve {item.digest[:SHORT]}? [y]es / [n]o / [v]iew all / [l]ater")
+        if reply in ("y", "yes", "approve"):
+            return AnswerInput(True, _line("reason (optional)", empty=True), digest=item.digest)
+        if reply in ("n", "no", "reject"):
+            return AnswerInput(
+                False, _line("what is wrong (optional)", empty=True), digest=item.digest
+            )
+        if reply in ("v", "view"):
             _show(form, whole=True)
-        elif said in _LATER:
+        elif reply in _LATER:
             raise AnswerLater
 
 
-def _choice(item: InboxItem, form: dict[str, Any]) -> Given:
+def _choice(item: InboxItem, form: dict[str, Any]) -> AnswerInput:
     options = options_of(form)
     for number, option in enumerate(options, 1):
         needs = "  (needs a reason)" if option.get("requires_input") else ""
-        _say(f"  {number}  {clean(option['label'])}{needs}")
-    said = _line(f"choose 1-{len(options)}, or [l]ater")
+        _print(f"  {number}  {clean(option['label'])}{needs}")
+    reply = _line(f"choose 1-{len(options)}, or [l]ater")
     labels = [str(option["label"]) for option in options]
-    if said in _LATER and said not in labels:
+    if reply in _LATER and reply not in labels:
         raise AnswerLater
-    chosen = labels[int(said) - 1] if said.isdecimal() and 1 <= int(said) <= len(labels) else said
+    chosen = (
+        labels[int(reply) - 1] if reply.isdecimal() and 1 <= int(reply) <= len(labels) else reply
+    )
     needs_text = any(o["label"] == chosen and o.get("requires_input") for o in options)
-    return Given(chosen, _line("reason") if needs_text else "", digest=item.digest)
+    return AnswerInput(chosen, _line("reason") if needs_text else "", digest=item.digest)
 
 
-def _question(item: InboxItem, _form: dict[str, Any]) -> Given:
-    said = _line("answer (empty for later)", empty=True)
-    if not said:
+def _question(item: InboxItem, _form: dict[str, Any]) -> AnswerInput:
+    reply = _line("answer (empty for later)", empty=True)
+    if not reply:
         raise AnswerLater
-    return Given(said, digest=item.digest)
+    return AnswerInput(reply, digest=item.digest)
 
 
-def _response(item: InboxItem, _form: dict[str, Any]) -> Given:
-    _say(f"paste the response, then a line with only {_END!r};", style="dim")
-    _say("@FILE reads a file; an empty response means later", style="dim")
+def _response(item: InboxItem, _form: dict[str, Any]) -> AnswerInput:
+    _print(f"paste the response, then a line with only {_END!r};", style="dim")
+    _print("@FILE reads a file; an empty response means later", style="dim")
     lines: list[str] = []
     for line in sys.stdin:
         if line.rstrip("\r\n") == _END:
@@ -164,17 +172,17 @@ def _response(item: InboxItem, _form: dict[str, Any]) -> Given:
         lines.append(line)
     else:
         if not lines:
-            # Ctrl-d before anything was typed, as at every other prompt.
+            # Ctrl-d before any input leaves the prompt, as at every other prompt.
             raise click.Abort
     text = "".join(lines)
     if not text.strip():
         raise AnswerLater
     if text.startswith("@") and len(lines) == 1:
-        return Given(_read(text[1:].strip()), digest=item.digest)
-    return Given(text, digest=item.digest)
+        return AnswerInput(_read(text[1:].strip()), digest=item.digest)
+    return AnswerInput(text, digest=item.digest)
 
 
-_KINDS: Mapping[RequestKind, Callable[[InboxItem, dict[str, Any]], Given]] = {
+_KINDS: Mapping[RequestKind, Callable[[InboxItem, dict[str, Any]], AnswerInput]] = {
     RequestKind.APPROVAL: _approval,
     RequestKind.CHOICE: _choice,
     RequestKind.QUESTION: _question,
@@ -184,24 +192,26 @@ _KINDS: Mapping[RequestKind, Callable[[InboxItem, dict[str, Any]], Given]] = {
 
 def _show_prompt(item: InboxItem) -> None:
     lines = clean(item.prompt).splitlines()
-    left = f"{len(lines) - SHOWN_LINES} more lines: signoff inbox {item.id}"
+    remaining = f"{len(lines) - SHOWN_LINES} more lines: signoff inbox {item.id}"
     cut = len(lines) > SHOWN_LINES
-    # A prompt for an agent begins with what holds for every task; what is to be done comes last.
+    # A prompt written for an agent starts with general rules; the task itself comes last.
     at_end = item.kind == RequestKind.RESPONSE
     if cut and at_end:
-        _say(f"{left} …", style="dim")
+        _print(f"{remaining} …", style="dim")
     for line in lines[-SHOWN_LINES:] if at_end else lines[:SHOWN_LINES]:
-        _say(wrapped(line))
+        _print(wrapped(line))
     if cut and not at_end:
-        _say(f"… {left}", style="dim")
+        _print(f"… {remaining}", style="dim")
 
 
-def _offer(prompt: Path) -> None:
-    """Says where the whole prompt stands, and copies it for a chat window where that goes."""
+def _print_prompt_file(prompt: Path) -> None:
+    """Prints where the full prompt is, and copies it to the clipboard if there is one."""
     if not prompt.is_file():
         return
-    copied = sys.stdout.isatty() and copy(prompt.read_text(encoding="utf-8", errors="replace"))
-    _say(f"full prompt{' (copied to the clipboard)' if copied else ''}: {prompt}", style="dim")
+    copied = sys.stdout.isatty() and copy_to_clipboard(
+        prompt.read_text(encoding="utf-8", errors="replace")
+    )
+    _print(f"full prompt{' (copied to the clipboard)' if copied else ''}: {prompt}", style="dim")
 
 
 def _show(form: dict[str, Any], *, whole: bool = False) -> None:
@@ -210,16 +220,16 @@ def _show(form: dict[str, Any], *, whole: bool = False) -> None:
             continue
         text = clean(value if isinstance(value, str) else _pretty(value))
         lines = text.splitlines()
-        shown = lines if whole else lines[:SHOWN_LINES]
-        _say("")
+        visible = lines if whole else lines[:SHOWN_LINES]
+        _print("")
         if name != "content":
-            _say(f"{name}:", style="dim")
-        for line in shown:
-            _say(f"  │ {line}")
-        if len(shown) < len(lines):
-            _say(f"  │ … {len(lines) - len(shown)} more lines", style="dim")
+            _print(f"{name}:", style="dim")
+        for line in visible:
+            _print(f"  │ {line}")
+        if len(visible) < len(lines):
+            _print(f"  │ … {len(lines) - len(visible)} more lines", style="dim")
     if form.get("path"):
-        _say(f"  file: {clean(form['path'])}", style="dim")
+        _print(f"  file: {clean(form['path'])}", style="dim")
 
 
 def _pretty(value: Any) -> str:
@@ -235,11 +245,49 @@ def _read(path: str) -> str:
 
 def _line(prompt: str, *, empty: bool = False) -> str:
     default = "" if empty else None
-    said = click.prompt(prompt, default=default, show_default=False, err=True, prompt_suffix=": ")
-    return str(said).strip()
+    reply = click.prompt(prompt, default=default, show_default=False, err=True, prompt_suffix=": ")
+    return str(reply).strip()
 
 
-def _say(text: str, style: str = "") -> None:
+def _print(text: str, style: str = "") -> None:
     if style and not os.environ.get("NO_COLOR"):
         text = f"{_CODES[style]}{text}{_CODES['end']}"
     click.echo(text, err=True)
+
+
+def copy_to_clipboard(text: str) -> bool:
+    """Copies a text to the clipboard; returns whether that worked and never raises."""
+    argv = clipboard_program(sys.platform, os.environ)
+    if argv is None:
+        return False
+    try:
+        done = subprocess.run(
+            argv,
+            input=text.encode("utf-8", "replace"),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            timeout=CLIPBOARD_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return done.returncode == 0
+
+
+def clipboard_program(platform: str, environment: Mapping[str, str]) -> list[str] | None:
+    """Returns the command that copies its standard input to the clipboard, or None."""
+    for argv in _clipboard_programs(platform, environment):
+        executable = shutil.which(argv[0], path=environment.get("PATH"))
+        if executable is not None:
+            return [executable, *argv[1:]]
+    return None
+
+
+def _clipboard_programs(platform: str, environment: Mapping[str, str]) -> list[list[str]]:
+    if platform == "darwin":
+        return [["pbcopy"]]
+    if platform == "win32":
+        return [["clip"]]
+    wayland = [["wl-copy"]] if environment.get("WAYLAND_DISPLAY") else []
+    x11 = [["xclip", "-selection", "clipboard"], ["xsel", "--clipboard", "--input"]]
+    return [*wayland, *(x11 if environment.get("DISPLAY") else [])]

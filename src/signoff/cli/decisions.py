@@ -1,51 +1,74 @@
-"""What follows a person's decision: it is said, and with `--resume` the run goes on."""
+"""Answers given on the command line: records one, then reports it or resumes the run."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from signoff.app.history import timeline_of
-from signoff.app.project import Project
-from signoff.app.resume import resume
-from signoff.app.run_files import catch_up
-from signoff.app.settings import given_limits
+import click
+
 from signoff.cli import exits
-from signoff.cli.display_options import DisplayOptions
-from signoff.cli.driving import drive
-from signoff.runtime.store_port import InboxItem
+from signoff.cli.options import (
+    answer_options,
+    complete_run,
+    debug_option,
+    open_here,
+    progress_options,
+)
+
+if TYPE_CHECKING:
+    from signoff.app.project import Project
+    from signoff.cli.display_options import DisplayOptions
+    from signoff.runtime.store_port import InboxItem
 
 
-@dataclass(frozen=True)
-class Decided:
-    """A request that was just answered, and the word for it."""
+def decision_command(verb: str, *, yes: bool, text: str) -> click.Command:
+    """Returns the `approve` or the `reject` command; `text` is its help."""
+    examples = f"""\b
+Examples:
+  signoff {verb}                          the latest run's only request
+  signoff {verb} 7 --why "..." --resume
+  signoff {verb} first-try --digest 3f2a9c01b7de
+"""
 
-    item: InboxItem
-    word: str
+    @click.command(help=text, epilog=examples)
+    @click.argument("where", required=False, metavar="[ITEM|RUN]", shell_complete=complete_run)
+    @click.option("--why", "--text", "why", default="", help="The reason, which is recorded.")
+    @answer_options
+    @progress_options
+    @debug_option
+    def command(
+        where: str | None,
+        why: str,
+        by: str,
+        digest: str | None,
+        resume_now: bool,
+        limits: dict[str, str],
+        display: DisplayOptions,
+    ) -> int:
+        from signoff.app.answering import AnswerInput, decide, find_item
+
+        with open_here(limits=limits) as project:
+            item = find_item(project, where)
+            decided = decide(project, item.id, AnswerInput(None, why, by, digest), yes=yes)
+            status = "approved" if yes else "rejected"
+            return after_decision(project, display, decided, status, resume_now=resume_now)
+
+    return command
 
 
 def after_decision(
-    project: Project, display: DisplayOptions, decided: Decided, *, go_on: bool
+    project: Project, display: DisplayOptions, item: InboxItem, status: str, *, resume_now: bool
 ) -> int:
-    """Says what was recorded, lets the run go on if wanted, and returns the exit code."""
-    item, out = decided.item, display.out
-    if go_on:
-        out.note(f"{decided.word} #{item.id}")
-        row = project.run(item.run)
-        return drive(
-            project,
-            display,
-            lambda observers: resume(
-                project,
-                item.run,
-                limits=given_limits(project.settings),
-                observers=observers,
-                warn=out.warn,
-            ),
-            workflow=project.find_again(row).workflow,
-            known={row.name: timeline_of(project, row)},
-        )
+    """Reports an answer that was just recorded, or resumes its run; returns the exit code."""
+    from signoff.app.run_files import catch_up
+    from signoff.cli.driving import drive_resume
+
+    out = display.out
+    if resume_now:
+        out.note(f"{status} #{item.id}")
+        return drive_resume(project, display, project.run(item.run))
     catch_up(project, item.run, out.warn)
-    left = len(project.store.items(item.run))
+    remaining = len(project.store.items(item.run))
     if out.as_json:
         out.json(
             {
@@ -55,11 +78,11 @@ def after_decision(
                 "answered_by": item.answered_by,
                 "answered_at": item.answered_at,
                 "digest": item.digest,
-                "open": left,
+                "open": remaining,
             }
         )
         return exits.OK
-    out.line(f"{decided.word} #{item.id}  {item.run}")
-    more = f"{left} more to answer: signoff inbox {item.run}; " if left else ""
+    out.line(f"{status} #{item.id}  {item.run}")
+    more = f"{remaining} more to answer: signoff inbox {item.run}; " if remaining else ""
     out.note(f"{more}to continue it, run: signoff resume {item.run}")
     return exits.OK

@@ -1,4 +1,4 @@
-"""How a person wants to watch a run and be asked what it waits for."""
+"""Options of the commands that drive runs: output, prompts and the events file."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from signoff.cli.terminal import has_keyboard
 
 @dataclass(frozen=True)
 class DisplayOptions:
-    """How a person wants to watch and be asked."""
+    """How progress is shown and whether the user is asked."""
 
     out: Output
     no_input: bool = False
     events: Path | None = None
-    """Where everything that happens is appended as well."""
+    """The file that all events are appended to."""
 
     @property
     def may_ask(self) -> bool:
-        """Whether there is a person at the terminal who wants to be asked."""
+        """Whether requests may be asked on the terminal."""
         terminal = has_keyboard() and is_terminal(sys.stderr)
         return terminal and not self.no_input and not self.out.as_json

@@ -1,23 +1,25 @@
-"""Drives a run on the terminal: shows it, asks what it waits for, says how it ended."""
+"""Drives a run on the terminal: shows progress, asks the user, and prints how it ended."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Coroutine, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from signoff.app.history import timeline_of
 from signoff.app.project import Project
 from signoff.app.resume import resume
 from signoff.app.run_files import catch_up
+from signoff.app.settings import given_limits
 from signoff.app.show import RunDetails, show
 from signoff.cli import exits
 from signoff.cli.display_options import DisplayOptions
 from signoff.cli.interrupts import Interrupted, run_interruptibly
 from signoff.cli.output import Output, is_terminal
-from signoff.cli.summary import report_to_json, summarise
-from signoff.cli.terminal import is_ours
+from signoff.cli.summary import print_summary, report_to_json
+from signoff.cli.terminal import in_foreground
 from signoff.cli.views import PlainView, View
 from signoff.core.outcome import Status
 from signoff.core.workflow import Workflow
@@ -25,6 +27,7 @@ from signoff.errors import UsageError
 from signoff.runtime.observers import JsonlObserver
 from signoff.runtime.ports import Observer
 from signoff.runtime.result import RunResult
+from signoff.runtime.store_port import RunRow
 from signoff.runtime.timeline import Timeline
 
 Work = Callable[[Sequence[Observer]], Coroutine[Any, Any, RunResult]]
@@ -37,90 +40,119 @@ def drive(
     work: Work,
     *,
     workflow: Workflow | None = None,
-    known: dict[str, Timeline] | None = None,
+    history: dict[str, Timeline] | None = None,
 ) -> int:
-    """Drives a run as far as it goes with the person's help; returns the exit code."""
-    jsonl = events_file(display.events)
-    watchers: list[Observer] = [jsonl] if jsonl is not None else []
-    try:
-        name, timelines = _once(display.out, work, watchers, workflow, known or {})
-        while name is not None and display.may_ask and _may_go_on(project, name, display.out):
-            name, timelines = _once(
-                display.out, _going_on(project, name, display), watchers, workflow, timelines
-            )
-    finally:
-        if jsonl is not None:
-            jsonl.close()
+    """Drives a run until it ends or nobody answers its requests; returns the exit code."""
+
+    def resume_work(observers: Sequence[Observer]) -> Coroutine[Any, Any, RunResult]:
+        return resume(project, name, observers=observers, warn=display.out.warn)
+
+    with events_file(display.events) as watchers:
+        name, timelines = _drive_once(display.out, work, watchers, workflow, history or {})
+        while name is not None and display.may_ask and _ask_pending(project, name, display.out):
+            name, timelines = _drive_once(display.out, resume_work, watchers, workflow, timelines)
     if name is None:
         return exits.INTERRUPTED
     return finish(show(project, name), display.out)
+
+
+def drive_resume(
+    project: Project,
+    display: DisplayOptions,
+    row: RunRow,
+    *,
+    target: str | None = None,
+    **options: Any,
+) -> int:
+    """Resumes a run on the terminal; `options` are those of the use case."""
+    return drive(
+        project,
+        display,
+        lambda observers: resume(
+            project,
+            row.name,
+            limits=given_limits(project.settings),
+            target=target,
+            observers=observers,
+            warn=display.out.warn,
+            **options,
+        ),
+        workflow=None if target else project.find_again(row).workflow,
+        history={row.name: timeline_of(project, row)},
+    )
 
 
 def choose_view(
     out: Output,
     *,
     workflow: Workflow | None = None,
-    known: dict[str, Timeline] | None = None,
+    history: dict[str, Timeline] | None = None,
     several: bool = False,
 ) -> View:
-    """Returns the view that fits where stderr leads; `known` is the story before a resume."""
+    """Returns a live view on a terminal and plain lines elsewhere.
+
+    `history` holds the timelines of resumed runs up to now.
+    """
     if out.quiet:
-        return View(known)
-    if is_terminal(sys.stderr) and is_ours(sys.stderr) and not several:
+        return View(history)
+    if is_terminal(sys.stderr) and in_foreground(sys.stderr) and not several:
         from signoff.cli.live import LiveView
 
-        return LiveView(workflow, known, verbose=out.verbose)
-    return PlainView(known, verbose=out.verbose, several=several)
+        return LiveView(workflow, history, verbose=out.verbose)
+    return PlainView(history, verbose=out.verbose, several=several)
 
 
-def events_file(path: Path | None) -> JsonlObserver | None:
-    """Opens the file that `--events` names; None when it names none."""
+@contextmanager
+def events_file(path: Path | None) -> Iterator[list[Observer]]:
+    """Gives the observer that writes the file of `--events`, or none without that option."""
     if path is None:
-        return None
+        yield []
+        return
     try:
-        return JsonlObserver(path)
+        jsonl = JsonlObserver(path)
     except OSError as error:
         raise UsageError(f"--events: cannot write {path}: {error.strerror or error}") from error
+    try:
+        yield [jsonl]
+    finally:
+        jsonl.close()
 
 
 def finish(report: RunDetails, out: Output) -> int:
-    """Says how a run came to rest and returns the code for it."""
-    # Whether anybody still reads (`| head`) makes no difference to how the run ended.
+    """Prints how a run stopped and returns its exit code."""
+    # A reader that closed the pipe (`| head`) does not change how the run ended.
     with suppress(BrokenPipeError):
         if out.as_json:
             out.json(report_to_json(report))
         else:
-            summarise(report, out)
+            print_summary(report, out)
     code = exits.exit_code(report.row.status)
-    # A run that is still said to be running was stopped before it could say so itself.
+    # A run whose row still says "running" was stopped before it could record that.
     return code if code is not None else exits.INTERRUPTED
 
 
-def _once(
+def _drive_once(
     out: Output,
     work: Work,
     watchers: Sequence[Observer],
     workflow: Workflow | None,
-    known: dict[str, Timeline],
+    history: dict[str, Timeline],
 ) -> tuple[str | None, dict[str, Timeline]]:
-    """Drives until the run rests; returns its name, None when it was stopped too early for one."""
-    view = choose_view(out, workflow=workflow, known=known)
+    """Drives a run until it stops; returns its name, or None if it was interrupted before that."""
+    view = choose_view(out, workflow=workflow, history=history)
     with view:
         try:
             name = run_interruptibly(work([view, *watchers]), view).run
         except Interrupted:
-            return _latest(view), view.timelines
+            return next(reversed(view.timelines), None), view.timelines
     return name, view.timelines
 
 
-def _latest(view: View) -> str | None:
-    return next(reversed(view.timelines), None)
+def _ask_pending(project: Project, name: str, out: Output) -> bool:
+    """Asks the user for every pending answer; tells whether the run can continue with them.
 
-
-def _may_go_on(project: Project, name: str, out: Output) -> bool:
-    """Asks what a run waits for; tells whether it has something new to go on with.
-
-    Whoever leaves at a prompt wants their shell back: the run then rests, answers and all.
+    A user who leaves a prompt with ctrl-c wants the shell back, so the run is not resumed.
+    The answers given until then are stored.
     """
     from signoff.cli.asking import ask_all
 
@@ -130,10 +162,3 @@ def _may_go_on(project: Project, name: str, out: Output) -> bool:
     if asked.answered and asked.left:
         catch_up(project, name, out.warn)
     return asked.answered > 0 and not asked.left
-
-
-def _going_on(project: Project, name: str, display: DisplayOptions) -> Work:
-    def work(observers: Sequence[Observer]) -> Coroutine[Any, Any, RunResult]:
-        return resume(project, name, observers=observers, warn=display.out.warn)
-
-    return work

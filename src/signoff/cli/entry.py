@@ -1,4 +1,4 @@
-"""The `signoff` command: finds the sub-command, runs it, and turns errors into one line.
+"""The `signoff` command: finds the sub-command, runs it, and prints errors as one line.
 
 Sub-commands are modules of `signoff.cli.commands`, imported when they are used; the
 table below is all that `--help` needs.
@@ -100,14 +100,14 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Finds the sub-command, or lists the ones there are."""
+        """Finds the sub-command; an unknown one is reported with the closest name."""
         name = args[0]
         if not name.startswith("-") and self.get_command(ctx, name) is None:
             import difflib
 
-            known = self.list_commands(ctx)
-            close = difflib.get_close_matches(name, known, n=1)
-            hint = f"did you mean {close[0]!r}?" if close else f"commands: {', '.join(known)}"
+            names = self.list_commands(ctx)
+            close = difflib.get_close_matches(name, names, n=1)
+            hint = f"did you mean {close[0]!r}?" if close else f"commands: {', '.join(names)}"
             raise click.UsageError(f"unknown command {name!r}; {hint}", ctx)
         return super().resolve_command(ctx, args)
 
@@ -160,61 +160,61 @@ def run_command(arguments: Sequence[str]) -> int:
     try:
         result = signoff.main(list(arguments), prog_name="signoff", standalone_mode=False)
         code = result if isinstance(result, int) else exits.OK
-        return _flushed(code)
+        return _flush_stdout(code)
     except click.exceptions.Exit as ended:
         return ended.exit_code
     except (click.Abort, KeyboardInterrupt):
         return exits.INTERRUPTED
     except click.ClickException as error:
-        return _complain(_worded(error), exits.USAGE, debug, error)
+        return _report(_format_click_error(error), exits.USAGE, debug, error)
     except SignoffError as error:
-        from signoff.app.next_commands import message_of
+        from signoff.app.next_commands import error_message
 
-        return _complain(message_of(error), exits.code_of_error(error), debug, error)
+        return _report(error_message(error), exits.code_of_error(error), debug, error)
     except OSError as error:
-        return _complain(_blamed(error), exits.ERROR, debug, error)
+        return _report(_describe_os_error(error), exits.ERROR, debug, error)
     except SystemExit:
         # Shell completion ends like this.
         raise
     except BaseException as error:  # noqa: BLE001  # the last line of defence: a traceback on request
         message = f"{type(error).__name__}: {error}; this is a bug (--debug shows where)"
-        return _complain(message, exits.ERROR, debug, error)
+        return _report(message, exits.ERROR, debug, error)
 
 
 def _prepare_streams() -> None:
-    # Closed ones (`<&-`) are None, and their numbers would go to the next file we open.
+    # A closed stream (`<&-`) is None, and the next opened file would get its descriptor.
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
-            # A terminal of an old code page shows a question mark instead of ending the run.
+            # On a terminal without UTF-8, a question mark is better than an encoding error.
             stream.reconfigure(errors="replace")
 
 
-def _flushed(code: int) -> int:
-    """Returns the code once everything is out, or nobody reads it any more (`| head`)."""
+def _flush_stdout(code: int) -> int:
+    """Returns the code once stdout is flushed, or its reader has gone (`| head`)."""
     try:
         sys.stdout.flush()
     except OSError as error:
-        # Python must not complain once more, when it flushes at its end.
+        # Python flushes stdout again at exit and must not print another error then.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if not isinstance(error, BrokenPipeError):
             raise
     return code
 
 
-def _blamed(error: OSError) -> str:
-    """Says what the system would not do; where we stand is the first thing to look at."""
+def _describe_os_error(error: OSError) -> str:
+    """Returns a message for an OS error; a deleted working directory is checked first."""
     try:
         os.getcwd()  # noqa: PTH109  # pathlib is not needed for anything else
     except OSError:
         return "the current directory no longer exists; change to another one"
-    place = f"{error.filename}: " if error.filename else ""
-    return f"{place}{error.strerror or error}"
+    location = f"{error.filename}: " if error.filename else ""
+    return f"{location}{error.strerror or error}"
 
 
-def _worded(error: click.ClickException) -> str:
+def _format_click_error(error: click.ClickException) -> str:
     message = error.format_message().rstrip(".")
     context = getattr(error, "ctx", None)
     if context is None:
@@ -222,7 +222,7 @@ def _worded(error: click.ClickException) -> str:
     return f"{message} (see: {context.command_path} --help)"
 
 
-def _complain(message: str, code: int, debug: bool, error: BaseException) -> int:
+def _report(message: str, code: int, debug: bool, error: BaseException) -> int:
     if debug:
         import traceback
 

@@ -1,4 +1,4 @@
-"""Exit codes: a promise to scripts. Only 0 means that what was asked for is there."""
+"""Exit codes, which scripts rely on. Only 0 means success."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ERROR = 1
 USAGE = 2
 WAITING = 10
 NOT_ACCEPTED = 16
-"""Work that was handed in does not count."""
+"""Submitted work was not accepted."""
 INTERRUPTED = 130
 
 OF_STATUS = {
@@ -38,18 +38,18 @@ _USAGE = (UsageError, InvalidWorkflow, InvalidParams, ConfigError)
 
 
 def exit_code(status: Status) -> int | None:
-    """Returns the code of a run that came to rest; None while it is running."""
+    """Returns the exit code of a run's status; None while it is running."""
     return OF_STATUS.get(status)
 
 
 def code_of_error(error: SignoffError) -> int:
-    """Returns the code for something that could not be done."""
+    """Returns the exit code of an error: 2 if the command has to change, else 1."""
     return USAGE if isinstance(error, _USAGE) else ERROR
 
 
 def code_of_several(codes: Iterable[int]) -> int:
-    """Returns one code for several runs: 0 only if all are there, an error before a wait."""
-    found = set(codes) - {OK}
-    if not found:
+    """Returns one code for several runs: 0 only if all are 0; an error wins over a wait."""
+    errors = set(codes) - {OK}
+    if not errors:
         return OK
-    return ERROR if ERROR in found else min(found)
+    return ERROR if ERROR in errors else min(errors)

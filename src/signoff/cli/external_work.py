@@ -1,4 +1,4 @@
-"""Tells a worker outside what is to be done, what must hold, and what came of what it did."""
+"""Prints open work, its conditions and the verdict on submissions, for external workers."""
 
 from __future__ import annotations
 
@@ -19,48 +19,58 @@ from signoff.cli.text import one_line
 from signoff.core.digest import SHORT
 from signoff.core.outcome import Status
 from signoff.documents.control_characters import json_text
+from signoff.errors import UsageError
 from signoff.runtime.ports import Observer
 
-_MENDED = frozenset({Status.FAILED, Status.INTERRUPTED})
+_FIXABLE = frozenset({Status.FAILED, Status.INTERRUPTED})
 
 SHOWN = 5
-"""How many pieces of work are shown whole; a worker's room for reading is small."""
+"""How many work items are shown in full; a worker's context window is small."""
 
 Work = Callable[[Sequence[Observer]], Coroutine[Any, Any, RunStatus]]
 
 
-def follow(out: Output, work: Work, events: Path | None = None) -> RunStatus | None:
-    """Drives a run as far as it goes without help; None when it was interrupted."""
-    jsonl = events_file(events)
-    # What is printed goes to a program that reads it: what happens meanwhile is left to `logs`.
+def drive_external(
+    out: Output, work: Work, *, number: int | None = None, events: Path | None = None
+) -> RunStatus | None:
+    """Drives a run up to its next open work and prints that; returns None if interrupted.
+
+    `number` selects one of several open work items.
+    """
+    # The output is read by a program, so progress is shown on request only.
     view = choose_view(Output(out.as_json, quiet=not out.verbose, verbose=out.verbose))
     try:
-        with view:
-            return run_interruptibly(work([view, *([jsonl] if jsonl else [])]), view)
+        with events_file(events) as watchers, view:
+            status = run_interruptibly(work([view, *watchers]), view)
     except Interrupted:
         return None
-    finally:
-        if jsonl is not None:
-            jsonl.close()
+    numbers = [item.number for item in status.work]
+    if number is not None and number not in numbers:
+        listed = ", ".join(f"#{each}" for each in numbers) or "none"
+        raise UsageError(f"run {status.row.name!r} has no open work #{number} (open: {listed})")
+    print_status(status, out, number)
+    return status
 
 
-def code_of(standing: RunStatus) -> int:
-    """Returns 0 when there is work, or the run is completed; else why there is none."""
-    if standing.verdict is not None and not standing.verdict.accepted:
+def status_exit_code(status: RunStatus | None) -> int:
+    """Returns 0 if there is open work or the run is completed, else the code of its status."""
+    if status is None:
+        return exits.INTERRUPTED
+    if status.verdict is not None and not status.verdict.accepted:
         return exits.NOT_ACCEPTED
-    if standing.work:
+    if status.work:
         return exits.OK
-    code = exits.exit_code(standing.row.status)
+    code = exits.exit_code(status.row.status)
     return exits.INTERRUPTED if code is None else code
 
 
-def tell(standing: RunStatus, out: Output, number: int | None = None) -> None:
-    """Prints where a run stands; of several pieces of work, only the one that was asked for."""
-    pieces = [piece for piece in standing.work if number in (None, piece.number)]
+def print_status(status: RunStatus, out: Output, number: int | None = None) -> None:
+    """Prints the verdict on a submission and the open work, or only the item `number`."""
+    items = [item for item in status.work if number in (None, item.number)]
     if out.as_json:
-        out.json(to_json(standing, pieces))
+        out.json(to_json(status, items))
         return
-    verdict = standing.verdict
+    verdict = status.verdict
     if verdict is not None:
         number = verdict.number
         which = f" #{number}" if number is not None else ""
@@ -68,17 +78,17 @@ def tell(standing: RunStatus, out: Output, number: int | None = None) -> None:
             f"accepted{which}" if verdict.accepted else f"not accepted{which}: {verdict.problem}"
         )
         out.line()
-    if pieces:
-        for piece in pieces[:SHOWN]:
-            _tell_piece(piece, out)
-        _tell_others(pieces[SHOWN:], out)
+    if items:
+        for item in items[:SHOWN]:
+            _print_item(item, out)
+        _print_others(items[SHOWN:], out)
         return
-    _tell_rest(standing, out)
+    _print_rest(status, out)
 
 
-def to_json(standing: RunStatus, pieces: Sequence[WorkItem]) -> dict[str, Any]:
-    """Returns where a run stands as plain values."""
-    row, verdict = standing.row, standing.verdict
+def to_json(status: RunStatus, items: Sequence[WorkItem]) -> dict[str, Any]:
+    """Returns a run's status as plain values."""
+    row, verdict = status.row, status.verdict
     return {
         "run": row.name,
         "status": row.status.value,
@@ -86,58 +96,58 @@ def to_json(standing: RunStatus, pieces: Sequence[WorkItem]) -> dict[str, Any]:
         "reason": row.reason,
         "accepted": verdict.accepted if verdict else None,
         "problem": (verdict.problem or None) if verdict else None,
-        "work": [{**asdict(piece), "submit": _commands(piece)} for piece in pieces],
+        "work": [{**asdict(item), "submit": _commands(item)} for item in items],
         "for_people": [
             {"number": item.id, "kind": item.kind, "step": item.step, "prompt": item.prompt}
-            for item in standing.people
+            for item in status.people
         ],
-        "exit_code": code_of(standing),
+        "exit_code": status_exit_code(status),
     }
 
 
-def _tell_piece(piece: WorkItem, out: Output) -> None:
-    again = f", attempt {piece.attempt}" if piece.attempt > 1 else ""
-    out.line(f"--- work #{piece.number} of run {piece.run}: {piece.step}{again} ---")
-    out.line(piece.prompt)
+def _print_item(item: WorkItem, out: Output) -> None:
+    again = f", attempt {item.attempt}" if item.attempt > 1 else ""
+    out.line(f"--- work #{item.number} of run {item.run}: {item.step}{again} ---")
+    out.line(item.prompt)
     out.line()
-    unsaid = [each for each in piece.must_hold if each not in piece.prompt]
-    if unsaid:
+    conditions = [each for each in item.must_hold if each not in item.prompt]
+    if conditions:
         out.line("Conditions that the engine checks:")
-        for each in unsaid:
+        for each in conditions:
             out.line(f"- {each}")
         out.line()
-    if piece.schema:
+    if item.schema:
         out.line("The result must match this JSON Schema:")
-        out.line(json_text(piece.schema, indent=1))
+        out.line(json_text(item.schema, indent=1))
         out.line()
     out.line("When it is done, or cannot be done:")
-    for command in _commands(piece):
+    for command in _commands(item):
         out.line(f"  {command}")
-    for option in plugins.options_of("submit") if piece.takes else ():
-        if option.word in piece.takes:
+    for option in plugins.options_of("submit") if item.takes else ():
+        if option.word in item.takes:
             out.line(f"  Optional: {option.flag} {option.metavar}. {option.help}")
     out.line()
 
 
-def _tell_others(pieces: Sequence[WorkItem], out: Output) -> None:
-    if pieces:
-        first, last, run = pieces[0].number, pieces[-1].number, shlex.quote(pieces[0].run)
-        which = f"#{first}" if len(pieces) == 1 else f"#{first} to #{last}"
-        out.line(f"and {len(pieces)} more ({which}): signoff next {run} --item {first}")
+def _print_others(items: Sequence[WorkItem], out: Output) -> None:
+    if items:
+        first, last, run = items[0].number, items[-1].number, shlex.quote(items[0].run)
+        which = f"#{first}" if len(items) == 1 else f"#{first} to #{last}"
+        out.line(f"and {len(items)} more ({which}): signoff next {run} --item {first}")
 
 
-def _commands(piece: WorkItem) -> list[str]:
-    place = f"signoff submit {shlex.quote(piece.run)} --item {piece.number}"
-    bound = f"{place} --digest {piece.digest[:SHORT]}"
+def _commands(item: WorkItem) -> list[str]:
+    submit = f"signoff submit {shlex.quote(item.run)} --item {item.number}"
+    bound = f"{submit} --digest {item.digest[:SHORT]}"
     return [f"{bound} --result JSON", f"{bound} --failure WHY"]
 
 
-def _tell_rest(standing: RunStatus, out: Output) -> None:
-    row = standing.row
-    said = WORDS.get(row.status, row.status.value)
+def _print_rest(status: RunStatus, out: Output) -> None:
+    row = status.row
+    words = WORDS.get(row.status, row.status.value)
     why = f": {one_line(row.reason)}" if row.reason and row.status is not Status.WAITING else ""
-    out.line(f"no open work; run {row.name} is {said}{why}")
-    if row.status in _MENDED:
+    out.line(f"no open work; run {row.name} is {words}{why}")
+    if row.status in _FIXABLE:
         out.line(f"  fix that, then run: signoff next {shlex.quote(row.name)} (no work is lost)")
-    for item in standing.people:
+    for item in status.people:
         out.line(f"  a human decides #{item.id} ({item.step}): {one_line(item.prompt, 200)}")

@@ -1,4 +1,4 @@
-"""A request to a person in one line, for lists."""
+"""A pending request in one line, for lists."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ WIDTH = 200
 
 
 def headline(request: Mapping[str, Any]) -> str:
-    """Returns what a request is about: its title, else how its prompt begins."""
+    """Returns a request's title, or the beginning of its prompt."""
     text = one_line(request.get("title") or request["prompt"])
     if len(text) <= WIDTH:
         return text
     words = text[:WIDTH].rpartition(" ")[0]
-    # A path or an address may be longer than all that stands before it.
+    # Cutting at a space would drop nearly everything if the text ends in a long path or URL.
     return f"{words if len(words) > WIDTH // 2 else text[: WIDTH - 1]}…"
 
 
-def where_more(request: Mapping[str, Any]) -> Iterator[str]:
-    """Yields where the rest is, when there is more to see than its line shows, and its deadline."""
+def detail_lines(request: Mapping[str, Any]) -> Iterator[str]:
+    """Yields how to see more than the headline shows, and the deadline."""
     if request["shown"] or headline(request) != one_line(request["prompt"]):
         yield f"details: signoff inbox {request['number']}"
         if request["prompt_file"]:
             yield f"prompt: {near(Path(request['prompt_file']))}"
-    yield from at_deadline(request, time.time())
+    yield from deadline_lines(request, time.time())
 
 
-def at_deadline(request: Mapping[str, Any], now: float) -> Iterator[str]:
-    """Yields until when a request can be answered, and what counts then."""
+def deadline_lines(request: Mapping[str, Any], now: float) -> Iterator[str]:
+    """Yields a request's deadline and what happens then."""
     deadline = request.get("deadline")
     if deadline is None or request["state"] != ItemState.OPEN:
         return

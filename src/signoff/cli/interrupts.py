@@ -1,7 +1,7 @@
-"""Ctrl-C, twice: the first lets a run stop cleanly, the second quits at once.
+"""Handles ctrl-c: the first stops a run cleanly, the second exits at once.
 
-Real signal handlers and not the event loop's: a handler that blocks the loop must not
-keep a person from getting out.
+These are real signal handlers, not the event loop's: a workflow that blocks the loop must
+not keep the user from stopping the program.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _SIGNALS = [
 ]
 
 
-class Interrupted(Exception):  # noqa: N818  # an expected end, not a fault
-    """A person, or the system, asked for the work to stop, and it has."""
+class Interrupted(Exception):  # noqa: N818  # an expected end, not an error
+    """A signal stopped the work cleanly."""
 
 
 def run_interruptibly(work: Coroutine[Any, Any, T], view: View) -> T:
@@ -40,14 +40,14 @@ def run_interruptibly(work: Coroutine[Any, Any, T], view: View) -> T:
     except KeyboardInterrupt as error:
         if not guard.stands:
             raise
-        # Ctrl-c comes to us as a signal: this one was raised by somebody.
+        # Ctrl-c arrives as a signal while the guard is active, so a handler raised this one.
         raise HandlerFailed(
             "the workflow raised KeyboardInterrupt, which would end the program without saving; "
             "change the handler to return or to raise another error, then resume the run"
         ) from error
     except SystemExit as error:
-        # Raised in a task of a handler's own, it ends the loop past everybody; its code, often
-        # 0, says nothing about the run.
+        # Raised in a task that a handler started, it ends the event loop directly. Its code,
+        # often 0, says nothing about the run.
         raise HandlerFailed(
             "the workflow called sys.exit(); change the handler to return or to raise another "
             "error, then resume the run"
@@ -55,13 +55,13 @@ def run_interruptibly(work: Coroutine[Any, Any, T], view: View) -> T:
 
 
 class _Guard:
-    """Stands between signals and some work: the first stops it, the second ends everything."""
+    """Catches signals during some work: the first cancels it, the second ends the process."""
 
     def __init__(self, view: View) -> None:
         self._view = view
         self._asked = False
         self.stands = False
-        """Whether signals have been caught, from some moment on."""
+        """Whether signal handlers were installed."""
 
     async def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Runs a coroutine; raises `Interrupted` when a signal stopped it."""
@@ -88,12 +88,12 @@ class _Guard:
 
 
 def quit_at_once(view: View) -> None:
-    """Ends this process now, and every program it started; runs can be resumed."""
+    """Ends this process and every program it started; its runs can be resumed."""
     for timeline in view.timelines.values():
         for group in timeline.processes.values():
             with suppress(OSError, AttributeError):
                 kill_family(group)
-    view.let_go()
+    view.release_terminal()
     names = "".join(
         f"; to continue it, run: signoff resume {run}" for run in list(view.timelines)[-1:]
     )
@@ -107,11 +107,11 @@ def _install(
     before = {}
     for number in _SIGNALS:
         old = signal.getsignal(number)
-        # Only the main thread may do this; elsewhere the program around us decides.
+        # Only the main thread may install handlers; in another one, the caller handles signals.
         with suppress(ValueError, OSError, RuntimeError):
-            # Python runs a handler when it next runs code of ours, and a loop that waits runs
-            # none. A signal that the loop knows of wakes it, also one that comes just before it
-            # begins to wait or that another thread receives.
+            # Python runs a signal handler only between bytecodes, and a waiting event loop
+            # executes none. Registering the signal with the loop makes it wake up, even if the
+            # signal arrives just before it starts to wait or in another thread.
             loop.add_signal_handler(number, lambda: None)
             signal.signal(number, handler)
             before[number] = old

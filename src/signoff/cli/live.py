@@ -1,9 +1,8 @@
-"""The live picture of a run on a terminal.
+"""The live view of a run on a terminal.
 
-Steps that are done scroll up as lines that stay. Below them a few lines move: the step
-at work, what it waits for outside with the time it has taken, where it may lead, and
-what has been spent. The picture is drawn from a timeline, so it can be drawn at any
-moment, at any width.
+Finished steps scroll up as permanent lines. Below them a few lines are redrawn: the current
+step, the calls it waits for and for how long, the possible next steps, and the cost so
+far. Everything is drawn from a timeline, so it can be redrawn at any time and width.
 """
 
 from __future__ import annotations
@@ -24,10 +23,10 @@ from signoff.cli.picture import (
     done_line,
     fan_line,
     goal,
+    log_line,
     marks,
     row,
     running_line,
-    said_line,
     spent,
 )
 from signoff.cli.terminal import Keyboard
@@ -43,35 +42,35 @@ from signoff.runtime.ports import Clock, Notice, Progress, Recorded, Retrying, S
 from signoff.runtime.timeline import Timeline, readable
 
 ROWS = 6
-"""Things under way that are listed one by one; more are summed up."""
+"""How many running calls are listed one by one; the rest are counted."""
 
 PAUSES = 2
-"""Pauses before another try that are listed one by one."""
+"""How many pending retries are listed one by one."""
 
 PICTURES_PER_SECOND = 10
 FLUSH_SECONDS = 0.1
-"""Printing past a live picture is dear; steps that take no time share one print."""
+"""Printing above a live view is expensive, so steps that finish quickly share one print."""
 
 _SHOW_CURSOR = "\x1b[?25h"
 _GATE = gate_name("")
-"""How the name of a gate's option begins."""
-_SAID_OTHERWISE = (ev.RunStarted, ev.StepFinished, ev.RunStopped)
-"""Told by a line of their own, or by the summary."""
+"""The prefix of the edge names of gate options."""
+_PRINTED_ELSEWHERE = (ev.RunStarted, ev.StepFinished, ev.RunStopped)
+"""Events that have a line of their own, or are part of the summary."""
 
 
 class LiveView(View):
-    """Draws one run while it goes on."""
+    """Draws one run while it is running."""
 
     def __init__(
         self,
         workflow: Workflow | None = None,
-        known: dict[str, Timeline] | None = None,
+        history: dict[str, Timeline] | None = None,
         *,
         verbose: bool = False,
         console: Console | None = None,
         clock: Clock | None = None,
     ) -> None:
-        super().__init__(known)
+        super().__init__(history)
         self._workflow = workflow
         self._verbose = verbose
         self._console = console or Console(file=sys.stderr, highlight=False)
@@ -80,17 +79,17 @@ class LiveView(View):
         self._run = ""
         self._timeline = next(iter(self.timelines.values()), Timeline())
         self._narrator = Narrator(self._timeline)
-        self._told = sum(visit.outcome is not None for visit in self._timeline.visits)
+        self._printed_visits = sum(visit.outcome is not None for visit in self._timeline.visits)
         self._round = self._timeline.state.iteration
         self._retries: dict[str, _Pause] = {}
-        self._words: dict[str, str] = {}
+        self._progress: dict[str, str] = {}
         self._pending: list[RenderableType] = []
         self._flushed = float("-inf")
         self._stopping = False
         self._keyboard = Keyboard()
         self._spinner = Spinner("dots", style="cyan")
-        # Redrawn by a thread of our own: the library's may draw while a line is printed, which
-        # leaves pieces of the picture on the screen.
+        # Our own thread redraws: rich's thread may draw while a line is printed, which leaves
+        # fragments of the live view on the screen.
         self._live = Live(
             get_renderable=self.picture, console=self._console, auto_refresh=False, transient=True
         )
@@ -102,7 +101,7 @@ class LiveView(View):
 
     def __enter__(self) -> Self:
         """Begins to draw."""
-        self._keyboard.hush()
+        self._keyboard.mute()
         self._live.start(refresh=True)
         self._redrawing.start()
         return self
@@ -113,21 +112,21 @@ class LiveView(View):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Takes the moving part away; the lines of finished steps stay."""
+        """Removes the live part; the lines of finished steps stay."""
         self._ended.set()
         self._redrawing.join()
         self.flush()
         self._live.stop()
         self._keyboard.restore()
 
-    def let_go(self) -> None:
-        """Gives the terminal back at once, from wherever a signal found us."""
+    def release_terminal(self) -> None:
+        """Restores the terminal at once; safe to call from a signal handler."""
         self._keyboard.restore()
         sys.stderr.write(_SHOW_CURSOR)
         sys.stderr.flush()
 
     def notice(self, notice: Notice) -> None:
-        """Follows the run; what is drawn is drawn by the next picture."""
+        """Records what happened; the next redraw shows it."""
         with self._lock:
             match notice:
                 case Recorded(run=run, events=events):
@@ -142,12 +141,12 @@ class LiveView(View):
                 case Progress(scope=scope, text=text):
                     lines = text.strip().splitlines()
                     if lines:
-                        self._words[scope] = lines[-1]
+                        self._progress[scope] = lines[-1]
         if self._clock.monotonic() - self._flushed >= FLUSH_SECONDS:
             self.flush()
 
     def flush(self) -> None:
-        """Prints the lines that stay, all that have come together at once."""
+        """Prints all permanent lines that have collected, in one go."""
         with self._lock:
             lines, self._pending = self._pending, []
             self._flushed = self._clock.monotonic()
@@ -155,22 +154,22 @@ class LiveView(View):
             return
         with self._drawing:
             self._console.print(Group(*lines))
-            # The picture of before has some of these lines too.
+            # The previous frame still shows some of these lines.
             self._live.refresh()
 
     def stopping(self) -> None:
-        """Says that the run is being stopped."""
+        """Shows that the run is being stopped."""
         self._stopping = True
 
     def picture(self) -> RenderableType:
-        """Returns what moves, as it is now."""
+        """Returns the part that is redrawn, as of now."""
         with self._lock:
-            # Until the run is taken up again, its time stands still.
+            # Until the run is resumed, its clock does not advance.
             now = self._clock.now() if self._run else self._timeline.state.updated_at
             return Group(
                 *self._pending[-ROWS:],
                 self._heading(now),
-                *(self._under_way(now) if self._run else self._left_over()),
+                *(self._under_way(now) if self._run else self._orphans()),
                 *self._next(),
                 self._foot(now),
             )
@@ -181,16 +180,16 @@ class LiveView(View):
                 self._live.refresh()
 
     def _follow(self, run: str, event: ev.Event) -> None:
-        told = self._narrator.narrate(event)
+        lines = self._narrator.narrate(event)
         self._pending += [
             *self._new_run(run),
-            *(said_line(line) for line in told if self._is_worth_keeping(event, line)),
+            *(log_line(line) for line in lines if self._is_printed(event, line)),
             *self._newly_finished(),
         ]
 
-    def _is_worth_keeping(self, event: ev.Event, line: LogLine) -> bool:
-        """Tells whether a line stays besides those of finished steps, which say their own."""
-        if isinstance(event, _SAID_OTHERWISE):
+    def _is_printed(self, event: ev.Event, line: LogLine) -> bool:
+        """Tells whether a log line is printed in addition to those of finished steps."""
+        if isinstance(event, _PRINTED_ELSEWHERE):
             return False
         return self._verbose or line.weight is Weight.TROUBLE
 
@@ -201,7 +200,7 @@ class LiveView(View):
             for effect, pause in self._retries.items()
             if effect in running and running[effect].attempt == pause.attempt
         }
-        self._words = {s: w for s, w in self._words.items() if not s or s in running}
+        self._progress = {s: w for s, w in self._progress.items() if not s or s in running}
 
     def _new_run(self, run: str) -> list[RenderableType]:
         if run == self._run:
@@ -210,14 +209,14 @@ class LiveView(View):
         return [cut(Text(f"{run}  {self._timeline.state.workflow}", style="dim"))]
 
     def _newly_finished(self) -> list[RenderableType]:
-        fresh = [v for v in self._timeline.visits[self._told :] if v.outcome is not None]
+        fresh = [v for v in self._timeline.visits[self._printed_visits :] if v.outcome is not None]
         lines = list[RenderableType]()
         for visit in fresh:
             lines += [*self._new_round(visit.iteration), done_line(visit)]
-        self._told += len(fresh)
+        self._printed_visits += len(fresh)
         if fresh:
-            # What a step said of itself is over with it.
-            self._words.pop("", None)
+            # Progress that a step reported itself ends with the step.
+            self._progress.pop("", None)
         return [*lines, *self._new_round(self._timeline.state.iteration)]
 
     def _new_round(self, iteration: int) -> list[RenderableType]:
@@ -238,8 +237,8 @@ class LiveView(View):
             name.append(f"  {one_line(visit.feedback, 200)}", style="yellow")
         return row(name, Text(duration(line.visit_seconds(visit, now))), mark=self._spinner)
 
-    def _left_over(self) -> Iterator[RenderableType]:
-        """Tells what is done before the run goes on: what outlived its process is ended."""
+    def _orphans(self) -> Iterator[RenderableType]:
+        """Yields the programs left over from the last process, which are stopped first."""
         line = self._timeline
         left = [line.running[each] for each in line.processes if each in line.running]
         for running in left[:ROWS]:
@@ -260,11 +259,11 @@ class LiveView(View):
         yield from self._pauses(now)
         waits = sum(r.kind is EffectKind.WAIT for r in line.running.values())
         if waits:
-            # The rest is finished first; then the questions are asked, or the run rests.
+            # Other calls finish first; then the questions are asked, or the run waits.
             yield Text(f"    {count(waits, 'question')} for you, asked in a moment", style="yellow")
-        words = next(reversed(self._words.values()), "")
-        if words:
-            yield cut(Text(f"    {one_line(words, 300)}", style="dim italic"))
+        text = next(reversed(self._progress.values()), "")
+        if text:
+            yield cut(Text(f"    {one_line(text, 300)}", style="dim italic"))
 
     def _pauses(self, now: float) -> Iterator[RenderableType]:
         pauses = sorted(self._retries.items(), key=lambda pair: pair[1].until)
@@ -278,14 +277,14 @@ class LiveView(View):
         visit = self._timeline.current
         if self._workflow is None or visit is None or visit.step not in self._workflow.steps:
             return
-        ways = self._workflow.edges.from_step(visit.step)
-        options = [way for way in ways if way.name.startswith(_GATE)]
+        edges = self._workflow.edges.from_step(visit.step)
+        options = [edge for edge in edges if edge.name.startswith(_GATE)]
         for when, led in (
-            ("then", [w for w in ways if w not in options]),
+            ("then", [w for w in edges if w not in options]),
             ("at the gate:", options),
         ):
             if led:
-                yield cut(Text(f"    {when} {' · '.join(map(_leads, led))}", style="dim"))
+                yield cut(Text(f"    {when} {' · '.join(map(_format_edge, led))}", style="dim"))
 
     def _foot(self, now: float) -> RenderableType:
         line = self._timeline
@@ -295,12 +294,12 @@ class LiveView(View):
         return cut(Text(f"  {' · '.join(parts)}", style="dim"))
 
 
-def _leads(way: ResolvedEdge) -> str:
-    return f"{way.name.removeprefix(_GATE)} → {goal(way.to)}"
+def _format_edge(edge: ResolvedEdge) -> str:
+    return f"{edge.name.removeprefix(_GATE)} → {goal(edge.to)}"
 
 
 class _Pause(NamedTuple):
-    """An effect that is tried again later."""
+    """An effect that will be retried."""
 
     error: str
     until: float

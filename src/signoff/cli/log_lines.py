@@ -1,4 +1,4 @@
-"""What the engine logs, said on the terminal like every other warning: one line each."""
+"""Prints log records on the terminal like other warnings, one line each."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ OURS = "signoff"
 
 
 class LogLines(logging.Handler):
-    """Prints log records as `warning: ...`; where in the code it was is shown on request."""
+    """Prints log records as `warning: ...`, with tracebacks only in debug mode."""
 
     def __init__(self, *, debug: bool = False) -> None:
         super().__init__()
@@ -21,24 +21,24 @@ class LogLines(logging.Handler):
         self._last = ""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Prints one record; the same line is not said twice in a row."""
-        line = self._worded(record)
+        """Prints one record unless it repeats the last line."""
+        line = self._format(record)
         if line == self._last:
             return
         self._last = line
-        # Asked for now: while a picture is drawn, another stream stands there. And whether
-        # anybody can read it makes no difference to the run.
+        # `sys.stderr` is read on each call because a live view replaces it while it draws. A
+        # closed stream must not affect the run.
         with suppress(OSError, ValueError):
             print(line, file=sys.stderr, flush=True)
 
-    def _worded(self, record: logging.LogRecord) -> str:
-        # Whose words they are is said where they are not ours.
+    def _format(self, record: logging.LogRecord) -> str:
+        # The logger's name is shown for records of other packages.
         ours = record.name.partition(".")[0] == OURS
         whose = "" if ours and not self._debug else f"{record.name}: "
-        said = f"{record.levelname.lower()}: {whose}{clean(record.getMessage())}"
+        line = f"{record.levelname.lower()}: {whose}{clean(record.getMessage())}"
         error = record.exc_info[1] if record.exc_info else None
         if error is None:
-            return said
+            return line
         if self._debug:
-            return f"{said}\n{''.join(traceback.format_exception(error)).rstrip()}"
-        return one_line(f"{said}: {str(error) or type(error).__name__}")
+            return f"{line}\n{''.join(traceback.format_exception(error)).rstrip()}"
+        return one_line(f"{line}: {str(error) or type(error).__name__}")

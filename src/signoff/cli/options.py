@@ -1,4 +1,4 @@
-"""Options and arguments that several commands share, and what they open."""
+"""Options and arguments that several commands share, and helpers that use them."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from signoff.cli import exits
 from signoff.cli.display_options import DisplayOptions
-from signoff.cli.document import stdout_alone
-from signoff.cli.output import Output
+from signoff.cli.output import Output, reserved_stdout
 from signoff.notation import NotationOption, OptionKind
 
 if TYPE_CHECKING:
@@ -24,7 +24,19 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 _DEBUG = "signoff.debug"
-"""Under which name a command keeps whether tracebacks are wanted."""
+"""The key in click's context under which `--debug` is stored."""
+
+
+class Group(click.Group):
+    """A command group that prints its help as a usage error without a sub-command."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Exits with a usage error if there is no sub-command: a script must notice that."""
+        if not args and not ctx.resilient_parsing:
+            # Printed here because releases of click differ in the stream and the exit code.
+            click.echo(ctx.get_help(), err=True)
+            ctx.exit(exits.USAGE)
+        return super().parse_args(ctx, args)
 
 
 def json_option(command: F) -> F:
@@ -42,7 +54,7 @@ def debug_option(command: F) -> F:
 
 
 def progress_options(command: Callable[..., int]) -> Callable[..., int]:
-    """Adds what a command that drives runs needs; it gets `limits`, and the rest as a `display`."""
+    """Adds the options of commands that drive runs; passes them as `limits` and `display`."""
 
     @wraps(command)
     def watched(
@@ -66,22 +78,15 @@ def progress_options(command: Callable[..., int]) -> Callable[..., int]:
         click.option("-q", "--quiet", is_flag=True, help="Show no progress."),
         click.option("--no-input", is_flag=True,
                      help="Never ask on the terminal; a waiting run exits with 10."),
-        limit_option,
+        click.option("--limit", "limits", multiple=True, metavar="NAME=NUMBER", callback=_limits,
+                     help="A limit for this run: usd, tokens, calls or seconds. Repeatable."),
     ):  # fmt: skip
         watched = option(watched)
     return watched
 
 
-def limit_option(command: F) -> F:
-    """Adds `--limit`, which may be given several times."""
-    return click.option(
-        "--limit", "limits", multiple=True, metavar="NAME=NUMBER", callback=_limits,
-        help="A limit for this run: usd, tokens, calls or seconds. Repeatable.",
-    )(command)  # fmt: skip
-
-
 def notation_options(command_name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Adds the options that notations bring to a command; it gets those in use as `options`."""
+    """Adds the options that notations define for a command; passes those in use as `options`."""
     from signoff import plugins
 
     declared = plugins.options_of(command_name)
@@ -106,9 +111,9 @@ def run_argument(command: F) -> F:
 
 
 def answer_options(command: F) -> F:
-    """Adds what every decision of a person carries."""
+    """Adds the options that every answer has."""
     for option in (
-        click.option("--resume", "go_on", is_flag=True, help="Resume the run at once."),
+        click.option("--resume", "resume_now", is_flag=True, help="Resume the run at once."),
         click.option("--digest", metavar="DIGEST",
                      help="The digest of what you were shown; refused if the content has changed."),
         click.option("--by", default="", metavar="NAME",
@@ -134,12 +139,22 @@ def limit_settings(limits: Mapping[str, str]) -> dict[str, str]:
 
 
 def output(as_json: bool = False, quiet: bool = False, verbose: bool = False) -> Output:
-    """Returns where results go."""
+    """Returns the output of a command; with `as_json`, stdout is reserved for the document."""
     if not as_json:
         return Output(quiet=quiet, verbose=verbose)
-    # A workflow may print as it is imported or worked; that must not get into the document.
-    results = click.get_current_context().with_resource(stdout_alone())
+    # A workflow may print while it is imported or run; that must not end up in the document.
+    results = click.get_current_context().with_resource(reserved_stdout())
     return Output(as_json, quiet, verbose, results)
+
+
+def read_text_file(path: Path) -> str:
+    """Returns the text of a file that the user named, with its line ends unchanged."""
+    from signoff.documents.regular_files import read_regular
+
+    try:
+        return read_regular(path, None, follow=True).decode("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise click.UsageError(f"cannot read {path} as text: {error}") from error
 
 
 def complete_run(
@@ -172,7 +187,7 @@ def complete_target(
 
 
 def pairs(values: Sequence[str], option: str) -> dict[str, str]:
-    """Reads `name=value` texts; complains about one that is none."""
+    """Parses `name=value` texts; raises `BadParameter` for anything else."""
     read = {}
     for text in values:
         name, separator, value = text.partition("=")
@@ -183,7 +198,7 @@ def pairs(values: Sequence[str], option: str) -> dict[str, str]:
 
 
 def inputs(values: Sequence[str]) -> dict[str, Any]:
-    """Reads the parameters of a workflow: `key=text`, or `key:=JSON` for lists and the like."""
+    """Parses workflow parameters: `key=text`, or `key:=JSON` for lists and other values."""
     read: dict[str, Any] = {}
     for text in values:
         for key, value in pairs([text], "--input").items():
@@ -198,7 +213,7 @@ def inputs(values: Sequence[str]) -> dict[str, Any]:
 
 
 def _parameter(option: NotationOption) -> str:
-    # Away from the names of the command's own parameters.
+    # The prefix avoids clashes with the command's own parameters.
     return f"notation_{option.name}"
 
 
@@ -248,7 +263,7 @@ def _limits(
 
 
 def set_up_logging(level: str) -> None:
-    """Shows log records from a level on, each as one line."""
+    """Prints log records of at least this level, each as one line."""
     import logging
 
     from signoff.cli.log_lines import LogLines

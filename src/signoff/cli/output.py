@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass
 from typing import Any, TextIO
 
@@ -16,9 +17,9 @@ from signoff.cli.text import clean, one_line, terminal_width, wrapped
 from signoff.documents.control_characters import json_text
 
 LAST_WIDTH = 8
-"""What is left of a table's last column, at least."""
+"""The minimum width of a table's last column."""
 READABLE_WIDTH = 20
-"""What is left of it while there are columns to spare: reasons stand there."""
+"""Its minimum width while other columns can still be dropped: it often holds reasons."""
 
 STYLES: Mapping[str, str] = {
     "running": "cyan",
@@ -33,18 +34,18 @@ STYLES: Mapping[str, str] = {
     "rejected": "red",
     "cancelled": "dim",
 }
-"""How a status looks."""
+"""The color of each status."""
 
 
 @dataclass(frozen=True)
 class Output:
-    """What a command says, and how much of it."""
+    """Prints the results of a command, as text or as JSON."""
 
     as_json: bool = False
     quiet: bool = False
     verbose: bool = False
     results: TextIO | None = None
-    """Where JSON goes, when stdout itself is kept clear of whatever else prints."""
+    """The stream for JSON while stdout is reserved for it."""
 
     @property
     def pretty(self) -> bool:
@@ -61,14 +62,14 @@ class Output:
         print(text, file=self.results, flush=True)
 
     def line(self, text: str = "", style: str = "") -> None:
-        """Prints a result; `style` counts on a terminal only."""
+        """Prints a result line; `style` is used only on a terminal."""
         if style and self.pretty:
             _styled(text, style)
         else:
             print(clean(text))
 
     def prose(self, text: str, style: str = "", hang: str = "") -> None:
-        """Prints a result to be read, not copied: on a terminal, lines break between words."""
+        """Prints text that wraps between words on a terminal; for prose, not for commands."""
         self.line(wrapped(clean(text), hang) if self.pretty else text, style)
 
     def note(self, text: str) -> None:
@@ -77,7 +78,7 @@ class Output:
             print(clean(text), file=sys.stderr)
 
     def warn(self, text: str) -> None:
-        """Says something a person should know in any case."""
+        """Prints a warning to stderr, even if the output is quiet."""
         print(f"warning: {clean(text)}", file=sys.stderr)
 
     def table(
@@ -87,7 +88,7 @@ class Output:
         styles: Mapping[str, Mapping[str, str]] | None = None,
         spare: Sequence[str] = (),
     ) -> None:
-        """Prints rows under headings; `styles` colours values of a column by what they say.
+        """Prints rows under headings; `styles` maps the values of a column to colors.
 
         `spare` columns are left out, first one first, when the terminal is too narrow.
         """
@@ -98,8 +99,36 @@ class Output:
             _plain_table(columns, cells)
 
 
+@contextmanager
+def reserved_stdout() -> Iterator[TextIO]:
+    """Reserves stdout for one document: all other output goes to stderr.
+
+    The file descriptor is redirected too, so that programs started by a handler cannot
+    write into the document.
+    """
+    own = sys.stdout
+    with redirect_stdout(sys.stderr):
+        try:
+            number, elsewhere = own.fileno(), sys.stderr.fileno()
+        except OSError:
+            # Without a file descriptor, no other program can print to it.
+            yield own
+            return
+        own.flush()
+        kept = os.dup(number)
+        os.dup2(elsewhere, number)
+        results = open(kept, "w", encoding=own.encoding, errors=own.errors, closefd=False)  # noqa: SIM115
+        try:
+            # A reader that closed the pipe (`| head`) does not change the result of the command.
+            with suppress(BrokenPipeError), results:
+                yield results
+        finally:
+            os.dup2(kept, number)
+            os.close(kept)
+
+
 def is_terminal(stream: Any) -> bool:
-    """Tells whether a stream is a terminal that can do more than print plain lines."""
+    """Tells whether a stream is a terminal that supports UTF-8 and cursor movement."""
     draws = (stream.encoding or "").lower().startswith("utf")
     return bool(stream.isatty()) and draws and os.environ.get("TERM") != "dumb"
 
@@ -120,7 +149,7 @@ def _plain_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 def _fitting(
     columns: Sequence[str], rows: Sequence[Sequence[str]], spare: Sequence[str]
 ) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
-    """Leaves spare columns out until the rest fits, the last one cut."""
+    """Drops spare columns until the rest fits; the last column may be cut."""
     for name in spare:
         if _least_width(columns, rows, READABLE_WIDTH) <= terminal_width():
             break
@@ -149,7 +178,7 @@ def _rich_table(
     from rich.text import Text
 
     if _least_width(columns, rows, LAST_WIDTH) > terminal_width():
-        # Names are there to be copied: rather a line that wraps than a name cut short.
+        # Names are meant to be copied, so a wrapped line is better than a truncated name.
         _plain_table(columns, rows)
         return
     table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))

@@ -1,4 +1,4 @@
-"""The lines a live picture of a run is made of, each from plain values and a time."""
+"""The lines of the live view, each built from plain values and the current time."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _VERBS = {
 
 
 def running_line(running: Running, now: float) -> RenderableType:
-    """Returns who works on what, and for how long."""
+    """Returns the line of a running call, with its duration."""
     verb = _VERBS.get(running.kind, running.kind.value)
     text = Text(f"    {verb} ", style="dim")
     text.append(one_line(running.label), style="cyan")
@@ -46,7 +46,7 @@ def running_line(running: Running, now: float) -> RenderableType:
 
 
 def done_line(visit: StepVisit) -> RenderableType:
-    """Returns the line that stays when a step is done."""
+    """Returns the permanent line of a finished step."""
     mark, style = _MARKS.get(visit.outcome or Outcome.OK, ("•", ""))
     text = Text(visit.step)
     text.append(marks(visit), style="dim")
@@ -60,14 +60,14 @@ def done_line(visit: StepVisit) -> RenderableType:
     return row(text, Text(duration(visit.seconds), style="dim"), mark=Text(mark, style=style))
 
 
-def said_line(line: LogLine) -> RenderableType:
-    """Returns a line that stays because it tells of trouble, or because all was asked for."""
+def log_line(line: LogLine) -> RenderableType:
+    """Returns the permanent line of a log entry."""
     style = "yellow" if line.weight is Weight.TROUBLE else "dim"
     return Text(f"  {one_line(line.text)}", style=style)
 
 
 def fan_line(fan: FanOutProgress, running: list[Running], now: float) -> RenderableType:
-    """Returns how far a fan-out has come, with the slowest item named."""
+    """Returns the progress of a fan-out, with its slowest item."""
     done, size = len(fan.done), fan.size
     filled = round(BAR * done / size) if size else 0
     text = Text(f"    {one_line(fan.name, 24)}  ", style="")
@@ -89,7 +89,7 @@ def fan_line(fan: FanOutProgress, running: list[Running], now: float) -> Rendera
 
 
 def row(left: Text, right: Text, mark: RenderableType | None = None) -> RenderableType:
-    """Returns a line with something at its right edge; the left part gives way."""
+    """Returns a line with right-aligned text; the left part is cut if it does not fit."""
     grid = Table.grid(expand=True, padding=0)
     if mark is not None:
         grid.add_column(width=2, no_wrap=True)
@@ -106,22 +106,22 @@ def cut(text: Text) -> Text:
 
 
 def marks(visit: StepVisit) -> str:
-    """Says which time a step is visited, and which try it is, unless both are the first."""
-    found = []
+    """Returns the number of a step's visit and attempt, unless both are the first."""
+    parts = []
     if visit.visit > 1:
-        found.append(f"visit {visit.visit}")
+        parts.append(f"visit {visit.visit}")
     if visit.attempts > 1:
-        found.append(f"attempt {visit.attempts}")
-    return f"  {', '.join(found)}" if found else ""
+        parts.append(f"attempt {visit.attempts}")
+    return f"  {', '.join(parts)}" if parts else ""
 
 
 def goal(to: str | End | None) -> str:
-    """Names where an edge leads."""
+    """Returns the name of an edge's target."""
     return "end" if to is None else (to.value if isinstance(to, End) else to)
 
 
 def spent(line: Timeline) -> Iterator[str]:
-    """Yields what was spent of what may be; `+` marks an amount some call did not report."""
+    """Yields the amounts spent and their limits; `+` marks amounts that are incomplete."""
     spend, limits = line.spend, line.state.limits
     if not spend.calls:
         return

@@ -1,4 +1,4 @@
-"""How a run ended, in a few lines: its status, where its files are, what it cost, what to do."""
+"""The summary of a run: its status, its cost, its files and the commands that come next."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from signoff.app.next_commands import next_commands
 from signoff.app.show import RunDetails
 from signoff.cli.exits import exit_code
-from signoff.cli.headline import headline, where_more
+from signoff.cli.headline import detail_lines, headline
 from signoff.cli.output import STYLES, Output
 from signoff.cli.text import near, one_line
 from signoff.core.outcome import Status
@@ -32,15 +32,15 @@ MARKS = {
     Status.PARKED: "●",
     Status.INTERRUPTED: "●",
 }
-"""Anything else is an end nobody wished for."""
+"""The symbol of each status; any other status is a failure."""
 
 
 def report_to_json(report: RunDetails) -> dict[str, Any]:
-    """Returns a run as plain values, with the exit code its status stands for."""
+    """Returns a run as plain values, with the exit code of its status."""
     return {**report.to_json(), "exit_code": exit_code(report.row.status)}
 
 
-def summarise(report: RunDetails, out: Output) -> None:
+def print_summary(report: RunDetails, out: Output) -> None:
     """Prints how a run ended."""
     row, line = report.row, report.timeline
     mark = MARKS.get(row.status, "✗")
@@ -52,31 +52,31 @@ def summarise(report: RunDetails, out: Output) -> None:
     if not out.quiet:
         out.line(f"  {format_spend(line.spend)} · {duration(line.spend.seconds)} at work")
         if report.notation_report is not None:
-            _tell(report.notation_report.summary, out)
-        for label, path in _places(report):
+            _print_indented(report.notation_report.summary, out)
+        for label, path in _paths(report):
             out.line(f"  {label}: {near(path)}")
-    for text in what_next(report):
-        # Commands are left whole: people copy them.
+    for text in next_lines(report):
+        # Commands are not wrapped, so that they can be copied.
         if text.startswith("#"):
             out.prose(f"  {text}", hang="     ")
         else:
             out.line(f"  {text}" if text else "")
 
 
-def _tell(story: str, out: Output) -> None:
-    for line in story.splitlines():
+def _print_indented(text: str, out: Output) -> None:
+    for line in text.splitlines():
         out.line(f"  {line}")
 
 
-def tell_details(report: RunDetails, out: Output) -> None:
-    """Prints what a run's notation knows to tell beyond the summary."""
+def print_details(report: RunDetails, out: Output) -> None:
+    """Prints the details that a run's notation reports beyond the summary."""
     if report.notation_report is not None and report.notation_report.details:
         out.line()
-        _tell(report.notation_report.details, out)
+        _print_indented(report.notation_report.details, out)
 
 
-def what_next(report: RunDetails) -> Iterator[str]:
-    """Yields what a person can do now, as exact commands."""
+def next_lines(report: RunDetails) -> Iterator[str]:
+    """Yields what the user can do next, as exact commands."""
     if report.row.status is Status.WAITING:
         yield from _waiting(report)
     else:
@@ -95,12 +95,12 @@ def _waiting(report: RunDetails) -> Iterator[str]:
     for request in report.requests[:SHOWN_REQUESTS]:
         yield ""
         yield f"#{request['number']} {request['kind']}: {headline(request)}"
-        yield from (f"   {line}" for line in (*where_more(request), *request["commands"]))
+        yield from (f"   {line}" for line in (*detail_lines(request), *request["commands"]))
     if len(report.requests) > SHOWN_REQUESTS:
         yield f"and {len(report.requests) - SHOWN_REQUESTS} more: signoff inbox {report.row.name}"
 
 
-def _places(report: RunDetails) -> Iterator[tuple[str, Path]]:
+def _paths(report: RunDetails) -> Iterator[tuple[str, Path]]:
     final = report.folder / "final"
     if final.is_dir() and report.row.status is Status.COMPLETED:
         yield "result", final

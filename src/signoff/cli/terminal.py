@@ -1,4 +1,4 @@
-"""The keyboard: quiet while a picture is drawn, and fresh before a question."""
+"""Controls the terminal's keyboard: no echo while a view draws, no stale input at prompts."""
 
 from __future__ import annotations
 
@@ -10,19 +10,20 @@ from typing import Any
 try:
     import termios
 except ImportError:  # Windows: its console echoes only what is read
-    termios = None  # type: ignore[assignment]  # asked for before each use
+    termios = None  # type: ignore[assignment]  # checked before each use
 
 
 def has_keyboard() -> bool:
-    """Tells whether somebody can type here: a job in the background may not touch the terminal.
+    """Tells whether the user can type here.
 
-    Changing its settings from there would stop the process, without a word to anybody.
+    A background job must not touch the terminal: changing its settings would stop the
+    process without a message.
     """
-    return is_ours(sys.stdin)
+    return in_foreground(sys.stdin)
 
 
-def is_ours(stream: Any) -> bool:
-    """Tells whether a stream is a terminal that this process may draw on: not in the background."""
+def in_foreground(stream: Any) -> bool:
+    """Tells whether a stream is a terminal and this process is in its foreground."""
     try:
         if stream is None or not stream.isatty():
             return False
@@ -30,17 +31,17 @@ def is_ours(stream: Any) -> bool:
     except ValueError:
         return False  # closed
     except (AttributeError, OSError):
-        return True  # a terminal without jobs, so without a background
+        return True  # a terminal without job control has no background
     return front == os.getpgrp()
 
 
 class Keyboard:
-    """Keeps what is typed from being shown in the middle of a picture."""
+    """Turns the echo off while a view draws, so that typed characters do not appear in it."""
 
     def __init__(self) -> None:
         self._before: list[Any] | None = None
 
-    def hush(self) -> None:
+    def mute(self) -> None:
         """Stops the echo; ctrl-c still works."""
         if termios is None or not has_keyboard():
             return
@@ -51,7 +52,7 @@ class Keyboard:
             termios.tcsetattr(sys.stdin, termios.TCSANOW, quiet)
 
     def restore(self) -> None:
-        """Gives the terminal back as it was."""
+        """Restores the terminal's settings."""
         if termios is None or self._before is None or not has_keyboard():
             return
         with suppress(termios.error, OSError):
@@ -59,8 +60,8 @@ class Keyboard:
         self._before = None
 
 
-def forget_typed() -> None:
-    """Throws away what was typed before a question was there to be answered."""
+def discard_typed() -> None:
+    """Discards what was typed before the question appeared."""
     if termios is None or not has_keyboard():
         return
     with suppress(termios.error, OSError):

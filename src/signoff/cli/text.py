@@ -1,4 +1,4 @@
-"""Texts from outside, made fit for a terminal."""
+"""Makes untrusted text safe and readable on a terminal."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ import textwrap
 import time
 from pathlib import Path
 
-# Everything a terminal obeys instead of showing: escape sequences could rewrite what a
-# person believes to be approving. Bidirectional marks can do the same.
+# Everything a terminal interprets instead of showing: escape sequences could rewrite what
+# the user believes to be approving. Bidirectional marks can do the same.
 _CONTROL = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|"
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"
 )
 
 NARROWEST = 20
-"""Columns; in fewer, nothing can be read anyway."""
+"""The minimum width in columns; anything narrower is unreadable."""
 
 
 def clean(text: object) -> str:
-    """Returns a text without anything a terminal would obey; line breaks and tabs stay."""
+    """Returns a text without terminal control sequences; line breaks and tabs stay."""
     return _CONTROL.sub("", str(text).replace("\r\n", "\n"))
 
 
@@ -46,7 +46,7 @@ def wrapped(text: str, hang: str = "") -> str:
 
 
 def near(path: Path) -> str:
-    """Returns a path as seen from here, when that is shorter."""
+    """Returns a path relative to the current folder, if it is inside it."""
     try:
         return str(path.relative_to(Path.cwd()))
     except ValueError:
@@ -54,18 +54,18 @@ def near(path: Path) -> str:
 
 
 def ago(then: float, now: float) -> str:
-    """Returns how long something is past, roughly."""
+    """Returns roughly how long ago a time was, such as `5m ago`."""
     return f"{_roughly(now - then)} ago"
 
 
 def ahead(then: float, now: float) -> str:
-    """Returns how far off something is, roughly, and when that is; or that its time has come."""
+    """Returns roughly how far away a time is, and the time itself; `due` if it has passed."""
     when = f"in {_roughly(then - now)}" if then > now else "due"
     return f"{when} ({moment(then)})"
 
 
 def moment(at: float) -> str:
-    """Returns a time as the clock on the wall shows it, with how far that is from UTC."""
+    """Returns a local time with its offset from UTC."""
     local = time.localtime(at)
     zone = time.strftime("%z", local)
     away = f"{zone[:3]}:{zone[3:5]}" if zone.strip("+-0") else "UTC"

@@ -1,4 +1,4 @@
-"""What the user sees of a run while it is at work: nothing, or plain lines."""
+"""Shows the progress of a run: not at all, or as plain lines."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from signoff.runtime.timeline import Timeline
 
 
 class View:
-    """Watches one run, or several; is entered before they start and left when they rest.
+    """Observes one or several runs, from before they start until they stop.
 
-    As it is, it shows nothing and only knows what happened.
+    This base class shows nothing; it only keeps the timelines.
     """
 
-    def __init__(self, known: dict[str, Timeline] | None = None) -> None:
-        self.timelines = dict(known or {})
-        """What happened so far, by run."""
+    def __init__(self, history: dict[str, Timeline] | None = None) -> None:
+        self.timelines = dict(history or {})
+        """The timeline of each run so far."""
 
     def notice(self, notice: Notice) -> None:
-        """Takes one notice, quickly."""
+        """Records one notice; must return quickly."""
         if isinstance(notice, Recorded):
             self.timelines.setdefault(notice.run, Timeline()).follow(notice.events)
 
     def stopping(self) -> None:
-        """Says that the run is being stopped at the user's wish."""
+        """Shows that the user is stopping the run."""
 
-    def let_go(self) -> None:
-        """Gives the terminal back at once, from wherever a signal found us."""
+    def release_terminal(self) -> None:
+        """Restores the terminal at once; safe to call from a signal handler."""
 
     def __enter__(self) -> Self:
         """Begins to show."""
@@ -50,44 +50,44 @@ class View:
 
 
 class PlainView(View):
-    """Tells a run in lines, each with its time: for logs, pipes and simple terminals."""
+    """Prints one line per event with its time: for logs, pipes and simple terminals."""
 
     def __init__(
         self,
-        known: dict[str, Timeline] | None = None,
+        history: dict[str, Timeline] | None = None,
         *,
         verbose: bool = False,
         several: bool = False,
         stream: TextIO | None = None,
     ) -> None:
-        super().__init__(known)
+        super().__init__(history)
         self._narrators = {run: Narrator(line) for run, line in self.timelines.items()}
         self._verbose = verbose
         self._several = several
         self._stream = stream
 
     def notice(self, notice: Notice) -> None:
-        """Prints what there is to say."""
+        """Prints the lines of one notice."""
         match notice:
             case Recorded(run=run, events=events):
-                for line in self._told(run, events):
+                for line in self._lines(run, events):
                     self._print(line.at, run, line.text)
             case Retrying(run=run, effect=effect, error=error, seconds=seconds):
-                who = _who(self.timelines.get(run), effect)
+                who = _label(self.timelines.get(run), effect)
                 self._print(time.time(), run, f"{who}: {error}; again in {seconds:.1f}s")
             case Progress(run=run, step=step, text=text) if self._verbose:
                 for each in clean(text).splitlines():
                     self._print(time.time(), run, f"{step}| {each}")
 
     def stopping(self) -> None:
-        """Says that a second ctrl-c is for the impatient."""
+        """Prints that the run is stopping and how to quit at once."""
         print("stopping; ctrl-c again quits at once", file=self._stream or sys.stderr)
 
-    def _told(self, run: str, events: Iterable[ev.Event]) -> list[LogLine]:
+    def _lines(self, run: str, events: Iterable[ev.Event]) -> list[LogLine]:
         narrator = self._narrators.setdefault(run, Narrator())
         self.timelines[run] = narrator.timeline
-        told = [line for event in events for line in narrator.narrate(event)]
-        return [line for line in told if self._verbose or line.weight is not Weight.DETAIL]
+        lines = [line for event in events for line in narrator.narrate(event)]
+        return [line for line in lines if self._verbose or line.weight is not Weight.DETAIL]
 
     def _print(self, at: float, run: str, text: str) -> None:
         clock = time.strftime("%H:%M:%S", time.localtime(at))
@@ -95,6 +95,6 @@ class PlainView(View):
         print(f"{clock}  {whose}{clean(text)}", file=self._stream or sys.stderr, flush=True)
 
 
-def _who(timeline: Timeline | None, effect: str) -> str:
+def _label(timeline: Timeline | None, effect: str) -> str:
     running = timeline.running.get(effect) if timeline else None
     return running.label if running else effect

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from signoff.cli.group import Group
-from signoff.cli.options import complete_run, debug_option, json_option, open_here, output
+from signoff.cli.options import Group, complete_run, debug_option, json_option, open_here, output
 from signoff.cli.text import one_line
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from signoff.cli.group import Group
-from signoff.cli.options import debug_option, json_option, output
+from signoff.cli.options import Group, debug_option, json_option, output
 
 if TYPE_CHECKING:
     from signoff.app.home import Home

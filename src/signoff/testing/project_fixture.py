@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from signoff.app.answering import Given, find_item, record_answer
+from signoff.app.answering import AnswerInput, find_item, record_answer
 from signoff.app.home import Home, init_home
 from signoff.app.project import Project, open_project
 from signoff.core.spend import Limits
@@ -49,7 +49,7 @@ class ProjectFixture:
         """Answers the only open request, or the one with that number."""
         with self.project() as project:
             item = find_item(project) if number is None else project.store.item(number)
-            return record_answer(project, item.id, Given(value, text, by="test"))
+            return record_answer(project, item.id, AnswerInput(value, text, by="test"))
 
     @property
     def inbox(self) -> list[InboxItem]:

@@ -20,7 +20,7 @@ from signoff import (
     StepDef,
     Workflow,
 )
-from signoff.app.answering import Given, approve, find_item, record_answer, reject
+from signoff.app.answering import AnswerInput, decide, find_item, record_answer
 from signoff.app.project import Project
 from signoff.core.outcome import Status
 from signoff.core.requests import Request
@@ -60,7 +60,7 @@ async def test_an_answer_is_kept_with_who_gave_it_when_and_why(
     (item,) = await waiting_for(project, Approval("Ship?", "text"))
     clock.advance(60)
 
-    done = approve(project, item.id, Given(None, "reads well", "ann"))
+    done = decide(project, item.id, AnswerInput(None, "reads well", "ann"), yes=True)
 
     assert stored(done) == {"value": True, "text": "reads well"}
     assert (done.answered_by, done.answered_at) == ("ann", clock.now())
@@ -73,7 +73,9 @@ async def test_a_secret_in_an_answer_is_hidden(
     monkeypatch.setenv("MY_API_KEY", "zq-4711-very-secret")
     (item,) = await waiting_for(project, Question("Which key?"))
 
-    done = record_answer(project, item.id, Given("zq-4711-very-secret", "not zq-4711-very-secret"))
+    done = record_answer(
+        project, item.id, AnswerInput("zq-4711-very-secret", "not zq-4711-very-secret")
+    )
 
     assert stored(done) == {"value": "[hidden: MY_API_KEY]", "text": "not [hidden: MY_API_KEY]"}
 
@@ -82,7 +84,7 @@ async def test_without_a_name_the_person_logged_in_is_recorded(project: Project)
     """Most people never give --by."""
     (item,) = await waiting_for(project, Approval("Ship?", "text"))
 
-    done = reject(project, item.id, Given(None))
+    done = decide(project, item.id, AnswerInput(None), yes=False)
 
     assert done.answered_by
     assert stored(done)["value"] is False
@@ -91,10 +93,10 @@ async def test_without_a_name_the_person_logged_in_is_recorded(project: Project)
 async def test_a_request_is_answered_once(project: Project) -> None:
     """A second person must learn that somebody was faster."""
     (item,) = await waiting_for(project, Question("Name?"))
-    record_answer(project, item.id, Given("Bob", by="ann"))
+    record_answer(project, item.id, AnswerInput("Bob", by="ann"))
 
     with pytest.raises(InvalidAnswer, match="no longer open: answered by ann"):
-        record_answer(project, item.id, Given("Rob"))
+        record_answer(project, item.id, AnswerInput("Rob"))
 
 
 async def test_an_approval_of_something_else_is_refused(project: Project) -> None:
@@ -102,7 +104,7 @@ async def test_an_approval_of_something_else_is_refused(project: Project) -> Non
     (item,) = await waiting_for(project, Approval("Ship?", "text"))
 
     with pytest.raises(StaleApproval) as refused:
-        approve(project, item.id, Given(None, digest="0123456789ab"))
+        decide(project, item.id, AnswerInput(None, digest="0123456789ab"), yes=True)
     assert refused.value.remedies == (ShowInbox(item.id),)
     assert project.store.item(item.id).state == "open"
 
@@ -111,7 +113,7 @@ async def test_the_beginning_of_the_digest_is_enough(project: Project) -> None:
     """People copy the short form that is shown."""
     (item,) = await waiting_for(project, Approval("Ship?", "text"))
 
-    done = approve(project, item.id, Given(None, digest=item.digest[:12].upper()))
+    done = decide(project, item.id, AnswerInput(None, digest=item.digest[:12].upper()), yes=True)
 
     assert done.state == "answered"
 
@@ -121,10 +123,10 @@ async def test_a_few_letters_of_a_digest_prove_nothing(project: Project) -> None
     (item,) = await waiting_for(project, Approval("Ship?", "text"))
 
     with pytest.raises(InvalidAnswer, match="at least 6"):
-        approve(project, item.id, Given(None, digest=item.digest[:3]))
+        decide(project, item.id, AnswerInput(None, digest=item.digest[:3]), yes=True)
     with pytest.raises(InvalidAnswer, match="characters of the digest"):
         # As a script gives it that failed to find the digest out.
-        approve(project, item.id, Given(None, digest=""))
+        decide(project, item.id, AnswerInput(None, digest=""), yes=True)
 
 
 @pytest.mark.parametrize("change", ["another draft\n", None])
@@ -138,8 +140,11 @@ async def test_a_file_that_changed_since_cannot_be_approved(
     file.unlink() if change is None else file.write_text(change)
 
     with pytest.raises(StaleApproval, match="no longer what request"):
-        approve(project, item.id, Given(None))
-    assert reject(project, item.id, Given(None, "was tampered with")).state == "answered"
+        decide(project, item.id, AnswerInput(None), yes=True)
+    assert (
+        decide(project, item.id, AnswerInput(None, "was tampered with"), yes=False).state
+        == "answered"
+    )
 
 
 async def test_a_file_that_is_as_it_was_shown_can_be_approved(project: Project) -> None:
@@ -147,7 +152,7 @@ async def test_a_file_that_is_as_it_was_shown_can_be_approved(project: Project) 
     request = Approval("Ship?", "the draft\n", path="draft.md")
     (item,) = await waiting_for(project, request, writes="the draft\n")
 
-    assert approve(project, item.id, Given(None)).state == "answered"
+    assert decide(project, item.id, AnswerInput(None), yes=True).state == "answered"
 
 
 @pytest.mark.parametrize("content", [None, {"a": "table"}])
@@ -161,9 +166,9 @@ async def test_a_file_whose_text_is_not_shown_must_be_as_the_run_wrote_it(
     file.write_text("another draft\n")
 
     with pytest.raises(StaleApproval, match="no longer what request"):
-        approve(project, item.id, Given(None))
+        decide(project, item.id, AnswerInput(None), yes=True)
     file.write_text("the draft\n")
-    assert approve(project, item.id, Given(None)).state == "answered"
+    assert decide(project, item.id, AnswerInput(None), yes=True).state == "answered"
 
 
 async def test_a_file_nobody_wrote_cannot_be_approved(project: Project) -> None:
@@ -174,7 +179,7 @@ async def test_a_file_nobody_wrote_cannot_be_approved(project: Project) -> None:
     (folder / "draft.md").write_text("from nowhere")
 
     with pytest.raises(StaleApproval):
-        approve(project, item.id, Given(None))
+        decide(project, item.id, AnswerInput(None), yes=True)
 
 
 GATE_TEXT = "the draft\n"
@@ -216,7 +221,7 @@ async def test_a_file_that_changed_after_its_approval_has_to_be_approved_again(
     async with project.engine() as engine:
         (item,) = (await engine.start(flow, name="one")).inbox
     # The run's directory is written by now: a file that goes missing before is written once more.
-    approve(project, item.id, Given(None, by="ann"))
+    decide(project, item.id, AnswerInput(None, by="ann"), yes=True)
     meddle(file)
 
     async with project.engine() as engine:
@@ -236,13 +241,13 @@ async def test_a_file_that_was_put_back_can_be_approved_again(project: Project) 
     file = project.folder("one") / "final" / "draft.md"
     async with project.engine() as engine:
         (item,) = (await engine.start(flow, name="one")).inbox
-        approve(project, item.id, Given(None))
+        decide(project, item.id, AnswerInput(None), yes=True)
         edit(file)
         (again,) = (await engine.resume("one", flow)).inbox
         with pytest.raises(StaleApproval):
-            approve(project, again.id, Given(None))
+            decide(project, again.id, AnswerInput(None), yes=True)
         file.write_text(GATE_TEXT)
-        approve(project, again.id, Given(None))
+        decide(project, again.id, AnswerInput(None), yes=True)
 
         done = await engine.resume("one", flow)
 
@@ -256,7 +261,7 @@ async def test_a_file_that_changed_can_be_rejected_without_putting_it_back(
     flow = gated(GATE_TEXT)
     async with project.engine() as engine:
         (item,) = (await engine.start(flow, name="one")).inbox
-        reject(project, item.id, Given(None, "no"))
+        decide(project, item.id, AnswerInput(None, "no"), yes=False)
         edit(project.folder("one") / "final" / "draft.md")
 
         done = await engine.resume("one", flow)
@@ -304,16 +309,16 @@ async def test_a_file_that_changes_while_the_run_goes_on_is_as_approved_at_its_e
     )
     async with project.engine() as engine:
         (item,) = (await engine.start(flow, name="one")).inbox
-        approve(project, item.id, Given(None))
+        decide(project, item.id, AnswerInput(None), yes=True)
         done = await engine.resume("one", flow)
 
     assert done.status is Status.COMPLETED
     assert file.read_text() == GATE_TEXT
 
 
-@pytest.mark.parametrize("decide", [approve, reject])
+@pytest.mark.parametrize("yes", [True, False])
 async def test_a_decision_after_the_deadline_is_refused(
-    project: Project, clock: FrozenClock, decide: Callable[[Project, int, Given], InboxItem]
+    project: Project, clock: FrozenClock, yes: bool
 ) -> None:
     """Everybody was told that it would count as rejected from then on."""
     request = Approval("Ship?", "text", deadline=timedelta(hours=1), default=False)
@@ -321,7 +326,7 @@ async def test_a_decision_after_the_deadline_is_refused(
     clock.advance(3600)
 
     with pytest.raises(InvalidAnswer) as refused:
-        decide(project, item.id, Given(None))
+        decide(project, item.id, AnswerInput(None), yes=yes)
 
     said = datetime.fromtimestamp(item.deadline or 0, UTC)
     assert str(refused.value) == (
@@ -340,7 +345,7 @@ async def test_an_answer_just_before_the_deadline_is_taken(
     (item,) = await waiting_for(project, request)
     clock.advance(3599)
 
-    assert record_answer(project, item.id, Given("Bob")).state == "answered"
+    assert record_answer(project, item.id, AnswerInput("Bob")).state == "answered"
 
 
 async def test_a_long_content_is_compared_in_full(project: Project) -> None:
@@ -349,14 +354,14 @@ async def test_a_long_content_is_compared_in_full(project: Project) -> None:
     request = Approval("Ship?", text, path="draft.md")
     (item,) = await waiting_for(project, request, writes=text)
 
-    assert approve(project, item.id, Given(None)).state == "answered"
+    assert decide(project, item.id, AnswerInput(None), yes=True).state == "answered"
 
 
 async def test_an_option_can_be_chosen_by_its_number(project: Project) -> None:
     """Labels can be long."""
     (item,) = await waiting_for(project, Choice("Which?", ["the short one", "the long one"]))
 
-    done = record_answer(project, item.id, Given("2"))
+    done = record_answer(project, item.id, AnswerInput("2"))
 
     assert stored(done)["value"] == "the long one"
 
@@ -367,7 +372,7 @@ async def test_an_option_that_needs_a_reason_is_refused_without_one(project: Pro
     (item,) = await waiting_for(project, Choice("Which?", options))
 
     with pytest.raises(InvalidAnswer) as refused:
-        record_answer(project, item.id, Given("change"))
+        record_answer(project, item.id, AnswerInput("change"))
     assert refused.value.remedies == (PassOption("text", "'...'"),)
 
 
@@ -377,7 +382,7 @@ async def test_approve_and_reject_work_at_a_gate_that_offers_them(project: Proje
     async with project.engine() as engine:
         (item,) = (await engine.start(flow, name="one")).inbox
 
-    done = approve(project, item.id, Given(None))
+    done = decide(project, item.id, AnswerInput(None), yes=True)
 
     assert stored(done)["value"] == "approve"
 
@@ -390,7 +395,7 @@ async def test_a_gate_without_approve_names_its_own_options(project: Project) ->
         (item,) = (await engine.start(flow, name="one")).inbox
 
     with pytest.raises(InvalidAnswer) as refused:
-        approve(project, item.id, Given(None))
+        decide(project, item.id, AnswerInput(None), yes=True)
     assert refused.value.remedies == (AnswerRequest(item.id, ("publish", "drop")),)
 
 
@@ -399,7 +404,7 @@ async def test_a_question_cannot_be_approved(project: Project) -> None:
     (item,) = await waiting_for(project, Question("Name?"))
 
     with pytest.raises(InvalidAnswer) as refused:
-        approve(project, item.id, Given(None))
+        decide(project, item.id, AnswerInput(None), yes=True)
     assert refused.value.remedies == (AnswerRequest(item.id),)
 
 
@@ -408,7 +413,7 @@ async def test_an_approval_is_not_given_by_a_word(project: Project) -> None:
     (item,) = await waiting_for(project, Approval("Ship?", "text"))
 
     with pytest.raises(InvalidAnswer, match="approve"):
-        record_answer(project, item.id, Given("yes"))
+        record_answer(project, item.id, AnswerInput("yes"))
 
 
 async def test_a_response_asked_for_by_schema_has_to_fit_it(project: Project) -> None:
@@ -417,8 +422,8 @@ async def test_a_response_asked_for_by_schema_has_to_fit_it(project: Project) ->
     (item,) = await waiting_for(project, Response("Judge this", schema))
 
     with pytest.raises(InvalidAnswer, match="score"):
-        record_answer(project, item.id, Given('{"score": "high"}'))
-    done = record_answer(project, item.id, Given('```json\n{"score": 7}\n```'))
+        record_answer(project, item.id, AnswerInput('{"score": "high"}'))
+    done = record_answer(project, item.id, AnswerInput('```json\n{"score": 7}\n```'))
 
     assert stored(done)["parsed"] == {"score": 7}
 
@@ -469,16 +474,16 @@ async def test_a_number_nobody_gave_out_is_refused_with_the_open_ones(project: P
         find_item(project, "#99")
 
 
-@pytest.mark.parametrize("decide", [approve, reject])
+@pytest.mark.parametrize("yes", [True, False])
 async def test_a_question_that_was_answered_cannot_be_decided_either(
-    project: Project, decide: Callable[[Project, int, Given], InboxItem]
+    project: Project, yes: bool
 ) -> None:
     """The hint to answer it would send a person to do what somebody has done."""
     (item,) = await waiting_for(project, Question("Name?"))
-    record_answer(project, item.id, Given("Bob", by="ann"))
+    record_answer(project, item.id, AnswerInput("Bob", by="ann"))
 
     with pytest.raises(InvalidAnswer, match="no longer open: answered by ann"):
-        decide(project, item.id, Given(None))
+        decide(project, item.id, AnswerInput(None), yes=yes)
 
 
 async def test_an_answer_the_run_has_read_is_still_called_an_answer(project: Project) -> None:
@@ -490,11 +495,11 @@ async def test_an_answer_the_run_has_read_is_still_called_an_answer(project: Pro
     flow = Workflow("asks", StepDef("only", handler=ask, next={Outcome.OK: None}))
     async with project.engine() as engine:
         (item,) = (await engine.start(flow, name="one")).inbox
-        record_answer(project, item.id, Given("Bob", by="ann"))
+        record_answer(project, item.id, AnswerInput("Bob", by="ann"))
         await engine.resume("one", flow)
 
     with pytest.raises(InvalidAnswer, match="no longer open: answered by ann"):
-        record_answer(project, item.id, Given("Rob"))
+        record_answer(project, item.id, AnswerInput("Rob"))
 
 
 def test_a_number_of_thousands_of_digits_names_no_request(project: Project) -> None:
@@ -508,4 +513,4 @@ async def test_an_answer_with_such_a_number_is_refused(project: Project) -> None
     await waiting_for(project, Response("Work?", {"type": "object"}))
 
     with pytest.raises(InvalidAnswer, match="a number in it has 5,000 digits"):
-        record_answer(project, 1, Given(f'{{"x": {"1" * 5000}}}'))
+        record_answer(project, 1, AnswerInput(f'{{"x": {"1" * 5000}}}'))

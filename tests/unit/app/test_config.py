@@ -10,7 +10,9 @@ def test_a_secret_in_the_settings_is_not_repeated(tmp_path: Path) -> None:
     home = init_home(tmp_path, {}).home
     home.config.write_text("agents: {mine: {kind: a:b, api_key: sk-123, max_tokens: 5}}")
 
-    shown = {s.key: s.value for s in show_config(load_settings(home, isolated(tmp_path)))}
+    settings = show_config(load_settings(home, isolated(tmp_path)))
+
+    shown = {key: setting.value for key, setting in settings.items()}
 
     assert shown["agents.mine.api_key"] == "***"
     assert shown["agents.mine.kind"] == "a:b"

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from signoff.app.demo import DemoRun, begin_run, drive_run, prepare, versions
+from signoff.app.demo import DemoRun, drive_run, prepare_project, prepare_run, versions
 from signoff.app.show import show
 from signoff.core.outcome import Status
 from signoff.errors import UnknownName, UsageError
@@ -19,7 +19,7 @@ SECOND = "Sipwell reminds you to drink water. It is free, needs no account and c
 def begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[DemoRun]:
     """A demo that is about to run; what it puts on the path is taken away again."""
     monkeypatch.setattr(sys, "path", [*sys.path])
-    begun = begin_run(tmp_path / "demo", environment(tmp_path))
+    begun = prepare_run(tmp_path / "demo", environment(tmp_path))
     with begun.project:
         yield begun
 
@@ -46,7 +46,7 @@ def test_nothing_odd_is_said_about_it_where_no_agent_is_installed(
     monkeypatch.setenv("PATH", "")
     monkeypatch.setattr(sys, "path", [*sys.path])
 
-    begun = begin_run(tmp_path / "demo", environment(tmp_path))
+    begun = prepare_run(tmp_path / "demo", environment(tmp_path))
     begun.project.store.close()
 
     assert begun.plan.target.workflow.warnings == ()
@@ -67,17 +67,17 @@ async def test_another_demo_in_the_same_place_is_another_run(
     begun.project.agents = {"stand-in": ScriptedAgent([SECOND])}
     await drive_run(begun, "stand-in", [])
 
-    again = begin_run(tmp_path / "demo", environment(tmp_path))
+    again = prepare_run(tmp_path / "demo", environment(tmp_path))
     with again.project:
         assert (begun.name, again.name) == ("demo", "demo-2")
 
 
 def test_files_that_were_changed_stay_changed(tmp_path: Path) -> None:
     """People are invited to change them and run it again."""
-    prepare(tmp_path / "demo")
+    prepare_project(tmp_path / "demo")
     (tmp_path / "demo" / "goal.yaml").write_text("goal: mine\n")
 
-    prepare(tmp_path / "demo")
+    prepare_project(tmp_path / "demo")
 
     assert (tmp_path / "demo" / "goal.yaml").read_text() == "goal: mine\n"
 
@@ -91,7 +91,7 @@ def test_a_place_that_holds_something_else_is_left_alone(tmp_path: Path, is_file
     inside.write_text("mine")
 
     with pytest.raises(UsageError) as refused:
-        prepare(taken)
+        prepare_project(taken)
     assert refused.value.remedies == (PassOption("folder", "DIR"),)
 
     assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == [inside.name]
@@ -102,7 +102,7 @@ def test_it_has_a_home_of_its_own_whatever_home_is_named(tmp_path: Path) -> None
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
 
-    begun = begin_run(tmp_path / "demo", environment(tmp_path) | {"SIGNOFF_HOME": str(elsewhere)})
+    begun = prepare_run(tmp_path / "demo", environment(tmp_path) | {"SIGNOFF_HOME": str(elsewhere)})
     begun.project.store.close()
 
     assert begun.project.home.root == tmp_path / "demo"

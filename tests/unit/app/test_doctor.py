@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from signoff.agents.base import Health
-from signoff.app.doctor import Check, examine
+from signoff.app.doctor import Check, check_setup
 from signoff.app.home import init_home
 from signoff.app.settings import AgentSettings
 from signoff.runtime.ports import Capabilities
@@ -36,7 +36,7 @@ def nobody(settings: Mapping[str, AgentSettings]) -> dict[str, Health]:
 
 
 def looked_at(folder: Path, environment: dict[str, str]) -> dict[str, Check]:
-    return {check.name: check for check in examine(folder, environment, look).checks}
+    return {check.name: check for check in check_setup(folder, environment, look).checks}
 
 
 def test_agents_say_themselves_how_they_are(tmp_path: Path, environment: dict[str, str]) -> None:
@@ -57,8 +57,8 @@ def test_somebody_without_any_agent_is_told_what_to_do_in_three_lines(
     """A newcomer's first minute decides; the person at the keyboard is no agent they have."""
     init_home(tmp_path, {})
 
-    assert len(examine(tmp_path, environment, nobody).advice) == 3
-    assert examine(tmp_path, environment, look).advice == ()
+    assert len(check_setup(tmp_path, environment, nobody).advice) == 3
+    assert check_setup(tmp_path, environment, look).advice == ()
 
 
 def test_missing_agents_do_not_keep_the_engine_from_running(
@@ -67,7 +67,7 @@ def test_missing_agents_do_not_keep_the_engine_from_running(
     """Workflows of commands and people need none."""
     init_home(tmp_path, {})
 
-    assert examine(tmp_path, environment, nobody).can_run
+    assert check_setup(tmp_path, environment, nobody).can_run
 
 
 def test_keys_are_named_and_never_shown(tmp_path: Path, environment: dict[str, str]) -> None:
@@ -110,7 +110,7 @@ def test_a_folder_that_takes_no_home_keeps_the_engine_from_running(
     folder.mkdir()
     spoil(folder)
 
-    found = examine(folder, environment, look)
+    found = check_setup(folder, environment, look)
 
     project = next(check for check in found.checks if check.name == "project")
     assert not found.can_run
@@ -137,7 +137,7 @@ def test_a_damaged_database_keeps_the_engine_from_running(
     home = init_home(tmp_path, {}).home
     (home.path / "signoff.db").write_bytes(content)
 
-    found = examine(tmp_path, environment, look)
+    found = check_setup(tmp_path, environment, look)
 
     assert not found.can_run
 
@@ -146,7 +146,7 @@ def test_looking_changes_nothing(tmp_path: Path, environment: dict[str, str]) ->
     """People run it where they do not want a project."""
     before = sorted(tmp_path.rglob("*"))
 
-    examine(tmp_path, environment, look)
+    check_setup(tmp_path, environment, look)
 
     assert sorted(tmp_path.rglob("*")) == before
 
@@ -158,7 +158,7 @@ def test_settings_with_mistakes_keep_the_engine_from_running(
     home = init_home(tmp_path, {}).home
     home.config.write_text("limts: {}\nrolls: {}\n")
 
-    found = examine(tmp_path, environment, look)
+    found = check_setup(tmp_path, environment, look)
 
     assert not found.can_run
     settings = next(check for check in found.checks if check.name == "settings")
@@ -177,7 +177,7 @@ def test_what_an_agent_lacks_is_told_in_the_words_of_the_settings(
     home = init_home(tmp_path, {}).home
     home.config.write_text(f"agents:\n  mine: {agent}\n")
 
-    found = examine(tmp_path, environment)
+    found = check_setup(tmp_path, environment)
 
     mine = next(check for check in found.checks if check.name == "mine")
     assert f"agent 'mine' needs {needs}" in mine.detail
@@ -194,7 +194,7 @@ def test_what_to_do_about_an_agent_is_told_once(
     def absent(settings: Mapping[str, AgentSettings]) -> dict[str, Health]:
         return {"claude": Health(False, f"claude is not installed: {install}", install)}
 
-    found = examine(tmp_path, environment, absent)
+    found = check_setup(tmp_path, environment, absent)
 
     claude = next(check for check in found.checks if check.name == "claude")
     assert (claude.detail, claude.remedy) == ("claude is not installed", install)
@@ -209,10 +209,10 @@ def test_what_the_settings_name_and_cannot_be_used_is_in_the_last_line(
         "agents:\n  mine: {kind: nowhere.module:Agent}\nroles:\n  developer: nobody\n"
     )
 
-    found = examine(tmp_path, environment)
+    found = check_setup(tmp_path, environment)
 
     checks = {check.name: check for check in found.checks}
-    assert (found.can_run, found.amiss) == (True, ("mine", "roles"))
+    assert (found.can_run, found.unusable) == (True, ("mine", "roles"))
     assert checks["roles"].detail == f"{home.config}:4: roles.developer: unknown agent 'nobody'"
     assert "mine" in checks["roles"].remedy
 

@@ -2,15 +2,15 @@ from dataclasses import replace
 
 import pytest
 
+from signoff.app.answering import AnswerInput
 from signoff.app.external_work import (
     RunStatus,
-    Submission,
     next_work,
-    standing,
+    run_status,
     start_pulled,
     submit,
 )
-from signoff.app.history import folded
+from signoff.app.history import load_state
 from signoff.app.project import Project
 from signoff.app.targets import Target
 from signoff.core import events as ev
@@ -51,7 +51,7 @@ async def test_an_agents_call_of_any_workflow_is_work(project: Project, before: 
     """Whoever plays the agents need not know how the workflow was written."""
     (piece,) = before.work
 
-    after = await submit(project, "one", None, Submission("the draft"))
+    after = await submit(project, "one", None, AnswerInput("the draft"))
 
     assert (piece.prompt, piece.step, piece.must_hold) == ("Write.", "two", ())
     assert after.verdict is not None
@@ -62,10 +62,10 @@ async def test_an_agents_call_of_any_workflow_is_work(project: Project, before: 
 @pytest.mark.usefixtures("before")
 async def test_what_an_author_asks_of_a_person_is_no_work(project: Project) -> None:
     """It has the same form as an agent's call, and is still a person's to answer."""
-    after = await submit(project, "one", None, Submission("the draft"))
+    after = await submit(project, "one", None, AnswerInput("the draft"))
     (asked,) = after.people
 
-    tried = await submit(project, "one", asked.id, Submission("lovely"))
+    tried = await submit(project, "one", asked.id, AnswerInput("lovely"))
 
     assert asked.kind == "response"
     assert tried.verdict is not None
@@ -77,11 +77,11 @@ async def test_what_an_author_asks_of_a_person_is_no_work(project: Project) -> N
 @pytest.mark.parametrize(
     "given",
     [
-        Submission("x", beside={"statements": [["UPDATE t SET a = 1"]]}),
-        Submission("x", beside={"next_step_hint": "two"}),
+        AnswerInput("x", extras={"statements": [["UPDATE t SET a = 1"]]}),
+        AnswerInput("x", extras={"next_step_hint": "two"}),
     ],
 )
-async def test_what_nobody_would_read_is_not_taken(project: Project, given: Submission) -> None:
+async def test_what_nobody_would_read_is_not_taken(project: Project, given: AnswerInput) -> None:
     """A worker that believes its statements were applied would go on wrongly."""
 
     after = await submit(project, "one", None, given)
@@ -96,7 +96,7 @@ async def test_looking_at_a_run_changes_nothing(project: Project) -> None:
     """Several workers look all the time."""
     head = project.run("one").head
 
-    looked = [await next_work(project, "one"), standing(project, "one")]
+    looked = [await next_work(project, "one"), run_status(project, "one")]
 
     assert looked[0] == looked[1]
     assert project.run("one").head == head
@@ -107,7 +107,7 @@ async def test_work_of_another_run_is_refused(project: Project, target: Target) 
     """Two runs ask the same, and their answers are not alike."""
     await start_pulled(project, target, {}, name="other")
 
-    after = await submit(project, "other", 1, Submission("the draft"))
+    after = await submit(project, "other", 1, AnswerInput("the draft"))
 
     assert after.verdict is not None
     assert "belongs to run 'one'" in after.verdict.problem
@@ -117,7 +117,7 @@ async def test_work_of_another_run_is_refused(project: Project, target: Target) 
 async def test_an_empty_result_is_none(project: Project) -> None:
     """A worker whose output was lost must not pass."""
 
-    after = await submit(project, "one", None, Submission("  "))
+    after = await submit(project, "one", None, AnswerInput("  "))
 
     assert after.verdict is not None
     assert "must not be empty" in after.verdict.problem
@@ -132,7 +132,7 @@ async def test_work_is_kept_while_another_process_drives_the_run(
     project.store.take(project.run("one").id, other, clock.now(), lambda _owner: True)
 
     with pytest.raises(RunBusy, match="work #1 is recorded"):
-        await submit(project, "one", None, Submission("the draft"))
+        await submit(project, "one", None, AnswerInput("the draft"))
 
     assert project.store.item(1).state == "answered"
 
@@ -156,5 +156,5 @@ async def test_the_journal_says_who_plays_the_agents(project: Project) -> None:
 
     row = project.run("one")
 
-    assert folded(project, row).stand_ins == {ev.ANY_AGENT: "manual"}
+    assert load_state(project, row).stand_ins == {ev.ANY_AGENT: "manual"}
     assert row.status is Status.WAITING

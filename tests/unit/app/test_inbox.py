@@ -3,8 +3,8 @@ from datetime import timedelta
 import pytest
 
 from signoff import Approval, Choice, Outcome, Question, Response, StepContext, StepDef, Workflow
-from signoff.app.answering import Given, record_answer
-from signoff.app.inbox import open_requests, refuse_place_alone, request_to_json
+from signoff.app.answering import AnswerInput, record_answer
+from signoff.app.inbox import open_requests, refuse_reference_as_answer, request_to_json
 from signoff.app.project import Project
 from signoff.core.requests import Request
 from signoff.errors import UsageError
@@ -32,7 +32,7 @@ async def test_a_place_without_an_answer_is_refused(
     await begin(project)
 
     with pytest.raises(UsageError, match="the answer is missing") as refused:
-        refuse_place_alone(project, word)
+        refuse_reference_as_answer(project, word)
 
     assert refused.value.remedies == (AnswerRequest(meant),)
 
@@ -42,7 +42,7 @@ async def test_any_other_word_is_an_answer(project: Project, word: str) -> None:
     """Short answers to the only question are what most people type."""
     await begin(project)
 
-    refuse_place_alone(project, word)
+    refuse_reference_as_answer(project, word)
 
 
 async def test_a_request_says_what_was_answered_by_whom_and_when(
@@ -50,7 +50,7 @@ async def test_a_request_says_what_was_answered_by_whom_and_when(
 ) -> None:
     """Commands to answer it would only be refused."""
     await begin(project)
-    record_answer(project, 1, Given("Bob", "of course", by="ann"))
+    record_answer(project, 1, AnswerInput("Bob", "of course", by="ann"))
 
     request = request_to_json(project, project.store.item(1))
 
@@ -67,7 +67,7 @@ async def test_what_waits_is_listed_oldest_first_of_all_runs_or_of_one(project: 
     """A team has many runs, and a person cares for one."""
     for name in ("one", "two", "three"):
         await begin(project, name)
-    record_answer(project, 1, Given("Bob"))
+    record_answer(project, 1, AnswerInput("Bob"))
 
     assert [line.run for line in open_requests(project)] == ["two", "three"]
     assert [line.id for line in open_requests(project, "three")] == [3]

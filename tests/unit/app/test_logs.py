@@ -1,5 +1,5 @@
 from signoff import Outcome, Question, StepContext, StepDef, Workflow
-from signoff.app.answering import Given, record_answer
+from signoff.app.answering import AnswerInput, record_answer
 from signoff.app.logs import afterwards, follow, logs
 from signoff.app.project import Project
 from signoff.core import events as ev
@@ -60,7 +60,7 @@ async def test_following_picks_up_what_happens_meanwhile(project: Project) -> No
     async with project.engine() as engine:
         await engine.start(FLOW, name="one")
         before = len(list(logs(project)))
-        record_answer(project, 1, Given("Bob"))
+        record_answer(project, 1, AnswerInput("Bob"))
         await engine.resume("one", FLOW)
 
     entries = list(follow(project, "one", sleep=never))
@@ -73,7 +73,7 @@ async def test_an_answer_is_told_before_the_run_has_gone_on(project: Project) ->
     """Whoever asks the next morning why it was sent back must not have to resume it first."""
     async with project.engine() as engine:
         await engine.start(FLOW, name="one")
-    record_answer(project, 1, Given("Bob", "as ever", by="ann"))
+    record_answer(project, 1, AnswerInput("Bob", "as ever", by="ann"))
 
     (line,) = afterwards(project, "one")
 

@@ -25,9 +25,9 @@ def test_a_removed_model_is_missing_again(environment: dict[str, str], tmp_path:
     (tmp_path / SMOLLM2.file).write_bytes(b"damaged")
 
     before = list_models(environment)[0].state
-    removed = remove_model(DEFAULT, environment)
+    _, freed = remove_model(DEFAULT, environment)
 
-    assert (before, removed.freed) == (State.DAMAGED, 7)
+    assert (before, freed) == (State.DAMAGED, 7)
     assert list_models(environment)[0].state is State.MISSING
 
 

@@ -3,7 +3,7 @@ from typing import get_args
 import pytest
 
 from signoff import remedies as fix
-from signoff.app.next_commands import message_of, next_command
+from signoff.app.next_commands import error_message, next_command
 from signoff.errors import RunBusy
 
 EXAMPLES: list[fix.Remedy] = [
@@ -68,6 +68,6 @@ def test_an_error_is_told_with_what_fixes_it() -> None:
     """One line says what is wrong and what to type."""
     error = RunBusy("run 'one' is busy", remedy=(fix.CancelRun("one"), fix.ShowRun("one")))
 
-    assert message_of(error) == (
+    assert error_message(error) == (
         "run 'one' is busy; stop it: signoff cancel one; details: signoff show one"
     )

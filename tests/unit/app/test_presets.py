@@ -8,7 +8,7 @@ from ruamel.yaml import YAML
 
 import signoff.flows
 from signoff.app.home import Home
-from signoff.app.presets import begin
+from signoff.app.presets import init_project
 from signoff.documents.source_file import SourceFile
 from signoff.errors import UnknownName, WriteFailed
 from signoff.flows.constraint_file import load_constraints
@@ -23,7 +23,7 @@ SHIPPED = Path(signoff.flows.__file__).parent / "presets"
 
 @pytest.fixture(params=NAMES)
 def home(request: pytest.FixtureRequest, tmp_path: Path) -> Home:
-    return begin(tmp_path, {}, request.param).home
+    return init_project(tmp_path, {}, request.param).home
 
 
 def written(home: Home) -> list[Path]:
@@ -37,7 +37,7 @@ def written(home: Home) -> list[Path]:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_preset_is_a_flow_its_constraints_and_a_goal(name: str, tmp_path: Path) -> None:
     """Whoever asks for one wants to run something next."""
-    begun = begin(tmp_path, {}, name)
+    begun = init_project(tmp_path, {}, name)
 
     home = begun.home
     assert (home.flows / f"{name}.yaml").is_file()
@@ -68,7 +68,7 @@ def test_what_is_there_already_is_left_alone_and_said(tmp_path: Path) -> None:
     goal = tmp_path / "goal.yaml"
     goal.write_text("goal: mine\n")
 
-    begun = begin(tmp_path, {}, "docs")
+    begun = init_project(tmp_path, {}, "docs")
 
     assert goal.read_text() == "goal: mine\n"
     assert begun.kept == (goal,)
@@ -77,9 +77,9 @@ def test_what_is_there_already_is_left_alone_and_said(tmp_path: Path) -> None:
 
 def test_asking_twice_changes_nothing_and_keeps_quiet(tmp_path: Path) -> None:
     """What nobody has changed is no news."""
-    begin(tmp_path, {}, "code")
+    init_project(tmp_path, {}, "code")
 
-    again = begin(tmp_path, {}, "code")
+    again = init_project(tmp_path, {}, "code")
 
     assert (again.created, again.kept) == ((), ())
 
@@ -87,14 +87,14 @@ def test_asking_twice_changes_nothing_and_keeps_quiet(tmp_path: Path) -> None:
 def test_a_wrong_name_is_answered_with_the_right_ones_and_makes_nothing(tmp_path: Path) -> None:
     """A slip of the pen must not leave half a project behind."""
     with pytest.raises(UnknownName, match="docs"):
-        begin(tmp_path, {}, "doc")
+        init_project(tmp_path, {}, "doc")
 
     assert list(tmp_path.iterdir()) == []
 
 
 def test_files_name_a_home_by_the_name_it_has(tmp_path: Path) -> None:
     """With SIGNOFF_HOME, paths to a folder that is not there would refuse the flow."""
-    begun = begin(tmp_path, {"SIGNOFF_HOME": str(tmp_path / "reviews")}, "docs")
+    begun = init_project(tmp_path, {"SIGNOFF_HOME": str(tmp_path / "reviews")}, "docs")
 
     texts = [path.read_text() for path in written(begun.home)]
     assert not [text for text in texts if ".signoff/" in text]
@@ -104,12 +104,12 @@ def test_files_name_a_home_by_the_name_it_has(tmp_path: Path) -> None:
 
 def test_a_place_that_cannot_be_written_to_is_named(tmp_path: Path) -> None:
     """A traceback would not say which file is in the way."""
-    begin(tmp_path, {})
+    init_project(tmp_path, {})
     (tmp_path / ".signoff" / "flows").rmdir()
     (tmp_path / ".signoff" / "flows").symlink_to(tmp_path / "nowhere")
 
     with pytest.raises(WriteFailed, match=r"\.signoff"):
-        begin(tmp_path, {}, "docs")
+        init_project(tmp_path, {}, "docs")
 
 
 def test_every_file_leads_an_editor_to_a_schema_that_agrees_with_it(home: Home) -> None:
@@ -125,11 +125,11 @@ def test_every_file_leads_an_editor_to_a_schema_that_agrees_with_it(home: Home) 
 
 def test_schemas_follow_the_program(tmp_path: Path) -> None:
     """They are copies: an old one would call new keys wrong."""
-    schema = begin(tmp_path, {}).home.schemas / "flow.schema.json"
+    schema = init_project(tmp_path, {}).home.schemas / "flow.schema.json"
     fresh = schema.read_text()
     schema.write_text("{}")
 
-    begun = begin(tmp_path, {})
+    begun = init_project(tmp_path, {})
 
     assert schema.read_text() == fresh
     assert begun.created == ()
@@ -158,8 +158,8 @@ def test_every_rule_shows_what_breaks_it_and_what_keeps_it(home: Home) -> None:
 
 def test_two_presets_live_side_by_side(tmp_path: Path) -> None:
     """The constraints of one are none of the other's business."""
-    begin(tmp_path, {}, "docs")
-    home = begin(tmp_path, {}, "code").home
+    init_project(tmp_path, {}, "docs")
+    home = init_project(tmp_path, {}, "code").home
 
     read = read_flow(SourceFile(home.flows / "docs.yaml"), root=tmp_path, home=home.path)
 
@@ -169,7 +169,7 @@ def test_two_presets_live_side_by_side(tmp_path: Path) -> None:
 
 def test_a_critical_hole_in_code_goes_to_a_person(tmp_path: Path) -> None:
     """No judge may dismiss it before somebody has seen it."""
-    home = begin(tmp_path, {}, "code").home
+    home = init_project(tmp_path, {}, "code").home
     read = read_flow(SourceFile(home.flows / "code.yaml"), root=tmp_path, home=home.path)
 
     (security,) = (each for each in read.constraints if each.id == "security")

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from signoff.app.answering import Given, record_answer
+from signoff.app.answering import AnswerInput, record_answer
 from signoff.app.project import Project
 from signoff.app.resume import due_runs, resume, resume_due
 from signoff.app.start import start
@@ -62,7 +62,7 @@ async def begin(project: Project, workflow: str, name: str) -> Status:
 async def test_a_run_goes_on_from_wherever_one_stands(project: Project, tmp_path: Path) -> None:
     """The workflow is found from the project's root, not from the current folder."""
     await begin(project, "ASKS", "one")
-    record_answer(project, 1, Given("Bob"))
+    record_answer(project, 1, AnswerInput("Bob"))
     project.cwd = tmp_path.parent
 
     result = await resume(project, "one")
@@ -156,7 +156,7 @@ async def test_an_agent_can_be_switched_in_a_run_that_waits(project: Project) ->
     started = await start(project, project.find("writes.py"), {}, name="one")
 
     waiting = await resume(project, "one", switch={"writer": "manual"})
-    record_answer(project, 1, Given('{"line": "by hand"}'))
+    record_answer(project, 1, AnswerInput('{"line": "by hand"}'))
     result = await resume(project, "one")
 
     assert (started.status, waiting.status) == (Status.FAILED, Status.WAITING)

@@ -2,7 +2,7 @@ import json
 import shutil
 
 from signoff import Outcome, Question, StepContext, StepDef, Workflow
-from signoff.app.answering import Given, record_answer
+from signoff.app.answering import AnswerInput, record_answer
 from signoff.app.project import Project
 from signoff.app.resume import resume
 from signoff.app.run_files import catch_up
@@ -24,7 +24,7 @@ async def begin(project: Project) -> None:
 
 
 async def finish(project: Project) -> None:
-    record_answer(project, 1, Given("Bob"))
+    record_answer(project, 1, AnswerInput("Bob"))
     async with project.engine() as engine:
         await engine.resume("one", FLOW)
 
@@ -34,7 +34,7 @@ async def test_an_answered_question_leaves_the_directory(project: Project) -> No
     await begin(project)
     questions = project.folder("one") / "hitl" / "questions.json"
     assert "Name?" in questions.read_text()
-    record_answer(project, 1, Given("Bob"))
+    record_answer(project, 1, AnswerInput("Bob"))
 
     catch_up(project, "one")
 

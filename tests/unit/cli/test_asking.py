@@ -8,7 +8,7 @@ import pytest
 
 from signoff import Approval, Outcome, Question, StepContext, StepDef, Workflow
 from signoff.agents.manual import ManualAgent
-from signoff.app.answering import Given, record_answer
+from signoff.app.answering import AnswerInput, record_answer
 from signoff.app.home import init_home
 from signoff.app.project import Project
 from signoff.app.settings import Settings
@@ -143,7 +143,7 @@ class PersonTwoAreAsked(io.StringIO):
 
     def readline(self, size: int | None = -1, /) -> str:  # type: ignore[override]  # as StringIO does
         if self._project.store.item(1).state == "open":
-            record_answer(self._project, 1, Given("Ann", by="ann"))
+            record_answer(self._project, 1, AnswerInput("Ann", by="ann"))
         return super().readline(-1 if size is None else size)
 
 

@@ -264,12 +264,12 @@ def test_output_that_fits_nowhere_is_said_in_one_line(tmp_path: Path) -> None:
 
 NOBODY_READS = """
 import os, sys
-from signoff.cli.entry import _flushed
+from signoff.cli.entry import _flush_stdout
 reader, writer = os.pipe()
 os.dup2(writer, 1)
 os.close(reader)
 print("lost")
-sys.exit(_flushed(10))
+sys.exit(_flush_stdout(10))
 """
 
 

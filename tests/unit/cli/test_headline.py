@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from signoff.cli.headline import WIDTH, headline, where_more
+from signoff.cli.headline import WIDTH, detail_lines, headline
 from signoff.cli.text import moment
 
 
@@ -31,14 +31,14 @@ def test_a_line_says_what_a_request_is_about_and_whether_that_is_all(
 ) -> None:
     """Ten critics' prompts all begin alike, and what is cut off has to be found."""
     assert headline(asked) == line
-    assert list(where_more(asked)) == (["details: signoff inbox 7"] if more else [])
+    assert list(detail_lines(asked)) == (["details: signoff inbox 7"] if more else [])
 
 
 def test_a_long_prompt_for_a_response_names_the_file_that_holds_it_all(tmp_path: Path) -> None:
     """A chat window wants the whole text, not the first two hundred characters."""
     asked = request("x" * (WIDTH + 1), prompt_file=str(tmp_path / "hitl" / "7-prompt.md"))
 
-    assert list(where_more(asked))[-1] == f"prompt: {tmp_path}/hitl/7-prompt.md"
+    assert list(detail_lines(asked))[-1] == f"prompt: {tmp_path}/hitl/7-prompt.md"
 
 
 @pytest.mark.parametrize(
@@ -56,4 +56,4 @@ def test_a_deadline_is_said_wherever_the_request_is_listed(
     at = time.time() + seconds
     asked = request("Ship?", deadline=at, state=state, at_deadline="it counts as rejected")
 
-    assert list(where_more(asked)) == ([said.format(at=moment(at))] if said else [])
+    assert list(detail_lines(asked)) == ([said.format(at=moment(at))] if said else [])

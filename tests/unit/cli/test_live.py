@@ -29,12 +29,12 @@ class Stage:
         *,
         verbose: bool = False,
         flow: Workflow = FLOW,
-        known: Timeline | None = None,
+        history: Timeline | None = None,
     ) -> None:
         self.clock = FrozenClock(now=100.0)
         self.file = io.StringIO()
         console = Console(file=self.file, width=width, force_terminal=False)
-        before = {"one": known} if known is not None else None
+        before = {"one": history} if history is not None else None
         self.view = LiveView(flow, before, console=console, clock=self.clock, verbose=verbose)
 
     def record(self, *events: ev.Event) -> None:
@@ -96,14 +96,14 @@ def test_what_a_gate_offers_is_named_as_people_will_choose_it() -> None:
 
 def test_a_program_left_over_is_being_ended_and_not_running() -> None:
     """For five seconds a resume seemed to run what it was about to ask about."""
-    known = Timeline().follow(
+    history = Timeline().follow(
         [
             started(),
             ev.EffectStarted(EffectId("c#1"), EffectKind.COMMAND, "d", {"argv": ["make"]}, at=2),
             ev.EffectRunning(EffectId("c#1"), {"pid": 7}, at=3),
         ]
     )
-    stage = Stage(known=known)
+    stage = Stage(history=history)
 
     before = stage.picture()
     stage.record(ev.RunResumed())

@@ -5,7 +5,7 @@ import pytest
 
 from signoff.app.show import RunDetails
 from signoff.cli.output import Output
-from signoff.cli.summary import report_to_json, summarise, what_next
+from signoff.cli.summary import next_lines, print_summary, report_to_json
 from signoff.core.outcome import Status
 from signoff.core.run_state import RunState
 from signoff.core.stop_reason import (
@@ -48,7 +48,7 @@ def report(
 )
 def test_a_run_that_can_go_on_says_how(status: Status, command: str) -> None:
     """A person should never have to look up the next command."""
-    assert any(command in text for text in what_next(report(status, due_at=5.0)))
+    assert any(command in text for text in next_lines(report(status, due_at=5.0)))
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_a_run_that_can_go_on_says_how(status: Status, command: str) -> None:
 )
 def test_the_limit_that_was_reached_is_the_one_to_raise(reason: StopReason, command: str) -> None:
     """Raising another one changes nothing, and the one of a step is set in the workflow."""
-    (hint,) = what_next(report(Status.BUDGET, reason=reason))
+    (hint,) = next_lines(report(Status.BUDGET, reason=reason))
 
     assert hint.endswith(command)
 
@@ -70,14 +70,14 @@ def test_the_limit_that_was_reached_is_the_one_to_raise(reason: StopReason, comm
 @pytest.mark.parametrize("status", [Status.COMPLETED, Status.REJECTED, Status.CANCELLED])
 def test_a_run_that_has_ended_for_good_suggests_nothing(status: Status) -> None:
     """There is nothing left to do with it."""
-    assert list(what_next(report(status))) == []
+    assert list(next_lines(report(status))) == []
 
 
 def test_the_reason_of_a_bad_end_stands_in_the_first_line(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """It is the line people read."""
-    summarise(report(Status.FAILED, reason=StepDecided("no\nluck")), Output())
+    print_summary(report(Status.FAILED, reason=StepDecided("no\nluck")), Output())
 
     assert capsys.readouterr().out.splitlines()[0] == "✗ failed  one: no luck"
 
@@ -93,7 +93,7 @@ def test_an_interrupted_run_says_why_unless_that_is_the_same_word(
     capsys: pytest.CaptureFixture[str], reason: StopReason, line: str
 ) -> None:
     """A process that died is another matter than a person who pressed ctrl-c."""
-    summarise(report(Status.INTERRUPTED, reason=reason), Output())
+    print_summary(report(Status.INTERRUPTED, reason=reason), Output())
 
     assert capsys.readouterr().out.splitlines()[0] == line
 
@@ -114,7 +114,7 @@ def test_a_waiting_run_shows_what_is_asked_and_every_command_that_answers(
     waiting = report(Status.WAITING)
     waiting = RunDetails(waiting.row, Timeline(), (), (request,), (), Path("nowhere"))
 
-    summarise(waiting, Output())
+    print_summary(waiting, Output())
 
     printed = [line.strip() for line in capsys.readouterr().out.splitlines()]
     assert printed[0] == "● waiting for a human  one"
@@ -132,7 +132,7 @@ def test_a_waiting_run_says_what_was_answered_already_and_how_to_go_on() -> None
     given = {"number": 7, "kind": "approval", "answer": answer}
     waiting = replace(report(Status.WAITING), answered=(given,))
 
-    assert list(what_next(waiting)) == [
+    assert list(next_lines(waiting)) == [
         "#7 approval: rejected by ann: meddled",
         "to continue with these answers, run: signoff resume one",
     ]
@@ -144,7 +144,7 @@ def test_the_rule_that_ended_a_run_stands_beside_its_status(
     """`not converging: (plateau):` reads as if something had been cut out."""
     ended = report(Status.NOT_CONVERGING, reason=NotConverging("plateau", "no better"))
 
-    summarise(ended, Output())
+    print_summary(ended, Output())
 
     assert capsys.readouterr().out.splitlines()[0] == "✗ not converging (plateau)  one: no better"
 
@@ -164,7 +164,7 @@ def test_at_the_limit_the_file_that_sets_it_is_named(
     ended = report(Status.LIMIT)
     ended = replace(ended, row=ended.row._replace(target=target), notation_report=story)
 
-    assert list(what_next(ended)) == [f"{hint}, then: signoff resume one --adopt"]
+    assert list(next_lines(ended)) == [f"{hint}, then: signoff resume one --adopt"]
 
 
 def test_the_exit_code_stands_in_the_json_form() -> None:

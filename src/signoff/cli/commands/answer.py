@@ -13,8 +13,8 @@ from signoff.cli.options import (
     debug_option,
     open_here,
     progress_options,
+    read_text_file,
 )
-from signoff.documents.regular_files import read_regular
 
 _EPILOG = """\b
 Examples:
@@ -40,7 +40,7 @@ def command(
     text: str,
     by: str,
     digest: str | None,
-    go_on: bool,
+    resume_now: bool,
     limits: dict[str, str],
     display: DisplayOptions,
 ) -> int:
@@ -50,24 +50,24 @@ def command(
     request. VALUE is a text, an option or its number; - reads it from stdin. Each request
     is answered once. Resume the run with --resume, or later with `signoff resume`.
     """
-    from signoff.app.answering import Given, find_item, record_answer
-    from signoff.app.inbox import refuse_place_alone
-    from signoff.cli.decisions import Decided, after_decision
+    from signoff.app.answering import AnswerInput, find_item, record_answer
+    from signoff.app.inbox import refuse_reference_as_answer
+    from signoff.cli.decisions import after_decision
 
-    where, value = _read(words, file)
+    where, value = _parse(words, file)
     with open_here(limits=limits) as project:
         if where is None and words and words[0] != "-":
-            refuse_place_alone(project, words[0])
+            refuse_reference_as_answer(project, words[0])
         item = find_item(project, where)
-        done = record_answer(project, item.id, Given(value, text, by, digest))
-        return after_decision(project, display, Decided(done, "answered"), go_on=go_on)
+        answered = record_answer(project, item.id, AnswerInput(value, text, by, digest))
+        return after_decision(project, display, answered, "answered", resume_now=resume_now)
 
 
-def _read(words: tuple[str, ...], file: Path | None) -> tuple[str | None, str]:
+def _parse(words: tuple[str, ...], file: Path | None) -> tuple[str | None, str]:
     if file is not None:
         if len(words) > 1:
             raise click.UsageError("give VALUE or --file, not both")
-        return (words[0] if words else None), _text_of(file)
+        return (words[0] if words else None), read_text_file(file)
     match words:
         case (value,):
             where = None
@@ -78,11 +78,3 @@ def _read(words: tuple[str, ...], file: Path | None) -> tuple[str | None, str]:
         case _:
             raise click.UsageError('too many arguments; put an answer of several words in "quotes"')
     return where, sys.stdin.read() if value == "-" else value
-
-
-def _text_of(file: Path) -> str:
-    try:
-        # Read as text, line ends would be changed.
-        return read_regular(file, None, follow=True).decode("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise click.UsageError(f"{file} cannot be read as text: {error}") from error

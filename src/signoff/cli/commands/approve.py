@@ -1,50 +1,13 @@
 """`signoff approve`."""
 
-from __future__ import annotations
+from signoff.cli.decisions import decision_command
 
-import click
-
-from signoff.cli.display_options import DisplayOptions
-from signoff.cli.options import (
-    answer_options,
-    complete_run,
-    debug_option,
-    open_here,
-    progress_options,
-)
-
-_EPILOG = """\b
-Examples:
-  signoff approve                          the latest run's only request
-  signoff approve 7 --why "..." --resume
-  signoff approve first-try --digest 3f2a9c01b7de
-"""
-
-
-@click.command(epilog=_EPILOG)
-@click.argument("where", required=False, metavar="[ITEM|RUN]", shell_complete=complete_run)
-@click.option("--why", "--text", "why", default="", help="The reason, which is recorded.")
-@answer_options
-@progress_options
-@debug_option
-def command(
-    where: str | None,
-    why: str,
-    by: str,
-    digest: str | None,
-    go_on: bool,
-    limits: dict[str, str],
-    display: DisplayOptions,
-) -> int:
-    """Approve a request: yes to exactly what was shown.
+command = decision_command(
+    "approve",
+    yes=True,
+    text="""Approve a request: yes to exactly what was shown.
 
     An approval is bound to the digest of the content. If the content or its file has
     changed since, the approval is refused; look at the request again.
-    """
-    from signoff.app.answering import Given, approve, find_item
-    from signoff.cli.decisions import Decided, after_decision
-
-    with open_here(limits=limits) as project:
-        item = find_item(project, where)
-        done = approve(project, item.id, Given(None, why, by, digest))
-        return after_decision(project, display, Decided(done, "approved"), go_on=go_on)
+    """,
+)

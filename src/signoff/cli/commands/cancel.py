@@ -26,8 +26,8 @@ def command(run: str | None, why: str, as_json: bool) -> int:
     If another process drives the run, this command waits for it to stop: when it returns,
     nothing of the run is active any more.
     """
-    from signoff.app.cancel import cancel
     from signoff.app.run_files import catch_up
+    from signoff.app.runs import cancel
     from signoff.core.outcome import Status
 
     out = output(as_json)

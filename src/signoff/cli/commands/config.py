@@ -8,8 +8,7 @@ from pathlib import Path
 
 import click
 
-from signoff.cli.group import Group
-from signoff.cli.options import debug_option, json_option, output
+from signoff.cli.options import Group, debug_option, json_option, output
 
 _EPILOG = """\b
 Examples:
@@ -40,9 +39,9 @@ def show(as_json: bool) -> None:
     out = output(as_json)
     settings = show_config(load_settings(find_home(Path.cwd(), os.environ), os.environ))
     if as_json:
-        out.json({s.key: {"value": s.value, "origin": s.origin} for s in settings})
+        out.json({key: setting._asdict() for key, setting in settings.items()})
         return
-    rows = [(s.key, _shown(s.value), s.origin) for s in settings]
+    rows = [(key, _format(value), origin) for key, (value, origin) in settings.items()]
     out.table(("SETTING", "VALUE", "FROM"), rows)
 
 
@@ -57,13 +56,13 @@ def path(as_json: bool) -> None:
     out = output(as_json)
     files = config_files(find_home(Path.cwd(), os.environ), os.environ)
     if as_json:
-        out.json([{"path": str(file), "exists": there} for file, there in files])
+        out.json([{"path": str(file), "exists": exists} for file, exists in files])
         return
-    for file, there in files:
-        out.line(f"{file}{'' if there else '  (not found)'}")
+    for file, exists in files:
+        out.line(f"{file}{'' if exists else '  (not found)'}")
 
 
-def _shown(value: object) -> str:
+def _format(value: object) -> str:
     if value is None:
         return "-"
     return value if isinstance(value, str) else json.dumps(value)

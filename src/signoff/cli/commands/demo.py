@@ -66,33 +66,33 @@ def command(
     All files are written to one folder that you can inspect, change and run again. Nothing
     that costs money is called unless you name it with --agent.
     """
-    from signoff.app.demo import begin_run, drive_run
+    from signoff.app.demo import drive_run, prepare_run
     from signoff.cli.driving import drive
 
     out = display.out
     if agent is None:
-        _need_model(display.may_ask)
-    begun = begin_run(folder.absolute(), os.environ, limit_settings(limits))
+        _require_model(display.may_ask)
+    demo = prepare_run(folder.absolute(), os.environ, limit_settings(limits))
 
     def work(observers: Sequence[Observer]) -> Coroutine[Any, Any, RunResult]:
-        return drive_run(begun, agent, observers)
+        return drive_run(demo, agent, observers)
 
-    with begun.project as project:
-        _greet(out, agent)
-        code = drive(project, display, work, workflow=begun.plan.target.workflow)
+    with demo.project as project:
+        _print_intro(out, agent)
+        code = drive(project, display, work, workflow=demo.plan.target.workflow)
         if not (out.as_json or out.quiet):
-            _tell(project, begun.name, folder, out)
+            _print_result(project, demo.name, folder, out)
     return code
 
 
-def _need_model(may_ask: bool) -> None:
+def _require_model(may_ask: bool) -> None:
     """Raises what has to be done first; fetches the weights when a person says so."""
     from signoff._extras import install_command
     from signoff.app.demo import what_is_missing
     from signoff.errors import UsageError
 
     runner, weights = what_is_missing(os.environ)
-    if weights and not runner and may_ask and _is_wanted():
+    if weights and not runner and may_ask and _confirm_download():
         from signoff.cli.commands.models import pull
 
         click.get_current_context().invoke(pull, model=None, as_json=False)
@@ -106,17 +106,17 @@ def _need_model(may_ask: bool) -> None:
         )
 
 
-def _is_wanted() -> bool:
+def _confirm_download() -> bool:
     question = "The demo's small model is not installed yet. Download it (93 MB)?"
     return click.confirm(question, default=True, err=True)
 
 
-def _greet(out: Output, agent: str | None) -> None:
+def _print_intro(out: Output, agent: str | None) -> None:
     who = agent or "A small model on this machine"
     out.note(f"{who} writes an announcement, four checks review it, the rules decide.\n")
 
 
-def _tell(project: Project, name: str, folder: Path, out: Output) -> None:
+def _print_result(project: Project, name: str, folder: Path, out: Output) -> None:
     """Prints what became of the text, and what to do next."""
     from signoff.app.show import show
     from signoff.core.outcome import Status
@@ -129,22 +129,22 @@ def _tell(project: Project, name: str, folder: Path, out: Output) -> None:
     approved = report.row.status is Status.COMPLETED
     _show_versions(report, approved, out)
     if approved:
-        place = folder / report.folder.relative_to(project.home.root)
+        run_folder = folder / report.folder.relative_to(project.home.root)
         out.line()
-        out.line(f"  artifact  {place / 'final' / 'artifact.md'}")
-        out.line(f"  history   {place}")
-    found = report.notation_report.facts.get("findings") if report.notation_report else None
+        out.line(f"  artifact  {run_folder / 'final' / 'artifact.md'}")
+        out.line(f"  history   {run_folder}")
+    findings = report.notation_report.facts.get("findings") if report.notation_report else None
     if not approved:
         out.note(f"\nRun these commands in the demo's folder: cd {folder}")
-    elif found:
-        out.note(_NEXT.format(folder=folder, name=name, finding=found[0]["id"]))
+    elif findings:
+        out.note(_NEXT.format(folder=folder, name=name, finding=findings[0]["id"]))
 
 
 def _show_versions(report: RunDetails, approved: bool, out: Output) -> None:
     from signoff.app.demo import versions
 
-    read = versions(report)
-    for number, version in enumerate(read, 1):
+    versions_read = versions(report)
+    for number, version in enumerate(versions_read, 1):
         out.line()
         if number > 1:
             how = (
@@ -157,5 +157,5 @@ def _show_versions(report: RunDetails, approved: bool, out: Output) -> None:
         for finding in version.findings:
             severity = finding["severity"]
             out.line(f"     {severity:<8} {finding['finding']}", style=_SEVERITIES[severity])
-        if approved and number == len(read):
+        if approved and number == len(versions_read):
             out.line("     approved: no open findings", STYLES["completed"])

@@ -13,7 +13,7 @@ from signoff.cli import exits
 from signoff.cli.options import debug_option, json_option, output
 
 if TYPE_CHECKING:
-    from signoff.app.doctor import Check, Examined
+    from signoff.app.doctor import Check, SetupReport
     from signoff.cli.output import Output
     from signoff.runtime.ports import Capabilities
 
@@ -38,7 +38,7 @@ _ABILITIES = {
 }
 """How each capability is worded."""
 
-_BESIDE = " " * 19
+_INDENT = " " * 19
 """Where what is said of a check begins."""
 
 
@@ -52,51 +52,51 @@ def command(verbose: bool, as_json: bool) -> int:
     Checks Python, the database, the disk, permissions, agents and API keys (by name
     only), without calling a model. Exits with 0 if the engine can run, otherwise with 1.
     """
-    from signoff.app.doctor import examine
+    from signoff.app.doctor import check_setup
 
     out = output(as_json, verbose=verbose)
-    found = examine(Path.cwd(), os.environ)
-    code = exits.OK if found.can_run else exits.ERROR
+    report = check_setup(Path.cwd(), os.environ)
+    code = exits.OK if report.can_run else exits.ERROR
     if as_json:
-        checks = [_to_json(check) for check in found.checks]
-        out.json({"can_run": found.can_run, "checks": checks, "advice": list(found.advice)})
+        checks = [_to_json(check) for check in report.checks]
+        out.json({"can_run": report.can_run, "checks": checks, "advice": list(report.advice)})
         return code
-    left_out = [c.name for c in found.checks if not (c.ready or c.wanted or verbose)]
-    for check in found.checks:
-        if check.name not in left_out:
+    hidden = [c.name for c in report.checks if not (c.ready or c.wanted or verbose)]
+    for check in report.checks:
+        if check.name not in hidden:
             _print(check, out, verbose)
-    if left_out:
-        others = f"not ready: {', '.join(left_out)} (details: -v)"
-        out.prose(f"{'--':<4}  {'other agents':<12} {others}", hang=_BESIDE)
+    if hidden:
+        others = f"not ready: {', '.join(hidden)} (details: -v)"
+        out.prose(f"{'--':<4}  {'other agents':<12} {others}", hang=_INDENT)
     out.line()
-    if found.advice:
+    if report.advice:
         out.line("no agent is ready; set up any one of these:", style="yellow")
-        for number, line in enumerate(found.advice, 1):
+        for number, line in enumerate(report.advice, 1):
             out.prose(f"  {number}. {line}", hang="     ")
         out.line()
-    out.prose(verdict(found))
+    out.prose(verdict(report))
     return code
 
 
 def _to_json(check: Check) -> dict[str, Any]:
-    shown = {
+    values = {
         "name": check.name,
         "ready": check.ready,
         "detail": check.detail,
         "remedy": "" if check.ready else check.remedy,
         "needed": check.needed,
     }
-    return shown | ({"capabilities": asdict(check.capabilities)} if check.capabilities else {})
+    return values | ({"capabilities": asdict(check.capabilities)} if check.capabilities else {})
 
 
 def _print(check: Check, out: Output, verbose: bool) -> None:
     mark = "ok" if check.ready else ("FAIL" if check.needed else "--")
     style = "" if check.ready else ("red" if check.needed else "yellow")
-    out.prose(f"{mark:<4}  {check.name:<12} {check.detail}", style, _BESIDE)
+    out.prose(f"{mark:<4}  {check.name:<12} {check.detail}", style, _INDENT)
     if not check.ready and check.remedy:
-        out.prose(f"{_BESIDE}fix: {check.remedy}", hang=_BESIDE)
+        out.prose(f"{_INDENT}fix: {check.remedy}", hang=_INDENT)
     if verbose and check.capabilities is not None:
-        out.prose(f"{_BESIDE}{abilities(check.capabilities)}", hang=_BESIDE)
+        out.prose(f"{_INDENT}{abilities(check.capabilities)}", hang=_INDENT)
 
 
 def abilities(can: Capabilities) -> str:
@@ -107,15 +107,15 @@ def abilities(can: Capabilities) -> str:
     return f"capabilities: {', '.join([*words, *family]) or 'answers prompts'}"
 
 
-def verdict(found: Examined) -> str:
+def verdict(report: SetupReport) -> str:
     """Returns what can run here, in a line."""
-    if not found.can_run:
+    if not report.can_run:
         return "not ready: fix what is marked FAIL"
-    if found.advice:
+    if report.advice:
         return (
             "the engine is ready, but no model is: steps that ask humans, programs, checks or "
             "scripts can run; steps that ask a model cannot"
         )
-    if found.amiss:
-        return f"ready to run, except for what your settings name: {', '.join(found.amiss)}"
+    if report.unusable:
+        return f"ready to run, except for what your settings name: {', '.join(report.unusable)}"
     return "ready to run"

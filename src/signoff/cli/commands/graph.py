@@ -31,11 +31,13 @@ def command(target: str, form: str, options: dict[str, Any], as_json: bool) -> N
 
     Loops are marked with their bounds.
     """
-    from signoff.app.graph import Form, draw, find_workflow, graph_to_json
+    from signoff.app.graph import find_workflow
+    from signoff.core import graph
 
     out = output(as_json)
     workflow = find_workflow(target, Path.cwd(), os.environ, options)
     if as_json:
-        out.json(graph_to_json(workflow))
+        out.json(graph.data(workflow))
     else:
-        out.line(draw(workflow, Form(form)).rstrip("\n"))
+        draw = graph.mermaid if form == "mermaid" else graph.text
+        out.line(draw(workflow).rstrip("\n"))

@@ -61,7 +61,7 @@ def command(where: str | None, limit: int | None, as_json: bool) -> None:
 
 
 def _show(request: dict[str, Any], out: Output, *, whole: bool) -> None:
-    from signoff.cli.headline import at_deadline, headline, where_more
+    from signoff.cli.headline import deadline_lines, detail_lines, headline
     from signoff.cli.text import ago, clean
 
     now = time.time()
@@ -76,7 +76,7 @@ def _show(request: dict[str, Any], out: Output, *, whole: bool) -> None:
         out.prose(f"    {line}", hang="    ")
     if whole:
         _show_content(request, out)
-    for line in at_deadline(request, now) if whole else where_more(request):
+    for line in deadline_lines(request, now) if whole else detail_lines(request):
         out.line(f"    {line}")
     if request["state"] != ItemState.OPEN:
         out.line(f"    {_ended(request)}", style="green")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from signoff.app.presets import begin, presets
+from signoff.app.presets import init_project, presets
 from signoff.cli.options import debug_option, json_option, output
 from signoff.cli.text import near
 
@@ -44,25 +44,25 @@ def command(folder: Path | None, preset: str | None, listing: bool, as_json: boo
     if listing:
         _list(out)
         return
-    begun = begin((folder or Path()).absolute(), os.environ, preset)
-    run = " ".join(begun.run)
+    result = init_project((folder or Path()).absolute(), os.environ, preset)
+    run = " ".join(result.run)
     commands = [f"signoff validate {run}", f"signoff run {run}"] if run else []
     if as_json:
-        paths = {"created": begun.created, "kept": begun.kept}
-        said = {name: [str(each) for each in value] for name, value in paths.items()}
-        out.json({"home": str(begun.home.path), "preset": preset, **said, "next": commands})
+        paths = {"created": result.created, "kept": result.kept}
+        paths_json = {name: [str(each) for each in value] for name, value in paths.items()}
+        out.json({"home": str(result.home.path), "preset": preset, **paths_json, "next": commands})
         return
-    for path in begun.created:
+    for path in result.created:
         out.line(f"created {near(path)}{'/' if path.is_dir() else ''}")
-    for path in begun.kept:
+    for path in result.kept:
         out.line(f"kept {near(path)} unchanged")
-    if not begun.created and not begun.kept:
-        out.line(f"{begun.home.path} is already complete")
-    root = begun.home.root
+    if not result.created and not result.kept:
+        out.line(f"{result.home.path} is already complete")
+    root = result.home.root
     there = [f"cd {near(root)}"] if run and root != Path.cwd() else []
     for each in (*there, *commands):
         out.note(f"next: {each}")
-    if begun.created and not preset:
+    if result.created and not preset:
         first, *others = presets()
         more = ", ".join(others)
         out.note(f"next: signoff init --preset {first}  (or {more}), or signoff run flow.py")

@@ -52,16 +52,16 @@ def command(run: str | None, follow: bool, verbose: bool, as_json: bool) -> None
             if as_json:
                 out.json_line({"seq": entry.seq, **to_json(entry.event)})
                 continue
-            _tell(entry.lines, out)
+            _print(entry.lines, out)
         if not as_json:
-            _tell(use_case.afterwards(project, run), out)
+            _print(use_case.afterwards(project, run), out)
             return
         # There stdout is for events alone.
         for line in use_case.afterwards(project, run):
             out.note(line.text)
 
 
-def _tell(lines: Iterable[LogLine], out: Output) -> None:
+def _print(lines: Iterable[LogLine], out: Output) -> None:
     from signoff.cli.text import moment
     from signoff.runtime.narration import Weight
 

@@ -11,8 +11,7 @@ from dataclasses import asdict
 
 import click
 
-from signoff.cli.group import Group
-from signoff.cli.options import debug_option, json_option, output
+from signoff.cli.options import Group, debug_option, json_option, output
 from signoff.cli.output import Output, is_terminal
 
 _EPILOG = """\b
@@ -91,12 +90,12 @@ def rm(model: str, as_json: bool) -> None:
     from signoff.app.models import remove_model
 
     out = output(as_json)
-    removed = remove_model(model, os.environ)
+    removed, freed = remove_model(model, os.environ)
     if as_json:
-        out.json({"name": removed.model.name, "freed": removed.freed})
+        out.json({"name": removed.name, "freed": freed})
         return
-    freed = f"deleted {removed.model.path}: {_megabytes(removed.freed)} freed"
-    out.line(freed if removed.freed else f"{model} is not installed")
+    deleted = f"deleted {removed.path}: {_megabytes(freed)} freed"
+    out.line(deleted if freed else f"{model} is not installed")
 
 
 @contextmanager

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import click
 
-from signoff.cli import exits
 from signoff.cli.options import debug_option, json_option, open_here, output, run_argument
 
 _EPILOG = """\b
@@ -34,19 +33,13 @@ def command(run: str | None, number: int | None, verbose: bool, as_json: bool) -
     workers. A run at rest is driven until there is work.
     """
     from signoff.app.external_work import next_work
-    from signoff.cli.external_work import code_of, follow, tell
+    from signoff.cli.external_work import drive_external, status_exit_code
 
     out = output(as_json, verbose=verbose)
     with open_here() as project:
-        found = follow(
-            out, lambda observers: next_work(project, run, observers=observers, warn=out.warn)
+        status = drive_external(
+            out,
+            lambda observers: next_work(project, run, observers=observers, warn=out.warn),
+            number=number,
         )
-    if found is None:
-        return exits.INTERRUPTED
-    if number is not None and number not in {piece.number for piece in found.work}:
-        numbers = ", ".join(f"#{piece.number}" for piece in found.work) or "none"
-        raise click.UsageError(
-            f"run {found.row.name!r} has no open work #{number} (open: {numbers})"
-        )
-    tell(found, out, number)
-    return code_of(found)
+    return status_exit_code(status)

@@ -20,7 +20,6 @@ from signoff.cli.options import (
 
 if TYPE_CHECKING:
     from signoff.app.project import Project
-    from signoff.core.workflow import Workflow
 
 _EPILOG = """\b
 Examples:
@@ -65,10 +64,8 @@ def command(
     Finished work is not repeated and not paid for again. Answer files in the run's hitl/
     folder are used first. For a run that has ended, its result is shown.
     """
-    from signoff.app.history import timeline_of
-    from signoff.app.resume import FROM_OUTSIDE, resume
-    from signoff.app.settings import given_limits
-    from signoff.cli.driving import drive
+    from signoff.app.resume import FROM_OUTSIDE
+    from signoff.cli.driving import drive_resume
 
     if due and (run or adopt or target or agents or given or pull):
         raise click.UsageError(
@@ -76,76 +73,58 @@ def command(
             "--agent, --input, --pull or --target"
         )
     switch = pairs(agents, "--agent") | (FROM_OUTSIDE if pull else {})
-    out = display.out
     display = replace(display, no_input=display.no_input or pull)
     with open_here(limits=limits) as project:
         if due:
             return _resume_due(project, display)
-        row = project.run(run)
-        return drive(
+        return drive_resume(
             project,
             display,
-            lambda observers: resume(
-                project,
-                row.name,
-                limits=given_limits(project.settings),
-                adopt=adopt,
-                target=target,
-                switch=switch,
-                params=inputs(given),
-                observers=observers,
-                warn=out.warn,
-            ),
-            workflow=None if target else _workflow(project, row.name),
-            known={row.name: timeline_of(project, row)},
+            project.run(run),
+            target=target,
+            adopt=adopt,
+            switch=switch,
+            params=inputs(given),
         )
-
-
-def _workflow(project: Project, run: str) -> Workflow:
-    return project.find_again(project.run(run)).workflow
 
 
 def _resume_due(project: Project, display: DisplayOptions) -> int:
     from signoff.app.history import timeline_of
-    from signoff.app.next_commands import message_of
+    from signoff.app.next_commands import error_message
     from signoff.app.resume import due_runs, resume_due
     from signoff.app.settings import given_limits
     from signoff.app.show import show
     from signoff.cli.driving import choose_view, events_file
     from signoff.cli.interrupts import Interrupted, run_interruptibly
-    from signoff.cli.summary import report_to_json, summarise
+    from signoff.cli.summary import print_summary, report_to_json
 
     out = display.out
-    known = {row.name: timeline_of(project, row) for row in due_runs(project)}
-    view = choose_view(out, known=known, several=True)
-    jsonl = events_file(display.events)
-    with view:
+    history = {row.name: timeline_of(project, row) for row in due_runs(project)}
+    view = choose_view(out, history=history, several=True)
+    with events_file(display.events) as watchers, view:
         try:
             resumed = run_interruptibly(
                 resume_due(
                     project,
                     limits=given_limits(project.settings),
-                    observers=[view, *([jsonl] if jsonl is not None else [])],
+                    observers=[view, *watchers],
                     warn=out.warn,
                 ),
                 view,
             )
         except Interrupted:
             return exits.INTERRUPTED
-        finally:
-            if jsonl is not None:
-                jsonl.close()
     reports = [show(project, each.run) for each in resumed if each.error is None]
     if display.out.as_json:
         out.json([report_to_json(report) for report in reports])
     else:
         for report in reports:
-            summarise(report, out)
+            print_summary(report, out)
         if not resumed:
             out.line("no runs are due")
     codes = [exits.exit_code(report.row.status) or exits.OK for report in reports]
     for each in resumed:
         if each.error is not None:
-            out.warn(f"{each.run}: {message_of(each.error)}")
+            out.warn(f"{each.run}: {error_message(each.error)}")
             codes.append(exits.code_of_error(each.error))
     return exits.code_of_several(codes)

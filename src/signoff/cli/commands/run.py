@@ -121,28 +121,25 @@ def _pulled(
 ) -> int:
     from signoff.app.external_work import start_pulled
     from signoff.cli import exits
-    from signoff.cli.external_work import follow, tell
+    from signoff.cli.external_work import drive_external
 
-    found = follow(
+    status = drive_external(
         display.out,
         lambda observers: start_pulled(
             project, planned.target, params,
             name=name, limits=planned.given, observers=observers,
         ),
-        display.events,
+        events=display.events,
     )  # fmt: skip
-    if found is None:
-        return exits.INTERRUPTED
-    tell(found, display.out)
-    code = exits.exit_code(found.row.status)
+    code = exits.exit_code(status.row.status) if status is not None else None
     return exits.INTERRUPTED if code is None else code
 
 
 def _show_plan(planned: StartPlan) -> None:
-    from signoff.app.graph import draw
+    from signoff.core import graph
 
     out = output()
-    out.line(draw(planned.target.workflow).rstrip("\n"))
+    out.line(graph.text(planned.target.workflow).rstrip("\n"))
     out.line()
     dry_run = planned.dry_run()
     if dry_run is not None:

@@ -25,7 +25,7 @@ Examples:
 """
 
 
-def _some(_context: click.Context, _option: click.Parameter, limit: int) -> int:
+def _check_limit(_context: click.Context, _option: click.Parameter, limit: int) -> int:
     if limit < 1 and limit != ALL:
         raise click.BadParameter(
             f"{limit} is not a number of runs; give 1 or more, or {ALL} for all"
@@ -42,7 +42,7 @@ def _some(_context: click.Context, _option: click.Parameter, limit: int) -> int:
     "--limit",
     default=20,
     show_default=True,
-    callback=_some,
+    callback=_check_limit,
     help="The maximum number; -1 for all.",
 )
 @json_option

@@ -36,7 +36,7 @@ def command(run: str | None, with_state: bool, as_json: bool) -> None:
     """Show RUN in detail (default: the latest run)."""
     from signoff.app.run_files import catch_up
     from signoff.app.show import show
-    from signoff.cli.summary import report_to_json, summarise, tell_details
+    from signoff.cli.summary import print_details, print_summary, report_to_json
 
     out = output(as_json)
     with open_here() as project:
@@ -47,8 +47,8 @@ def command(run: str | None, with_state: bool, as_json: bool) -> None:
             state = {"state": report.state} if with_state else {}
             out.json({**report_to_json(report), **state})
             return
-        summarise(report, out)
-        tell_details(report, out)
+        print_summary(report, out)
+        print_details(report, out)
         _describe(report, out)
         if with_state:
             _show_state(report, out)
@@ -79,8 +79,8 @@ def _describe(report: RunDetails, out: Output) -> None:
         for v in line.visits
     ]
     out.table(("STEP", "VISIT", "ITER", "OUTCOME", "TIME", "TRIES", "EFFECTS"), rows)
-    _tell_errors(line, out)
-    _tell_decisions(line, out)
+    _print_errors(line, out)
+    _print_decisions(line, out)
     if report.ledger:
         out.line()
         costs = [
@@ -97,7 +97,7 @@ def _describe(report: RunDetails, out: Output) -> None:
         out.table(("AGENT", "MODEL", "STEP", "CALLS", "TOKENS", "COST"), costs)
 
 
-def _tell_errors(line: Timeline, out: Output) -> None:
+def _print_errors(line: Timeline, out: Output) -> None:
     """Says what went wrong where the workflow went on all the same."""
     failed = [visit for visit in line.visits if visit.error]
     if failed:
@@ -107,7 +107,7 @@ def _tell_errors(line: Timeline, out: Output) -> None:
         out.prose(f"  {visit.step}{again} failed: {visit.error}", style="red", hang="    ")
 
 
-def _tell_decisions(line: Timeline, out: Output) -> None:
+def _print_decisions(line: Timeline, out: Output) -> None:
     """Says who decided what, and why."""
     from signoff.cli.text import moment
     from signoff.runtime.narration import describe_answer

@@ -8,16 +8,15 @@ from typing import Any
 
 import click
 
-from signoff.cli import exits
 from signoff.cli.options import (
     debug_option,
     json_option,
     notation_options,
     open_here,
     output,
+    read_text_file,
     run_argument,
 )
-from signoff.documents.regular_files import read_regular
 
 _EPILOG = """\b
 Examples:
@@ -67,41 +66,30 @@ def command(
     can be submitted once more, with the reason shown; then a human decides. Requests to
     humans cannot be answered here.
     """
-    from signoff.app.external_work import Submission, submit
-    from signoff.cli.external_work import code_of, follow, tell
+    from signoff.app.answering import AnswerInput
+    from signoff.app.external_work import submit
+    from signoff.cli.external_work import drive_external, status_exit_code
 
-    text = _said(result, file, failure)
+    text = _parse(result, file, failure)
     if failure is not None and options:
         raise click.UsageError(f"--failure cannot be combined with {' or '.join(options)}")
-    given = Submission(
-        text,
-        failed=failure is not None,
-        beside=options,
-        digest=digest,
-        by=by,
-    )
+    answer = AnswerInput(text, failed=failure is not None, extras=options, digest=digest, by=by)
     out = output(as_json, verbose=verbose)
     with open_here() as project:
-        found = follow(
+        status = drive_external(
             out,
             lambda observers: submit(
-                project, run, number, given, observers=observers, warn=out.warn
+                project, run, number, answer, observers=observers, warn=out.warn
             ),
         )
-    if found is None:
-        return exits.INTERRUPTED
-    tell(found, out)
-    return code_of(found)
+    return status_exit_code(status)
 
 
-def _said(result: str | None, file: Path | None, failure: str | None) -> str:
+def _parse(result: str | None, file: Path | None, failure: str | None) -> str:
     if sum(each is not None for each in (result, file, failure)) != 1:
         raise click.UsageError("give one of --result, --file and --failure")
     if file is not None:
-        try:
-            return read_regular(file, None, follow=True).decode("utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise click.UsageError(f"{file} cannot be read as text: {error}") from error
+        return read_text_file(file)
     if result == "-":
         return sys.stdin.read()
     return (failure if result is None else result) or ""

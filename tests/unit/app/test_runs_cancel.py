@@ -1,8 +1,8 @@
 import pytest
 
 from signoff import Outcome, Question, StepContext, StepDef, Workflow
-from signoff.app.cancel import cancel
 from signoff.app.project import Project
+from signoff.app.runs import cancel
 from signoff.core.outcome import Status
 from signoff.errors import UsageError
 

@@ -5,7 +5,7 @@ import pytest
 
 from signoff.agents import auto
 from signoff.agents.base import Health
-from signoff.app.agent_health import look_at_agents
+from signoff.app.agents import check_agents
 from signoff.app.settings import AgentSettings
 from signoff.core.effects import AgentRequest, Reply
 from signoff.runtime.ports import Call
@@ -47,7 +47,7 @@ def a_bare_machine(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_every_agent_is_asked_and_none_can_spoil_it() -> None:
     """The doctor is called when something is broken."""
-    found = look_at_agents(
+    found = check_agents(
         {
             "fine": mine(Fine),
             "stuck": mine(Stuck),
@@ -68,7 +68,7 @@ def test_every_agent_is_asked_and_none_can_spoil_it() -> None:
 
 def test_auto_tells_whom_it_would_take_without_asking_anybody_twice() -> None:
     """Programs take a second or more to say how they are."""
-    found = look_at_agents({"stuck": mine(Stuck), "fine": mine(Fine)})
+    found = check_agents({"stuck": mine(Stuck), "fine": mine(Fine)})
 
     assert found["auto"].ready
     assert found["auto"].detail.startswith("fine (version 1); skipped: stuck:")

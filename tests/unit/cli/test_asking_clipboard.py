@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from signoff.cli.clipboard import copy, program
+from signoff.cli.asking import clipboard_program, copy_to_clipboard
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def test_the_clipboard_is_the_one_of_this_machine(
     path: str, platform: str, variables: dict[str, str], found: str | None
 ) -> None:
     """A program without a display hangs, or complains in the middle of a prompt."""
-    argv = program(platform, variables | {"PATH": path})
+    argv = clipboard_program(platform, variables | {"PATH": path})
 
     assert (Path(argv[0]).name if argv else None) == found
 
@@ -41,9 +41,9 @@ def test_copying_tells_whether_it_worked(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
 
-    worked = copy("Grüße\n")
+    worked = copy_to_clipboard("Grüße\n")
     (tmp_path / "xclip").write_text("#!/bin/sh\nexit 1\n")
-    failed = copy("more")
+    failed = copy_to_clipboard("more")
 
     assert (worked, failed) == (True, False)
     assert taken.read_text("utf-8") == "Grüße\n"
