@@ -126,7 +126,7 @@ def test_a_deadline_is_told_and_kept_to(site: Site) -> None:
     resumed = site.signoff("resume", "one")
 
     assert (soon.returncode, passed.returncode) == (10, 10), passed.stderr
-    assert "until 20" in soon.stdout
+    assert "deadline: 20" in soon.stdout
     assert "then it counts as rejected" in soon.stdout
     assert (refused.returncode, len(refused.stderr.splitlines())) == (2, 1)
     assert "and it counts as rejected; to continue it, run: signoff resume one" in refused.stderr

@@ -221,7 +221,7 @@ def test_a_worker_cannot_answer_what_a_person_is_asked(outside: Outside) -> None
     assert at_gate.code == WAITING
     assert (by_number.code, unnamed.code) == (NOT_ACCEPTED, NOT_ACCEPTED)
     assert "only a human can answer it" in by_number.json["problem"]
-    assert "waits for a person" in unnamed.json["problem"]
+    assert "waiting for a human" in unnamed.json["problem"]
     assert outside.step == "gate"
 
 
@@ -388,6 +388,6 @@ def test_work_that_could_not_be_checked_is_kept_and_checked_later(outside: Outsi
     away.rename(book)
 
     assert broken.code == NOT_ACCEPTED, broken.err
-    assert "what you handed in is kept" in broken.json["problem"]
+    assert "your submission is kept" in broken.json["problem"]
     assert outside.step == "review"
     assert outside.words == [900, 0, 0]

@@ -17,7 +17,7 @@ from signoff.cli.options import (
 
 if TYPE_CHECKING:
     from signoff.app.project import Project
-    from signoff.cli.display_options import DisplayOptions
+    from signoff.cli.output import DisplayOptions
     from signoff.runtime.store_port import InboxItem
 
 

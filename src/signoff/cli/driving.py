@@ -15,9 +15,8 @@ from signoff.app.run_files import catch_up
 from signoff.app.settings import given_limits
 from signoff.app.show import RunDetails, show
 from signoff.cli import exits
-from signoff.cli.display_options import DisplayOptions
 from signoff.cli.interrupts import Interrupted, run_interruptibly
-from signoff.cli.output import Output, is_terminal
+from signoff.cli.output import DisplayOptions, Output, is_terminal
 from signoff.cli.summary import print_summary, report_to_json
 from signoff.cli.terminal import in_foreground
 from signoff.cli.views import PlainView, View

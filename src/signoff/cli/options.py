@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from signoff.cli import exits
-from signoff.cli.display_options import DisplayOptions
-from signoff.cli.output import Output, reserved_stdout
+from signoff.cli.output import DisplayOptions, Output, reserved_stdout
 from signoff.notation import NotationOption, OptionKind
 
 if TYPE_CHECKING:

@@ -11,8 +11,10 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TextIO
 
+from signoff.cli.terminal import has_keyboard
 from signoff.cli.text import clean, one_line, terminal_width, wrapped
 from signoff.documents.control_characters import json_text
 
@@ -97,6 +99,22 @@ class Output:
             _rich_table(*_fitting(columns, cells, spare), styles or {})
         else:
             _plain_table(columns, cells)
+
+
+@dataclass(frozen=True)
+class DisplayOptions:
+    """How progress is shown and whether the user is asked."""
+
+    out: Output
+    no_input: bool = False
+    events: Path | None = None
+    """The file that all events are appended to."""
+
+    @property
+    def may_ask(self) -> bool:
+        """Whether requests may be asked on the terminal."""
+        terminal = has_keyboard() and is_terminal(sys.stderr)
+        return terminal and not self.no_input and not self.out.as_json
 
 
 @contextmanager

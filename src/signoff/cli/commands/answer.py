@@ -7,7 +7,6 @@ from pathlib import Path
 
 import click
 
-from signoff.cli.display_options import DisplayOptions
 from signoff.cli.options import (
     answer_options,
     debug_option,
@@ -15,6 +14,7 @@ from signoff.cli.options import (
     progress_options,
     read_text_file,
 )
+from signoff.cli.output import DisplayOptions
 
 _EPILOG = """\b
 Examples:

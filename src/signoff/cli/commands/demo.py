@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from signoff.app.demo import PLACE
-from signoff.cli.display_options import DisplayOptions
 from signoff.cli.options import (
     debug_option,
     limit_settings,
     progress_options,
 )
-from signoff.cli.output import STYLES, Output
+from signoff.cli.output import STYLES, DisplayOptions, Output
 
 if TYPE_CHECKING:
     from signoff.app.project import Project
@@ -86,7 +85,7 @@ def command(
 
 
 def _require_model(may_ask: bool) -> None:
-    """Raises what has to be done first; fetches the weights when a person says so."""
+    """Raises what is missing for the local model; downloads the weights if the user agrees."""
     from signoff._extras import install_command
     from signoff.app.demo import what_is_missing
     from signoff.errors import UsageError
@@ -117,7 +116,7 @@ def _print_intro(out: Output, agent: str | None) -> None:
 
 
 def _print_result(project: Project, name: str, folder: Path, out: Output) -> None:
-    """Prints what became of the text, and what to do next."""
+    """Prints all versions of the text, and what to do next."""
     from signoff.app.show import show
     from signoff.core.outcome import Status
     from signoff.errors import UnknownName

@@ -36,10 +36,10 @@ _ABILITIES = {
     "reports_price": "known price",
     "free": "free",
 }
-"""How each capability is worded."""
+"""The label of each capability."""
 
 _INDENT = " " * 19
-"""Where what is said of a check begins."""
+"""The column where the detail of a check starts."""
 
 
 @click.command(epilog=_EPILOG)
@@ -94,7 +94,7 @@ def _print(check: Check, out: Output, verbose: bool) -> None:
     style = "" if check.ready else ("red" if check.needed else "yellow")
     out.prose(f"{mark:<4}  {check.name:<12} {check.detail}", style, _INDENT)
     if not check.ready and check.remedy:
-        out.prose(f"{_INDENT}fix: {check.remedy}", hang=_INDENT)
+        out.prose(f"{_INDENT}→ {check.remedy}", hang=_INDENT)
     if verbose and check.capabilities is not None:
         out.prose(f"{_INDENT}{abilities(check.capabilities)}", hang=_INDENT)
 

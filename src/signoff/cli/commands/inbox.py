@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from signoff.cli.output import Output
 
 SHOWN = 50
-"""Requests a person is shown unless they want more."""
+"""How many requests are shown by default."""
 
 _EPILOG = """\b
 Examples:
@@ -85,7 +85,7 @@ def _show(request: dict[str, Any], out: Output, *, whole: bool) -> None:
 
 
 def _ended(request: dict[str, Any]) -> str:
-    """Says what became of a request that nobody can answer any more."""
+    """Describes how a closed request ended."""
     from signoff.cli.text import moment, one_line
 
     answer = request["answer"]
@@ -100,7 +100,6 @@ def _ended(request: dict[str, Any]) -> str:
 
 
 def _show_content(request: dict[str, Any], out: Output) -> None:
-
     for name, value in request["shown"].items():
         if value is None:
             continue

@@ -56,7 +56,7 @@ def command(run: str | None, follow: bool, verbose: bool, as_json: bool) -> None
         if not as_json:
             _print(use_case.afterwards(project, run), out)
             return
-        # There stdout is for events alone.
+        # With --json, stdout is for events only.
         for line in use_case.afterwards(project, run):
             out.note(line.text)
 

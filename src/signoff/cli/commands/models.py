@@ -45,7 +45,7 @@ def list_(as_json: bool) -> None:
         out.json([asdict(model) for model in models])
         return
     rows = [(m.name, m.state.value, _megabytes(m.size), m.licence, m.summary) for m in models]
-    out.table(("MODEL", "STATE", "SIZE", "LICENCE", "WHAT IT IS"), rows, {"STATE": _STYLES})
+    out.table(("MODEL", "STATE", "SIZE", "LICENSE", "WHAT IT IS"), rows, {"STATE": _STYLES})
 
 
 @command.command()
@@ -100,9 +100,16 @@ def rm(model: str, as_json: bool) -> None:
 
 @contextmanager
 def _progress(name: str, out: Output) -> Iterator[Callable[[int, int], None]]:
-    """Draws a bar on a terminal; elsewhere one line says what is under way."""
+    """Draws a progress bar on a terminal; elsewhere prints one line."""
     if out.as_json or not is_terminal(sys.stderr):
-        yield _Line(name, out).show
+        sizes = set[int]()
+
+        def note_once(_done: int, total: int) -> None:
+            if not sizes:
+                out.note(f"downloading {name}, {_megabytes(total)}")
+            sizes.add(total)
+
+        yield note_once
         return
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
@@ -112,20 +119,6 @@ def _progress(name: str, out: Output) -> Iterator[Callable[[int, int], None]]:
     with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as bars:
         bar = bars.add_task(f"downloading {name}", total=None)
         yield lambda done, total: bars.update(bar, completed=done, total=total)
-
-
-class _Line:
-    """Says once that a model is being fetched, and how large it is."""
-
-    def __init__(self, name: str, out: Output) -> None:
-        self._name = name
-        self._out = out
-        self._said = False
-
-    def show(self, _done: int, total: int) -> None:
-        if not self._said:
-            self._out.note(f"downloading {self._name}, {_megabytes(total)}")
-        self._said = True
 
 
 def _megabytes(size: int) -> str:

@@ -21,7 +21,7 @@ as for `run`.
 @click.command(epilog=_EPILOG)
 @run_argument
 @click.option("--item", "number", type=click.IntRange(1), metavar="N",
-              help="Show only this piece of work.")  # fmt: skip
+              help="Show only this work item.")  # fmt: skip
 @click.option("-v", "--verbose", is_flag=True, help="Show progress.")
 @json_option
 @debug_option
@@ -29,8 +29,8 @@ def command(run: str | None, number: int | None, verbose: bool, as_json: bool) -
     """Show the open work of RUN and the conditions it must meet.
 
     For external workers, in a run started with `run --pull`. A step with several items has
-    several pieces of work, each with a number; they can be done in any order and by several
-    workers. A run at rest is driven until there is work.
+    several work items, each with a number; they can be done in any order and by several
+    workers. A stopped run is resumed until there is work.
     """
     from signoff.app.external_work import next_work
     from signoff.cli.external_work import drive_external, status_exit_code

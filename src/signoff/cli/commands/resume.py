@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import click
 
 from signoff.cli import exits
-from signoff.cli.display_options import DisplayOptions
 from signoff.cli.options import (
     debug_option,
     inputs,
@@ -17,6 +16,7 @@ from signoff.cli.options import (
     progress_options,
     run_argument,
 )
+from signoff.cli.output import DisplayOptions
 
 if TYPE_CHECKING:
     from signoff.app.project import Project

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from signoff.cli.display_options import DisplayOptions
 from signoff.cli.options import (
     complete_target,
     debug_option,
@@ -19,6 +18,7 @@ from signoff.cli.options import (
     progress_options,
     set_up_logging,
 )
+from signoff.cli.output import DisplayOptions
 
 if TYPE_CHECKING:
     from signoff.app.project import Project
@@ -78,7 +78,7 @@ def command(
         os.environ,
         target,
         params,
-        # A run that is started refuses a name that is taken by itself.
+        # Starting a run checks the name itself.
         name=name if dry_run else None,
         command_line=limit_settings(limits),
         options=options,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from signoff.runtime.store_port import RunRow
 
 ALL = -1
-"""How many runs are all of them."""
+"""The limit that lists all runs."""
 
 _EPILOG = """\b
 Examples:
@@ -78,7 +78,7 @@ def command(status: tuple[str, ...], limit: int, as_json: bool) -> None:
 
 
 def _reason(row: RunRow, now: float) -> str:
-    """Says why a run is where it is; of one that waits for a time, first how long it will."""
+    """Returns the reason for a run's status; of a parked run, first when it is due."""
     from signoff.core.outcome import Status
 
     why = row.reason

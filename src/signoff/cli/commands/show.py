@@ -78,7 +78,7 @@ def _describe(report: RunDetails, out: Output) -> None:
         )
         for v in line.visits
     ]
-    out.table(("STEP", "VISIT", "ITER", "OUTCOME", "TIME", "TRIES", "EFFECTS"), rows)
+    out.table(("STEP", "VISIT", "ITER", "OUTCOME", "TIME", "ATTEMPTS", "EFFECTS"), rows)
     _print_errors(line, out)
     _print_decisions(line, out)
     if report.ledger:
@@ -98,7 +98,7 @@ def _describe(report: RunDetails, out: Output) -> None:
 
 
 def _print_errors(line: Timeline, out: Output) -> None:
-    """Says what went wrong where the workflow went on all the same."""
+    """Prints the errors of steps after which the workflow continued."""
     failed = [visit for visit in line.visits if visit.error]
     if failed:
         out.line()
@@ -108,7 +108,7 @@ def _print_errors(line: Timeline, out: Output) -> None:
 
 
 def _print_decisions(line: Timeline, out: Output) -> None:
-    """Says who decided what, and why."""
+    """Prints who decided what, and why."""
     from signoff.cli.text import moment
     from signoff.runtime.narration import describe_answer
 

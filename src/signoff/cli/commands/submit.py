@@ -39,7 +39,7 @@ for `run`.
               help="Read the result from a file.")  # fmt: skip
 @click.option("--failure", metavar="WHY", help="Report that it could not be done, and why.")
 @click.option("--item", "number", type=click.IntRange(1), metavar="N",
-              help="Which piece of work, if several are open.")  # fmt: skip
+              help="The work item, if several are open.")  # fmt: skip
 @notation_options("submit")
 @click.option("--digest", metavar="DIGEST",
               help="The digest of what you were shown; refused if it has changed.")  # fmt: skip

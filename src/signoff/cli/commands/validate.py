@@ -53,11 +53,11 @@ def command(targets: tuple[str, ...], options: dict[str, Any], as_json: bool) ->
         if each.workflow:
             out.line(f"ok  {each.workflow}  ({each.target})")
         for remark in each.remarks:
-            # Some remarks name their line, and with it the file.
-            placed = remark.startswith(Path(each.target).name)
-            out.warn(remark if placed else f"{each.target}: {remark}")
+            # Some warnings start with their file and line.
+            located = remark.startswith(Path(each.target).name)
+            out.warn(remark if located else f"{each.target}: {remark}")
         for problem in each.problems:
-            # As seen from here, which is shorter and what editors and terminals can open.
+            # Relative paths are shorter, and editors and terminals can open them.
             out.line(str(problem).replace(f"{Path.cwd()}{os.sep}", ""), style="red")
     if not checked:
         out.line("settings are valid; no workflows can be run by name")
