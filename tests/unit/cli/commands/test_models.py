@@ -66,5 +66,5 @@ def test_a_model_that_cannot_be_fetched_is_one_line(
 
     told = capsys.readouterr().err.splitlines()
     assert told[0] == "downloading smollm2-135m, 93 MB"
-    assert told[1].startswith("signoff: smollm2-135m could not be fetched: ")
+    assert told[1].startswith("signoff: smollm2-135m could not be downloaded: ")
     assert len(told) == 2
