@@ -148,24 +148,24 @@ class UsageError(OperatorError):
 
 
 class UnknownName(UsageError):
-    """There is nothing of that name."""
+    """The name is unknown."""
 
     def __init__(self, kind: str, name: str, known: Iterable[str] = ()) -> None:
         self.kind, self.name, self.known = kind, name, tuple(known)
-        super().__init__(f"no {kind} called {name!r}")
+        super().__init__(f"unknown {kind} {name!r}")
 
     def __str__(self) -> str:
-        """Adds the names there are, those most like the wrong one first."""
-        # Put together when it is read: many are caught, and comparing all names takes time.
+        """Adds the valid names, the most similar first."""
+        # Built only when it is printed: many of these are caught, and comparing names takes time.
         from difflib import get_close_matches
 
-        said = super().__str__()
+        message = super().__str__()
         if not self.known:
-            return said
+            return message
         names = list(dict.fromkeys([*get_close_matches(self.name, self.known), *self.known]))
-        left = len(names) - SHOWN_NAMES
-        more = f" and {left} more" if left > 0 else ""
-        return f"{said}; there is: {', '.join(names[:SHOWN_NAMES])}{more}"
+        hidden = len(names) - SHOWN_NAMES
+        more = f" and {hidden} more" if hidden > 0 else ""
+        return f"{message}; valid names: {', '.join(names[:SHOWN_NAMES])}{more}"
 
 
 class NameTaken(UsageError):

@@ -117,7 +117,7 @@ def test_an_agent_nobody_knows_is_answered_with_the_right_names(site: Site) -> N
     done = site.signoff("resume", "one", "--agent", "writer=manuel")
 
     assert done.returncode == 2
-    assert "no agent called 'manuel'; there is: manual, writer, critic, claude" in done.stderr
+    assert "unknown agent 'manuel'; valid names: manual, writer, critic, claude" in done.stderr
 
 
 def test_a_newcomer_is_told_what_to_do_in_three_lines(site: Site) -> None:

@@ -218,7 +218,7 @@ def test_a_foreign_file_under_a_known_name_is_refused(upkeep: Upkeep, library: L
     file_of(backup).with_name("odd.json").write_text('{"id": "odd"}')
     file_of(backup).with_name("torn.json").write_text("{")
 
-    with pytest.raises(UnknownName, match=f"there is: {backup.id}"):
+    with pytest.raises(UnknownName, match=f"valid names: {backup.id}"):
         upkeep.restore("mine")
     with pytest.raises(UnknownName):
         upkeep.restore("../" + backup.id)

@@ -9,7 +9,7 @@ def test_an_unknown_name_lists_those_most_like_it_first() -> None:
 
     said = str(UnknownName("agent", "claud", agents))
 
-    assert said.startswith("no agent called 'claud'; there is: claude, reader-0, reader-1, ")
+    assert said.startswith("unknown agent 'claud'; valid names: claude, reader-0, reader-1, ")
     assert said.endswith(" reader-10 and 10 more")
 
 
@@ -17,12 +17,12 @@ def test_an_unknown_name_lists_all_there_are_when_they_are_few() -> None:
     """Nothing is promised beyond the list, and nothing is named twice."""
     said = str(UnknownName("agent", "codec", ["claude", "codex"]))
 
-    assert said == "no agent called 'codec'; there is: codex, claude"
+    assert said == "unknown agent 'codec'; valid names: codex, claude"
 
 
 def test_an_unknown_name_says_nothing_of_others_when_there_are_none() -> None:
     """An empty list reads as a mistake of ours."""
-    assert str(UnknownName("run", "first")) == "no run called 'first'"
+    assert str(UnknownName("run", "first")) == "unknown run 'first'"
 
 
 @pytest.mark.parametrize(

@@ -370,7 +370,7 @@ def test_a_notation_that_is_not_there_is_answered_with_those_that_are(tmp_path: 
     file = tmp_path / "file.yaml"
     file.write_text("notation: flow\nworkflow: []\n")
 
-    with pytest.raises(UnknownName, match="there is: flows, contracts, toy"):
+    with pytest.raises(UnknownName, match="valid names: flows, contracts, toy"):
         notation_of(SourceFile(file))
 
 

@@ -98,7 +98,7 @@ async def test_a_run_whose_workflow_has_moved_says_how_to_name_its_place(project
     await begin(project, "ASKS", "one")
     (project.home.root / "flow.py").rename(project.home.root / "moved.py")
 
-    with pytest.raises(UsageError, match="no file called") as refused:
+    with pytest.raises(UsageError, match="unknown file") as refused:
         await resume(project, "one")
 
     assert refused.value.remedies == (Resume("one", target=True),)

@@ -97,7 +97,7 @@ async def test_a_wrong_name_is_answered_with_the_right_ones(project: Project) ->
     """Run names are long and easily mistyped."""
     await begin(project, None)
 
-    with pytest.raises(UnknownName, match="there is: one"):
+    with pytest.raises(UnknownName, match="valid names: one"):
         show(project, "two")
 
 

@@ -123,7 +123,7 @@ def test_a_wrong_file_is_answered_with_the_files_beside_it(home: Home) -> None:
     """A typo should cost one look."""
     write(home.root / "flow.py")
 
-    with pytest.raises(UnknownName, match=r"there is: flow\.py"):
+    with pytest.raises(UnknownName, match=r"valid names: flow\.py"):
         resolve("flwo.py", cwd=home.root, home=home)
 
 
@@ -292,7 +292,7 @@ def test_an_unknown_name_is_answered_with_the_known_ones(home: Home) -> None:
     """People remember roughly what it was called."""
     write(home.flows / "one.py", name="review")
 
-    with pytest.raises(UnknownName, match="there is: review"):
+    with pytest.raises(UnknownName, match="valid names: review"):
         resolve("reviwe", cwd=home.root, home=home)
 
 

@@ -69,7 +69,7 @@ def test_a_workflow_is_frozen() -> None:
 def test_a_step_is_found_by_its_id_and_a_wrong_id_lists_the_right_ones() -> None:
     """A misspelt step is the most common slip."""
     assert FLOW["do"].title == "Do it"
-    with pytest.raises(UnknownName, match="no step called 'dO'; there is: plan, do, wait, say"):
+    with pytest.raises(UnknownName, match="unknown step 'dO'; valid names: plan, do, wait, say"):
         FLOW["dO"]
 
 

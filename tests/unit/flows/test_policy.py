@@ -98,7 +98,7 @@ async def test_a_finding_that_is_none_is_answered_with_those_there_are(
     """Twelve hexadecimal digits are easily mistyped."""
     ids = await begin(project)
 
-    with pytest.raises(UnknownName, match="there is: ") as caught:
+    with pytest.raises(UnknownName, match="valid names: ") as caught:
         explain(recorded_run(project, "one"), named)
 
     assert all(each in str(caught.value) for each in ids)

@@ -243,7 +243,7 @@ async def test_an_unknown_agent_is_named_with_those_there_are(bench: EngineFixtu
     result = await bench.start(one_step(work))
 
     assert result.status is Status.FAILED
-    assert "no agent called 'claud'; there is: claude" in result.reason
+    assert "unknown agent 'claud'; valid names: claude" in result.reason
     assert bench.events(ev.EffectStarted) == []
 
 

@@ -92,7 +92,7 @@ async def test_a_role_nobody_plays_is_named(bench: EngineFixture) -> None:
     result = await bench.start(flow(Dispatch(AgentRole.ARCHITECT)))
 
     assert result.status is Status.FAILED
-    assert "no agent called 'architect'" in result.reason
+    assert "unknown agent 'architect'" in result.reason
 
 
 async def test_the_settings_decide_who_plays_a_role() -> None:

@@ -155,7 +155,7 @@ async def test_an_unknown_run_is_named_with_those_there_are(bench: EngineFixture
     """People mistype names."""
     await bench.start(one_step(None))
 
-    with pytest.raises(UnknownName, match="there is: run"):
+    with pytest.raises(UnknownName, match="valid names: run"):
         await bench.engine.resume("rum", one_step(None))
 
 
