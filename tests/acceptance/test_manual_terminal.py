@@ -33,11 +33,11 @@ def test_a_prompt_is_copied_and_its_answer_held_to_the_schema(site: Site) -> Non
     here = {"DISPLAY": ":0", "PATH": f"{clipboard.parent}:{os.defpath}"}
 
     with terminal(site, "run", "flow.py", "--name", "one", width=200, environment=here) as screen:
-        screen.read_until("copied, and in ")
-        screen.read_until("for later")
+        screen.read_until("copied to the clipboard): ")
+        screen.read_until("means later")
         screen.type("Good beans.\n.\n")
         screen.read_until("it is not JSON")
-        screen.read_until("for later")
+        screen.read_until("means later")
         screen.type('{"slogan": "Good beans."}\n.\n')
         code = screen.exit_code()
 

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from signoff.cli import exits
 from signoff.cli.views import View
 from signoff.errors import HandlerFailed
-from signoff.runtime.process import kill_family
+from signoff.runtime.process import kill_children
 
 T = TypeVar("T")
 
@@ -89,10 +89,8 @@ class _Guard:
 
 def quit_at_once(view: View) -> None:
     """Ends this process and every program it started; its runs can be resumed."""
-    for timeline in view.timelines.values():
-        for group in timeline.processes.values():
-            with suppress(OSError, AttributeError):
-                kill_family(group)
+    # Not by what the journal knows of them: a program that was just started is not in it yet.
+    kill_children()
     view.release_terminal()
     names = "".join(
         f"; to continue it, run: signoff resume {run}" for run in list(view.timelines)[-1:]

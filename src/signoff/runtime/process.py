@@ -264,6 +264,13 @@ def kill_family(pid: int, loose: Sequence[Any] = ()) -> None:
     send(loose, signal.SIGKILL)
 
 
+def kill_children() -> None:
+    """Kills every program that this process started, and its descendants, at once."""
+    for process in descendants(os.getpid()):
+        with suppress(OSError):
+            os.kill(process.pid, signal.SIGKILL)
+
+
 async def end_group(pid: int, *, born: str | None = None) -> None:
     """Ends a process group: politely, then for good. Returns when it is gone."""
     if born is not None and birth_of(pid) not in (born, None):
