@@ -177,6 +177,8 @@ def settings_files(home: Home | None, environment: Mapping[str, str]) -> list[tu
 
 
 def _read_file(path: Path, must_exist: bool, problems: list[Problem]) -> Layer:
+    if path == Path(os.devnull):
+        return {}  # The usual way to turn a settings file off; devices are not read otherwise.
     if not path.exists():
         if must_exist:
             problems.append(Problem(str(path), "does not exist", "SIGNOFF_CONFIG names it"))

@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 
 import pytest
@@ -213,6 +214,13 @@ def test_a_file_that_is_not_text_is_reported(home: Home, environment: dict[str, 
     (complaint,) = complaints(home, environment)
 
     assert "cannot be read" in complaint
+
+
+def test_the_null_device_turns_the_user_file_off() -> None:
+    """Scripts and CI jobs use it to be independent of the user's settings."""
+    settings = load_settings(None, {"SIGNOFF_CONFIG": os.devnull})
+
+    assert settings.limits == Settings().limits
 
 
 def test_a_user_file_named_by_the_variable_has_to_exist(home: Home, tmp_path: Path) -> None:
