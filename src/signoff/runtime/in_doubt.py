@@ -2,13 +2,12 @@
 
 The process that started such an effect died, or lost the run. Nothing in the journal tells
 whether the effect happened. A model may have answered and charged for it; a command may have
-changed files, completely or halfway, or it may still be running. Recovery takes three steps,
-in this order:
+changed files, completely or halfway. What is left of the old process and its children is gone
+by now: `Engine.resume` ends it before anything else, so that it cannot act while or after the
+effect is repeated. Recovery then takes two steps:
 
-1. End what is left of the old process and its children, so that it cannot act while or after
-   the effect is repeated.
-2. Look for a late reply: a runner that lost its run but still got its reply has stored it.
-3. Follow the effect's `on_crash` rule: run it again (the default for model calls, which change
+1. Look for a late reply: a runner that lost its run but still got its reply has stored it.
+2. Follow the effect's `on_crash` rule: run it again (the default for model calls, which change
    nothing), count it as failed, or ask a human (the default for commands and file edits).
 
 A repeated effect has the next attempt number and the same idempotency key. The attempt before
@@ -30,7 +29,6 @@ from signoff.runtime.effect_errors import error_from_json
 from signoff.runtime.effect_runner import EffectCall, EffectRunner
 from signoff.runtime.journal import RunJournal
 from signoff.runtime.performers import reply_of
-from signoff.runtime.process import end_process
 from signoff.runtime.run_inbox import RunInbox
 from signoff.runtime.store_port import Store
 
@@ -55,8 +53,6 @@ class InDoubtRecovery:
         if record.ended:
             # The last attempt failed and is charged; only the retry is missing.
             return await self._rerun(call, record)
-        if record.process is not None:
-            await end_process(record.process)
         attempt_key = (self._effect_runner.idempotency_key(call), record.attempt)
         late = self._store.late(self._journal.run).get(attempt_key)
         if late is not None:
