@@ -109,9 +109,9 @@ async def resume_async(
                 name, workflow, limits=run_limits, adopt=adopt, switch=switch
             )
     with _project(home, agents) as project:
-        from signoff.app.file_answers import take_file_answers
+        from signoff.app.answering import record_file_answers
 
-        take_file_answers(project, project.run(name).name)
+        record_file_answers(project, project.run(name).name)
         async with project.engine([*_log(), *observers]) as engine:
             return await engine.resume(
                 name, workflow, limits=run_limits, adopt=adopt, switch=switch

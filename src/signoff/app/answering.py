@@ -21,6 +21,7 @@ from signoff.errors import AgentBadOutput, InvalidAnswer, StaleApproval, UnsafeP
 from signoff.remedies import AnswerRequest, Resume, ShowInbox
 from signoff.runtime.run_inbox import ApprovedFiles
 from signoff.runtime.store_port import InboxItem
+from signoff.store.rundir.answers import FileAnswer
 from signoff.store.rundir.files import RunFiles, file_path
 
 LONGEST_NUMBER = 18
@@ -64,6 +65,32 @@ def record_answer(project: Project, number: int, answer: AnswerInput) -> InboxIt
     stored = project.secrets.hide_in({"value": value, "text": answer.text, **read})
     by = answer.by or current_user()
     return project.store.answer(number, json.dumps(stored), by, at, item.digest)
+
+
+def record_file_answers(project: Project, run: str) -> list[str]:
+    """Records every usable answer in a run's `hitl/`; returns a warning for each other one.
+
+    A used file is archived, so that it is used once.
+    """
+    directory = project.directory()
+    found = directory.read_answers(run)
+    warnings = list(found.warnings)
+    used: dict[str, FileAnswer] = {}
+    for answer in found.answers:
+        # The inbox stores the file's token, so a crash before archiving cannot use it twice.
+        by = f"{current_user()} ({answer.by})"
+        # The answer counts from when the file was written: a deadline may have passed since.
+        at = min(answer.file.changed_at, project.clock.now())
+        given = AnswerInput(answer.value, answer.text, by, answer.digest, at=at)
+        try:
+            record_answer(project, answer.number, given)
+        except (InvalidAnswer, StaleApproval) as error:
+            warnings.append(f"{answer.file.path.name}: {error}")
+        else:
+            used.setdefault(answer.file.token, answer)
+    for answer in used.values():
+        directory.archive(answer)
+    return warnings
 
 
 def request_number(word: str) -> int | None:

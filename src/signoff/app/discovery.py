@@ -8,7 +8,7 @@ be imported are reported together.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib.machinery import PathFinder
 from pathlib import Path
@@ -24,7 +24,7 @@ from signoff.errors import InvalidWorkflow, Problem, SignoffError
 from signoff.notation import CompileContext
 
 NAME = "WORKFLOW"
-_PASSED_OVER = frozenset({"__pycache__", "node_modules", "site-packages"})
+_SKIPPED_FOLDERS = frozenset({"__pycache__", "node_modules", "site-packages"})
 
 
 @dataclass(frozen=True)
@@ -52,21 +52,18 @@ class Discovery:
         return [found for found in self.found if found.workflow.name == name]
 
 
-def discover(
-    home: Home | None, root: Path, places: Sequence[str], context: CompileContext | None = None
-) -> Discovery:
+def discover(context: CompileContext, searched: Sequence[str] = ()) -> Discovery:
     """Searches the home's flows and the configured folders and modules."""
-    context = context or CompileContext(root, home.path if home is not None else None)
     # Options are for the one workflow that is run, not for all that are found.
-    look = replace(context, options={}, check_only=True)
-    make_importable([root])
+    context = replace(context, options={}, check_only=True)
+    make_importable([context.root])
     problems: list[Problem] = []
-    files = list(_flow_files(home)) if home is not None else []
-    for place in places:
-        files.extend(_place_files(place, root, problems))
+    files = _flow_files(Home(context.home).flows) if context.home is not None else []
+    for source in searched:
+        files.extend(_source_files(source, context.root, problems))
     found = []
     for path in dict.fromkeys(file.resolve() for file in files):
-        workflow = _load(path, look, problems)
+        workflow = _load(path, context, problems)
         if workflow is not None:
             found.append(DiscoveredWorkflow(workflow, path))
     problems.extend(_duplicates(found))
@@ -87,36 +84,33 @@ def assigns_workflow(text: str) -> bool:
     return False
 
 
-def _flow_files(home: Home) -> Iterator[Path]:
-    yield from _python_files(home.flows)
-    if not home.flows.is_dir():
-        return
-    suffixes = {suffix for each in plugins.notations() for suffix in each.suffixes}
-    yield from (path for path in sorted(home.flows.rglob("*")) if path.suffix in suffixes)
+def _flow_files(folder: Path) -> list[Path]:
+    # Notations are loaded only if there is a folder to search.
+    notations = plugins.notations() if folder.is_dir() else ()
+    suffixes = {suffix for each in notations for suffix in each.suffixes}
+    others = (path for path in sorted(folder.rglob("*")) if path.suffix in suffixes)
+    return [*_python_files(folder), *others]
 
 
-def _place_files(place: str, root: Path, problems: list[Problem]) -> Iterable[Path]:
-    folder = root / Path(place).expanduser()
-    if folder.is_dir():
-        return list(_python_files(folder))
-    if folder.is_file():
-        return [folder]
-    located = _locate(place)
-    if located is None:
-        problems.append(
-            Problem(
-                f"workflows: {place}", "is neither a folder nor a module", f"searched in {root}"
-            )
-        )
+def _source_files(source: str, root: Path, problems: list[Problem]) -> list[Path]:
+    file = root / Path(source).expanduser()
+    path = file if file.exists() else _locate(source)
+    if path is None:
+        what = "is neither a folder nor a module"
+        problems.append(Problem(f"workflows: {source}", what, f"searched in {root}"))
         return []
-    return list(_python_files(located)) if located.is_dir() else [located]
+    return _python_files(path) if path.is_dir() else [path]
 
 
-def _python_files(folder: Path) -> Iterator[Path]:
-    for path in sorted(folder.rglob("*.py")):
-        inside = path.relative_to(folder).parts
-        if not any(part in _PASSED_OVER or part.startswith(".") for part in inside):
-            yield path
+def _python_files(folder: Path) -> list[Path]:
+    return [
+        path
+        for path in sorted(folder.rglob("*.py"))
+        if not any(
+            part in _SKIPPED_FOLDERS or part.startswith(".")
+            for part in path.relative_to(folder).parts
+        )
+    ]
 
 
 def _locate(module: str) -> Path | None:
@@ -135,15 +129,17 @@ def _locate(module: str) -> Path | None:
     return file if file.is_file() else None
 
 
-def _load(path: Path, look: CompileContext, problems: list[Problem]) -> Workflow | None:
+def _load(path: Path, context: CompileContext, problems: list[Problem]) -> Workflow | None:
     try:
         if path.suffix != ".py":
-            return compile_path(path, look)
+            return compile_path(path, context)
         if not assigns_workflow(read_regular(path, None, follow=True).decode()):
             return None
         value = getattr(import_file(path), NAME)
     except InvalidWorkflow as error:
-        problems.extend(Problem(_placed(path, p.where), p.what, p.remedy) for p in error.problems)
+        problems.extend(
+            Problem(_with_file(path, p.where), p.what, p.remedy) for p in error.problems
+        )
         return None
     except SyntaxError as error:
         problems.append(Problem(f"{path}:{error.lineno}", f"SyntaxError: {error.msg}"))
@@ -157,7 +153,7 @@ def _load(path: Path, look: CompileContext, problems: list[Problem]) -> Workflow
     return None
 
 
-def _placed(path: Path, where: str) -> str:
+def _with_file(path: Path, where: str) -> str:
     """Returns the location of a problem, prefixed with its file exactly once."""
     named, colon, line = where.partition(":")
     if named in (display_path(path), path.name):

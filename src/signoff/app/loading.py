@@ -8,7 +8,8 @@ import importlib
 import importlib.util
 import sys
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -28,18 +29,29 @@ def make_importable(folders: Iterable[Path]) -> None:
 
 def import_named(name: str) -> ModuleType:
     """Imports `package.module`; raises `ModuleNotFoundError` only if that itself is missing."""
-    try:
+    with _reported_errors(name, module=name):
         return importlib.import_module(name)
+
+
+@contextmanager
+def _reported_errors(name: str, module: str = "") -> Iterator[None]:
+    """Turns whatever a user's code raises into an `InvalidWorkflow` with its line.
+
+    Only if `module` itself, or a package it is in, does not exist, `ModuleNotFoundError` is raised.
+    """
+    try:
+        yield
     except InvalidWorkflow as error:
         raise with_locations(error) from error
     except SignoffError:
         raise
-    except ModuleNotFoundError as error:
-        if error.name and (name == error.name or name.startswith(f"{error.name}.")):
-            raise
-        raise _broken(name, error) from error
     except (Exception, SystemExit) as error:  # a user's module may raise anything at all
-        raise _broken(name, error) from error
+        missing = error.name if isinstance(error, ModuleNotFoundError) else None
+        if missing and f"{module}.".startswith(f"{missing}."):
+            raise
+        what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        problem = Problem(error_location(error) or name, what.splitlines()[0])
+        raise InvalidWorkflow(name, [problem]) from error
 
 
 def import_file(path: Path) -> ModuleType:
@@ -73,22 +85,12 @@ def _import_loose(path: Path) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
-        spec.loader.exec_module(module)
-    except InvalidWorkflow as error:
-        del sys.modules[name]
-        raise with_locations(error) from error
-    except SignoffError:
+        with _reported_errors(path.name):
+            spec.loader.exec_module(module)
+    except BaseException:
         del sys.modules[name]
         raise
-    except (Exception, SystemExit) as error:  # a user's file may raise anything at all
-        del sys.modules[name]
-        raise _broken(path.name, error) from error
     return module
-
-
-def _broken(name: str, error: BaseException) -> InvalidWorkflow:
-    what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    return InvalidWorkflow(name, [Problem(error_location(error) or name, what.splitlines()[0])])
 
 
 def error_location(error: BaseException) -> str:
@@ -102,15 +104,15 @@ def error_location(error: BaseException) -> str:
 
 def with_locations(error: InvalidWorkflow) -> InvalidWorkflow:
     """Returns the same problems, each with the line of its step or of the workflow."""
-    place = error_location(error)
-    if not place:
+    location = error_location(error)
+    if not location:
         return error
-    file = place.rpartition(":")[0]
+    file = location.rpartition(":")[0]
     lines = _step_lines(Path(file))
     problems = []
     for problem in error.problems:
         line = lines.get(problem.step)
-        where = f"{file}:{line}" if line else place
+        where = f"{file}:{line}" if line else location
         problems.append(replace(problem, where=f"{where}: {problem.where}"))
     return InvalidWorkflow(error.name, problems)
 

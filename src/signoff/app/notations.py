@@ -39,6 +39,7 @@ def compile_context(
     *,
     cwd: Path | None = None,
     agents: Mapping[str, Agent] | None = None,
+    check_only: bool = False,
 ) -> CompileContext:
     """Returns what compilers get in a project; `options` come from the command line.
 
@@ -55,6 +56,7 @@ def compile_context(
         default_agent=DEFAULT_AGENT if DEFAULT_AGENT in found else AUTO,
         installed=found,
         agent_names=sorted(known),
+        check_only=check_only,
     )
 
 
@@ -83,7 +85,7 @@ def portable_options(options: Mapping[str, Any], cwd: Path, root: Path) -> dict[
         if option.kind is OptionKind.FILE
     }
     return {
-        name: _portable(value, cwd, root) if name in files else value
+        name: portable_path(cwd / Path(value).expanduser(), root) if name in files else value
         for name, value in options.items()
         if value
     }
@@ -164,9 +166,10 @@ def _compiled(
     return workflow.with_source(given=context.stored)
 
 
-def _portable(value: str, cwd: Path, root: Path) -> str:
-    path, folder = (cwd / Path(value).expanduser()).resolve(), root.resolve()
-    return path.relative_to(folder).as_posix() if path.is_relative_to(folder) else str(path)
+def portable_path(path: Path, root: Path) -> str:
+    """Returns a path relative to the project's root, or an absolute one outside of it."""
+    path, root = path.resolve(), root.resolve()
+    return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
 
 
 def _is_installed(name: str) -> bool:

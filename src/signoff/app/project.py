@@ -12,7 +12,6 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from signoff import plugins
@@ -28,7 +27,7 @@ from signoff.runtime.store_port import RunRow, Store
 if TYPE_CHECKING:
     from signoff.app.targets import Target
     from signoff.runtime.engine import Engine
-    from signoff.store.rundir import RunDirectory
+    from signoff.store.rundir import Layout, RunDirectory
 
 
 @dataclass
@@ -47,12 +46,7 @@ class Project:
         """Returns itself; the project is already open."""
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         """Closes the database."""
         self.store.close()
 
@@ -68,13 +62,12 @@ class Project:
         """Gives an engine for this project; run directories are up to date when it exits."""
         # Imported here because commands that only list runs should stay fast.
         from signoff.app.agents import agent_limits, build_agents
-        from signoff.app.layouts import Layouts
         from signoff.app.loading import make_importable
         from signoff.runtime.engine import Engine
         from signoff.store.rundir import Projection, RunFiles
 
         make_importable([self.home.root])
-        projection = Projection(self.home.runs, self.store.reopen, layouts=Layouts())
+        projection = Projection(self.home.runs, self.store.reopen, layout_of=_layout_of)
         engine = Engine(
             self.store,
             agents={**build_agents(self.settings.agents), **self.agents},
@@ -125,13 +118,7 @@ class Project:
         context = compile_context(self.home, self.settings, agents=self.agents)
         if row is not None:
             context = stored_context(self.store.description(row.id), context)
-        return resolve(
-            target,
-            cwd=cwd,
-            home=self.home,
-            places=self.settings.workflows,
-            context=context,
-        )
+        return resolve(target, cwd, context, self.settings.workflows)
 
     def notation_of(self, row: RunRow) -> Notation | None:
         """Returns the notation of a run's workflow; None for Python or a missing plug-in."""
@@ -167,14 +154,22 @@ class Project:
 
     def directory(self) -> RunDirectory:
         """Returns the writer of the run directories."""
-        from signoff.app.layouts import Layouts
         from signoff.store.rundir import RunDirectory
 
-        return RunDirectory(self.home.runs, self.store, layouts=Layouts())
+        return RunDirectory(self.home.runs, self.store, layout_of=_layout_of)
 
     def folder(self, run: str) -> Path:
         """Returns the folder of a run's readable files."""
         return self.home.runs / run
+
+
+def _layout_of(notation: str) -> Layout:
+    """Returns how the runs of a notation are shown as files."""
+    from signoff.store.rundir import Layout
+
+    found = plugins.notation(notation)
+    layout: type[Layout] = plugins.load(found.layout) if found and found.layout else Layout
+    return layout()
 
 
 def open_project(
@@ -186,10 +181,9 @@ def open_project(
     agents: Mapping[str, Agent] | None = None,
 ) -> Project:
     """Opens the project around `cwd`; with `create`, creates a home there if there is none."""
-    home = find_home(cwd, environment)
-    if home is None and create:
-        home = init_home(cwd, environment).home
-    home = home or need_home(cwd, environment)
+    if create and find_home(cwd, environment) is None:
+        init_home(cwd, environment)
+    home = need_home(cwd, environment)
     settings = load_settings(home, environment, command_line)
     return Project(home, settings, open_store(home, settings), cwd, agents=agents or {})
 

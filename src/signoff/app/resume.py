@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from signoff.agents.kinds import MANUAL
-from signoff.app.file_answers import take_file_answers
+from signoff.app.answering import record_file_answers
 from signoff.app.history import load_state
 from signoff.app.project import Project
 from signoff.app.run_files import Warn, catch_up
@@ -122,6 +122,6 @@ def _prepare(project: Project, row: RunRow, target: str | None, warn: Warn) -> W
     The order matters: a file is used only once, so a missing workflow must be reported first.
     """
     found = project.find(target, row) if target is not None else project.find_again(row)
-    for warning in take_file_answers(project, row.name).warnings:
+    for warning in record_file_answers(project, row.name):
         warn(warning)
     return found.workflow

@@ -48,7 +48,7 @@ class StartPlan:
         """Returns the plan as plain values."""
         return {
             "dry_run": True,
-            "target": self.target.place,
+            "target": self.target.location,
             "params": dict(self.params),
             "limits": self.limits.to_json(),
             **graph.data(self.target.workflow),
@@ -79,12 +79,7 @@ async def start(
     _refuse_taken(project, name)
     async with project.engine(observers) as engine:
         return await engine.start(
-            target.workflow,
-            params,
-            name=name,
-            limits=limits,
-            target=target.place,
-            switch=switch,
+            target.workflow, params, name=name, limits=limits, target=target.location, switch=switch
         )
 
 
@@ -106,7 +101,7 @@ def plan(
     home = expected_home(cwd, environment)
     settings = load_settings(home, environment, command_line)
     context = compile_context(home, settings, options, cwd=cwd)
-    found = resolve(target, cwd=cwd, home=home, places=settings.workflows, context=context)
+    found = resolve(target, cwd, context, settings.workflows)
     values = found.workflow.bind(params)
     if name is not None and database_path(home, settings).exists():
         with Project(home, settings, open_store(home, settings), cwd) as project:

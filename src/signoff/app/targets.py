@@ -7,16 +7,24 @@ notation), `scheme:name` of a notation, or the name of a workflow that discovery
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from signoff.app.discovery import NAME, DiscoveredWorkflow, Discovery, discover
-from signoff.app.home import Home
+from signoff.app.home import expected_home
 from signoff.app.loading import import_file, import_named, make_importable
-from signoff.app.notations import compile_named, compile_path, refuse_options
+from signoff.app.notations import (
+    compile_context,
+    compile_named,
+    compile_path,
+    portable_path,
+    refuse_options,
+)
+from signoff.app.settings import load_settings
 from signoff.core.workflow import Workflow
 from signoff.errors import InvalidWorkflow, Problem, UnknownName, UsageError
 from signoff.notation import CompileContext
@@ -29,35 +37,43 @@ _OTHER_FILE = re.compile(r".+\.(ya?ml|json|toml|md)")
 
 @dataclass(frozen=True)
 class Target:
-    """A workflow, and a target that finds it again from the project's root."""
+    """A workflow, and how to find it again from the project's root."""
 
     workflow: Workflow
-    place: str
+    location: str
     problems: tuple[Problem, ...] = ()
     """Problems of other workflows that discovery found."""
 
 
-def resolve(
+def find_workflow(
     target: str,
-    *,
     cwd: Path,
-    home: Home | None = None,
-    places: Sequence[str] = (),
-    context: CompileContext | None = None,
+    environment: Mapping[str, str],
+    options: Mapping[str, Any] | None = None,
+) -> Workflow:
+    """Returns a workflow that is not going to be run; it needs neither a project nor a goal."""
+    home = expected_home(cwd, environment)
+    settings = load_settings(home, environment)
+    context = compile_context(home, settings, options, cwd=cwd, check_only=True)
+    return resolve(target, cwd, context, settings.workflows).workflow
+
+
+def resolve(
+    target: str, cwd: Path, context: CompileContext, searched: Sequence[str] = ()
 ) -> Target:
-    """Returns the workflow a target names; an unknown name is reported with the valid ones."""
-    root = home.root if home is not None else cwd
-    context = context or CompileContext(root, home.path if home is not None else None)
-    make_importable([cwd, root])
+    """Returns the workflow a target names; an unknown name is reported with the valid ones.
+
+    `searched` are the folders and modules of the settings in which workflows have names.
+    """
+    make_importable([cwd, context.root])
     if match := _PYTHON_FILE.fullmatch(target):
         path = _existing(cwd / Path(match["path"]).expanduser())
         name = match["name"] or NAME
         refuse_options(target, context.options, None)
         workflow = _find_in_module(import_file(path), name, path.name)
-        return Target(workflow, _place_of(path, root, name))
+        return Target(workflow, _location(path, context.root, name))
     if _OTHER_FILE.fullmatch(target):
-        path = _existing(cwd / Path(target).expanduser())
-        return _compile_file(path, context)
+        return _compile_file(_existing(cwd / Path(target).expanduser()), context)
     if match := _NAMED.fullmatch(target):
         # A scheme wins over a top-level module of the same name, which can be given as a file.
         named = compile_named(match["scheme"], match["name"], context)
@@ -66,7 +82,7 @@ def resolve(
     if match := _MODULE.fullmatch(target):
         refuse_options(target, context.options, None)
         return Target(_from_module(match["module"], match["name"]), target)
-    discovery = discover(home, root, places, context)
+    discovery = discover(context, searched)
     if not discovery.matching(target) and _is_file(cwd / target):
         # It is not a workflow's name, so it is a file; the error lists the supported suffixes.
         return _compile_file((cwd / target).resolve(), context)
@@ -76,7 +92,7 @@ def resolve(
 def _compile_file(
     path: Path, context: CompileContext, problems: tuple[Problem, ...] = ()
 ) -> Target:
-    return Target(compile_path(path, context), _place_of(path, context.root), problems)
+    return Target(compile_path(path, context), _location(path, context.root), problems)
 
 
 def _existing(path: Path) -> Path:
@@ -93,12 +109,9 @@ def _is_file(path: Path) -> bool:
     return False
 
 
-def _place_of(path: Path, root: Path, name: str = "") -> str:
+def _location(path: Path, root: Path, name: str = "") -> str:
     tail = f":{name}" if name else ""
-    resolved = root.resolve()
-    if path.is_relative_to(resolved):
-        return f"{path.relative_to(resolved).as_posix()}{tail}"
-    return f"{path}{tail}"
+    return f"{portable_path(path, root)}{tail}"
 
 
 def _from_module(module: str, name: str) -> Workflow:
@@ -111,7 +124,7 @@ def _from_module(module: str, name: str) -> Workflow:
         ) from error
 
 
-def _find_in_module(module: ModuleType, name: str, place: str) -> Workflow:
+def _find_in_module(module: ModuleType, name: str, origin: str) -> Workflow:
     value = getattr(module, name, None)
     if isinstance(value, Workflow):
         return value
@@ -119,15 +132,15 @@ def _find_in_module(module: ModuleType, name: str, place: str) -> Workflow:
     if hasattr(module, name):
         what = f"{name} is {type(value).__name__}, not a Workflow"
         remedy = f"workflows in it: {', '.join(known) or 'none'}"
-        raise InvalidWorkflow(place, [Problem(place, what, remedy)])
-    raise UnknownName(f"workflow in {place}", name, [f"{place}:{n}" for n in known])
+        raise InvalidWorkflow(origin, [Problem(origin, what, remedy)])
+    raise UnknownName(f"workflow in {origin}", name, [f"{origin}:{n}" for n in known])
 
 
 def _discovered(name: str, discovery: Discovery, context: CompileContext) -> Target:
     match discovery.matching(name):
         case [DiscoveredWorkflow(workflow=workflow, path=path)] if path.suffix == ".py":
             refuse_options(name, context.options, None)
-            return Target(workflow, _place_of(path, context.root, NAME), discovery.problems)
+            return Target(workflow, _location(path, context.root, NAME), discovery.problems)
         case [DiscoveredWorkflow(path=path)]:
             # Compiled again with the options of this run, which discovery does not use.
             return _compile_file(path, context, discovery.problems)

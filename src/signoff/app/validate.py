@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -47,12 +47,11 @@ def validate(
     except ConfigError as error:
         problems = (Problem("settings", line) for line in str(error).splitlines())
         return [ValidationResult("settings", None, tuple(problems))]
-    context = compile_context(home, settings, options, cwd=cwd)
-    context = replace(context, check_only=True)
+    context = compile_context(home, settings, options, cwd=cwd, check_only=True)
     own = list(_check_settings(home, settings))
     if not targets:
-        return [*own, *_check_all(home, settings, context)]
-    return [*own, *(_check_target(target, cwd, home, settings, context) for target in targets)]
+        return [*own, *_check_all(settings, context)]
+    return [*own, *(_check_target(target, cwd, settings, context) for target in targets)]
 
 
 def _check_settings(home: Home, settings: Settings) -> Iterator[ValidationResult]:
@@ -64,10 +63,10 @@ def _check_settings(home: Home, settings: Settings) -> Iterator[ValidationResult
 
 
 def _check_target(
-    target: str, cwd: Path, home: Home, settings: Settings, context: CompileContext
+    target: str, cwd: Path, settings: Settings, context: CompileContext
 ) -> ValidationResult:
     try:
-        found = resolve(target, cwd=cwd, home=home, places=settings.workflows, context=context)
+        found = resolve(target, cwd, context, settings.workflows)
     except InvalidWorkflow as error:
         return ValidationResult(target, None, tuple(error.problems))
     except UsageError as error:
@@ -75,8 +74,8 @@ def _check_target(
     return ValidationResult(target, found.workflow.name, remarks=found.workflow.warnings)
 
 
-def _check_all(home: Home, settings: Settings, context: CompileContext) -> list[ValidationResult]:
-    discovery = discover(home, home.root, settings.workflows, context)
+def _check_all(settings: Settings, context: CompileContext) -> list[ValidationResult]:
+    discovery = discover(context, settings.workflows)
     checked = [
         ValidationResult(str(found.path), found.workflow.name, remarks=found.workflow.warnings)
         for found in discovery.found

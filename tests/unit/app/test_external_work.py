@@ -141,7 +141,7 @@ async def test_a_run_of_agents_is_not_set_going(project: Project, target: Target
     """Only a run that was handed out is driven on by whoever asks for work."""
     async with project.engine() as engine:
         await engine.start(
-            target.workflow, name="one", target=target.place, switch={"claude": "manual"}
+            target.workflow, name="one", target=target.location, switch={"claude": "manual"}
         )
     project.store.answer(1, '{"value": "x"}', "ann", 0.0, project.store.item(1).digest)
 

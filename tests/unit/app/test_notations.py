@@ -8,13 +8,12 @@ from pathlib import Path
 import pytest
 
 from signoff import plugins
-from signoff.app.graph import find_workflow
 from signoff.app.home import Home
 from signoff.app.notations import compile_context, compile_path, notation_of, portable_options
 from signoff.app.project import Project
 from signoff.app.settings import AgentSettings, Settings
 from signoff.app.start import plan, start
-from signoff.app.targets import resolve
+from signoff.app.targets import find_workflow, resolve
 from signoff.app.validate import validate
 from signoff.documents.source_file import SourceFile
 from signoff.errors import ConfigError, InvalidParams, InvalidWorkflow, UnknownName, UsageError
@@ -105,7 +104,7 @@ def test_a_compiler_gets_the_options_of_the_command_line(home: Home) -> None:
     source = planned.target.workflow.source
     assert source["theme"] == "Write a poem."
     assert source["given"]["color"] == "red"
-    assert planned.target.place == "flow.toml"
+    assert planned.target.location == "flow.toml"
 
 
 def test_a_file_option_is_found_again_from_the_projects_root(home: Home) -> None:
@@ -131,7 +130,7 @@ def test_a_python_workflow_takes_no_options_of_notations(home: Home, target: str
     context = CompileContext(home.root, options={"goal": "g", "allow_scripts": True})
 
     with pytest.raises(UsageError, match=r"--goal and --allow-scripts .* Python"):
-        resolve(target, cwd=home.root, home=home, context=context)
+        resolve(target, home.root, context)
 
 
 @pytest.mark.parametrize(
@@ -328,7 +327,7 @@ def test_remarks_are_no_part_of_what_is_frozen(home: Home) -> None:
     """Better wording in a later version must not keep runs from going on."""
     context = CompileContext(home.root, check_only=True)
 
-    workflow = resolve("flow.toml", cwd=home.root, home=home, context=context).workflow
+    workflow = resolve("flow.toml", home.root, context).workflow
 
     assert "is a toy" not in workflow.definition_json
 

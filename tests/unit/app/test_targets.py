@@ -8,6 +8,7 @@ from signoff.app.discovery import assigns_workflow, discover
 from signoff.app.home import Home, init_home
 from signoff.app.targets import resolve
 from signoff.errors import InvalidWorkflow, UnknownName, UsageError
+from signoff.notation import CompileContext
 
 FLOW = """
 from signoff import Outcome, StepDef, Workflow
@@ -40,21 +41,25 @@ def write(path: Path, *, name: str = "review", variable: str = "WORKFLOW") -> Pa
     return path
 
 
+def context_of(home: Home) -> CompileContext:
+    return CompileContext(home.root, home.path)
+
+
 def test_a_file_is_a_target(home: Home) -> None:
     """The first thing anybody tries is `signoff run flow.py`."""
     write(home.root / "flow.py")
 
-    target = resolve("flow.py", cwd=home.root, home=home)
+    target = resolve("flow.py", home.root, context_of(home))
 
     assert target.workflow.name == "review"
-    assert target.place == "flow.py:WORKFLOW"
+    assert target.location == "flow.py:WORKFLOW"
 
 
 def test_a_file_may_hold_several_workflows(home: Home) -> None:
     """`flow.py:NAME` has to reach the second one."""
     write(home.root / "flow.py", variable="SECOND")
 
-    target = resolve("flow.py:SECOND", cwd=home.root, home=home)
+    target = resolve("flow.py:SECOND", home.root, context_of(home))
 
     assert target.workflow.name == "review"
 
@@ -63,10 +68,10 @@ def test_a_file_is_found_again_from_the_root_wherever_it_was_named(home: Home) -
     """A run started in a sub-folder is resumed from somewhere else."""
     write(home.root / "deep" / "flow.py")
 
-    started = resolve("flow.py", cwd=home.root / "deep", home=home)
-    again = resolve(started.place, cwd=home.root, home=home)
+    started = resolve("flow.py", home.root / "deep", context_of(home))
+    again = resolve(started.location, home.root, context_of(home))
 
-    assert started.place == "deep/flow.py:WORKFLOW"
+    assert started.location == "deep/flow.py:WORKFLOW"
     assert again.workflow is started.workflow
 
 
@@ -75,7 +80,7 @@ def test_a_file_imports_what_stands_beside_it(home: Home) -> None:
     write(home.root / "deep" / "beside_it.py")
     (home.root / "deep" / "flow.py").write_text("from beside_it import WORKFLOW\n")
 
-    target = resolve("deep/flow.py", cwd=home.root, home=home)
+    target = resolve("deep/flow.py", home.root, context_of(home))
 
     assert target.workflow.name == "review"
 
@@ -86,7 +91,7 @@ def test_a_file_inside_a_package_may_import_relatively(home: Home) -> None:
     (home.root / "packaged" / "__init__.py").touch()
     (home.root / "packaged" / "flow.py").write_text("from .inner import WORKFLOW\n")
 
-    target = resolve("packaged/flow.py", cwd=home.root, home=home)
+    target = resolve("packaged/flow.py", home.root, context_of(home))
 
     assert target.workflow.name == "review"
 
@@ -95,7 +100,7 @@ def test_a_file_named_like_a_library_does_not_stand_in_for_it(home: Home) -> Non
     """Everything that imports `calendar` later would get the user's workflow."""
     write(home.root / "calendar.py")
 
-    resolve("calendar.py", cwd=home.root, home=home)
+    resolve("calendar.py", home.root, context_of(home))
 
     assert not hasattr(sys.modules.get("calendar"), "WORKFLOW")
 
@@ -106,9 +111,9 @@ def test_a_module_is_a_target_from_below_the_root(home: Home) -> None:
     below = home.root / "below"
     below.mkdir()
 
-    target = resolve("at_the_root:FLOW", cwd=below, home=home)
+    target = resolve("at_the_root:FLOW", below, context_of(home))
 
-    assert target.place == "at_the_root:FLOW"
+    assert target.location == "at_the_root:FLOW"
 
 
 def test_a_wrong_name_in_a_file_is_answered_with_the_right_ones(home: Home) -> None:
@@ -116,7 +121,7 @@ def test_a_wrong_name_in_a_file_is_answered_with_the_right_ones(home: Home) -> N
     write(home.root / "flow.py", variable="REVIEW")
 
     with pytest.raises(UnknownName, match=r"flow\.py:REVIEW"):
-        resolve("flow.py", cwd=home.root, home=home)
+        resolve("flow.py", home.root, context_of(home))
 
 
 def test_a_wrong_file_is_answered_with_the_files_beside_it(home: Home) -> None:
@@ -124,13 +129,13 @@ def test_a_wrong_file_is_answered_with_the_files_beside_it(home: Home) -> None:
     write(home.root / "flow.py")
 
     with pytest.raises(UnknownName, match=r"valid names: flow\.py"):
-        resolve("flwo.py", cwd=home.root, home=home)
+        resolve("flwo.py", home.root, context_of(home))
 
 
 def test_a_module_that_is_not_there_is_a_mistake_of_usage(home: Home) -> None:
     """Exit code 2, and no traceback of the import machinery."""
     with pytest.raises(UsageError, match="nowhere_at_all"):
-        resolve("nowhere_at_all:X", cwd=home.root, home=home)
+        resolve("nowhere_at_all:X", home.root, context_of(home))
 
 
 def test_a_value_that_is_no_workflow_is_refused_by_name(home: Home) -> None:
@@ -138,7 +143,7 @@ def test_a_value_that_is_no_workflow_is_refused_by_name(home: Home) -> None:
     (home.root / "flow.py").write_text("WORKFLOW = 5\n")
 
     with pytest.raises(InvalidWorkflow, match="WORKFLOW is int, not a Workflow"):
-        resolve("flow.py", cwd=home.root, home=home)
+        resolve("flow.py", home.root, context_of(home))
 
 
 @pytest.mark.parametrize(
@@ -157,7 +162,7 @@ def test_a_file_that_cannot_be_imported_is_reported_with_its_line(
     (home.root / "flow.py").write_text(source)
 
     with pytest.raises(InvalidWorkflow, match=complaint):
-        resolve("flow.py", cwd=home.root, home=home)
+        resolve("flow.py", home.root, context_of(home))
 
 
 def test_a_file_no_notation_reads_is_refused_with_what_can_be_read(home: Home) -> None:
@@ -165,7 +170,7 @@ def test_a_file_no_notation_reads_is_refused_with_what_can_be_read(home: Home) -
     (home.root / "flow.md").write_text("steps: []\n")
 
     with pytest.raises(InvalidWorkflow, match=r"no notation reads \.md files \(use one of: \.py"):
-        resolve("flow.md", cwd=home.root, home=home)
+        resolve("flow.md", home.root, context_of(home))
 
 
 @pytest.mark.parametrize("name", ["notes", "notes.txt"])
@@ -174,7 +179,7 @@ def test_any_file_that_is_there_is_taken_for_a_file(home: Home, name: str) -> No
     (home.root / name).write_text("steps: []\n")
 
     with pytest.raises(InvalidWorkflow, match=r"files \(use one of: \.py, \.yaml, \.yml\)"):
-        resolve(name, cwd=home.root, home=home)
+        resolve(name, home.root, context_of(home))
 
 
 def test_a_file_does_not_stand_in_the_way_of_a_workflow_of_its_name(home: Home) -> None:
@@ -182,22 +187,22 @@ def test_a_file_does_not_stand_in_the_way_of_a_workflow_of_its_name(home: Home) 
     write(home.flows / "any_file.py", name="review")
     (home.root / "review").write_text("a text")
 
-    assert resolve("review", cwd=home.root, home=home).workflow.name == "review"
+    assert resolve("review", home.root, context_of(home)).workflow.name == "review"
 
 
 def test_a_text_too_long_for_a_file_is_an_unknown_name(home: Home) -> None:
     """A prompt given in place of a workflow is answered with what to give instead."""
     with pytest.raises(UsageError, match="unknown workflow 'xxx"):
-        resolve("x" * 10_000, cwd=home.root, home=home)
+        resolve("x" * 10_000, home.root, context_of(home))
 
 
 def test_a_workflow_in_the_flows_folder_is_found_by_its_name(home: Home) -> None:
     """`signoff run review` is what a team types every day."""
     write(home.flows / "any_file.py", name="review")
 
-    target = resolve("review", cwd=home.root, home=home)
+    target = resolve("review", home.root, context_of(home))
 
-    assert target.place == ".signoff/flows/any_file.py:WORKFLOW"
+    assert target.location == ".signoff/flows/any_file.py:WORKFLOW"
 
 
 def test_configured_folders_and_modules_are_searched(home: Home) -> None:
@@ -206,7 +211,7 @@ def test_configured_folders_and_modules_are_searched(home: Home) -> None:
     write(home.root / "searched_package" / "sub" / "two.py", name="two")
     (home.root / "searched_package" / "__init__.py").touch()
 
-    found = discover(home, home.root, ["folder", "searched_package.sub"])
+    found = discover(context_of(home), ["folder", "searched_package.sub"])
 
     assert found.names == ["one", "two"]
     assert found.problems == ()
@@ -218,7 +223,7 @@ def test_looking_around_runs_no_file_that_assigns_no_workflow(home: Home) -> Non
         "from pathlib import Path\nPath(__file__).with_suffix('.ran').touch()\nx = 'WORKFLOW'\n"
     )
 
-    discover(home, home.root, [])
+    discover(context_of(home))
 
     assert not (home.flows / "script.ran").exists()
 
@@ -246,7 +251,7 @@ def test_every_file_that_cannot_be_imported_is_reported_together(home: Home) -> 
     (home.flows / "c.py").write_text("WORKFLOW = 5\n")
 
     with pytest.raises(InvalidWorkflow) as caught:
-        resolve("review", cwd=home.root, home=home)
+        resolve("review", home.root, context_of(home))
 
     assert [Path(p.where.rstrip(":0123456789")).name for p in caught.value.problems] == [
         "a.py",
@@ -263,7 +268,7 @@ def test_a_broken_flow_is_named_once_with_its_line(
     flow = home.flows / "flow.yaml"
     flow.write_text("workflow:\n  - step: draft\n")
 
-    (problem,) = discover(home, home.root, []).problems
+    (problem,) = discover(context_of(home)).problems
 
     assert problem.where == f"{flow}:2"
 
@@ -273,7 +278,7 @@ def test_a_broken_neighbour_does_not_keep_a_good_workflow_from_running(home: Hom
     write(home.flows / "good.py", name="good")
     (home.flows / "bad.py").write_text("WORKFLOW = (\n")
 
-    target = resolve("good", cwd=home.root, home=home)
+    target = resolve("good", home.root, context_of(home))
 
     assert target.workflow.name == "good"
     assert len(target.problems) == 1
@@ -285,7 +290,7 @@ def test_two_workflows_of_one_name_are_refused_with_both_places(home: Home) -> N
     write(home.flows / "two.py", name="review")
 
     with pytest.raises(InvalidWorkflow, match=r"one\.py, .*two\.py"):
-        resolve("review", cwd=home.root, home=home)
+        resolve("review", home.root, context_of(home))
 
 
 def test_an_unknown_name_is_answered_with_the_known_ones(home: Home) -> None:
@@ -293,12 +298,12 @@ def test_an_unknown_name_is_answered_with_the_known_ones(home: Home) -> None:
     write(home.flows / "one.py", name="review")
 
     with pytest.raises(UnknownName, match="valid names: review"):
-        resolve("reviwe", cwd=home.root, home=home)
+        resolve("reviwe", home.root, context_of(home))
 
 
 def test_a_place_that_is_not_there_is_a_problem(home: Home) -> None:
     """A typo under `workflows:` would otherwise make workflows vanish."""
-    found = discover(home, home.root, ["no/such/folder"])
+    found = discover(context_of(home), ["no/such/folder"])
 
     assert "neither a folder nor a module" in str(found.problems[0])
 
@@ -306,4 +311,4 @@ def test_a_place_that_is_not_there_is_a_problem(home: Home) -> None:
 def test_without_any_workflow_the_ways_to_name_one_are_listed(home: Home) -> None:
     """A newcomer types a name before there is any."""
     with pytest.raises(UsageError, match=r"package\.module:NAME"):
-        resolve("review", cwd=home.root, home=home)
+        resolve("review", home.root, context_of(home))

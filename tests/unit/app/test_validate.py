@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from signoff.app.graph import find_workflow
 from signoff.app.project import Project
 from signoff.app.start import plan
+from signoff.app.targets import find_workflow
 from signoff.app.validate import validate
 
 GOOD = """

@@ -58,7 +58,7 @@ class Shelf:
 
     def __init__(self, root: Path, story: Story) -> None:
         self.folder = root / "demo"
-        self._directory = RunDirectory(root, story.store, layouts={"flows": FlowLayout()})
+        self._directory = RunDirectory(root, story.store, layout_of=lambda _notation: FlowLayout())
 
     def look(self) -> "Shelf":
         self._directory.catch_up("demo")

@@ -31,7 +31,7 @@ def command(target: str, form: str, options: dict[str, Any], as_json: bool) -> N
 
     Loops are marked with their bounds.
     """
-    from signoff.app.graph import find_workflow
+    from signoff.app.targets import find_workflow
     from signoff.core import graph
 
     out = output(as_json)

@@ -1,13 +1,16 @@
-"""Answers that humans give by file, matched with the open requests.
+"""Answers that humans give by file in `hitl/`: found, read once, archived.
 
-This module reads the files; its caller records the answers in the inbox and then
-archives the files. The file's token is recorded with each answer, so after a crash
-between these two, the file cannot answer a later question of the same name.
+This module reads the files and matches them with the open requests; its caller records
+the answers in the inbox and then archives the files. The file's token is recorded with
+each answer, so after a crash between these two, the file cannot answer a later question
+of the same name.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,17 +18,43 @@ from typing import Any
 
 from signoff.core.requests import ItemState, RequestKind
 from signoff.runtime.store_port import InboxItem
-from signoff.store.rundir.answer_files import (
-    AnswerFile,
-    find_answer_files,
-    is_early,
-    read_answer_file,
-)
+from signoff.store.rundir.disk import Disk, read_regular_file
 from signoff.store.rundir.questions import PLACEHOLDER, decode_form
 
+CLOCK_STEP = 0.02
+"""Seconds by which a file's timestamp may lag behind the system clock: it moves in steps."""
+
+_ANSWERS = "answers.json"
+_RESPONSE = re.compile(r"([0-9]{1,15})-response\.md")
 _EXAMPLE = '{"answers": [{"question_id": "...", "answer": "..."}]}'
-_YES = frozenset({"yes", "y", "true", "approve", "approved"})
-_NO = frozenset({"no", "n", "false", "reject", "rejected"})
+_DECISIONS = {
+    **dict.fromkeys(("yes", "y", "true", "approve", "approved"), True),
+    **dict.fromkeys(("no", "n", "false", "reject", "rejected"), False),
+}
+
+
+@dataclass(frozen=True)
+class AnswerFile:
+    """A file with answers, at the moment it was read."""
+
+    path: Path
+    data: bytes
+    token: str
+    """Distinguishes it from any other file, and from itself after a change."""
+    changed_at: float
+    """When it was last written, in seconds since 1970; its answers are at least that old."""
+    placed_at: float
+    """When it arrived in its present form. Unlike `changed_at`, no program can set it."""
+
+    @property
+    def number(self) -> str | None:
+        """The request it answers, if it is a response file next to a prompt."""
+        match = _RESPONSE.fullmatch(self.path.name)
+        return str(int(match[1])) if match else None
+
+    def is_early(self, opened_at: float) -> bool:
+        """Whether it was there before a request was opened, so it cannot be its answer."""
+        return self.placed_at + CLOCK_STEP < opened_at
 
 
 @dataclass(frozen=True)
@@ -58,16 +87,74 @@ class FileAnswers:
     """Files whose answers are already recorded; they only have to be archived."""
 
 
-def read_answers(
-    folder: Path, items: Sequence[InboxItem], blob: Callable[[str], str]
-) -> FileAnswers:
-    """Returns the answers in `folder` to a run's open requests."""
+def read_answers(hitl: Path, items: Sequence[InboxItem], blob: Callable[[str], str]) -> FileAnswers:
+    """Returns the answers in `hitl` to a run's open requests."""
     reader = _AnswerReader(items, blob)
-    for path in find_answer_files(folder):
+    for path in _find_answer_files(hitl):
         reader.read(path)
     return FileAnswers(
         tuple(reader.answers.values()), tuple(reader.warnings), tuple(reader.recorded_files)
     )
+
+
+def rename_early_files(disk: Disk, hitl: Path, items: Sequence[InboxItem]) -> list[str]:
+    """Renames answer files that are older than every open request; returns a warning for each.
+
+    Otherwise an agent could leave an answer to a request that no human has seen yet.
+    """
+    opened_at = min((item.opened_at for item in items if item.state is ItemState.OPEN), default=0.0)
+    warnings = []
+    for path in _find_answer_files(hitl):
+        file = _read_answer_file(path)
+        if file is not None and file.is_early(opened_at):
+            new = path.with_name(f"{path.stem}_{file.token}.early{path.suffix}")
+            disk.move(path, new)
+            warnings.append(
+                f"{hitl.name}/{path.name} is older than the request it would answer, "
+                f"so it does not count; it was renamed to {hitl.name}/{new.name}"
+            )
+    return warnings
+
+
+def archive_file(disk: Disk, file: AnswerFile) -> Path | None:
+    """Renames a used file so that it is never read again; None if it changed since."""
+    if _read_answer_file(file.path) != file:
+        return None
+    separator = "_" if file.number is None else "."
+    archived = file.path.with_name(
+        f"{file.path.stem}{separator}{file.token}.processed{file.path.suffix}"
+    )
+    disk.move(file.path, archived)
+    return archived
+
+
+def _find_answer_files(hitl: Path) -> list[Path]:
+    """Returns the files that may contain answers, `answers.json` first."""
+    if hitl.is_symlink() or not hitl.is_dir():
+        return []
+    names = {path.name for path in hitl.iterdir()}
+    responses = sorted(filter(_RESPONSE.fullmatch, names), key=lambda n: int(n.split("-")[0]))
+    return [hitl / name for name in (_ANSWERS, *responses) if name in names]
+
+
+def _read_answer_file(path: Path) -> AnswerFile | None:
+    """Reads a file; None if it is not a regular, readable file."""
+    data = read_regular_file(path)
+    try:
+        status = path.lstat()
+    except OSError:
+        return None
+    if data is None:
+        return None
+    changed = status.st_mtime_ns
+    # The token includes the time of change because a human may give the same answer to a later
+    # question, and that file must not count as already used.
+    token = hashlib.sha256(b"%d\n%s" % (changed, data)).hexdigest()[:16]
+    return AnswerFile(path, data, token, changed / 1e9, status.st_ctime)
+
+
+class _UnusableAnswerError(Exception):
+    """Why a file or one of its entries cannot be used."""
 
 
 @dataclass(frozen=True)
@@ -79,12 +166,6 @@ class _AnswerEntry:
     text: str = ""
     digest: str = ""
 
-    @property
-    def empty(self) -> bool:
-        """Whether nothing was filled in."""
-        answer = self.answer.strip() if isinstance(self.answer, str) else self.answer
-        return answer is None or answer in ("", PLACEHOLDER)
-
 
 class _AnswerReader:
     """Reads files one after the other; the first answer to a request counts."""
@@ -93,116 +174,93 @@ class _AnswerReader:
         self.answers: dict[int, FileAnswer] = {}
         self.warnings: list[str] = []
         self.recorded_files: list[AnswerFile] = []
-        self._open = {item.id: item for item in items if item.state == ItemState.OPEN}
+        self._open = [item for item in items if item.state == ItemState.OPEN]
         self._names = {
-            item.id: str(decode_form(item, blob).get("question_id") or "")
-            for item in self._open.values()
+            item.id: str(decode_form(item, blob).get("question_id") or "") for item in self._open
         }
         self._answered_by = "\n".join(item.answered_by or "" for item in items)
 
     def read(self, path: Path) -> None:
         """Reads one file, collecting its answers and warnings."""
-        content = read_answer_file(path)
-        if content is None:
+        file = _read_answer_file(path)
+        if file is None:
             self._warn(path, "is not a regular, readable file, or it is too large")
-            return
-        file, data = content
-        if file.token in self._answered_by:
+        elif file.token in self._answered_by:
             self.recorded_files.append(file)
-            return
-        try:
-            text = data.decode("utf-8-sig")
-        except UnicodeDecodeError:
-            self._warn(path, "is not UTF-8 text")
-            return
-        if not text.strip():
-            self._warn(path, "is empty: no answer yet")
-            return
-        for item, entry in self._entries(file, text):
-            self._accept(file, item, entry)
+        else:
+            try:
+                entries = _parse_file(file)
+            except _UnusableAnswerError as problem:
+                self._warn(path, problem)
+                return
+            for entry in entries:
+                try:
+                    self._accept(file, entry)
+                except _UnusableAnswerError as problem:
+                    self._warn(path, problem)
 
-    def _warn(self, path: Path, problem: str) -> None:
+    def _warn(self, path: Path, problem: object) -> None:
         self.warnings.append(f"{path.parent.name}/{path.name}: {problem}")
 
-    def _entries(self, file: AnswerFile, text: str) -> Iterator[tuple[InboxItem, _AnswerEntry]]:
+    def _accept(self, file: AnswerFile, entry: _AnswerEntry) -> None:
+        item = self._find_item(entry)
         if file.number is not None:
-            item = self._open.get(file.number)
-            if item is None:
-                self._warn(file.path, self._unknown_request(str(file.number)))
-            else:
-                yield item, _parse_response(item, text)
-            return
-        for entry in self._parse_entries(file, text):
-            item = self._find_item(file, entry)
-            if item is not None:
-                yield item, entry
-
-    def _parse_entries(self, file: AnswerFile, text: str) -> list[_AnswerEntry]:
-        try:
-            entries = list(_parse_document(json.loads(text)))
-        except (json.JSONDecodeError, RecursionError) as error:
-            self._warn(file.path, f"is not JSON: no answers yet ({error})")
-            return []
-        except ValueError:
-            self._warn(file.path, "has a number with too many digits; put it in quotes")
-            return []
-        if not entries:
-            self._warn(file.path, f"contains no answers; the format is {_EXAMPLE}")
-        return entries
-
-    def _find_item(self, file: AnswerFile, entry: _AnswerEntry) -> InboxItem | None:
-        """Returns the request an entry answers, or None after a warning."""
-        if entry.empty:
-            self._warn(file.path, f"{entry.name!r} has no answer yet")
-            return None
-        number = entry.name.removeprefix("#")
-        by_number = [item for item in self._open.values() if number == str(item.id)]
-        if by_number:
-            return by_number[0]
-        matches = [item for item in self._open.values() if self._names[item.id] == entry.name]
-        problem = self._problem(entry, matches)
-        if problem:
-            self._warn(file.path, problem)
-            return None
-        return matches[0]
-
-    def _problem(self, entry: _AnswerEntry, matches: Sequence[InboxItem]) -> str:
-        if not matches:
-            return self._unknown_request(entry.name)
-        if len(matches) > 1:
-            numbers = ", ".join(str(item.id) for item in matches)
-            return f"{entry.name!r} matches several requests; use a number: {numbers}"
-        return ""
-
-    def _unknown_request(self, name: str) -> str:
-        names = [self._names[number] or str(number) for number in self._open]
-        open_requests = f"open requests: {', '.join(names[:12])}" if names else "no request is open"
-        return f"no open request is called {name!r}; {open_requests}"
-
-    def _accept(self, file: AnswerFile, item: InboxItem, entry: _AnswerEntry) -> None:
+            entry = _parse_response(item, entry.answer)
         if item.id in self.answers:
             first = self.answers[item.id].file.path.name
-            self._warn(
-                file.path,
-                f"request {item.id} is already answered in {first}",
+            raise _UnusableAnswerError(f"request {item.id} is already answered in {first}")
+        if file.is_early(item.opened_at):
+            raise _UnusableAnswerError(
+                f"was written before request {item.id} was opened; answer it again"
             )
-            return
         value = _parse_value(item.kind, entry.answer)
-        problem = _rejection(file, item, blind=value is True and not entry.digest)
-        if problem:
-            self._warn(file.path, problem)
-            return
+        if value is True and not entry.digest:
+            raise _UnusableAnswerError(
+                f'to approve request {item.id}, copy its "digest" from questions.json as well'
+            )
         digest = entry.digest or item.digest
         self.answers[item.id] = FileAnswer(item.id, value, entry.text, digest, file)
 
+    def _find_item(self, entry: _AnswerEntry) -> InboxItem:
+        """Returns the request an entry answers."""
+        answer = entry.answer.strip() if isinstance(entry.answer, str) else entry.answer
+        if answer in (None, "", PLACEHOLDER):
+            raise _UnusableAnswerError(f"{entry.name!r} has no answer yet")
+        number = entry.name.removeprefix("#")
+        by_number = [item for item in self._open if number == str(item.id)]
+        by_name = [item for item in self._open if self._names[item.id] == entry.name]
+        match by_number or by_name:
+            case [item]:
+                return item
+            case []:
+                names = [self._names[item.id] or str(item.id) for item in self._open]
+                listed = f"open requests: {', '.join(names[:12])}" if names else "none is open"
+                raise _UnusableAnswerError(f"no open request is called {entry.name!r}; {listed}")
+            case several:
+                numbers = ", ".join(str(item.id) for item in several)
+                raise _UnusableAnswerError(
+                    f"{entry.name!r} matches several requests; use a number: {numbers}"
+                )
 
-def _rejection(file: AnswerFile, item: InboxItem, *, blind: bool) -> str:
-    """Returns why an entry cannot answer a request, or ''; `blind` approves without a digest."""
-    if is_early(file, item.opened_at):
-        return f"was written before request {item.id} was opened; answer it again"
-    if blind:
-        return f'to approve request {item.id}, copy its "digest" from questions.json as well'
-    return ""
+
+def _parse_file(file: AnswerFile) -> list[_AnswerEntry]:
+    try:
+        text = file.data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise _UnusableAnswerError("is not UTF-8 text") from None
+    if not text.strip():
+        raise _UnusableAnswerError("is empty: no answer yet")
+    if file.number is not None:
+        return [_AnswerEntry(file.number, text)]
+    try:
+        entries = list(_parse_document(json.loads(text)))
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise _UnusableAnswerError(f"is not JSON: no answers yet ({error})") from error
+    except ValueError:
+        raise _UnusableAnswerError("has a number with too many digits; put it in quotes") from None
+    if not entries:
+        raise _UnusableAnswerError(f"contains no answers; the format is {_EXAMPLE}")
+    return entries
 
 
 def _parse_document(document: Any) -> Iterator[_AnswerEntry]:
@@ -239,7 +297,4 @@ def _parse_value(kind: str, answer: Any) -> Any:
         return answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
     if isinstance(answer, bool):
         return answer
-    decision = str(answer).strip().casefold()
-    if decision in _YES:
-        return True
-    return False if decision in _NO else str(answer)
+    return _DECISIONS.get(str(answer).strip().casefold(), str(answer))

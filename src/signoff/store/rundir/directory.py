@@ -12,20 +12,26 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import count
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from signoff.core import events as ev
 from signoff.core.codec import decode
-from signoff.core.digest import text_digest
 from signoff.core.outcome import Status
 from signoff.core.requests import ItemState
 from signoff.runtime.paths import safe_path
 from signoff.runtime.store_port import JournalRow, RunRow, Store
-from signoff.store.rundir.answer_files import archive_file, rename_early_files
-from signoff.store.rundir.answers import FileAnswer, FileAnswers, read_answers
+from signoff.store.rundir import files
+from signoff.store.rundir.answers import (
+    FileAnswer,
+    FileAnswers,
+    archive_file,
+    read_answers,
+    rename_early_files,
+)
 from signoff.store.rundir.disk import Disk, read_regular_file
 from signoff.store.rundir.documents import (
     ProjectionState,
@@ -34,29 +40,14 @@ from signoff.store.rundir.documents import (
     resolution_document,
     state_document,
 )
-from signoff.store.rundir.files import (
-    DEFINITION,
-    HIDDEN,
-    HITL,
-    LATEST,
-    LOG,
-    RESERVED_NAMES,
-    RESOLUTION,
-    STATE,
-    THREAD,
-    encode_text,
-    file_path,
-    run_folder,
-)
 from signoff.store.rundir.layout import Layout
 from signoff.store.rundir.projector import DirectoryUpdate, Projector
-from signoff.store.rundir.questions import question_files, read_question_files
+from signoff.store.rundir.questions import find_question_files, question_files
 
 ROWS_PER_BATCH = 200
 """How many commits' files are held in memory while a long run is rebuilt."""
 
 _log = logging.getLogger(__name__)
-_EVERY_STATE = tuple(ItemState)
 
 
 class RunDirectory:
@@ -67,29 +58,25 @@ class RunDirectory:
         root: Path,
         store: Store,
         *,
-        layouts: Mapping[str, Layout] | None = None,
+        layout_of: Callable[[str], Layout] = lambda _notation: Layout(),
         disk: Disk | None = None,
     ) -> None:
-        """`layouts` maps a notation to the file names its users know."""
+        """`layout_of` returns the file names that the users of a notation know."""
         self._root = root
         self._store = store
-        self._layouts = layouts if layouts is not None else {}
+        self._layout_of = layout_of
         self._disk = disk or Disk(root)
         self._followers: dict[str, _Follower] = {}
-
-    def path(self, run: str) -> Path:
-        """Returns a run's folder, whether it exists or not."""
-        return run_folder(self._root, run)
 
     def catch_up(self, run: str) -> None:
         """Makes a run's directory show all of its journal; raises `WriteFailed`."""
         # Removed here and put back only if everything succeeds: after a failed write the
         # follower is ahead of the files, and the next call has to start from the journal.
         follower = self._followers.pop(run, None)
-        folder = self.path(run)
+        folder = files.run_folder(self._root, run)
         # Read the directory before the store: another process may write in between, and a
         # directory that seems to be ahead of its journal would be rebuilt for nothing.
-        previous = read_projection_state(read_regular_file(folder / STATE, largest=None))
+        previous = read_projection_state(read_regular_file(folder / files.STATE, largest=None))
         row = self._store.row(run)
         if follower is None or previous is None or follower.definition != row.definition:
             follower = self._follow(folder, row, previous)
@@ -105,9 +92,10 @@ class RunDirectory:
         A file whose answers were recorded by a process that died before archiving it is
         archived now.
         """
-        items = self._store.items(run, state=_EVERY_STATE)
-        early = rename_early_files(self._disk, self.path(run) / HITL, items)
-        answers = read_answers(self.path(run) / HITL, items, self._store.blob)
+        hitl = files.run_folder(self._root, run) / files.HITL
+        items = self._store.items(run, state=tuple(ItemState))
+        early = rename_early_files(self._disk, hitl, items)
+        answers = read_answers(hitl, items, self._store.blob)
         for file in answers.recorded_files:
             archive_file(self._disk, file)
         return replace(answers, warnings=(*early, *answers.warnings))
@@ -116,144 +104,127 @@ class RunDirectory:
         """Renames a used answer file so it is never read again; None if it changed since."""
         return archive_file(self._disk, answer.file)
 
-    def _rename_old_folder(self, folder: Path, created_at: float) -> None:
-        """Keeps the directory of an earlier run of the same name, under a new name."""
-        stem = f"{folder.name}.old-{text_digest(str(created_at))[:8]}"
-        names = (f"{stem}-{n}" if n else stem for n in count())
-        free_name = next(name for name in names if not folder.with_name(name).exists())
-        self._disk.move(folder, folder.with_name(free_name))
-
     def _follow(self, folder: Path, row: RunRow, previous: ProjectionState | None) -> _Follower:
         """Returns a follower at the beginning of the journal."""
         shown_head = 0
         if previous is not None and previous.run == row.name:
             if previous.created_at != row.created_at:
-                self._rename_old_folder(folder, previous.created_at)
+                # An earlier run had the same name; its files are kept under another one.
+                aside = f"{folder.name}.old-{secrets.token_hex(4)}"
+                self._disk.move(folder, folder.with_name(aside))
             elif previous.definition == row.definition and previous.head <= row.head:
                 shown_head = previous.head
         description = json.loads(self._store.description(row.id))
-        layout = self._layouts.get(description.get("notation", ""), Layout())
         phases = {step["id"]: step.get("phase", "") for step in description.get("steps", ())}
-        return _Follower(Projector(row.name, phases, layout), row.definition, shown_head)
+        layout = self._layout_of(description.get("notation", ""))
+        projector = Projector(row.name, phases, layout)
+        return _Follower(projector, row.definition, description, shown_head)
 
     def _write_news(self, folder: Path, follower: _Follower, row: RunRow) -> bool:
         """Writes what the journal has added; False if a log has lost lines and needs a rebuild."""
         projector = follower.projector
-        first = projector.head == 0
-        rows = self._store.journal(row.id, projector.head)
-        thread, log = self._write_files(folder, follower, rows)
-        inbox = self._write_questions(folder, follower)
+        update = DirectoryUpdate()
+        self._apply(folder, projector, self._store.journal(row.id, projector.head), update)
+        self._write_workflow_files(folder, follower, update.writes)
+        inbox = self._write_questions(folder, projector)
         if not follower.shown_head:
-            self._write_definition(folder, row, projector.layout)
+            self._write_definition(folder, follower)
             self._update_latest_link()
-        if first:
-            self._put_if_changed(folder / THREAD, thread)
-            self._put_if_changed(folder / LOG, log, durable=False)
-        elif not (
-            self._disk.extend(folder / THREAD, follower.thread_bytes, thread)
-            and self._disk.extend(folder / LOG, follower.log_bytes, log, durable=False)
-        ):
-            return False
-        follower.thread_bytes += len(thread)
-        follower.log_bytes += len(log)
+        for name, lines in ((files.THREAD, update.thread), (files.LOG, update.log)):
+            if not self._extend_log(folder, name, b"".join(lines), follower):
+                return False
         self._write_resolution(folder, projector)
         follower.shown_head = projector.head
-        previous = ProjectionState(row.name, row.created_at, follower.definition, projector.head)
-        document = state_document(projector.state, previous, inbox, projector.layout)
-        self._put_if_changed(folder / STATE, json_bytes(document))
+        shown = ProjectionState(row.name, row.created_at, follower.definition, projector.head)
+        document = state_document(projector.state, shown, inbox, projector.layout)
+        self._put_if_changed(folder / files.STATE, json_bytes(document))
         return True
 
-    def _write_files(
-        self, folder: Path, follower: _Follower, rows: Sequence[JournalRow]
-    ) -> tuple[bytes, bytes]:
-        """Writes the files of commits and returns the bytes they add to both logs."""
-        thread, log = list[bytes](), list[bytes]()
-        for start in range(0, len(rows), ROWS_PER_BATCH):
-            old, new = DirectoryUpdate(), DirectoryUpdate()
-            for row in rows[start : start + ROWS_PER_BATCH]:
-                events = [ev.from_json(e) for e in decode(row.events, self._store.blob)]
-                update = follower.projector.apply_commit(row.seq, events)
-                _merge(old if row.seq <= follower.shown_head else new, update)
-                thread += update.thread
-                log += update.log
-            self._repair(folder, old)
-            self._write_update(folder, new, follower.projector.written)
-        return b"".join(thread), b"".join(log)
-
-    def _repair(self, folder: Path, update: DirectoryUpdate) -> None:
-        """Restores files that a power cut emptied or a user deleted, judging by size alone."""
-        for path, data in update.files.items():
-            file = file_path(folder, path)
-            if _size(file) != len(data):
-                self._disk.put(file, data, durable=False)
-        for path, text in update.writes.items():
-            file = file_path(folder, path)
-            if not file.exists():
-                self._disk.put(file, encode_text(text))
-
-    def _put_if_changed(self, file: Path, data: bytes, *, durable: bool = True) -> None:
-        """Writes a file unless it already has this content, so its modification time stays."""
-        if read_regular_file(file, largest=None) != data:
-            self._disk.put(file, data, durable=durable)
-
-    def _write_update(
-        self, folder: Path, update: DirectoryUpdate, written: Mapping[str, set[str]]
+    def _apply(
+        self,
+        folder: Path,
+        projector: Projector,
+        rows: Sequence[JournalRow],
+        update: DirectoryUpdate,
     ) -> None:
-        for path, data in update.files.items():
-            # Not synced: thousands of syncs would slow down the journal, and a file that is
-            # lost in a power cut is written again from the journal.
-            self._disk.put(file_path(folder, path), data, durable=False)
-        for path, text in update.writes.items():
-            file = file_path(folder, path)
-            data = encode_text(text)
-            if _may_overwrite(file, data, written[path]):
-                self._disk.put(file, data)
-        for path, text in update.approved.items():
-            # Elsewhere a user's edits win, but a completed run must show what was approved.
-            self._restore(file_path(folder, path), encode_text(text))
+        """Applies commits, writes their views and collects everything else in `update`."""
+        for number, row in enumerate(rows, start=1):
+            events = [ev.from_json(each) for each in decode(row.events, self._store.blob)]
+            projector.apply_commit(row.seq, events, update)
+            if number % ROWS_PER_BATCH == 0 or number == len(rows):
+                for path, data in update.files.items():
+                    # Not synced: thousands of syncs would slow down the journal, and a file that
+                    # is lost in a power cut is written again from the journal.
+                    self._put_if_changed(files.file_path(folder, path), data, durable=False)
+                update.files.clear()
 
-    def _restore(self, path: Path, data: bytes) -> None:
-        if read_regular_file(path, largest=None) != data:
-            _log.warning("%s was changed or removed after it was approved; restoring it", path)
-            self._disk.put(path, data)
-
-    def _write_questions(self, folder: Path, follower: _Follower) -> tuple[int, ...]:
-        """Writes the open requests and returns their numbers."""
+    def _write_workflow_files(
+        self, folder: Path, follower: _Follower, writes: Mapping[str, str]
+    ) -> None:
         projector = follower.projector
-        waiting = projector.awaits_human or projector.state.status is Status.WAITING
-        if not waiting and follower.questions == {}:
-            return ()
+        for path, text in writes.items():
+            file, data = files.file_path(folder, path), files.encode_text(text)
+            if _may_overwrite(file, data, projector.written[path]):
+                self._disk.put(file, data)
+        completed = projector.state.status is Status.COMPLETED
+        if completed and projector.head > follower.shown_head:
+            # Elsewhere a user's edits win, but a completed run must show what was approved.
+            for path, text in projector.approved.items():
+                file = files.file_path(folder, path)
+                if self._put_if_changed(file, files.encode_text(text)):
+                    _log.warning("%s was changed or removed after its approval; restored", file)
+
+    def _extend_log(self, folder: Path, name: str, data: bytes, follower: _Follower) -> bool:
+        """Adds lines to a log; the first time, all of it is compared with the journal.
+
+        So a log need not be synced: what a power cut takes is written again.
+        """
+        size = follower.log_sizes.get(name)
+        follower.log_sizes[name] = (size or 0) + len(data)
+        if size is None:
+            self._put_if_changed(folder / name, data, durable=False)
+            return True
+        return self._disk.extend(folder / name, size, data)
+
+    def _put_if_changed(self, file: Path, data: bytes, *, durable: bool = True) -> bool:
+        """Writes a file unless it already has this content, so its modification time stays."""
+        changed = read_regular_file(file, largest=None) != data
+        if changed:
+            self._disk.put(file, data, durable=durable)
+        return changed
+
+    def _write_questions(self, folder: Path, projector: Projector) -> tuple[int, ...]:
+        """Writes the open requests and returns their numbers."""
+        hitl = safe_path(folder, files.HITL)
         items = self._store.items(projector.run)
-        for line in rename_early_files(self._disk, folder / HITL, items):
-            _log.warning("run %s: %s", projector.run, line)
-        files = question_files(items, projector.state.iteration, self._store.blob)
-        existing = read_question_files(folder) if follower.questions is None else follower.questions
-        for name in existing.keys() - files.keys():
-            self._disk.remove(folder / HITL / name)
-        for name, data in files.items():
-            if existing.get(name) != data:
-                self._disk.put(folder / HITL / name, data)
-        follower.questions = files
+        for warning in rename_early_files(self._disk, hitl, items):
+            _log.warning("run %s: %s", projector.run, warning)
+        questions = question_files(items, projector.state.iteration, self._store.blob)
+        for name in find_question_files(hitl) - questions.keys():
+            self._disk.remove(hitl / name)
+        for name, data in questions.items():
+            self._put_if_changed(hitl / name, data)
         return tuple(item.id for item in items)
 
     def _write_resolution(self, folder: Path, projector: Projector) -> None:
         resolution = resolution_document(projector.state, projector.layout)
         if resolution is not None:
-            self._put_if_changed(folder / RESOLUTION, json_bytes(resolution))
+            self._put_if_changed(folder / files.RESOLUTION, json_bytes(resolution))
         else:
-            self._disk.remove(folder / RESOLUTION)
+            self._disk.remove(folder / files.RESOLUTION)
 
-    def _write_definition(self, folder: Path, row: RunRow, layout: Layout) -> None:
-        description = json.loads(self._store.description(row.id))
-        self._disk.put(folder / DEFINITION, json_bytes(description), durable=False)
-        for path, data in layout.definition(description).items():
-            file = safe_path(folder, path, reserved=RESERVED_NAMES, hidden=HIDDEN)
+    def _write_definition(self, folder: Path, follower: _Follower) -> None:
+        description = follower.description
+        own = follower.projector.layout.definition(description)
+        for path, data in own.items():
+            file = safe_path(folder, path, reserved=files.RESERVED_NAMES, hidden=files.HIDDEN)
             self._disk.put(file, data, durable=False)
+        self._disk.put(folder / files.DEFINITION, json_bytes(description), durable=False)
 
     def _update_latest_link(self) -> None:
         newest = self._store.rows(limit=1)
         if newest:
-            self._disk.point_link(self._root / LATEST, newest[0].name)
+            self._disk.point_link(self._root / files.LATEST, newest[0].name)
 
 
 @dataclass
@@ -262,25 +233,11 @@ class _Follower:
 
     projector: Projector
     definition: str
+    description: dict[str, Any]
     shown_head: int
     """The last commit that the directory shows, whichever process wrote it."""
-    thread_bytes: int = 0
-    log_bytes: int = 0
-    questions: dict[str, bytes] | None = None
-    """The questions in `hitl/`; None before this process has read them."""
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.lstat().st_size
-    except OSError:
-        return -1
-
-
-def _merge(update: DirectoryUpdate, more: DirectoryUpdate) -> None:
-    update.files |= more.files
-    update.writes |= more.writes
-    update.approved |= more.approved
+    log_sizes: dict[str, int] = field(default_factory=dict)
+    """The bytes of each log; empty before this process has written them."""
 
 
 def _may_overwrite(path: Path, data: bytes, own_digests: set[str]) -> bool:

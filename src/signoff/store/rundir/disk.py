@@ -16,11 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from signoff.documents.regular_files import (
-    create_private,
-    make_private_folders,
-    read_regular,
-)
+from signoff.documents.regular_files import create_private, make_private_folders, read_regular
 from signoff.errors import WriteFailed
 
 SCRATCH = ".tmp"
@@ -52,15 +48,13 @@ class Disk:
         with translate_write_errors(path):
             self._move_into_place(self._write_scratch_file(data, durable), path)
 
-    def extend(self, path: Path, offset: int, data: bytes, *, durable: bool = True) -> bool:
-        """Writes the end of a log from `offset` on; False if the log is shorter than that."""
-        if offset and not data:
-            return True
-        if offset == 0:
-            self.put(path, data, durable=durable)
-            return True
+    def extend(self, path: Path, offset: int, data: bytes) -> bool:
+        """Writes the end of a log from `offset` on; False if the log is shorter than that.
+
+        Not synced, and not atomic: a reader may see half of the last line.
+        """
         with translate_write_errors(path):
-            return _extend(path, offset, data, durable=durable)
+            return not data or _extend(path, offset, data)
 
     def remove(self, path: Path) -> None:
         """Removes a file, if it is there."""
@@ -75,15 +69,12 @@ class Disk:
     def point_link(self, link: Path, target: str) -> None:
         """Points `link` to a sibling; without symlinks, `link` is a file with its name."""
         with translate_write_errors(link):
-            self._move_into_place(self._create_scratch_link(target), link)
-
-    def _create_scratch_link(self, target: str) -> Path:
-        scratch = self._new_scratch_path()
-        try:
-            self._link(scratch, target)
-        except (OSError, NotImplementedError):
-            return self._write_scratch_file(f"{target}\n".encode(), durable=False)
-        return scratch
+            scratch = self._new_scratch_path()
+            try:
+                self._link(scratch, target)
+            except (OSError, NotImplementedError):
+                scratch = self._write_scratch_file(f"{target}\n".encode(), durable=False)
+            self._move_into_place(scratch, link)
 
     def _link(self, path: Path, target: str) -> None:
         path.symlink_to(target)
@@ -96,26 +87,22 @@ class Disk:
             if durable:
                 os.fsync(handle)
         except BaseException:
-            os.close(handle)
             path.unlink(missing_ok=True)
             raise
-        os.close(handle)
+        finally:
+            os.close(handle)
         return path
 
     def _move_into_place(self, scratch: Path, path: Path) -> None:
         try:
-            try:
-                scratch.replace(path)
-            except FileNotFoundError:
-                make_private_folders(path.parent)
-                scratch.replace(path)
+            make_private_folders(path.parent)
+            scratch.replace(path)
         except BaseException:
             scratch.unlink(missing_ok=True)
             raise
 
     def _new_scratch_path(self) -> Path:
-        if not self._scratch.is_dir():
-            make_private_folders(self._scratch)
+        make_private_folders(self._scratch)
         if not self._swept:
             _remove_leftovers(self._scratch)
             self._swept = True
@@ -145,22 +132,18 @@ def translate_write_errors(path: Path) -> Iterator[None]:
         ) from error
 
 
-def _extend(path: Path, offset: int, data: bytes, *, durable: bool) -> bool:
+def _extend(path: Path, offset: int, data: bytes) -> bool:
     # No process ever shortens a log in place, so the size that was checked here cannot shrink
     # before the write.
     try:
         handle = os.open(path, os.O_RDWR | _NOFOLLOW | _BINARY)
     except FileNotFoundError:
         return False
-    try:
-        if os.fstat(handle).st_size < offset:
+    with os.fdopen(handle, "rb+", buffering=0) as file:
+        if file.seek(0, os.SEEK_END) < offset:
             return False
-        os.lseek(handle, offset, os.SEEK_SET)
+        file.seek(offset)
         _write_all(handle, data)
-        if durable:
-            os.fsync(handle)
-    finally:
-        os.close(handle)
     return True
 
 

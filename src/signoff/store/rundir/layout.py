@@ -12,8 +12,9 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain, count
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, NamedTuple
 
 from signoff.core.delta import Delta, apply
 from signoff.core.outcome import Outcome, Status
@@ -129,8 +130,7 @@ class Layout:
 _EMPTY_VIEW = StepView()
 
 
-@dataclass(frozen=True, slots=True)
-class CallFiles:
+class CallFiles(NamedTuple):
     """The paths of one call's prompt and reply."""
 
     prompt: str
@@ -148,41 +148,33 @@ class FileNames:
 
     def step_path(self, path: str, step: str) -> str:
         """Returns the path for a step's file, with the step's name added if another step has it."""
-        candidate = path
-        number = 1
-        while self._step_owners.setdefault(fold_name(candidate), step) != step:
-            suffix = file_name_part(step)
-            candidate = _add_suffix(path, suffix if number == 1 else f"{suffix}_{number}")
-            number += 1
-        return candidate
+        suffix = file_name_part(step)
+        numbered = (_add_suffix(path, f"{suffix}_{number}") for number in count(2))
+        candidates = chain((path, _add_suffix(path, suffix)), numbered)
+        owners = self._step_owners
+        return next(p for p in candidates if owners.setdefault(fold_name(p), step) == step)
 
     def call_files(self, call: AgentCall) -> CallFiles:
         """Returns a call's files, which no other call has."""
         if call not in self._files:
-            self._files[call] = self._choose(call)
+            self._files[call] = files = self._choose(call)
+            self._call_owners |= dict.fromkeys(map(fold_name, files), call)
         return self._files[call]
 
     def _choose(self, call: AgentCall) -> CallFiles:
         preferred = CallFiles(self._layout.prompt(call), self._layout.reply(call))
         owner = self._owner(preferred)
         if owner is None:
-            return self._reserve(preferred, call)
-        for suffix in _suffixes(call, owner):
-            files = CallFiles(
-                _add_suffix(preferred.prompt, suffix), _add_suffix(preferred.reply, suffix)
-            )
-            if self._owner(files) is None:
-                return self._reserve(files, call)
-        raise AssertionError("the suffixes never end")
+            return preferred
+        candidates = (
+            CallFiles(*(_add_suffix(path, suffix) for path in preferred))
+            for suffix in _suffixes(call, owner)
+        )
+        return next(files for files in candidates if self._owner(files) is None)
 
     def _owner(self, files: CallFiles) -> AgentCall | None:
-        owners = self._call_owners
-        return owners.get(fold_name(files.prompt)) or owners.get(fold_name(files.reply))
-
-    def _reserve(self, files: CallFiles, call: AgentCall) -> CallFiles:
-        for path in (files.prompt, files.reply):
-            self._call_owners[fold_name(path)] = call
-        return files
+        owners = (self._call_owners.get(fold_name(path)) for path in files)
+        return next(filter(None, owners), None)
 
 
 def file_name_part(text: str) -> str:
@@ -193,23 +185,18 @@ def file_name_part(text: str) -> str:
 
 def _suffixes(call: AgentCall, owner: AgentCall) -> Iterator[str]:
     """Yields suffixes: first the one difference to the owner, then all of them, then numbers."""
-    differences = [
-        text
-        for text, differs in (
-            (file_name_part(call.step), call.step != owner.step),
-            (file_name_part(call.key), call.key != owner.key),
-            (f"visit-{call.visit}", call.visit != owner.visit),
-            (f"attempt-{call.attempt}", call.attempt != owner.attempt),
-        )
-        if differs
-    ]
+    candidates = (
+        (file_name_part(call.step), call.step != owner.step),
+        (file_name_part(call.key), call.key != owner.key),
+        (f"visit-{call.visit}", call.visit != owner.visit),
+        (f"attempt-{call.attempt}", call.attempt != owner.attempt),
+    )
+    differences = [text for text, differs in candidates if differs]
     yield from differences[:1]
     if len(differences) > 1:
         yield "_".join(differences)
-    number = 2
-    while True:
+    for number in count(2):
         yield "_".join([*differences, str(number)])
-        number += 1
 
 
 def _add_suffix(path: str, suffix: str) -> str:

@@ -16,7 +16,7 @@ from signoff.core import events as ev
 from signoff.core.delta import Delta
 from signoff.core.digest import text_digest
 from signoff.core.effects import EffectKind, scope_of
-from signoff.core.outcome import Outcome, Status
+from signoff.core.outcome import Outcome
 from signoff.core.run_state import RunState
 from signoff.runtime.narration import Narrator
 from signoff.runtime.timeline import Running
@@ -45,8 +45,6 @@ class DirectoryUpdate:
     """Views of the journal, by path."""
     writes: dict[str, str] = field(default_factory=dict)
     """What the workflow itself wrote, by path."""
-    approved: dict[str, str] = field(default_factory=dict)
-    """What humans have approved, by path; filled when the run has completed."""
     thread: list[bytes] = field(default_factory=list)
     log: list[bytes] = field(default_factory=list)
 
@@ -61,7 +59,7 @@ class Projector:
         """Digests of every text the workflow ever wrote to a path."""
         self._last_writes: dict[str, str] = {}
         """The last text the workflow wrote to a path."""
-        self._approved: dict[str, str] = {}
+        self.approved: dict[str, str] = {}
         """What humans approved, by path. A later write by the workflow removes its path."""
         self.run = run
         self.layout = layout
@@ -79,14 +77,16 @@ class Projector:
         return self._narrator.timeline.state
 
     @property
-    def awaits_human(self) -> bool:
-        """Whether some effect of the current attempt waits for a human."""
-        unfinished = self._narrator.timeline.unfinished
-        return any(effect.kind is EffectKind.WAIT for effect in unfinished.values())
+    def _step(self) -> str:
+        return self.state.step or ""
 
-    def apply_commit(self, seq: int, events: Sequence[ev.Event]) -> DirectoryUpdate:
-        """Applies one commit and returns what it adds to the directory."""
-        self._update = update = DirectoryUpdate()
+    @property
+    def _phase(self) -> str:
+        return self._phases.get(self._step) or self._step
+
+    def apply_commit(self, seq: int, events: Sequence[ev.Event], update: DirectoryUpdate) -> None:
+        """Applies one commit and adds what it changes in the directory to `update`."""
+        self._update = update
         for index, event in enumerate(events):
             self._event_key = f"{self.run}:{seq}:{index}"
             # Handlers need the state before the event, so the narrator, which advances it, is
@@ -96,14 +96,12 @@ class Projector:
                 handle(self, event)
             update.log += [log_line(line.at, line.text) for line in self._narrator.narrate(event)]
         self.head = seq
-        return update
 
     def _append_entry(self, event: ev.Event, entry: dict[str, Any]) -> None:
-        step = self.state.step or ""
         head = {
             "iteration": self.state.iteration,
-            "phase": self._phases.get(step) or step,
-            "step_name": step,
+            "phase": self._phase,
+            "step_name": self._step,
         }
         line = self.layout.entry({**head, **entry})
         if line is not None:
@@ -116,18 +114,18 @@ class Projector:
         must not be shown a second time when it ends.
         """
         state = self.state
-        step = state.step or ""
-        if self._last_shown == (step, state.visit, state.attempt):
+        attempt = (self._step, state.visit, state.attempt)
+        if self._last_shown == attempt:
             return
-        self._last_shown = (step, state.visit, state.attempt)
+        self._last_shown = attempt
         work = FinishedStep(
-            step=step,
-            phase=self._phases.get(step) or step,
+            step=self._step,
+            phase=self._phase,
             iteration=state.iteration,
             outcome=outcome,
             before=state.state,
             delta=delta,
-            choose_path=lambda path: self._names.step_path(path, step),
+            choose_path=self._step_path,
         )
         view = self.layout.step(work)
         self._update.files.update(view.files)
@@ -136,14 +134,11 @@ class Projector:
 
     def _item_finished(self, event: ev.ItemFinished) -> None:
         """Shows an item at once: its step may be waiting for a human who has to look at it."""
-        step = self.state.step or ""
-        item = FinishedItem(
-            phase=self._phases.get(step) or step,
-            iteration=self.state.iteration,
-            result=event.result,
-            choose_path=lambda path: self._names.step_path(path, step),
-        )
+        item = FinishedItem(self._phase, self.state.iteration, event.result, self._step_path)
         self._update.files.update(self.layout.item(item))
+
+    def _step_path(self, path: str) -> str:
+        return self._names.step_path(path, self._step)
 
     def _step_held_back(self, event: ev.StepWorked | ev.Escalated) -> None:
         if event.outcome is not None:
@@ -226,7 +221,7 @@ class Projector:
         if effect.kind is EffectKind.WRITE:
             path, text = str(effect.payload["path"]), str(effect.payload["text"])
             self._last_writes[path] = text
-            self._approved.pop(path, None)
+            self.approved.pop(path, None)
             self.written.setdefault(path, set()).add(text_digest(text))
             self._update.writes[path] = text
 
@@ -237,21 +232,16 @@ class Projector:
         content = (form.get("shown") or {}).get("content")
         text = content if isinstance(content, str) else self._last_writes.get(path)
         if text is not None:
-            self._approved[path] = text
-
-    def _run_stopped(self, event: ev.RunStopped) -> None:
-        if event.status is Status.COMPLETED:
-            self._update.approved.update(self._approved)
+            self.approved[path] = text
 
     def _call_files(self, effect: str, payload: Mapping[str, Any]) -> CallFiles:
         """Returns the paths of a call's prompt and reply; the same call gets the same files."""
         state = self.state
-        step = state.step or ""
         scope = scope_of(effect)
         key = effect[len(scope) + 1 :] if scope else effect
         call = AgentCall(
-            step=step,
-            phase=self._phases.get(step) or step,
+            step=self._step,
+            phase=self._phase,
             agent=str(payload.get("agent", "")),
             iteration=state.iteration,
             visit=state.visit,
@@ -269,7 +259,6 @@ _HANDLERS: dict[str, Callable[[Projector, Any], None]] = {
     ev.StepFinished.tag: Projector._step_finished,
     ev.EffectStarted.tag: Projector._effect_started,
     ev.EffectFinished.tag: Projector._effect_finished,
-    ev.RunStopped.tag: Projector._run_stopped,
 }
 
 

@@ -10,11 +10,8 @@ from typing import Any
 
 from signoff.core.codec import decode
 from signoff.core.requests import RequestKind
-from signoff.runtime.paths import safe_path
 from signoff.runtime.store_port import InboxItem
-from signoff.store.rundir.disk import read_regular_file
 from signoff.store.rundir.documents import json_bytes, timestamp
-from signoff.store.rundir.files import HITL
 
 QUESTIONS = "questions.json"
 _QUESTION_FILE = re.compile(r"questions\.json|[0-9]+-prompt\.md")
@@ -36,13 +33,10 @@ def question_files(
     return files
 
 
-def read_question_files(folder: Path) -> dict[str, bytes]:
-    """Returns the question files that are in a run's folder, by name."""
-    hitl = safe_path(folder, HITL)
-    if not hitl.is_dir():
-        return {}
-    names = [path.name for path in hitl.iterdir() if _QUESTION_FILE.fullmatch(path.name)]
-    return {name: read_regular_file(hitl / name) or b"" for name in names}
+def find_question_files(hitl: Path) -> set[str]:
+    """Returns the names of the question files in a run's `hitl/`."""
+    names = (path.name for path in hitl.iterdir()) if hitl.is_dir() else ()
+    return {name for name in names if _QUESTION_FILE.fullmatch(name)}
 
 
 def decode_form(item: InboxItem, blob: Callable[[str], str]) -> dict[str, Any]:

@@ -177,13 +177,13 @@ class DyingDisk(Disk):
         self._step()
         super().put(path, data, durable=durable)
 
-    def extend(self, path: Path, offset: int, data: bytes, *, durable: bool = True) -> bool:
+    def extend(self, path: Path, offset: int, data: bytes) -> bool:
         try:
             self._step()
         except Killed:
-            super().extend(path, offset, data[: len(data) // 2], durable=durable)
+            super().extend(path, offset, data[: len(data) // 2])
             raise
-        return super().extend(path, offset, data, durable=durable)
+        return super().extend(path, offset, data)
 
     def remove(self, path: Path) -> None:
         self._step()

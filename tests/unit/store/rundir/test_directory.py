@@ -242,7 +242,7 @@ def test_a_notation_names_the_files_as_its_users_know_them(tmp_path: Path) -> No
 
     story = Story(notation="profiles").begin().ask("ask#1", "a", "b")
 
-    RunDirectory(tmp_path, story.store, layouts={"profiles": Phased()}).catch_up("demo")
+    RunDirectory(tmp_path, story.store, layout_of=lambda _notation: Phased()).catch_up("demo")
 
     assert (tmp_path / "demo" / "iteration-1" / "generate-response.md").read_text() == "b"
 
@@ -619,7 +619,7 @@ def test_an_unknown_run_is_an_error_and_makes_no_folder(
 def test_a_run_whose_name_cannot_be_a_folder_is_refused(directory: RunDirectory, name: str) -> None:
     """A name is a path too, and comes from outside."""
     with pytest.raises(UnsafePath):
-        directory.path(name)
+        directory.catch_up(name)
 
 
 def test_a_root_that_cannot_be_written_is_a_clear_error_and_is_made_good_later(

@@ -58,7 +58,7 @@ def test_a_link_in_the_place_of_a_file_is_replaced_and_not_followed(tmp_path: Pa
 def test_a_log_grows_from_where_it_is_told_to(tmp_path: Path) -> None:
     """After a crash the end of a log is written again; it must not stand there twice."""
     disk, path = Disk(tmp_path), tmp_path / "log"
-    disk.extend(path, 0, b"one\n")
+    disk.put(path, b"one\n")
     disk.extend(path, 4, b"tw")
 
     grown = disk.extend(path, 4, b"two\nthree\n")

@@ -17,15 +17,13 @@ from signoff.runtime.engine import Engine
 from signoff.runtime.ports import Call, Progress, Recorded
 from signoff.runtime.store_port import RunRow, Store
 from signoff.store.memory import MemoryStore
-from signoff.store.rundir import Projection, RunDirectory, RunFiles
+from signoff.store.rundir import Layout, Projection, RunDirectory, RunFiles
 from signoff.store.rundir.disk import Disk
 from tests.patience import PATIENCE_SECONDS
 from tests.unit.store.rundir.story import Story, document, tree
 
 NEVER = 3600.0
 """Seconds no test waits for."""
-
-"""Seconds after which a thread that should have acted has failed."""
 
 
 class WatchedDisk(Disk):
@@ -34,9 +32,14 @@ class WatchedDisk(Disk):
     def __init__(self, root: Path) -> None:
         super().__init__(root)
         self.states = 0
+        self.full = False
         self.written = threading.Event()
+        self.refused = threading.Event()
 
     def put(self, path: Path, data: bytes, *, durable: bool = True) -> None:
+        if self.full:
+            self.refused.set()
+            raise WriteFailed("the disk is full")
         super().put(path, data, durable=durable)
         if path.name == "state.json":
             self.states += 1
@@ -55,9 +58,8 @@ def disk(tmp_path: Path) -> WatchedDisk:
 
 @pytest.fixture
 def projection(tmp_path: Path, story: Story, disk: WatchedDisk) -> Iterator[Projection]:
-    made = Projection(tmp_path, story.store.reopen, disk=disk, interval=NEVER)
-    with closing(made):
-        yield made
+    with closing(Projection(tmp_path, story.store.reopen, disk=disk, interval=NEVER)) as projection:
+        yield projection
 
 
 def news(story: Story, *, rests: bool = False) -> Recorded:
@@ -67,34 +69,34 @@ def news(story: Story, *, rests: bool = False) -> Recorded:
     return Recorded(story.name, [RunStopped(Status.COMPLETED) if rests else StepBegun()])
 
 
-def test_flush_waits_until_everything_heard_of_is_written(
+def test_close_waits_until_every_change_is_written(
     tmp_path: Path, story: Story, projection: Projection
 ) -> None:
     """A command that prints where the files are must not print it before they are there."""
     projection.notice(news(story.ask("ask#1", "a", "b")))
 
-    failures = projection.flush()
+    projection.close()
 
-    assert failures == {}
     assert document(tmp_path / "demo" / "state.json")["journal_head"] == 3
+    assert "signoff-run-directory" not in {thread.name for thread in threading.enumerate()}
 
 
-def test_what_comes_in_short_succession_is_written_once(
+def test_changes_in_quick_succession_are_written_once(
     story: Story, projection: Projection, disk: WatchedDisk
 ) -> None:
-    """A directory written after every step would slow the run down it watches."""
+    """A directory that is written after every step would slow down its run."""
     for n in range(20):
         projection.notice(news(story.ask(f"ask{n}#1", "a", "b")))
 
-    projection.flush()
+    projection.close()
 
     assert disk.states == 1
 
 
-def test_a_run_that_comes_to_rest_is_written_at_once(
+def test_a_run_that_stops_is_written_at_once(
     story: Story, projection: Projection, disk: WatchedDisk
 ) -> None:
-    """Whoever waits for an answer looks at the files now, not after the next interval."""
+    """The user who has to answer looks at the files now, not after the next interval."""
     projection.notice(news(story))
 
     projection.notice(news(story.end(), rests=True))
@@ -102,7 +104,7 @@ def test_a_run_that_comes_to_rest_is_written_at_once(
     assert disk.written.wait(PATIENCE_SECONDS)
 
 
-def test_news_of_a_running_run_is_written_after_a_while_without_being_asked(
+def test_changes_of_an_active_run_are_written_after_the_interval(
     tmp_path: Path, story: Story, disk: WatchedDisk
 ) -> None:
     """`tail -f live.log` must move while the run does."""
@@ -112,42 +114,15 @@ def test_news_of_a_running_run_is_written_after_a_while_without_being_asked(
         assert disk.written.wait(PATIENCE_SECONDS)
 
 
-def test_flushing_one_run_does_not_write_the_others(
+def test_closing_twice_and_changes_after_closing_do_no_harm(
     tmp_path: Path, story: Story, projection: Projection
 ) -> None:
-    """The end of one run of five hundred must not wait for all of them."""
-    other = Story(story.store, "other").begin()
-    projection.notice(news(story))
-    projection.notice(news(other))
-
-    projection.flush("other")
-
-    assert (tmp_path / "other" / "state.json").exists()
-    assert not (tmp_path / "demo").exists()
-
-
-def test_closing_writes_what_is_left_and_ends_the_thread(
-    tmp_path: Path, story: Story, projection: Projection
-) -> None:
-    """The last lines of a run come just before the process ends."""
-    projection.notice(news(story))
-
-    projection.close()
-
-    assert (tmp_path / "demo" / "state.json").exists()
-    assert "signoff-run-directory" not in {thread.name for thread in threading.enumerate()}
-
-
-def test_closing_twice_and_news_after_closing_do_no_harm(
-    tmp_path: Path, story: Story, projection: Projection
-) -> None:
-    """An observer must never break what it observes, the end of a process included."""
+    """An observer must never break the run it observes, not even while the process ends."""
     projection.close()
     projection.notice(news(story))
 
     projection.close()
 
-    assert projection.flush() == {}
     assert not (tmp_path / "demo").exists()
 
 
@@ -161,7 +136,6 @@ def test_nothing_is_opened_before_there_is_something_to_write(tmp_path: Path) ->
 
     projection.notice(Progress("demo", "draft", "", "thinking"))
 
-    assert projection.flush() == {}
     projection.close()
 
 
@@ -188,51 +162,55 @@ def test_the_thread_has_a_connection_of_its_own_and_closes_it(tmp_path: Path, st
     assert seen == ["opened in signoff-run-directory", "closed in signoff-run-directory"]
 
 
-def test_a_directory_that_cannot_be_written_is_reported_and_made_good_later(
-    tmp_path: Path, story: Story, caplog: pytest.LogCaptureFixture
+def test_a_failed_write_is_reported_once_and_tried_again_on_close(
+    tmp_path: Path, story: Story, disk: WatchedDisk, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A full disk under runs/ costs the files for a while, never the run."""
-    root = tmp_path / "runs"
-    root.write_text("in the way")
-    with closing(Projection(root, story.store.reopen, interval=NEVER)) as projection:
-        projection.notice(news(story))
-        assert isinstance(projection.flush()["demo"], WriteFailed)
-        projection.flush()
-        assert [r.levelno for r in caplog.records] == [logging.WARNING]
-        root.unlink()
+    disk.full = True
+    projection = Projection(tmp_path, story.store.reopen, disk=disk, interval=0.0)
+    with closing(projection):
+        for _ in range(2):
+            disk.refused.clear()
+            projection.notice(news(story))
+            assert disk.refused.wait(PATIENCE_SECONDS)
+        disk.full = False
 
-        assert projection.flush() == {}
-
-    assert document(root / "demo" / "state.json")["run"] == "demo"
+    assert [r.levelno for r in caplog.records] == [logging.WARNING]
+    assert document(tmp_path / "demo" / "state.json")["run"] == "demo"
 
 
 def test_a_directory_that_stays_unwritable_does_not_keep_the_process_from_ending(
-    tmp_path: Path, story: Story
+    story: Story, projection: Projection, disk: WatchedDisk
 ) -> None:
     """Ctrl-C on a machine with a full disk has to end the command."""
-    (tmp_path / "runs").write_text("in the way")
-    projection = Projection(tmp_path / "runs", story.store.reopen, interval=NEVER)
+    disk.full = True
     projection.notice(news(story))
     projection.close()
 
     projection.close()
 
-    assert list(projection.flush()) == ["demo"]
+    assert disk.refused.is_set()
 
 
-def test_a_bug_in_the_thread_does_not_block_flush(tmp_path: Path, story: Story) -> None:
-    """Whoever flushes waits for the thread; were it dead, they would wait for ever."""
+def test_a_bug_while_writing_one_run_does_not_stop_the_others(
+    tmp_path: Path, story: Story, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The thread writes all runs; if it ended, no other run would be written any more."""
+    other = Story(story.store, "other").begin()
 
-    class Broken(MemoryStore):
-        def row(self, name: str) -> RunRow:
+    def layout_of(_notation: str) -> Layout:
+        if not (tmp_path / "bug").exists():
+            (tmp_path / "bug").touch()
             raise ZeroDivisionError("a bug")
+        return Layout()
 
-    with closing(Projection(tmp_path, Broken, interval=NEVER)) as projection:
+    projection = Projection(tmp_path, story.store.reopen, layout_of=layout_of, interval=NEVER)
+    with closing(projection):
         projection.notice(news(story))
+        projection.notice(news(other))
 
-        failures = projection.flush()
-
-    assert str(failures["demo"]) == "ZeroDivisionError: a bug"
+    assert "the directory of run demo is not up to date: ZeroDivisionError" in caplog.text
+    assert (tmp_path / "other" / "state.json").exists()
 
 
 async def test_a_real_run_shows_its_wait_and_its_end(tmp_path: Path) -> None:
@@ -253,18 +231,18 @@ async def test_a_real_run_shows_its_wait_and_its_end(tmp_path: Path) -> None:
 
     workflow = Workflow("essay", StepDef("draft", handler=draft, next={Outcome.OK: None}))
     store = MemoryStore()
+    files, agents = RunFiles(tmp_path), {"echo": Echo()}
     with closing(Projection(tmp_path, store.reopen)) as projection:
-        files = RunFiles(tmp_path)
-        async with Engine(
-            store, agents={"echo": Echo()}, observers=[projection], files=files
-        ) as engine:
+        async with Engine(store, agents=agents, observers=[projection], files=files) as engine:
             result = await engine.start(workflow, name="demo")
-            assert result.status is Status.WAITING
-            projection.flush("demo")
-            questions = document(tmp_path / "demo" / "hitl" / "questions.json")
-            assert questions["questions"][0]["questions"][0]["id"] == "ship"
-            (item,) = result.inbox
-            store.answer(item.id, '{"value": "yes", "text": ""}', "ann", 1.0, item.digest)
+    assert result.status is Status.WAITING
+    questions = document(tmp_path / "demo" / "hitl" / "questions.json")
+    assert questions["questions"][0]["questions"][0]["id"] == "ship"
+
+    (item,) = result.inbox
+    store.answer(item.id, '{"value": "yes", "text": ""}', "ann", 1.0, item.digest)
+    with closing(Projection(tmp_path, store.reopen)) as projection:
+        async with Engine(store, agents=agents, observers=[projection], files=files) as engine:
             await engine.resume("demo", workflow)
 
     folder = tmp_path / "demo"

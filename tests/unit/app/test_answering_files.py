@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from signoff import Approval, Outcome, Question, Response, StepContext, StepDef, Workflow
-from signoff.app.file_answers import take_file_answers
+from signoff.app.answering import record_file_answers
 from signoff.app.project import Project
 from signoff.app.resume import resume
 from signoff.core.outcome import Status
@@ -44,17 +44,17 @@ def put_answers(project: Project, question: str, answer: object) -> Path:
     return path
 
 
-async def test_an_answer_in_a_file_is_recorded_and_the_file_put_aside(project: Project) -> None:
+async def test_an_answer_in_a_file_is_recorded_and_the_file_archived(project: Project) -> None:
     """An editor is how many people answer; the file must not answer again tomorrow."""
     await waiting_for(project, Question("Name?", question_id="name"))
     path = put_answers(project, "name", "Bob")
 
-    taken = take_file_answers(project, "one")
+    record_file_answers(project, "one")
 
-    assert [json.loads(item.answer or "")["value"] for item in taken.answered] == ["Bob"]
-    assert "answers.json" in str(taken.answered[0].answered_by)
+    item = project.store.item(1)
+    assert json.loads(item.answer or "")["value"] == "Bob"
+    assert "answers.json" in str(item.answered_by)
     assert not path.exists()
-    assert take_file_answers(project, "one").answered == ()
 
 
 async def test_a_response_file_answers_the_request_of_its_number(project: Project) -> None:
@@ -62,9 +62,9 @@ async def test_a_response_file_answers_the_request_of_its_number(project: Projec
     await waiting_for(project, Response("Translate: hello"))
     (hitl(project) / "1-response.md").write_text("hallo\n")
 
-    taken = take_file_answers(project, "one")
+    record_file_answers(project, "one")
 
-    assert json.loads(taken.answered[0].answer or "")["value"] == "hallo\n"
+    assert json.loads(project.store.item(1).answer or "")["value"] == "hallo\n"
 
 
 async def test_an_answer_that_does_not_fit_is_a_warning_and_the_request_stays_open(
@@ -74,20 +74,19 @@ async def test_an_answer_that_does_not_fit_is_a_warning_and_the_request_stays_op
     await waiting_for(project, Approval("Ship?", "text"))
     path = put_answers(project, "1", "maybe")
 
-    taken = take_file_answers(project, "one")
+    warnings = record_file_answers(project, "one")
 
-    assert taken.answered == ()
-    assert len(taken.warnings) == 1
+    assert len(warnings) == 1
     assert path.exists()
     assert project.store.item(1).state == "open"
 
 
 async def test_resuming_takes_answers_from_files_first(project: Project) -> None:
-    """Otherwise the run would only say again that it waits."""
+    """Otherwise the run would only report again that it waits."""
     (project.home.root / "flow.py").write_text(FLOW)
     target = project.find("flow.py")
     async with project.engine() as engine:
-        await engine.start(target.workflow, name="one", target=target.place)
+        await engine.start(target.workflow, name="one", target=target.location)
     put_answers(project, "name", "Bob")
 
     result = await resume(project, "one")
@@ -100,7 +99,7 @@ async def test_resuming_takes_answers_from_files_first(project: Project) -> None
 async def test_an_answer_by_file_was_given_when_the_file_was_written(
     project: Project, clock: FrozenClock, written: float, counts: bool
 ) -> None:
-    """A timer resumes the run after the deadline; whoever had answered in time must be heard."""
+    """A timer resumes the run after the deadline; an answer given in time must still count."""
     began = clock.now()
     request = Question("Name?", question_id="name", deadline=timedelta(seconds=60), default="-")
     await waiting_for(project, request)
@@ -108,17 +107,17 @@ async def test_an_answer_by_file_was_given_when_the_file_was_written(
     os.utime(path, (began + written, began + written))
     clock.advance(3600)
 
-    taken = take_file_answers(project, "one")
+    warnings = record_file_answers(project, "one")
 
-    assert [item.answered_at for item in taken.answered] == ([began + written] if counts else [])
-    assert bool(taken.warnings) is not counts
-    assert all("the deadline of request #1 passed" in warning for warning in taken.warnings)
+    assert project.store.item(1).answered_at == (began + written if counts else None)
+    assert bool(warnings) is not counts
+    assert all("the deadline of request #1 passed" in warning for warning in warnings)
 
 
-async def test_an_answer_planted_before_its_request_is_set_aside_and_reported(
+async def test_an_answer_written_before_its_request_is_renamed_and_reported(
     project: Project, clock: FrozenClock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """An agent must not be able to approve what nobody has seen, whatever date its file bears."""
+    """An agent must not approve what no human has seen, whatever date its file has."""
     clock.jump(time.time() - clock.now())
     form = {"answers": [{"question_id": "1", "answer": True, "digest": "000000"}]}
     future = clock.now() + 3600
@@ -135,9 +134,9 @@ async def test_an_answer_planted_before_its_request_is_set_aside_and_reported(
     async with project.engine() as engine:
         await engine.start(flow, name="one")
 
-    taken = take_file_answers(project, "one")
+    warnings = record_file_answers(project, "one")
 
-    assert (taken.answered, taken.warnings) == ((), ())
+    assert warnings == []
     assert project.store.item(1).state == "open"
     names = sorted(path.name for path in hitl(project).iterdir())
     assert [name.split("_")[0] for name in names] == ["1-response", "answers", "questions.json"]
