@@ -1,35 +1,31 @@
-"""Builds agents from settings, including those that need none, and checks their health."""
+"""Builds agents from settings, including those that need none, and checks settings and health."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from signoff import plugins
 from signoff.agents.auto import Candidate, check_health
 from signoff.agents.base import Health, health_of, models_of
 from signoff.agents.kinds import WITHOUT_SETTINGS
-from signoff.app.settings import AgentSettings
+from signoff.app.loading import make_importable
+from signoff.app.settings import AgentSettings, Settings
 from signoff.core.effects import AgentRequest, Reply
-from signoff.errors import AgentBadRequest, ConfigError
+from signoff.errors import AgentBadRequest, ConfigError, Problem
 from signoff.remedies import Resume
 from signoff.runtime.agent_limits import AgentLimits
-from signoff.runtime.ports import (
-    Agent,
-    Call,
-    Capabilities,
-    capabilities_for,
-    capabilities_of,
-)
+from signoff.runtime.ports import Agent, Call, Capabilities, capabilities_for, capabilities_of
 from signoff.runtime.services import Backoff
 
 
-def build_agents(settings: Mapping[str, AgentSettings]) -> dict[str, Agent]:
+def build_agents(settings: Mapping[str, AgentSettings]) -> dict[str, LazyAgent]:
     """Returns an agent for every name; each is built when it is first asked."""
     configs = known_agents(settings)
-    agents: dict[str, Agent] = {}
+    agents: dict[str, LazyAgent] = {}
     for name in configs:
         agents[name] = LazyAgent(partial(build_agent, name, configs, agents))
     return agents
@@ -83,6 +79,8 @@ class LazyAgent:
     def __init__(self, make: partial[Agent]) -> None:
         self._make = make
         self._agent: Agent | None = None
+        self.known_health: Health | None = None
+        """The result of an earlier health check, which is then not repeated."""
 
     @property
     def capabilities(self) -> Capabilities:
@@ -102,7 +100,7 @@ class LazyAgent:
 
     async def health(self) -> Health:
         """Returns the agent's health."""
-        return await health_of(self._build())
+        return self.known_health or await health_of(self._build())
 
     async def models(self) -> list[str]:
         """Lists the agent's models."""
@@ -123,13 +121,13 @@ def _factory(name: str, kind: str) -> plugins.AgentKind:
     if ":" in kind:
         return plugins.load(kind)  # type: ignore[no-any-return]  # whatever the user names
     # Built-in kinds are looked up first, which avoids a search through installed packages.
-    place = plugins.AGENT_KINDS.get(kind) or plugins.agent_kinds().get(kind)
-    if place is None:
+    import_path = plugins.AGENT_KINDS.get(kind) or plugins.agent_kinds().get(kind)
+    if import_path is None:
         listed = ", ".join(sorted(plugins.agent_kinds()))
         raise ConfigError(
             f"agents.{name}: unknown kind {kind!r} (kinds: {listed}; or package.module:factory)"
         )
-    return plugins.load(place)  # type: ignore[no-any-return]  # as the table says
+    return plugins.load(import_path)  # type: ignore[no-any-return]  # as the table says
 
 
 def _candidates(
@@ -217,41 +215,76 @@ def check_agents(settings: Mapping[str, AgentSettings]) -> dict[str, Health]:
 
 
 async def _check_all(settings: Mapping[str, AgentSettings]) -> dict[str, Health]:
-    configs = known_agents(settings)
     agents = build_agents(settings)
     # Agents that forward requests report the health of the others, so those are checked first
     # and only once.
-    direct = [name for name in configs if not capabilities_of(agents[name]).needs_agents]
-    results = await asyncio.gather(*(check_health(agents[name]) for name in direct))
-    healths = dict(zip(direct, results, strict=True))
-    others = {**agents, **{name: _CheckedAgent(agents[name], healths[name]) for name in direct}}
-    for name in configs.keys() - healths.keys():
-        healths[name] = await _check_forwarding(name, configs, others)
-    return {name: healths[name] for name in configs}
+    forwarding = [name for name in agents if agents[name].capabilities.needs_agents]
+    direct = [name for name in agents if name not in forwarding]
+    for names in (direct, forwarding):
+        results = await asyncio.gather(*(check_health(agents[name]) for name in names))
+        for name, health in zip(names, results, strict=True):
+            agents[name].known_health = health
+    return {name: agent.known_health for name, agent in agents.items() if agent.known_health}
 
 
-async def _check_forwarding(
-    name: str, configs: Mapping[str, AgentSettings], others: Mapping[str, Agent]
-) -> Health:
-    try:
-        return await check_health(build_agent(name, configs, others))
-    except ConfigError as error:
-        return Health(False, str(error), "fix its settings")
+def unknown_kinds(settings: Settings) -> list[Problem]:
+    """Returns a problem for each agent of an unknown kind, with the line of its setting."""
+    own = {
+        name: agent.kind
+        for name, agent in settings.agents.items()
+        if ":" not in agent.kind and agent.kind not in plugins.AGENT_KINDS
+    }
+    if not own:
+        # Installed packages are searched only if a kind is not built in, because that is slow.
+        return []
+    kinds = plugins.agent_kinds()
+    listed = f"kinds: {', '.join(sorted(kinds))}; or package.module:factory"
+    return [
+        Problem(_agent_origin(settings, name), f"agents.{name}: unknown kind {kind!r}", listed)
+        for name, kind in own.items()
+        if kind not in kinds
+    ]
 
 
-class _CheckedAgent:
-    """An agent whose health was checked already and is not checked again."""
+def roles_without_agent(settings: Settings) -> list[Problem]:
+    """Returns a problem for each role whose agent does not exist, with the line of its setting."""
+    known = known_agents(settings.agents)
+    listed = f"name one of: {', '.join(known)}"
+    return [
+        Problem(_origin(settings, f"roles.{role}"), f"roles.{role}: unknown agent {name!r}", listed)
+        for role, name in settings.roles.items()
+        if name not in known
+    ]
 
-    def __init__(self, agent: Agent, health: Health) -> None:
-        self._agent = agent
-        self._health = health
-        self.capabilities = capabilities_of(agent)
 
-    async def ask(self, request: AgentRequest, call: Call) -> Reply:
-        return await self._agent.ask(request, call)
+def import_errors(settings: Settings, root: Path) -> Iterator[str]:
+    """Yields an error for each agent whose own code cannot be imported."""
+    for name, agent in settings.agents.items():
+        key, code = _code(agent)
+        if ":" not in code:
+            continue
+        make_importable([root])
+        try:
+            plugins.load(code)
+        except Exception as error:  # noqa: BLE001  # the user's module may raise anything
+            yield f"{_agent_origin(settings, name, key)}: agents.{name}: {error}"
 
-    async def health(self) -> Health:
-        return self._health
 
-    async def models(self) -> list[str]:
-        return await models_of(self._agent)
+def _code(agent: AgentSettings) -> tuple[str, str]:
+    """Returns the setting that names the user's own code, and its value."""
+    function = agent.options.get("function")
+    import_path = plugins.AGENT_KINDS.get(agent.kind)
+    if not isinstance(function, str) or import_path is None:
+        return "kind", agent.kind
+    # Only a check's `function` is Python code; other kinds may use that option differently.
+    is_check = capabilities_of(plugins.load(import_path)).deterministic
+    return ("function", function) if is_check else ("kind", agent.kind)
+
+
+def _agent_origin(settings: Settings, agent: str, key: str = "kind") -> str:
+    return _origin(settings, f"agents.{agent}.{key}", f"agents.{agent}")
+
+
+def _origin(settings: Settings, key: str, otherwise: str = "") -> str:
+    value = settings.values.get(key)
+    return value.origin if value is not None else otherwise or key

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -107,10 +106,10 @@ def prepare_project(folder: Path) -> Home:
 def what_is_missing(environment: Mapping[str, str]) -> tuple[bool, bool]:
     """Returns whether the local runtime and whether the model's weights are missing."""
     from signoff.agents.weights import State
-    from signoff.app.models import DEFAULT, list_models
+    from signoff.app.models import DEFAULT, can_run_models, list_models
 
     states = {model.name: model.state for model in list_models(environment)}
-    return find_spec("xllamacpp") is None, states[DEFAULT] is not State.READY
+    return not can_run_models(), states[DEFAULT] is not State.READY
 
 
 def versions(report: RunDetails) -> list[Version]:

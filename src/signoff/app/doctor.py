@@ -8,13 +8,13 @@ import shutil
 import sqlite3
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 from signoff import plugins
 from signoff.agents.base import Health
-from signoff.app.agent_settings import roles_without_agent
-from signoff.app.agents import build_agents, check_agents
+from signoff.app.agents import build_agents, check_agents, roles_without_agent
 from signoff.app.home import ELSEWHERE, Home, find_home
 from signoff.app.loading import make_importable
 from signoff.app.next_commands import next_command, next_commands
@@ -26,6 +26,8 @@ from signoff.runtime.ports import Capabilities, capabilities_of
 
 FREE_BYTES = 500_000_000
 """Free space below which a long run is at risk."""
+
+_RESTORE = "restore a backup, or move the file away to start over"
 
 API_KEYS = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY")
 
@@ -48,12 +50,15 @@ class Check:
     """How to fix it; empty if it is ready."""
     needed: bool = True
     """Whether the engine cannot run without it."""
-    wanted: bool = True
-    """Whether it is always shown; an agent that no settings name is shown only if ready."""
     capabilities: Capabilities | None = None
     """What an agent can do; None for anything else."""
     named: bool = False
     """Whether the settings name it."""
+
+    @property
+    def wanted(self) -> bool:
+        """Whether it is always shown; an agent that no settings name is shown only if ready."""
+        return self.named or self.capabilities is None
 
 
 @dataclass(frozen=True)
@@ -97,32 +102,35 @@ def _checks(cwd: Path, environment: Mapping[str, str], look: Look) -> Iterator[C
     try:
         home = find_home(cwd, environment)
     except SignoffError as error:
-        yield Check("project", ready=False, detail=str(error), remedy=next_command(InitProject()))
+        yield Check("project", False, str(error), next_command(InitProject()))
         return
     settings = None
     try:
         settings = load_settings(home, environment)
+        yield Check("settings", True, "read without problems")
     except ConfigError as error:
-        lines = str(error).splitlines()
-        more = f" (and {len(lines) - 1} more)" if len(lines) > 1 else ""
-        yield Check("settings", ready=False, detail=lines[0] + more, remedy="fix the file")
-    else:
-        yield Check("settings", ready=True, detail="read without problems")
+        first, *others = str(error).splitlines()
+        more = f" (and {len(others)} more)" if others else ""
+        yield Check("settings", False, first + more, "fix the file")
     yield from _project(cwd, home, settings)
-    configured = settings.agents if settings is not None else {}
     if home is not None:
         make_importable([home.root])
+    configured = settings.agents if settings is not None else {}
     yield from _agents(configured, look(configured))
-    if settings is not None:
-        yield from _roles(settings)
-    yield _keys(environment)
-    yield from _variables(environment)
-
-
-def _roles(settings: Settings) -> Iterator[Check]:
-    for problem in roles_without_agent(settings):
-        described = f"{problem.where}: {problem.what}"
-        yield Check("roles", False, described, problem.remedy, needed=False, named=True)
+    for problem in roles_without_agent(settings) if settings is not None else ():
+        detail = f"{problem.where}: {problem.what}"
+        yield Check("roles", False, detail, problem.remedy, needed=False, named=True)
+    keys = [name for name in API_KEYS if environment.get(name)]
+    yield Check(
+        "API keys",
+        bool(keys),
+        ", ".join(keys) or "none set",
+        f"set one to call models directly: {', '.join(API_KEYS)}",
+        needed=False,
+    )
+    if unknown := unknown_variables(environment):
+        remedy = f"check the spelling; {next_command(ShowSettings())}"
+        yield Check("environment", False, f"unknown: {', '.join(unknown)}", remedy, needed=False)
 
 
 def _python() -> Check:
@@ -133,64 +141,51 @@ def _python() -> Check:
 
 def _project(cwd: Path, home: Home | None, settings: Settings | None) -> Iterator[Check]:
     if home is None:
-        yield _no_project(cwd)
+        detail = "no .signoff/ here or above"
+        if not _writable(cwd):
+            yield Check("project", False, f"{detail}, and {cwd} is not writable", ELSEWHERE)
+            return
+        remedy = f"{next_command(InitProject())} (or start a run, which creates it)"
+        yield Check("project", False, detail, remedy, needed=False)
         return
-    yield Check("project", ready=True, detail=str(home.path))
+    yield Check("project", True, str(home.path))
     yield from _permissions(home)
-    yield _disk(home)
+    free = shutil.disk_usage(home.path).free
+    detail = f"{free / 1e9:.1f} GB free"
+    yield Check("disk", free >= FREE_BYTES, detail, "free some space", needed=free < 10_000_000)
     if settings is not None:
         yield _database(home, settings)
-
-
-def _no_project(cwd: Path) -> Check:
-    none = "no .signoff/ here or above"
-    if not _writable(cwd):
-        return Check("project", False, f"{none}, and {cwd} is not writable", ELSEWHERE)
-    remedy = f"{next_command(InitProject())} (or start a run, which creates it)"
-    return Check("project", False, none, remedy, needed=False)
 
 
 def _permissions(home: Home) -> Iterator[Check]:
     for name, folder in (("home", home.path), ("runs", home.runs)):
         # A missing folder can be created if its parent is writable.
-        looked = folder if folder.exists() else folder.parent
-        writable = _writable(looked)
-        detail = f"{folder} is writable" if writable else f"{folder} is not writable"
-        yield Check(f"{name} folder", writable, detail, f"chmod u+rwx {looked}, or {ELSEWHERE}")
+        existing = folder if folder.exists() else folder.parent
+        writable = _writable(existing)
+        detail = f"{folder} is {'' if writable else 'not '}writable"
+        yield Check(f"{name} folder", writable, detail, f"chmod u+rwx {existing}, or {ELSEWHERE}")
     if home.runs.is_dir() and home.runs.stat().st_mode & 0o077 and os.name == "posix":
-        yield Check(
-            "privacy",
-            ready=False,
-            detail=f"{home.runs} is readable by other users",
-            remedy=f"chmod -R go-rwx {home.runs}",
-            needed=False,
-        )
+        detail = f"{home.runs} is readable by other users"
+        yield Check("privacy", False, detail, f"chmod -R go-rwx {home.runs}", needed=False)
 
 
 def _writable(folder: Path) -> bool:
     return os.access(folder, os.W_OK | os.X_OK)
 
 
-def _disk(home: Home) -> Check:
-    free = shutil.disk_usage(home.path).free
-    detail = f"{free / 1e9:.1f} GB free"
-    return Check("disk", free >= FREE_BYTES, detail, "free some space", needed=free < 10_000_000)
-
-
 def _database(home: Home, settings: Settings) -> Check:
     try:
         path = database_path(home, settings)
         if not path.exists():
-            return Check("database", ready=True, detail=f"{path} will be created by the first run")
+            return Check("database", True, f"{path} will be created by the first run")
         open_store(home, settings).close()
         version, verdict = _integrity(path)
     except (SignoffError, sqlite3.Error) as error:
-        return Check("database", ready=False, detail=str(error), remedy=_database_remedy(error))
+        return Check("database", False, str(error), _database_remedy(error))
     if verdict != "ok":
-        remedy = f"restore a backup, or move {path.name} away to start over"
-        return Check("database", ready=False, detail=f"{path}: {verdict}", remedy=remedy)
+        return Check("database", False, f"{path}: {verdict}", _RESTORE)
     size = path.stat().st_size / 1e6
-    return Check("database", ready=True, detail=f"{path}, schema {version}, {size:.1f} MB, intact")
+    return Check("database", True, f"{path}, schema {version}, {size:.1f} MB, intact")
 
 
 def _database_remedy(error: Exception) -> str:
@@ -198,7 +193,7 @@ def _database_remedy(error: Exception) -> str:
         case StoreTooNew():
             return "upgrade signoff"
         case StoreDamaged() | sqlite3.DatabaseError():
-            return "restore a backup, or move the file away to start over"
+            return _RESTORE
         case StoreBusy():
             return "stop the process that uses it, or try again later"
         case _:
@@ -206,12 +201,10 @@ def _database_remedy(error: Exception) -> str:
 
 
 def _integrity(path: Path) -> tuple[int, str]:
-    database = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
-    try:
+    uri = f"{path.absolute().as_uri()}?mode=ro"
+    with closing(sqlite3.connect(uri, uri=True)) as database:
         version = int(database.execute("PRAGMA user_version").fetchone()[0])
         return version, str(database.execute("PRAGMA quick_check(1)").fetchone()[0])
-    finally:
-        database.close()
 
 
 def _agents(
@@ -227,9 +220,8 @@ def _agents(
             described.detail,
             described.remedy,
             needed=False,
-            wanted=name in configured,
-            capabilities=capabilities_of(built.get(name)),
             named=name in configured,
+            capabilities=capabilities_of(built.get(name)),
         )
 
 
@@ -247,41 +239,14 @@ def _describe_problem(name: str, settings: AgentSettings, health: Health) -> Hea
 
 def _missing_options(settings: AgentSettings) -> list[str]:
     """Returns the required options of a built-in kind that the settings do not set."""
-    place = plugins.AGENT_KINDS.get(settings.kind)
-    if place is None:
+    import_path = plugins.AGENT_KINDS.get(settings.kind)
+    if import_path is None:
         return []
-    factory = plugins.load(place)
-    # `agents` is passed by `build_agent` and never comes from the settings.
-    given = {*settings.options, "agents"}
-    return [
-        option.name
-        for option in inspect.signature(factory).parameters.values()
-        if option.kind is option.KEYWORD_ONLY
-        and option.default is option.empty
-        and option.name not in given
+    parameters = inspect.signature(plugins.load(import_path)).parameters.values()
+    required = [
+        each.name
+        for each in parameters
+        if each.kind is each.KEYWORD_ONLY and each.default is each.empty
     ]
-
-
-def _keys(environment: Mapping[str, str]) -> Check:
-    there = [name for name in API_KEYS if environment.get(name)]
-    if there:
-        return Check("API keys", ready=True, detail=", ".join(there), needed=False)
-    return Check(
-        "API keys",
-        ready=False,
-        detail="none set",
-        remedy=f"set one to call models directly: {', '.join(API_KEYS)}",
-        needed=False,
-    )
-
-
-def _variables(environment: Mapping[str, str]) -> Iterator[Check]:
-    unknown = unknown_variables(environment)
-    if unknown:
-        yield Check(
-            "environment",
-            ready=False,
-            detail=f"unknown: {', '.join(unknown)}",
-            remedy=f"check the spelling; {next_command(ShowSettings())}",
-            needed=False,
-        )
+    # `agents` is passed by `build_agent` and never comes from the settings.
+    return [name for name in required if name not in {*settings.options, "agents"}]

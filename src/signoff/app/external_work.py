@@ -7,21 +7,18 @@ checks as an agent's reply. Requests to humans are shown, but only humans answer
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from signoff.app.answering import AnswerInput, form_of, record_answer
 from signoff.app.history import events_of, load_state
 from signoff.app.project import Project
-from signoff.app.resume import FROM_OUTSIDE, resume
+from signoff.app.resume import resume
 from signoff.app.run_files import Warn
 from signoff.app.runs import current_row
-from signoff.app.start import start
-from signoff.app.targets import Target
 from signoff.core import events as ev
 from signoff.core.outcome import Status
 from signoff.core.requests import ItemState
-from signoff.core.spend import Limits
 from signoff.errors import InvalidAnswer, RunBusy, StaleApproval, UsageError
 from signoff.remedies import PassOption, Resume, TakeWork
 from signoff.runtime.ports import Observer
@@ -64,9 +61,10 @@ class WorkItem:
 class SubmitResult:
     """The verdict on a submission."""
 
+    number: int | None
     accepted: bool
     problem: str = ""
-    number: int | None = None
+    """Why it was not accepted."""
 
 
 @dataclass(frozen=True)
@@ -77,24 +75,7 @@ class RunStatus:
     work: tuple[WorkItem, ...] = ()
     people: tuple[InboxItem, ...] = ()
     """Requests that humans have to answer before the run continues."""
-    verdict: SubmitResult | None = field(default=None)
-
-
-async def start_pulled(
-    project: Project,
-    target: Target,
-    params: Mapping[str, Any],
-    *,
-    name: str | None = None,
-    limits: Limits | None = None,
-    observers: Sequence[Observer] = (),
-) -> RunStatus:
-    """Starts a run whose agents are all external, up to its first work item."""
-    result = await start(
-        project, target, params,
-        name=name, limits=limits, switch=FROM_OUTSIDE, observers=observers,
-    )  # fmt: skip
-    return run_status(project, result.run)
+    verdict: SubmitResult | None = None
 
 
 async def next_work(
@@ -127,10 +108,11 @@ async def submit(
         item = _find_item(project, row, number)
         _record(project, item, answer)
     except (InvalidAnswer, StaleApproval) as error:
-        refused = SubmitResult(accepted=False, problem=str(error), number=number)
-        return replace(run_status(project, row.name), verdict=refused)
-    await _resume(project, row.name, observers, warn, item.id)
-    verdict = _verdict(project, row, item)
+        verdict = SubmitResult(number, accepted=False, problem=str(error))
+    else:
+        await _resume(project, row.name, observers, warn, item.id)
+        problem = _problem_of(project, row, item)
+        verdict = SubmitResult(item.id, accepted=problem is None, problem=problem or "")
     return replace(run_status(project, row.name), verdict=verdict)
 
 
@@ -226,7 +208,9 @@ async def _resume(
             await resume(project, name, observers=observers, warn=warn)
         except RunBusy:
             if project.clock.monotonic() > until:
-                raise _still_busy(name, number) from None
+                recorded = f"work #{number} is recorded, but " if number is not None else ""
+                what = f"{recorded}another process is driving run {name!r}"
+                raise RunBusy(what, remedy=TakeWork(name)) from None
         else:
             return
         await project.clock.sleep(LOOK_AGAIN_SECONDS)
@@ -239,35 +223,36 @@ def _unread(project: Project, name: str, number: int) -> bool:
     return current_row(project, project.store.row(name)).status is Status.RUNNING
 
 
-def _still_busy(name: str, number: int | None) -> RunBusy:
-    recorded = f"work #{number} is recorded, but " if number is not None else ""
-    return RunBusy(f"{recorded}another process is driving run {name!r}", remedy=TakeWork(name))
-
-
-_KEPT = "your submission is kept and is checked again when the run resumes"
+_RECORDED = "your submission is kept and is checked again when the run resumes"
 """Added if something other than the work is at fault, such as a locked database."""
 
 
-def _verdict(project: Project, row: RunRow, item: InboxItem) -> SubmitResult:
-    """Finds the verdict on a submission in the journal, up to the step's own result."""
+def _problem_of(project: Project, row: RunRow, item: InboxItem) -> str | None:
+    """Returns why the run did not accept a submission; None if it did.
+
+    `row` is the run before the submission; what happened since is read from its journal, up to
+    the end of the step.
+    """
     events = (event for _, event in events_of(project, row, after=row.head, whole=True))
     # `any` stops at the event that used the answer; the iterator then holds what followed.
     if not any(isinstance(e, ev.EffectFinished) and e.item == item.id for e in events):
-        why = project.store.row(row.name).reason or "it has not been checked yet"
-        return SubmitResult(accepted=False, problem=f"{why} ({_KEPT})", number=item.id)
-    for event in events:
+        reason = project.store.row(row.name).reason or "it has not been checked yet"
+        return f"{reason} ({_RECORDED})"
+    for event in (event for event in events if _concerns(event, item)):
         match event:
-            case ev.ItemFailed(scope=scope, problem=text, fresh=fresh) if item.effect.startswith(
-                scope
-            ):
-                problem = text if fresh else f"{text} ({_KEPT})"
-                return SubmitResult(accepted=False, problem=problem, number=item.id)
-            case ev.AttemptFailed(problem=text) | ev.Escalated(problem=text, way=""):
-                return SubmitResult(accepted=False, problem=text, number=item.id)
-            case ev.RunStopped(status=Status.FAILED, reason=text):
-                return SubmitResult(accepted=False, problem=f"{text} ({_KEPT})", number=item.id)
-            case ev.ItemFinished(scope=scope) if item.effect.startswith(scope):
-                break
-            case ev.StepWorked() | ev.StepFinished():
-                break
-    return SubmitResult(accepted=True, number=item.id)
+            case ev.ItemFailed(problem=problem, fresh=fresh):
+                return problem if fresh else f"{problem} ({_RECORDED})"
+            case ev.AttemptFailed(problem=problem) | ev.Escalated(problem=problem, way=""):
+                return problem
+            case ev.RunStopped(status=Status.FAILED, reason=reason):
+                return f"{reason} ({_RECORDED})"
+            case ev.ItemFinished() | ev.StepWorked() | ev.StepFinished():
+                return None
+    return None
+
+
+def _concerns(event: ev.Event, item: InboxItem) -> bool:
+    """Tells whether an event is not about another item of the same fan-out."""
+    if isinstance(event, ev.ItemFailed | ev.ItemFinished):
+        return item.effect.startswith(event.scope)
+    return True

@@ -21,48 +21,6 @@ VARIABLE = "SIGNOFF_HOME"
 ELSEWHERE = f"use another folder: set {VARIABLE}=FOLDER and create it there"
 """How to fix a folder that is not writable."""
 
-CONFIG = f"""\
-# Settings of this project, all optional; {next_command(ShowSettings())}
-# Settings for all your projects go in ~/.config/signoff/config.yaml; this file overrides them.
-version: 1
-
-# What one run may cost at most; a limit given when a run starts overrides it.
-# limits:
-#   usd: 5.00
-#   tokens: 2000000
-#   calls: 500
-#   seconds: 3600
-
-# Agents answer prompts. `kind` is a built-in kind, or your own `package.module:factory`.
-# claude, codex, gemini, ollama, openai, anthropic, local, manual and auto need no settings.
-# agents:
-#   claude:
-#     concurrency: 4
-#     rate: 10/min
-#     fallback: codex
-#   mine:
-#     kind: my_package.agents:build
-
-# Which agent plays each role.
-# roles:
-#   developer: claude
-
-# Where workflows are found by name, besides flows/: Python files that assign WORKFLOW, in
-# folders (relative to the project's root) or modules.
-# workflows:
-#   - workflows
-#   - my_package.workflows
-
-# log_level: warning
-"""
-
-IGNORE = """\
-# Flows, constraints and settings are shared; runs and their database stay on this machine.
-signoff.db*
-runs/
-backups/
-"""
-
 
 @dataclass(frozen=True)
 class Home:
@@ -114,7 +72,11 @@ def find_home(start: Path, environment: Mapping[str, str]) -> Home | None:
     """Returns the home of the project around `start`, or None when there is none."""
     override = environment.get(VARIABLE)
     if override:
-        return _named_home(start, override)
+        path = _absolute(start, override)
+        if not path.is_dir():
+            what = f"{VARIABLE} names {path}, which is not a folder"
+            raise UsageError(what, remedy=InitProject())
+        return Home(path)
     for folder in (start, *start.parents):
         if (folder / FOLDER).is_dir():
             return Home(folder / FOLDER)
@@ -144,15 +106,22 @@ def init_home(start: Path, environment: Mapping[str, str]) -> CreatedHome:
             if not folder.is_dir():
                 folder.mkdir(parents=True, mode=0o755)
                 created.append(folder)
-        for path, text in ((home.config, CONFIG), (home.path / ".gitignore", IGNORE)):
-            if write_new(path, text):
-                created.append(path)
+        texts = {home.config: "config.yaml", home.path / ".gitignore": "gitignore"}
+        created += [path for path, name in texts.items() if write_new(path, template(name))]
     except OSError as error:
         why = error.strerror or error
         raise WriteFailed(
             f"cannot create {home.path}: {why}; {ELSEWHERE}", remedy=InitProject()
         ) from error
     return CreatedHome(home, tuple(created))
+
+
+def template(name: str) -> str:
+    """Returns the text of a file as `init` writes it."""
+    from importlib.resources import files
+
+    text = (files("signoff.app") / "templates" / name).read_text("utf-8")
+    return text.replace("{command}", next_command(ShowSettings()))
 
 
 def write_new(path: Path, text: str) -> bool:
@@ -168,13 +137,6 @@ def write_new(path: Path, text: str) -> bool:
     with os.fdopen(handle, "w", encoding="utf-8") as file:
         file.write(text)
     return True
-
-
-def _named_home(start: Path, override: str) -> Home:
-    path = _absolute(start, override)
-    if not path.is_dir():
-        raise UsageError(f"{VARIABLE} names {path}, which is not a folder", remedy=InitProject())
-    return Home(path)
 
 
 def _absolute(start: Path, override: str) -> Path:

@@ -29,31 +29,28 @@ class Entry:
     lines: tuple[LogLine, ...]
 
 
-def logs(project: Project, name: str | None = None, *, whole: bool = False) -> Iterator[Entry]:
-    """Yields all events so far; `whole` includes long texts."""
-    narrator = Narrator()
-    yield from _entries(project, project.run(name).name, narrator, 0, whole)
-
-
-def follow(
+def logs(
     project: Project,
-    name: str | None,
-    sleep: Callable[[float], None],
+    name: str | None = None,
     *,
     whole: bool = False,
+    sleep: Callable[[float], None] | None = None,
 ) -> Iterator[Entry]:
-    """Yields all events so far and new ones, until the run stops."""
+    """Yields all events so far; with `sleep`, also new ones until the run stops.
+
+    `whole` includes long texts.
+    """
     run = project.run(name).name
     narrator = Narrator()
-    seq = 0
+    after = 0
     while True:
         # The status is read before the journal, so no event can be committed unseen before
         # the loop ends.
-        resting = current_row(project, project.store.row(run)).status is not Status.RUNNING
-        for entry in _entries(project, run, narrator, seq, whole):
-            seq = entry.seq
-            yield entry
-        if resting:
+        row = current_row(project, project.store.row(run))
+        for seq, event in events_of(project, row, after=after, whole=whole):
+            after = seq
+            yield Entry(seq, event, tuple(narrator.narrate(event)))
+        if sleep is None or row.status is not Status.RUNNING:
             return
         sleep(LOOK_SECONDS)
 
@@ -71,11 +68,3 @@ def afterwards(project: Project, name: str) -> list[LogLine]:
         why = f"{current.status.value}: {current.reason}; {next_command(Resume(name))}"
         lines.append(LogLine(row.updated_at, why, Weight.TROUBLE))
     return lines
-
-
-def _entries(
-    project: Project, run: str, narrator: Narrator, after: int, whole: bool
-) -> Iterator[Entry]:
-    row = project.store.row(run)
-    for seq, event in events_of(project, row, after=after, whole=whole):
-        yield Entry(seq, event, tuple(narrator.narrate(event)))

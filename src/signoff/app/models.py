@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from signoff.agents.weights import SMOLLM2, State, Weights, model_cache
+from signoff.agents.weights import SMOLLM2, ModelCache, State, Weights, model_cache
 
 DEFAULT = SMOLLM2.name
 """The model that is downloaded if none is named."""
@@ -27,20 +27,10 @@ class ListedModel:
     """Where its file is, or would be."""
 
 
-@dataclass(frozen=True)
-class Pulled:
-    """The result of downloading a model."""
-
-    model: ListedModel
-    fetched: bool
-    """False if it was installed already."""
-    can_run: bool
-    """Whether the runtime for local models is installed."""
-
-
 def list_models(environment: Mapping[str, str]) -> list[ListedModel]:
     """Returns every model of the catalog, with its state on this machine."""
-    return [_listed(each, environment) for each in model_cache(environment).catalogue.values()]
+    cache = model_cache(environment)
+    return [_listed(each, cache) for each in cache.catalogue.values()]
 
 
 async def pull_model(
@@ -49,14 +39,19 @@ async def pull_model(
     *,
     progress: Callable[[int, int], None] = lambda _done, _total: None,
     waiting: Callable[[], None] = lambda: None,
-) -> Pulled:
-    """Downloads a model, unless it is installed and intact."""
+) -> tuple[ListedModel, bool]:
+    """Downloads a model, unless it is installed and intact; returns it and whether it did."""
     from signoff.agents.fetching import fetch
 
     cache = model_cache(environment)
     weights = cache.find(name)
     fetched = await fetch(cache, weights, progress=progress, waiting=waiting)
-    return Pulled(_listed(weights, environment), fetched, find_spec("xllamacpp") is not None)
+    return _listed(weights, cache), fetched
+
+
+def can_run_models() -> bool:
+    """Tells whether the runtime for local models is installed."""
+    return find_spec("xllamacpp") is not None
 
 
 def remove_model(name: str, environment: Mapping[str, str]) -> tuple[ListedModel, int]:
@@ -64,16 +59,9 @@ def remove_model(name: str, environment: Mapping[str, str]) -> tuple[ListedModel
     cache = model_cache(environment)
     weights = cache.find(name)
     freed = cache.remove(weights)
-    return _listed(weights, environment), freed
+    return _listed(weights, cache), freed
 
 
-def _listed(weights: Weights, environment: Mapping[str, str]) -> ListedModel:
-    cache = model_cache(environment)
-    return ListedModel(
-        weights.name,
-        cache.state(weights),
-        weights.size,
-        weights.licence,
-        weights.summary,
-        cache.path(weights),
-    )
+def _listed(weights: Weights, cache: ModelCache) -> ListedModel:
+    state, path = cache.state(weights), cache.path(weights)
+    return ListedModel(weights.name, state, weights.size, weights.licence, weights.summary, path)

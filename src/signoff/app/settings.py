@@ -8,9 +8,10 @@ section. All mistakes in all layers are reported at once.
 from __future__ import annotations
 
 import os
+import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -25,28 +26,25 @@ BUILT_IN: Mapping[str, Any] = {
     "limits.tokens": None,
     "limits.calls": None,
     "limits.seconds": None,
-    "workflows": [],
-    "pass_env": [],
+    "workflows": (),
+    "pass_env": (),
     "database": "signoff.db",
     "log_level": "warning",
 }
 """The default values."""
 
-ENVIRONMENT: Mapping[str, tuple[str, ...]] = {
-    "SIGNOFF_DATABASE": ("database",),
-    "SIGNOFF_LOG_LEVEL": ("log_level",),
-    "SIGNOFF_WORKFLOWS": ("workflows",),
-    "SIGNOFF_LIMITS_USD": ("limits", "usd"),
-    "SIGNOFF_LIMITS_TOKENS": ("limits", "tokens"),
-    "SIGNOFF_LIMITS_CALLS": ("limits", "calls"),
-    "SIGNOFF_LIMITS_SECONDS": ("limits", "seconds"),
+ENVIRONMENT: Mapping[str, str] = {
+    f"SIGNOFF_{key.replace('.', '_').upper()}": key for key in BUILT_IN if key != "pass_env"
 }
 """Environment variables and their settings, except those of notations."""
 
 OTHER_VARIABLES = frozenset({"SIGNOFF_HOME", "SIGNOFF_CONFIG", "SIGNOFF_MODELS"})
 """Environment variables that name folders and are not settings."""
 
-OWN_SECTIONS = frozenset({"limits", "agents", "roles"})
+_SECRET = re.compile(r"(key|token|secrets?|password|credentials?)$", re.IGNORECASE)
+"""Keys whose values are masked; not `tokens`, which is a number that users need to see."""
+_PASSWORD = re.compile(r"(?<=://)[^/@]*(?=@)")
+"""The user and password in a URL."""
 
 COMMAND_LINE = "command line"
 
@@ -86,6 +84,24 @@ class Settings:
     """The sections of notations, by name."""
     values: Layer = field(default_factory=dict)
 
+    def masked(self) -> Layer:
+        """Returns every setting in force, by key, with secrets masked."""
+        return {
+            key: setting._replace(value=_mask(key, setting.value))
+            for key, setting in sorted(self.values.items())
+        }
+
+
+def _mask(key: str, value: Any) -> Any:
+    if _SECRET.search(key) and value:
+        return "***"
+    return _PASSWORD.sub("***", value) if isinstance(value, str) else value
+
+
+def settings_files(home: Home | None, environment: Mapping[str, str]) -> list[Path]:
+    """Returns the settings files, lowest precedence first, whether or not they exist."""
+    return [user_file(environment), *([home.config] if home is not None else [])]
+
 
 def user_file(environment: Mapping[str, str]) -> Path:
     """Returns the path of the user's settings file, whether or not it exists."""
@@ -106,82 +122,56 @@ def load_settings(
 ) -> Settings:
     """Reads all layers; raises one `ConfigError` that lists the problems of all of them."""
     problems: list[Problem] = []
+    user = user_file(environment)
+    if environment.get("SIGNOFF_CONFIG") and not user.exists():
+        problems.append(Problem(str(user), "does not exist", "SIGNOFF_CONFIG names it"))
     layers: list[Layer] = [{key: Value(v, "built-in") for key, v in BUILT_IN.items()}]
-    for path, must_exist in settings_files(home, environment):
-        layers.append(_read_file(path, must_exist, problems))
-    layers.append(_from_environment(environment, problems))
-    layers.append(_from_command_line(command_line or {}, problems))
+    layers += [_read_file(path, problems) for path in settings_files(home, environment)]
+    layers.append(_check(_from_environment(environment), problems))
+    layers.append(_check(_from_command_line(command_line or {}), problems))
     if problems:
         raise ConfigError("\n".join(str(problem) for problem in problems))
-    return merge(layers)
+    return _merge(layers)
 
 
-def variables(environment: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
-    """Returns the environment variables that are settings.
+def variables(environment: Mapping[str, str]) -> dict[str, str]:
+    """Returns the environment variables that are settings, with the key of each.
 
     Those of notations are loaded only if the environment has a variable that needs them.
     """
     known = dict(ENVIRONMENT)
-    if any(_is_unknown(each, known) for each in environment):
+    if _unknown(environment, known):
         from signoff import plugins
 
         for notation in plugins.notations():
             if (section := notation.settings) is not None:
-                known.update({n: (section.name, key) for n, key in section.environment.items()})
+                known |= {n: f"{section.name}.{key}" for n, key in section.environment.items()}
     return known
 
 
 def unknown_variables(environment: Mapping[str, str]) -> list[str]:
     """Returns variables that look like settings but are unknown, often because of a typo."""
-    known = variables(environment)
-    return sorted(each for each in environment if _is_unknown(each, known))
+    return _unknown(environment, variables(environment))
+
+
+def _unknown(environment: Mapping[str, str], known: Mapping[str, str]) -> list[str]:
+    ours = {name for name in environment if name.startswith("SIGNOFF_")}
+    return sorted(ours - known.keys() - OTHER_VARIABLES)
 
 
 def given_limits(settings: Settings) -> Limits | None:
     """Returns the limits of the command line, which override even those of the workflow."""
-    given = {
-        key.removeprefix("limits."): value.value
-        for key, value in settings.values.items()
-        if key.startswith("limits.") and value.origin.startswith(COMMAND_LINE)
+    limits = {
+        key.removeprefix("limits."): setting.value
+        for key, setting in settings.values.items()
+        if key.startswith("limits.") and setting.origin.startswith(COMMAND_LINE)
     }
-    return Limits.from_json(given) if given else None
+    return Limits.from_json(limits) if limits else None
 
 
-def merge(layers: Iterable[Layer]) -> Settings:
-    """Returns the settings of all layers, lowest precedence first."""
-    values: dict[str, Value] = {}
-    for layer in layers:
-        values.update(layer)
-    plain = {key: value.value for key, value in values.items()}
-    return Settings(
-        limits=Limits.from_json(
-            {k: v for k, v in _section(plain, "limits").items() if v is not None}
-        ),
-        agents=_agents(_section(plain, "agents")),
-        roles=_section(plain, "roles"),
-        workflows=tuple(plain.get("workflows") or ()),
-        pass_env=tuple(plain.get("pass_env") or ()),
-        database=plain.get("database") or BUILT_IN["database"],
-        log_level=plain.get("log_level") or BUILT_IN["log_level"],
-        sections={name: _section(plain, name) for name in _section_names(plain)},
-        values=values,
-    )
-
-
-def settings_files(home: Home | None, environment: Mapping[str, str]) -> list[tuple[Path, bool]]:
-    """Returns the settings files, lowest precedence first, and whether each one must exist."""
-    files = [(user_file(environment), "SIGNOFF_CONFIG" in environment)]
-    if home is not None:
-        files.append((home.config, False))
-    return files
-
-
-def _read_file(path: Path, must_exist: bool, problems: list[Problem]) -> Layer:
-    if path == Path(os.devnull):
-        return {}  # The usual way to turn a settings file off; devices are not read otherwise.
-    if not path.exists():
-        if must_exist:
-            problems.append(Problem(str(path), "does not exist", "SIGNOFF_CONFIG names it"))
+def _read_file(path: Path, problems: list[Problem]) -> Layer:
+    # The null device is the usual way to turn a settings file off; devices are not read otherwise.
+    if path == Path(os.devnull) or not path.exists():
         return {}
     text = read_text(path, problems, name=str(path))
     if text is None or _is_empty(text):
@@ -197,62 +187,63 @@ def _is_empty(text: str) -> bool:
     return [line for line in lines if line and not line.startswith("#")] in ([], ["version: 1"])
 
 
-def _from_environment(environment: Mapping[str, str], problems: list[Problem]) -> Layer:
-    raw: dict[str, Any] = {}
-    origins: dict[tuple[str | int, ...], str] = {}
-    for variable, path in variables(environment).items():
+def _from_environment(environment: Mapping[str, str]) -> Iterator[tuple[str, Value]]:
+    for variable, key in variables(environment).items():
         text = environment.get(variable)
-        if not text:
-            continue
-        value: Any = [p for p in text.split(os.pathsep) if p] if path == ("workflows",) else text
-        _set_path(raw, path, value)
-        origins[path] = f"environment {variable}"
-    return _checked(raw, origins, problems)
+        if text:
+            value: Any = list(filter(None, text.split(os.pathsep))) if key == "workflows" else text
+            yield key, Value(value, f"environment {variable}")
 
 
-def _from_command_line(given: Mapping[str, Any], problems: list[Problem]) -> Layer:
+def _from_command_line(options: Mapping[str, Any]) -> Iterator[tuple[str, Value]]:
+    for key, value in options.items():
+        section, _, name = key.partition(".")
+        option = f"--{section.rstrip('s')} {name}" if name else f"--{section}"
+        yield key, Value(value, f"{COMMAND_LINE} {option}")
+
+
+def _check(settings: Iterable[tuple[str, Value]], problems: list[Problem]) -> Layer:
     raw: dict[str, Any] = {}
     origins: dict[tuple[str | int, ...], str] = {}
-    for name, value in given.items():
-        path = tuple(name.split("."))
-        _set_path(raw, path, value)
-        option = f"--{path[0].rstrip('s')} {path[1]}" if len(path) > 1 else f"--{path[0]}"
-        origins[path] = f"{COMMAND_LINE} {option}"
-    return _checked(raw, origins, problems)
-
-
-def _checked(
-    raw: dict[str, Any], origins: Mapping[tuple[str | int, ...], str], problems: list[Problem]
-) -> Layer:
+    for key, (value, origin) in settings:
+        section, _, name = key.partition(".")
+        if name:
+            raw.setdefault(section, {})[name] = value
+        else:
+            raw[key] = value
+        origins[tuple(key.split("."))] = origin
     if not raw:
         return {}
     from signoff.app.config_schema import check
 
-    def origin(path: tuple[str | int, ...]) -> str:
+    def origin_of(path: tuple[str | int, ...]) -> str:
         return origins.get(path) or next((o for p, o in origins.items() if p[:1] == path[:1]), "")
 
-    return check(raw, origin, problems, strict=False)
+    return check(raw, origin_of, problems, strict=False)
 
 
-def _set_path(raw: dict[str, Any], path: Sequence[str], value: Any) -> None:
-    for part in path[:-1]:
-        raw = raw.setdefault(part, {})
-    raw[path[-1]] = value
-
-
-def _is_unknown(variable: str, known: Mapping[str, Any]) -> bool:
-    prefix = variable.startswith("SIGNOFF_")
-    return prefix and variable not in known and variable not in OTHER_VARIABLES
-
-
-def _section_names(plain: Mapping[str, Any]) -> list[str]:
-    dotted = (key.partition(".")[0] for key in plain if "." in key)
-    return [name for name in dict.fromkeys(dotted) if name not in OWN_SECTIONS]
-
-
-def _section(plain: Mapping[str, Any], name: str) -> dict[str, Any]:
-    inside = f"{name}."
-    return {key.removeprefix(inside): v for key, v in plain.items() if key.startswith(inside)}
+def _merge(layers: Iterable[Layer]) -> Settings:
+    """Returns the settings of all layers, lowest precedence first."""
+    values: dict[str, Value] = {}
+    for layer in layers:
+        values.update(layer)
+    plain: dict[str, Any] = {}
+    sections: dict[str, dict[str, Any]] = {"agents": {}, "roles": {}}
+    for key, setting in values.items():
+        section, dot, name = key.partition(".")
+        if dot:
+            sections.setdefault(section, {})[name] = setting.value
+        else:
+            plain[key] = setting.value
+    limits = {name: value for name, value in sections.pop("limits").items() if value is not None}
+    return Settings(
+        limits=Limits.from_json(limits),
+        agents=_agents(sections.pop("agents")),
+        roles=sections.pop("roles"),
+        sections=sections,
+        values=values,
+        **plain,
+    )
 
 
 def _agents(section: Mapping[str, Any]) -> dict[str, AgentSettings]:
@@ -267,13 +258,9 @@ def _agents(section: Mapping[str, Any]) -> dict[str, AgentSettings]:
 def _agent(name: str, options: dict[str, Any]) -> AgentSettings:
     from signoff.app.config_schema import parse_rate
 
-    rate = options.pop("rate", None)
-    return AgentSettings(
-        kind=options.pop("kind", None) or name,
-        concurrency=options.pop("concurrency", None),
-        rate=parse_rate(rate) if rate else None,
-        retries=options.pop("retries", None),
-        fallback=options.pop("fallback", None),
-        price=options.pop("price", None),
-        options=options,
-    )
+    names = {each.name for each in fields(AgentSettings)} - {"options"}
+    common = {each: options.pop(each) for each in names & options.keys()}
+    if common.get("rate"):
+        common["rate"] = parse_rate(common["rate"])
+    common["kind"] = common.get("kind") or name
+    return AgentSettings(**common, options=options)

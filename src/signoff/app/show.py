@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,19 +16,11 @@ from signoff.core.outcome import Status
 from signoff.core.requests import ItemState
 from signoff.core.run_state import RunState
 from signoff.core.spend import LedgerEntry, Spend
-from signoff.core.stop_reason import (
-    ProcessStopped,
-    StopReason,
-    error_of,
-    reason_to_json,
-    remedies,
-)
-from signoff.notation import RunReport
+from signoff.core.stop_reason import ProcessStopped, StopReason, error_of, reason_to_json, remedies
+from signoff.notation import YAML_SUFFIXES, RunReport
 from signoff.remedies import REMEDIES, RaiseIterations, Remedy
 from signoff.runtime.store_port import InboxItem, RunRow
 from signoff.runtime.timeline import StepVisit, Timeline
-
-_FILES = (".yaml", ".yml")
 
 
 @dataclass(frozen=True)
@@ -40,14 +32,21 @@ class RunDetails:
     inbox: tuple[InboxItem, ...]
     requests: tuple[dict[str, Any], ...]
     """The inbox as plain values, each with the commands that answer it."""
-    ledger: tuple[LedgerEntry, ...]
     folder: Path
     notation_report: RunReport | None = None
     """What the run's notation reports about it."""
     answered: tuple[dict[str, Any], ...] = ()
     """Requests whose answers the run has not used yet, as plain values."""
-    state: Mapping[str, Any] = field(default_factory=dict)
-    """What the run's steps have produced so far; not part of `to_json`, as it may be long."""
+
+    @property
+    def ledger(self) -> list[LedgerEntry]:
+        """What the run's calls cost, by step and agent."""
+        return sorted(self.timeline.state.ledger.values())
+
+    @property
+    def state(self) -> Mapping[str, Any]:
+        """What the run's steps have produced so far; not part of `to_json`, as it may be long."""
+        return self.timeline.state.state_with_pending
 
     @property
     def stop_reason(self) -> StopReason | None:
@@ -63,11 +62,10 @@ class RunDetails:
         found = remedies(row.name, row.status, self.stop_reason, row.due_at)
         # A workflow in Python may set the limit at any edge that closes a loop, so only the
         # files of a notation can be named.
-        file = (
-            row.target if row.target.endswith(_FILES) and self.notation_report is not None else ""
-        )
+        if self.notation_report is None or not row.target.endswith(YAML_SUFFIXES):
+            return found
         return tuple(
-            replace(each, file=file) if isinstance(each, RaiseIterations) else each
+            replace(each, file=row.target) if isinstance(each, RaiseIterations) else each
             for each in found
         )
 
@@ -107,8 +105,8 @@ def show(project: Project, name: str | None = None) -> RunDetails:
     """Returns the report of a run, or of the latest one."""
     row = current_row(project, project.run(name))
     inbox = project.store.items(row.name)
+    answered = project.store.items(row.name, state=(ItemState.ANSWERED,))
     timeline = timeline_of(project, row, whole=True)
-    state = timeline.state
     if row.status is not Status.RUNNING:
         timeline.close_bill()
     return RunDetails(
@@ -116,14 +114,9 @@ def show(project: Project, name: str | None = None) -> RunDetails:
         timeline=timeline,
         inbox=tuple(inbox),
         requests=tuple(request_to_json(project, item) for item in inbox),
-        answered=tuple(
-            request_to_json(project, item)
-            for item in project.store.items(row.name, state=(ItemState.ANSWERED,))
-        ),
-        ledger=tuple(sorted(state.ledger.values())),
+        answered=tuple(request_to_json(project, item) for item in answered),
         folder=project.folder(row.name),
-        notation_report=_report(project, row, state),
-        state=state.state_with_pending,
+        notation_report=_report(project, row, timeline.state),
     )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from signoff import plugins
-from signoff.app.agent_settings import unknown_kinds
+from signoff.app.agents import unknown_kinds
 from signoff.app.home import Home, expected_home, init_home
 from signoff.app.notations import compile_context
 from signoff.app.project import Project, database_path, open_store

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from signoff.app.agent_settings import import_errors, roles_without_agent, unknown_kinds
+from signoff.app.agents import import_errors, roles_without_agent, unknown_kinds
 from signoff.app.discovery import discover
 from signoff.app.home import Home, expected_home
 from signoff.app.notations import compile_context

@@ -7,11 +7,12 @@ from signoff.app.external_work import (
     RunStatus,
     next_work,
     run_status,
-    start_pulled,
     submit,
 )
 from signoff.app.history import load_state
 from signoff.app.project import Project
+from signoff.app.resume import FROM_OUTSIDE
+from signoff.app.start import start
 from signoff.app.targets import Target
 from signoff.core import events as ev
 from signoff.core.outcome import Status
@@ -44,7 +45,8 @@ def target(project: Project) -> Target:
 @pytest.fixture
 async def before(project: Project, target: Target) -> RunStatus:
     """Where the run `one` stands when it was just started."""
-    return await start_pulled(project, target, {}, name="one")
+    await start(project, target, {}, name="one", switch=FROM_OUTSIDE)
+    return run_status(project, "one")
 
 
 async def test_an_agents_call_of_any_workflow_is_work(project: Project, before: RunStatus) -> None:
@@ -105,7 +107,7 @@ async def test_looking_at_a_run_changes_nothing(project: Project) -> None:
 @pytest.mark.usefixtures("before")
 async def test_work_of_another_run_is_refused(project: Project, target: Target) -> None:
     """Two runs ask the same, and their answers are not alike."""
-    await start_pulled(project, target, {}, name="other")
+    await start(project, target, {}, name="other", switch=FROM_OUTSIDE)
 
     after = await submit(project, "other", 1, AnswerInput("the draft"))
 

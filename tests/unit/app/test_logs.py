@@ -1,6 +1,6 @@
 from signoff import Outcome, Question, StepContext, StepDef, Workflow
 from signoff.app.answering import AnswerInput, record_answer
-from signoff.app.logs import afterwards, follow, logs
+from signoff.app.logs import afterwards, logs
 from signoff.app.project import Project
 from signoff.core import events as ev
 
@@ -50,7 +50,7 @@ async def test_following_ends_when_the_run_rests(project: Project) -> None:
     async with project.engine() as engine:
         await engine.start(FLOW, name="one")
 
-    entries = list(follow(project, "one", sleep=never))
+    entries = list(logs(project, "one", sleep=never))
 
     assert isinstance(entries[-1].event, ev.RunStopped)
 
@@ -63,7 +63,7 @@ async def test_following_picks_up_what_happens_meanwhile(project: Project) -> No
         record_answer(project, 1, AnswerInput("Bob"))
         await engine.resume("one", FLOW)
 
-    entries = list(follow(project, "one", sleep=never))
+    entries = list(logs(project, "one", sleep=never))
 
     assert len(entries) > before
     assert len({(entry.seq, id(entry.event)) for entry in entries}) == len(entries)

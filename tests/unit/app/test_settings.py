@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from signoff.app.home import CONFIG, Home, init_home
+from signoff.app.home import Home, init_home, template
 from signoff.app.setting_layers import Rate
 from signoff.app.settings import Settings, load_settings, user_file
 from signoff.errors import ConfigError
@@ -44,7 +44,7 @@ def test_every_example_in_the_fresh_file_is_valid_when_uncommented(
     home: Home, environment: dict[str, str]
 ) -> None:
     """People remove the # and expect it to work."""
-    lines = [line.removeprefix("# ") for line in CONFIG.splitlines()]
+    lines = [line.removeprefix("# ") for line in template("config.yaml").splitlines()]
     sections = [line for line in lines if line.startswith(" ") or line.endswith(":")]
     home.config.write_text("\n".join(["version: 1", *sections]))
 
@@ -54,7 +54,7 @@ def test_every_example_in_the_fresh_file_is_valid_when_uncommented(
     assert settings.agents["claude"].rate == Rate(10, 60.0)
     assert settings.agents["mine"].kind == "my_package.agents:build"
     assert settings.roles == {"developer": "claude"}
-    assert settings.workflows == ("workflows", "my_package.workflows")
+    assert settings.workflows == ["workflows", "my_package.workflows"]
 
 
 def test_each_layer_is_stronger_than_the_one_before(

@@ -32,7 +32,7 @@ def report(
         0, 0, 1, 1, None, None,
     )  # fmt: skip
     line = Timeline(RunState(status=status, stop_reason=reason))
-    return RunDetails(row, line, (), (), (), Path("nowhere"))
+    return RunDetails(row, line, (), (), Path("nowhere"))
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_a_waiting_run_shows_what_is_asked_and_every_command_that_answers(
         "commands": ["signoff answer 7 a --resume", "signoff answer 7 b --resume"],
     }
     waiting = report(Status.WAITING)
-    waiting = RunDetails(waiting.row, Timeline(), (), (request,), (), Path("nowhere"))
+    waiting = RunDetails(waiting.row, Timeline(), (), (request,), Path("nowhere"))
 
     print_summary(waiting, Output())
 

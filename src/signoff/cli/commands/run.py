@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ from signoff.cli.output import DisplayOptions
 if TYPE_CHECKING:
     from signoff.app.project import Project
     from signoff.app.start import StartPlan
+    from signoff.runtime.ports import Observer
 
 _EPILOG = """\b
 Examples:
@@ -119,18 +121,20 @@ def _pulled(
     name: str | None,
     display: DisplayOptions,
 ) -> int:
-    from signoff.app.external_work import start_pulled
+    from signoff.app.external_work import RunStatus, run_status
+    from signoff.app.resume import FROM_OUTSIDE
+    from signoff.app.start import start
     from signoff.cli import exits
     from signoff.cli.external_work import drive_external
 
-    status = drive_external(
-        display.out,
-        lambda observers: start_pulled(
+    async def work(observers: Sequence[Observer]) -> RunStatus:
+        result = await start(
             project, planned.target, params,
-            name=name, limits=planned.given, observers=observers,
-        ),
-        events=display.events,
-    )  # fmt: skip
+            name=name, limits=planned.given, switch=FROM_OUTSIDE, observers=observers,
+        )  # fmt: skip
+        return run_status(project, result.run)
+
+    status = drive_external(display.out, work, events=display.events)
     code = exits.exit_code(status.row.status) if status is not None else None
     return exits.INTERRUPTED if code is None else code
 
