@@ -9,7 +9,7 @@ from __future__ import annotations
 import getpass
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, assert_never
 
@@ -158,7 +158,7 @@ def decide(project: Project, number: int, answer: AnswerInput, *, yes: bool) -> 
             )
         case _:
             assert_never(item.kind)
-    return record_answer(project, number, AnswerInput(value, answer.text, answer.by, answer.digest))
+    return record_answer(project, number, replace(answer, value=value))
 
 
 def _option(form: dict[str, Any], verb: str, number: int) -> str:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from signoff.runtime.ports import Observer
     from signoff.runtime.result import RunResult
 
-PLACE = "signoff-demo"
+DEFAULT_FOLDER = "signoff-demo"
 """The default folder of the demo project."""
 FLOW = "demo"
 GOAL = "goal.yaml"
@@ -78,7 +78,7 @@ async def drive_run(demo: DemoRun, agent: str | None, observers: Sequence[Observ
         demo.plan.target,
         {},
         name=demo.name,
-        limits=demo.plan.given,
+        limits=demo.plan.own_limits,
         switch={WRITER: agent} if agent else None,
         observers=observers,
     )
@@ -156,5 +156,5 @@ def _file_of(number: int) -> str:
 
 
 def _is_open(finding: Mapping[str, Any], iteration: int) -> bool:
-    said = [word for when, word in finding["history"] if when <= iteration]
-    return bool(said) and said[-1] not in ("fixed", "dismissed", "ignored")
+    states = [state for when, state in finding["history"] if when <= iteration]
+    return bool(states) and states[-1] not in ("fixed", "dismissed", "ignored")

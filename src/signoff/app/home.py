@@ -60,12 +60,16 @@ class Home:
 
 
 @dataclass(frozen=True)
-class CreatedHome:
-    """A home and the files that were created in it."""
+class InitResult:
+    """The result of initializing a project."""
 
     home: Home
     created: tuple[Path, ...]
     """Empty if everything existed already."""
+    existing: tuple[Path, ...] = ()
+    """Files of the preset that exist with other content."""
+    run: tuple[str, ...] = ()
+    """The target and the options to check and run the preset with, in the project's root."""
 
 
 def find_home(start: Path, environment: Mapping[str, str]) -> Home | None:
@@ -96,7 +100,7 @@ def need_home(start: Path, environment: Mapping[str, str]) -> Home:
     return home
 
 
-def init_home(start: Path, environment: Mapping[str, str]) -> CreatedHome:
+def init_home(start: Path, environment: Mapping[str, str]) -> InitResult:
     """Creates the missing parts of a home in `start`; existing files are not changed."""
     override = environment.get(VARIABLE)
     home = Home(_absolute(start, override) if override else start / FOLDER)
@@ -113,7 +117,7 @@ def init_home(start: Path, environment: Mapping[str, str]) -> CreatedHome:
         raise WriteFailed(
             f"cannot create {home.path}: {why}; {ELSEWHERE}", remedy=InitProject()
         ) from error
-    return CreatedHome(home, tuple(created))
+    return InitResult(home, tuple(created))
 
 
 def template(name: str) -> str:

@@ -1,18 +1,17 @@
 """Presets: small, working sets of files that a notation can write into a project.
 
 The files belong to the user once they are written, so they are never overwritten. Schemas
-are the exception: they are copies and are kept up to date.
+are the exception: they are copies and are updated.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from signoff import plugins
-from signoff.app.home import FOLDER, Home, init_home, write_new
+from signoff.app.home import FOLDER, Home, InitResult, init_home, write_new
 from signoff.errors import UnknownName, WriteFailed
 from signoff.notation import Notation, Preset
 
@@ -21,18 +20,6 @@ if TYPE_CHECKING:
 
 HOME = "home"
 """The folder of a preset whose files go into the project's home."""
-
-
-@dataclass(frozen=True)
-class InitResult:
-    """The result of initializing a project."""
-
-    home: Home
-    created: tuple[Path, ...]
-    kept: tuple[Path, ...] = ()
-    """Files of the preset that exist with other content."""
-    run: tuple[str, ...] = ()
-    """The target and the options to check and run the preset with, in the project's root."""
 
 
 def presets() -> dict[str, tuple[Preset, Notation]]:
@@ -58,11 +45,11 @@ def init_project(
         if preset is None:
             return InitResult(home, tuple(created))
         chosen, notation = available[preset]
-        new, kept = _write(chosen, home)
+        new, existing = _write(chosen, home)
     except OSError as error:
         why = error.strerror or error
         raise WriteFailed(f"cannot write {error.filename or home.path}: {why}") from error
-    return InitResult(home, (*created, *new), tuple(kept), tuple(_run(chosen, notation, home)))
+    return InitResult(home, (*created, *new), tuple(existing), tuple(_run(chosen, notation, home)))
 
 
 def _run(preset: Preset, notation: Notation, home: Home) -> Iterator[str]:
@@ -86,15 +73,15 @@ def _schemas(home: Home) -> Iterator[Path]:
 
 
 def _write(preset: Preset, home: Home) -> tuple[list[Path], list[Path]]:
-    """Writes a preset's files; returns the new ones and those that were kept unchanged."""
-    created, kept = [], []
+    """Writes a preset's files; returns the new ones and those that exist with other content."""
+    created, existing = [], []
     for path, text in _files(_data(preset.files), home.root, home):
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o755)
         if write_new(path, text):
             created.append(path)
         elif path.read_text("utf-8", errors="replace") != text:
-            kept.append(path)
-    return created, kept
+            existing.append(path)
+    return created, existing
 
 
 def _files(folder: Traversable, folder_path: Path, home: Home) -> Iterator[tuple[Path, str]]:

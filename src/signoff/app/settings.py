@@ -159,7 +159,7 @@ def _unknown(environment: Mapping[str, str], known: Mapping[str, str]) -> list[s
     return sorted(ours - known.keys() - OTHER_VARIABLES)
 
 
-def given_limits(settings: Settings) -> Limits | None:
+def command_line_limits(settings: Settings) -> Limits | None:
     """Returns the limits of the command line, which override even those of the workflow."""
     limits = {
         key.removeprefix("limits."): setting.value

@@ -12,7 +12,7 @@ from signoff.app.agents import unknown_kinds
 from signoff.app.home import Home, expected_home, init_home
 from signoff.app.notations import compile_context
 from signoff.app.project import Project, database_path, open_store
-from signoff.app.settings import Settings, given_limits, load_settings
+from signoff.app.settings import Settings, command_line_limits, load_settings
 from signoff.app.targets import Target, resolve
 from signoff.core import graph
 from signoff.core.spend import Limits
@@ -31,11 +31,11 @@ class StartPlan:
     params: Mapping[str, Any]
     limits: Limits
     """The limits that would apply."""
-    given: Limits | None
+    own_limits: Limits | None
     """The limits of the command line alone."""
     home: Home
     settings: Settings
-    remarks: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
     """Warnings about the settings."""
 
     def open(self, cwd: Path, environment: Mapping[str, str]) -> Project:
@@ -106,10 +106,10 @@ def plan(
     if name is not None and database_path(home, settings).exists():
         with Project(home, settings, open_store(home, settings), cwd) as project:
             _refuse_taken(project, name)
-    ceilings = given_limits(settings)
-    holds = (ceilings or Limits()).over(found.workflow.limits).over(settings.limits)
-    remarks = tuple(map(str, unknown_kinds(settings)))
-    return StartPlan(found, values, holds, ceilings, home, settings, remarks)
+    own_limits = command_line_limits(settings)
+    limits = (own_limits or Limits()).over(found.workflow.limits).over(settings.limits)
+    warnings = tuple(map(str, unknown_kinds(settings)))
+    return StartPlan(found, values, limits, own_limits, home, settings, warnings)
 
 
 def _refuse_taken(project: Project, name: str | None) -> None:

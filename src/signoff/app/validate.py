@@ -25,7 +25,7 @@ class ValidationResult:
     workflow: str | None
     """Its name; None for settings, or if there are problems."""
     problems: tuple[Problem, ...] = ()
-    remarks: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
     """Warnings for its author; it can still be run."""
 
     @property
@@ -57,9 +57,9 @@ def validate(
 def _check_settings(home: Home, settings: Settings) -> Iterator[ValidationResult]:
     """Yields the problems of configured agents that can be found without calling them."""
     problems = (*unknown_kinds(settings), *roles_without_agent(settings))
-    remarks = tuple(import_errors(settings, home.root))
-    if problems or remarks:
-        yield ValidationResult("settings", None, problems, remarks)
+    warnings = tuple(import_errors(settings, home.root))
+    if problems or warnings:
+        yield ValidationResult("settings", None, problems, warnings)
 
 
 def _check_target(
@@ -71,13 +71,13 @@ def _check_target(
         return ValidationResult(target, None, tuple(error.problems))
     except UsageError as error:
         return ValidationResult(target, None, (Problem(target, str(error)),))
-    return ValidationResult(target, found.workflow.name, remarks=found.workflow.warnings)
+    return ValidationResult(target, found.workflow.name, warnings=found.workflow.warnings)
 
 
 def _check_all(settings: Settings, context: CompileContext) -> list[ValidationResult]:
     discovery = discover(context, settings.workflows)
     checked = [
-        ValidationResult(str(found.path), found.workflow.name, remarks=found.workflow.warnings)
+        ValidationResult(str(found.path), found.workflow.name, warnings=found.workflow.warnings)
         for found in discovery.found
     ]
     if discovery.problems:

@@ -12,7 +12,7 @@ from signoff.app.history import timeline_of
 from signoff.app.project import Project
 from signoff.app.resume import resume
 from signoff.app.run_files import catch_up
-from signoff.app.settings import given_limits
+from signoff.app.settings import command_line_limits
 from signoff.app.show import RunDetails, show
 from signoff.cli import exits
 from signoff.cli.interrupts import Interrupted, run_interruptibly
@@ -70,7 +70,7 @@ def drive_resume(
         lambda observers: resume(
             project,
             row.name,
-            limits=given_limits(project.settings),
+            limits=command_line_limits(project.settings),
             target=target,
             observers=observers,
             warn=display.out.warn,

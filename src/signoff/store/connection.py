@@ -16,7 +16,6 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 
 from signoff.documents.regular_files import create_private, make_private_folders
 from signoff.sqlite_errors import store_error
@@ -130,12 +129,7 @@ class Transaction:
             raise failure from problem
         return self._db
 
-    def __exit__(
-        self,
-        _kind: type[BaseException] | None,
-        error: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         """Commits, or rolls back after an error."""
         problem = error
         try:

@@ -12,6 +12,7 @@ import sqlite3
 import threading
 from collections.abc import Sequence
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -73,10 +74,16 @@ class SqliteStore:
         # Reentrant: if Ctrl-C left it locked, its own thread can still lock it again.
         lock = threading.RLock()
         self._read = Transaction(self._db, lock, self.path)
-        self._snapshot = Transaction(self._db, lock, self.path, self._begin_snapshot)
+        # Without a transaction, another process could commit between two of our queries, and
+        # their results would not belong to the same state.
+        begin_snapshot = partial(self._db.execute, "BEGIN")
+        self._snapshot = Transaction(self._db, lock, self.path, begin_snapshot)
         self._write = Transaction(self._db, lock, self.path, self._begin)
-        self._write_no_wait = Transaction(self._db, lock, self.path, self._begin_no_wait)
-        self._write_unsynced = Transaction(self._db, lock, self.path, self._begin_unsynced)
+        no_wait, unsynced = partial(self._begin, wait=False), partial(self._begin, sync=False)
+        self._write_no_wait = Transaction(self._db, lock, self.path, no_wait)
+        # For leases, which need no sync: other processes see them at once, and a power cut also
+        # ends all the owners they are about.
+        self._write_unsynced = Transaction(self._db, lock, self.path, unsynced)
 
     def reopen(self) -> Store:
         """Opens the same file again, for another thread."""
@@ -277,19 +284,6 @@ class SqliteStore:
             self._syncs = sync
         self._db.execute("BEGIN IMMEDIATE")
 
-    def _begin_snapshot(self) -> None:
-        # Without a transaction, another process could commit between two of our queries, and
-        # their results would not belong to the same state.
-        self._db.execute("BEGIN")
-
-    def _begin_no_wait(self) -> None:
-        self._begin(wait=False)
-
-    def _begin_unsynced(self) -> None:
-        # Leases need no sync: other processes see them at once, and a power cut also ends all
-        # the owners they are about.
-        self._begin(sync=False)
-
     def _row(self, db: sqlite3.Connection, name: str) -> RunRow:
         values = db.execute(q.RUN_BY_NAME, (name,)).fetchone()
         if values is None:
@@ -343,25 +337,16 @@ def _inbox_line(values: tuple[Any, ...]) -> InboxLine:
     return line._replace(kind=_parse_enum(RequestKind, line.kind))
 
 
+def _run_row(values: tuple[Any, ...]) -> RunRow:
+    row = RunRow._make(values)
+    return row._replace(status=_parse_enum(Status, row.status))
+
+
 def _parse_enum(enum: type[E], value: str) -> E:
     try:
         return enum(value)
     except ValueError:
         raise StoreTooNew(
-            f"the inbox contains {value!r}, which this version does not know; upgrade signoff"
+            f"the database contains {value!r}, which this version does not know; upgrade signoff, "
+            "or restore a backup"
         ) from None
-
-
-_STATUS = {status.value: status for status in Status}
-_STATUS_INDEX = RunRow._fields.index("status")
-
-
-def _run_row(values: tuple[Any, ...]) -> RunRow:
-    try:
-        status = _STATUS[values[_STATUS_INDEX]]
-    except KeyError:
-        raise StoreDamaged(
-            f"a run has the status {values[_STATUS_INDEX]!r}, which this version does not know; "
-            "upgrade signoff, or restore a backup"
-        ) from None
-    return RunRow._make((*values[:_STATUS_INDEX], status, *values[_STATUS_INDEX + 1 :]))

@@ -320,7 +320,7 @@ def test_remarks_are_shown_and_are_no_problems(home: Home) -> None:
     (checked,) = validate(["flow.toml"], home.root, isolated(home))
 
     assert checked.valid
-    assert checked.remarks == ("flow is a toy",)
+    assert checked.warnings == ("flow is a toy",)
 
 
 def test_remarks_are_no_part_of_what_is_frozen(home: Home) -> None:

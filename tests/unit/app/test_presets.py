@@ -71,7 +71,7 @@ def test_what_is_there_already_is_left_alone_and_said(tmp_path: Path) -> None:
     begun = init_project(tmp_path, {}, "docs")
 
     assert goal.read_text() == "goal: mine\n"
-    assert begun.kept == (goal,)
+    assert begun.existing == (goal,)
     assert goal not in begun.created
 
 
@@ -81,7 +81,7 @@ def test_asking_twice_changes_nothing_and_keeps_quiet(tmp_path: Path) -> None:
 
     again = init_project(tmp_path, {}, "code")
 
-    assert (again.created, again.kept) == ((), ())
+    assert (again.created, again.existing) == ((), ())
 
 
 def test_a_wrong_name_is_answered_with_the_right_ones_and_makes_nothing(tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ def test_the_command_line_is_stronger_than_the_workflow_and_that_than_the_settin
     planned = plan(tmp_path, surroundings, flow, {}, command_line={"limits.calls": "3"})
 
     assert planned.limits == Limits(usd=2, tokens=7, calls=3)
-    assert planned.given == Limits(calls=3)
+    assert planned.own_limits == Limits(calls=3)
 
 
 def test_wrong_parameters_are_found_before_anything_starts(tmp_path: Path, flow: str) -> None:

@@ -104,7 +104,7 @@ def test_a_kind_of_agent_that_is_not_there_is_told_with_its_line(project: Projec
     assert "manual" in problem.remedy
     assert good.valid
     planned = plan(project.cwd, isolated(project), "good.py", {})
-    assert planned.remarks == (str(problem),)
+    assert planned.warnings == (str(problem),)
 
 
 def test_a_role_that_nobody_plays_is_a_problem_with_its_line(project: Project) -> None:
@@ -127,9 +127,9 @@ def test_an_agent_whose_code_cannot_be_imported_is_remarked_upon(project: Projec
 
     (checked,) = validate([], project.cwd, isolated(project))
 
-    (remark,) = checked.remarks
-    assert remark.startswith(f"{config}:3: agents.mine: ")
-    assert "nowhere" in remark
+    (warning,) = checked.warnings
+    assert warning.startswith(f"{config}:3: agents.mine: ")
+    assert "nowhere" in warning
 
 
 @pytest.mark.parametrize(
@@ -151,10 +151,10 @@ def test_a_check_that_cannot_be_imported_is_a_warning(
 
     checked = validate(["good.py"], project.cwd, isolated(project))
 
-    remarks = [remark for each in checked for remark in each.remarks]
+    remarks = [warning for each in checked for warning in each.warnings]
     assert all(each.valid for each in checked)
     assert bool(remarks) is bool(why)
-    assert all(f"{config}:4: agents.tidy: " in remark and why in remark for remark in remarks)
+    assert all(f"{config}:4: agents.tidy: " in warning and why in warning for warning in remarks)
 
 
 def test_a_workflow_is_drawn_in_the_form_that_was_asked_for(

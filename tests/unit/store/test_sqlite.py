@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from signoff.errors import StoreBusy, StoreDamaged, StoreError, WriteFailed
+from signoff.errors import StoreBusy, StoreDamaged, StoreError, StoreTooNew, WriteFailed
 from signoff.store.sqlite import SqliteStore
 from signoff.testing.store_suite.journal_writer import ANN, JournalWriter, start_run
 from tests.patience import wait_until
@@ -183,13 +183,13 @@ def test_a_damaged_database_is_reported_in_one_line(path: Path, damage: str) -> 
 
 
 def test_an_unknown_status_is_an_error(store: SqliteStore, path: Path) -> None:
-    """Edited by hand, or restored from elsewhere: a remedy, not a bug of ours."""
+    """Written by a newer version or edited by hand: the message says what to do."""
     start_run(store)
     with closing(sqlite3.connect(path)) as other:
         other.execute("UPDATE runs SET status = 'weird'")
         other.commit()
 
-    with pytest.raises(StoreDamaged, match="'weird'"):
+    with pytest.raises(StoreTooNew, match="'weird'"):
         store.rows()
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from signoff.app.demo import PLACE
+from signoff.app.demo import DEFAULT_FOLDER
 from signoff.cli.options import (
     debug_option,
     limit_settings,
@@ -46,7 +46,8 @@ its agents."""
 
 @click.command(epilog=_EPILOG)
 @click.option(
-    "--folder", type=click.Path(path_type=Path), default=PLACE, show_default=True, metavar="DIR",
+    "--folder", type=click.Path(path_type=Path), metavar="DIR",
+    default=DEFAULT_FOLDER, show_default=True,
     help="The folder of the demo project; created if it does not exist.",
 )  # fmt: skip
 @click.option(

@@ -48,15 +48,15 @@ def command(folder: Path | None, preset: str | None, listing: bool, as_json: boo
     run = " ".join(result.run)
     commands = [f"signoff validate {run}", f"signoff run {run}"] if run else []
     if as_json:
-        paths = {"created": result.created, "kept": result.kept}
+        paths = {"created": result.created, "kept": result.existing}
         paths_json = {name: [str(each) for each in value] for name, value in paths.items()}
         out.json({"home": str(result.home.path), "preset": preset, **paths_json, "next": commands})
         return
     for path in result.created:
         out.line(f"created {near(path)}{'/' if path.is_dir() else ''}")
-    for path in result.kept:
+    for path in result.existing:
         out.line(f"kept {near(path)} unchanged")
-    if not result.created and not result.kept:
+    if not result.created and not result.existing:
         out.line(f"{result.home.path} is already complete")
     root = result.home.root
     there = [f"cd {near(root)}"] if run and root != Path.cwd() else []

@@ -92,7 +92,7 @@ def _resume_due(project: Project, display: DisplayOptions) -> int:
     from signoff.app.history import timeline_of
     from signoff.app.next_commands import error_message
     from signoff.app.resume import due_runs, resume_due
-    from signoff.app.settings import given_limits
+    from signoff.app.settings import command_line_limits
     from signoff.app.show import show
     from signoff.cli.driving import choose_view, events_file
     from signoff.cli.interrupts import Interrupted, run_interruptibly
@@ -106,7 +106,7 @@ def _resume_due(project: Project, display: DisplayOptions) -> int:
             resumed = run_interruptibly(
                 resume_due(
                     project,
-                    limits=given_limits(project.settings),
+                    limits=command_line_limits(project.settings),
                     observers=[view, *watchers],
                     warn=out.warn,
                 ),

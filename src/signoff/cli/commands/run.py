@@ -87,8 +87,8 @@ def command(
     )
     for problem in planned.target.problems:
         out.warn(str(problem))
-    for remark in (*planned.remarks, *planned.target.workflow.warnings):
-        out.warn(remark)
+    for warning in (*planned.warnings, *planned.target.workflow.warnings):
+        out.warn(warning)
     if dry_run:
         if out.as_json:
             out.json(planned.to_json())
@@ -107,7 +107,7 @@ def command(
                 planned.target,
                 params,
                 name=name,
-                limits=planned.given,
+                limits=planned.own_limits,
                 observers=observers,
             ),
             workflow=planned.target.workflow,
@@ -130,7 +130,7 @@ def _pulled(
     async def work(observers: Sequence[Observer]) -> RunStatus:
         result = await start(
             project, planned.target, params,
-            name=name, limits=planned.given, switch=FROM_OUTSIDE, observers=observers,
+            name=name, limits=planned.own_limits, switch=FROM_OUTSIDE, observers=observers,
         )  # fmt: skip
         return run_status(project, result.run)
 

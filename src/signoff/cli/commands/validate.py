@@ -43,7 +43,9 @@ def command(targets: tuple[str, ...], options: dict[str, Any], as_json: bool) ->
         ]
         workflows = [each.workflow for each in checked if each.workflow]
         warnings = [
-            {"target": each.target, "what": remark} for each in checked for remark in each.remarks
+            {"target": each.target, "what": warning}
+            for each in checked
+            for warning in each.warnings
         ]
         out.json(
             {"valid": valid, "workflows": workflows, "problems": problems, "warnings": warnings}
@@ -52,10 +54,10 @@ def command(targets: tuple[str, ...], options: dict[str, Any], as_json: bool) ->
     for each in checked:
         if each.workflow:
             out.line(f"ok  {each.workflow}  ({each.target})")
-        for remark in each.remarks:
+        for warning in each.warnings:
             # Some warnings start with their file and line.
-            located = remark.startswith(Path(each.target).name)
-            out.warn(remark if located else f"{each.target}: {remark}")
+            located = warning.startswith(Path(each.target).name)
+            out.warn(warning if located else f"{each.target}: {warning}")
         for problem in each.problems:
             # Relative paths are shorter, and editors and terminals can open them.
             out.line(str(problem).replace(f"{Path.cwd()}{os.sep}", ""), style="red")
