@@ -81,9 +81,9 @@ def record_file_answers(project: Project, run: str) -> list[str]:
         by = f"{current_user()} ({answer.by})"
         # The answer counts from when the file was written: a deadline may have passed since.
         at = min(answer.file.changed_at, project.clock.now())
-        given = AnswerInput(answer.value, answer.text, by, answer.digest, at=at)
+        entry = AnswerInput(answer.value, answer.text, by, answer.digest, at=at)
         try:
-            record_answer(project, answer.number, given)
+            record_answer(project, answer.number, entry)
         except (InvalidAnswer, StaleApproval) as error:
             warnings.append(f"{answer.file.path.name}: {error}")
         else:

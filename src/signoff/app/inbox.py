@@ -69,10 +69,10 @@ def answer_to_json(item: InboxItem) -> dict[str, Any] | None:
     """Returns the answer, its author and its time; None if there is none yet."""
     if item.answer is None:
         return None
-    given = json.loads(item.answer)
+    answer = json.loads(item.answer)
     return {
-        "value": given.get("value"),
-        "text": given.get("text") or "",
+        "value": answer.get("value"),
+        "text": answer.get("text") or "",
         "by": item.answered_by,
         "at": item.answered_at,
     }
@@ -82,8 +82,8 @@ def _prompt_file(project: Project, item: InboxItem) -> str | None:
     """Returns the file in the run's folder with the full prompt of a request for a response."""
     if item.kind != RequestKind.RESPONSE:
         return None
-    place = project.folder(item.run) / HITL / prompt_name(item.id)
-    return str(place) if place.is_file() else None
+    path = project.folder(item.run) / HITL / prompt_name(item.id)
+    return str(path) if path.is_file() else None
 
 
 def _is_request(project: Project, word: str) -> bool:

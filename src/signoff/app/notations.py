@@ -63,10 +63,10 @@ def compile_context(
 def stored_context(description: str, now: CompileContext) -> CompileContext:
     """Returns the context a run was compiled in, read from its stored description."""
     source = json.loads(description).get("source")
-    given = source.get("given") if isinstance(source, dict) else None
-    if not isinstance(given, dict):
+    stored = source.get("given") if isinstance(source, dict) else None
+    if not isinstance(stored, dict):
         return now
-    options = dict(given)
+    options = dict(stored)
     return replace(
         now,
         default_agent=options.pop("default_agent", ""),

@@ -36,7 +36,7 @@ def settings(kind: str, **options: Any) -> dict[str, AgentSettings]:
 
 
 async def test_a_kind_can_be_any_callable_of_the_users() -> None:
-    """Nobody should have to wait for us to support their model."""
+    """Users should not have to wait for us to support their model."""
     agents = build_agents(settings(f"{__name__}:Echo", prefix="> "))
 
     reply = await agents["mine"].ask(AgentRequest("hello"), CALL)
@@ -53,7 +53,7 @@ async def test_a_kind_can_be_any_callable_of_the_users() -> None:
         (f"{__name__}:Echo", {"volume": 11}, "volume"),
     ],
 )
-async def test_an_agent_that_cannot_be_made_fails_when_it_is_asked(
+async def test_an_agent_that_cannot_be_built_fails_when_it_is_asked(
     kind: str, options: dict[str, Any], complaint: str
 ) -> None:
     """A wrong setting of an agent that is not used must not stop a run."""
@@ -70,20 +70,20 @@ class Person:
         raise AssertionError("a person is asked through the inbox")
 
 
-def test_an_agent_that_is_a_person_can_be_recognised() -> None:
+def test_an_agent_that_is_a_human_is_recognized() -> None:
     """The engine puts its prompts into the inbox instead of calling it."""
-    made = {
+    agents = {
         kind: build_agents(settings(f"{__name__}:{kind}"))["mine"]
         for kind in ("Person", "Echo", "Nobody")
     }
 
-    people = {kind for kind, agent in made.items() if capabilities_of(agent).answered_by_human}
+    people = {kind for kind, agent in agents.items() if capabilities_of(agent).answered_by_human}
 
     assert people == {"Person"}
 
 
-def test_limits_are_passed_on_only_where_there_are_any() -> None:
-    """Each limited agent pays for its waiting line."""
+def test_only_agents_with_limits_get_limits() -> None:
+    """Each limited agent has a queue, which costs time."""
     limits = agent_limits(
         {
             "free": AgentSettings("x"),
@@ -100,7 +100,7 @@ def test_limits_are_passed_on_only_where_there_are_any() -> None:
     }
 
 
-def test_the_usual_agents_are_there_without_any_settings() -> None:
+def test_the_usual_agents_need_no_settings() -> None:
     """The first command on a machine with claude on its PATH must work."""
     agents = build_agents({"claude": AgentSettings("claude", options={"model": "opus"})})
 
@@ -157,8 +157,8 @@ async def test_a_fallback_answers_after_the_attempts_of_the_agent() -> None:
     assert (result.spend.calls, result.spend.known_usd, result.spend.unknown_usd) == (3, 2.0, 2)
 
 
-async def test_an_agent_without_retries_fails_at_its_first_fault() -> None:
-    """Somebody who pays by the call says so."""
+async def test_an_agent_without_retries_fails_at_its_first_error() -> None:
+    """Users who pay per call turn retries off."""
     result = await run(writer=mine(Busy, retries=0))
 
     assert (result.status, result.spend.calls) == (Status.FAILED, 1)
@@ -175,10 +175,10 @@ async def test_an_agent_without_retries_fails_at_its_first_fault() -> None:
         ({"writer": mine(Busy, fallback="manual")}, "'manual' is a human"),
     ],
 )
-async def test_a_fallback_that_cannot_work_is_refused(
+async def test_a_fallback_that_cannot_work_is_rejected(
     agents: dict[str, AgentSettings], complaint: str
 ) -> None:
-    """A circle of fallbacks would ask for ever."""
+    """A cycle of fallbacks would never end."""
     result = await run(None, **agents)
 
     assert result.status is Status.FAILED
@@ -198,7 +198,7 @@ async def test_a_fallback_that_cannot_work_is_refused(
 async def test_a_limit_in_dollars_needs_a_price_or_another_limit(
     limits: Limits, settings: dict[str, Any], status: Status
 ) -> None:
-    """An agent of unknown price would run past it without anybody noticing."""
+    """An agent of unknown price would exceed it unnoticed."""
     result = await run(limits, writer=mine(Model, **settings))
 
     assert result.status is status
@@ -207,8 +207,8 @@ async def test_a_limit_in_dollars_needs_a_price_or_another_limit(
         assert result.spend.calls == 0
 
 
-async def test_a_limit_that_cannot_be_kept_is_refused_before_the_run_where_that_is_known() -> None:
-    """A workflow that hands a step over says beforehand whom it will ask."""
+async def test_a_limit_that_cannot_be_enforced_is_rejected_before_the_run_if_possible() -> None:
+    """A workflow that delegates a step declares in advance which agent it asks."""
     step = StepDef("write", handler=Dispatch("writer", free_form=True), next={Outcome.OK: None})
     store = MemoryStore()
 
@@ -219,8 +219,8 @@ async def test_a_limit_that_cannot_be_kept_is_refused_before_the_run_where_that_
     assert store.rows() == []
 
 
-async def test_the_price_list_does_not_hold_for_another_address() -> None:
-    """A company's own server may be dearer, or free."""
+async def test_the_price_list_does_not_apply_to_another_server() -> None:
+    """A company's own server may be more expensive, or free."""
     listed = mine(Model, options={"model": "gpt-4o"})
     elsewhere = mine(Model, options={"model": "gpt-4o", "base_url": "http://localhost:1"})
 
@@ -229,7 +229,7 @@ async def test_the_price_list_does_not_hold_for_another_address() -> None:
 
 
 async def test_auto_asks_one_of_the_others() -> None:
-    """Its own settings name nobody."""
+    """Its own settings name no agent."""
     result = await run(writer=AgentSettings("auto"), mine=mine(Model))
 
     assert result.state == {"text": "Yes.", "by": "mine"}

@@ -24,7 +24,7 @@ class Fine(Silent):
 class Stuck(Silent):
     async def health(self) -> Health:
         await asyncio.Event().wait()
-        raise AssertionError("nobody sets that event")
+        raise AssertionError("no code sets that event")
 
 
 class Rude(Silent):
@@ -38,15 +38,15 @@ def mine(cls: type, **options: Any) -> AgentSettings:
 
 @pytest.fixture(autouse=True)
 def a_bare_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing of the machine the tests run on, and little patience."""
+    """Hides what is installed on this machine, and shortens the timeout."""
     monkeypatch.setenv("PATH", "")
     for name in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OLLAMA_HOST"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(auto, "HEALTH_SECONDS", 0.3)
 
 
-def test_every_agent_is_asked_and_none_can_spoil_it() -> None:
-    """The doctor is called when something is broken."""
+def test_every_agent_is_checked_whatever_another_one_does() -> None:
+    """Users run `doctor` when something is broken."""
     found = check_agents(
         {
             "fine": mine(Fine),
@@ -66,8 +66,8 @@ def test_every_agent_is_asked_and_none_can_spoil_it() -> None:
     assert all(health.ready or health.remedy or health.remedies for health in found.values())
 
 
-def test_auto_tells_whom_it_would_take_without_asking_anybody_twice() -> None:
-    """Programs take a second or more to say how they are."""
+def test_auto_reports_its_choice_and_checks_no_agent_twice() -> None:
+    """A health check of a program takes a second or more."""
     found = check_agents({"stuck": mine(Stuck), "fine": mine(Fine)})
 
     assert found["auto"].ready

@@ -41,7 +41,7 @@ async def waiting_for(
     async def work(ctx: StepContext) -> tuple[Outcome, dict[str, object]]:
         if writes:
             await ctx.write("draft.md", writes)
-        return Outcome.OK, {"said": await ctx.map(list(range(len(requests))), ask)}
+        return Outcome.OK, {"answers": await ctx.map(list(range(len(requests))), ask)}
 
     flow = Workflow("asks", StepDef("only", handler=work, next={Outcome.OK: None}))
     async with project.engine() as engine:
@@ -53,10 +53,10 @@ def stored(item: InboxItem) -> dict[str, object]:
     return answer
 
 
-async def test_an_answer_is_kept_with_who_gave_it_when_and_why(
+async def test_an_answer_is_stored_with_its_author_time_and_reason(
     project: Project, clock: FrozenClock
 ) -> None:
-    """An approval nobody can account for later is worth nothing."""
+    """An approval without an author cannot be audited."""
     (item,) = await waiting_for(project, Approval("Ship?", "text"))
     clock.advance(60)
 
@@ -69,7 +69,7 @@ async def test_an_answer_is_kept_with_who_gave_it_when_and_why(
 async def test_a_secret_in_an_answer_is_hidden(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A worker that hands in its work is an agent like any other."""
+    """A worker that submits a result is an agent like any other."""
     monkeypatch.setenv("MY_API_KEY", "zq-4711-very-secret")
     (item,) = await waiting_for(project, Question("Which key?"))
 
@@ -80,7 +80,7 @@ async def test_a_secret_in_an_answer_is_hidden(
     assert stored(done) == {"value": "[hidden: MY_API_KEY]", "text": "not [hidden: MY_API_KEY]"}
 
 
-async def test_without_a_name_the_person_logged_in_is_recorded(project: Project) -> None:
+async def test_without_a_name_the_logged_in_user_is_recorded(project: Project) -> None:
     """Most people never give --by."""
     (item,) = await waiting_for(project, Approval("Ship?", "text"))
 
@@ -91,7 +91,7 @@ async def test_without_a_name_the_person_logged_in_is_recorded(project: Project)
 
 
 async def test_a_request_is_answered_once(project: Project) -> None:
-    """A second person must learn that somebody was faster."""
+    """A second user must see that another one was faster."""
     (item,) = await waiting_for(project, Question("Name?"))
     record_answer(project, item.id, AnswerInput("Bob", by="ann"))
 
@@ -100,7 +100,7 @@ async def test_a_request_is_answered_once(project: Project) -> None:
 
 
 async def test_an_approval_of_something_else_is_refused(project: Project) -> None:
-    """The digest says what the person has seen; anything else was not approved."""
+    """The digest identifies what the user has seen; anything else was not approved."""
     (item,) = await waiting_for(project, Approval("Ship?", "text"))
 
     with pytest.raises(StaleApproval) as refused:
@@ -118,8 +118,8 @@ async def test_the_beginning_of_the_digest_is_enough(project: Project) -> None:
     assert done.state == "answered"
 
 
-async def test_a_few_letters_of_a_digest_prove_nothing(project: Project) -> None:
-    """One letter is right by chance once in sixteen times."""
+async def test_a_digest_of_a_few_characters_is_rejected(project: Project) -> None:
+    """One character matches by chance one time in sixteen."""
     (item,) = await waiting_for(project, Approval("Ship?", "text"))
 
     with pytest.raises(InvalidAnswer, match="at least 6"):
@@ -133,7 +133,7 @@ async def test_a_few_letters_of_a_digest_prove_nothing(project: Project) -> None
 async def test_a_file_that_changed_since_cannot_be_approved(
     project: Project, change: str | None
 ) -> None:
-    """Somebody edited, or deleted, what the request shows."""
+    """A user edited or deleted what the request shows."""
     request = Approval("Ship?", "the draft\n", path="draft.md")
     (item,) = await waiting_for(project, request, writes="the draft\n")
     file = project.folder("one") / "draft.md"
@@ -147,8 +147,8 @@ async def test_a_file_that_changed_since_cannot_be_approved(
     )
 
 
-async def test_a_file_that_is_as_it_was_shown_can_be_approved(project: Project) -> None:
-    """The check must not stand in the way of the honest case."""
+async def test_an_unchanged_file_can_be_approved(project: Project) -> None:
+    """The check must not block the normal case."""
     request = Approval("Ship?", "the draft\n", path="draft.md")
     (item,) = await waiting_for(project, request, writes="the draft\n")
 
@@ -156,10 +156,10 @@ async def test_a_file_that_is_as_it_was_shown_can_be_approved(project: Project) 
 
 
 @pytest.mark.parametrize("content", [None, {"a": "table"}])
-async def test_a_file_whose_text_is_not_shown_must_be_as_the_run_wrote_it(
+async def test_a_file_that_is_not_shown_must_be_as_the_run_wrote_it(
     project: Project, content: object
 ) -> None:
-    """Nothing to compare with must not mean that anything will do."""
+    """Without a text to compare with, not every content may pass."""
     request = Approval("Ship?", content, path="draft.md")
     (item,) = await waiting_for(project, request, writes="the draft\n")
     file = project.folder("one") / "draft.md"
@@ -171,7 +171,7 @@ async def test_a_file_whose_text_is_not_shown_must_be_as_the_run_wrote_it(
     assert decide(project, item.id, AnswerInput(None), yes=True).state == "answered"
 
 
-async def test_a_file_nobody_wrote_cannot_be_approved(project: Project) -> None:
+async def test_a_file_that_the_run_did_not_write_cannot_be_approved(project: Project) -> None:
     """There is no record of what it should be."""
     (item,) = await waiting_for(project, Approval("Ship?", path="draft.md"))
     folder = project.folder("one")
@@ -211,10 +211,10 @@ def swap(file: Path) -> None:
 async def test_a_file_that_changed_after_its_approval_has_to_be_approved_again(
     project: Project, content: object, meddle: Callable[[Path], None]
 ) -> None:
-    """The run completed with whatever stood in final/ by then, and nobody had seen it.
+    """Otherwise the run would complete with a text in final/ that no human has seen.
 
-    The approval is refused and the request made once more, rather than the file put back
-    without a word: somebody changed it for a reason, and a person has to look again.
+    The approval is rejected and the request opened again. The file is not restored silently:
+    a user changed it for a reason, and a human has to look again.
     """
     flow = gated(content)
     file = project.folder("one") / "final" / "draft.md"
@@ -235,8 +235,8 @@ async def test_a_file_that_changed_after_its_approval_has_to_be_approved_again(
     assert (again.digest, again.kind) == (item.digest, "approval")
 
 
-async def test_a_file_that_was_put_back_can_be_approved_again(project: Project) -> None:
-    """A slip of an editor must not cost the run."""
+async def test_a_restored_file_can_be_approved_again(project: Project) -> None:
+    """An editing mistake must not cost the run."""
     flow = gated(GATE_TEXT)
     file = project.folder("one") / "final" / "draft.md"
     async with project.engine() as engine:
@@ -254,7 +254,7 @@ async def test_a_file_that_was_put_back_can_be_approved_again(project: Project) 
     assert (done.status, done.state) == (Status.COMPLETED, {"shipped": True})
 
 
-async def test_a_file_that_changed_can_be_rejected_without_putting_it_back(
+async def test_a_changed_file_can_be_rejected_without_restoring_it(
     project: Project,
 ) -> None:
     """Nothing is approved, so there is nothing to compare."""
@@ -269,7 +269,7 @@ async def test_a_file_that_changed_can_be_rejected_without_putting_it_back(
     assert done.state == {"shipped": False}
 
 
-async def test_a_deadline_approves_no_file_that_changed(
+async def test_a_deadline_does_not_approve_a_changed_file(
     project: Project, clock: FrozenClock
 ) -> None:
     """`default=True` is a yes to what was shown, like any other."""
@@ -287,10 +287,10 @@ async def test_a_deadline_approves_no_file_that_changed(
     assert again.deadline == clock.now() + 3600
 
 
-async def test_a_file_that_changes_while_the_run_goes_on_is_as_approved_at_its_end(
+async def test_a_file_that_changes_after_its_approval_is_restored_at_the_end(
     project: Project,
 ) -> None:
-    """Steps after the gate may take hours; final/ must hold what somebody signed."""
+    """Steps after the gate may take hours; final/ must contain what was approved."""
     file = project.folder("one") / "final" / "draft.md"
 
     async def sign(ctx: StepContext) -> tuple[Outcome, dict[str, object]]:
@@ -320,7 +320,7 @@ async def test_a_file_that_changes_while_the_run_goes_on_is_as_approved_at_its_e
 async def test_a_decision_after_the_deadline_is_refused(
     project: Project, clock: FrozenClock, yes: bool
 ) -> None:
-    """Everybody was told that it would count as rejected from then on."""
+    """The request announced that it would count as rejected from then on."""
     request = Approval("Ship?", "text", deadline=timedelta(hours=1), default=False)
     (item,) = await waiting_for(project, request)
     clock.advance(3600)
@@ -328,16 +328,16 @@ async def test_a_decision_after_the_deadline_is_refused(
     with pytest.raises(InvalidAnswer) as refused:
         decide(project, item.id, AnswerInput(None), yes=yes)
 
-    said = datetime.fromtimestamp(item.deadline or 0, UTC)
+    deadline = datetime.fromtimestamp(item.deadline or 0, UTC)
     assert str(refused.value) == (
-        f"the deadline of request #{item.id} passed at {said:%Y-%m-%d %H:%M:%S} UTC, "
+        f"the deadline of request #{item.id} passed at {deadline:%Y-%m-%d %H:%M:%S} UTC, "
         "and it counts as rejected"
     )
     assert refused.value.remedies == (Resume("one"),)
     assert project.store.item(item.id).state == "open"
 
 
-async def test_an_answer_just_before_the_deadline_is_taken(
+async def test_an_answer_just_before_the_deadline_counts(
     project: Project, clock: FrozenClock
 ) -> None:
     """A second early is not late."""
@@ -349,7 +349,7 @@ async def test_an_answer_just_before_the_deadline_is_taken(
 
 
 async def test_a_long_content_is_compared_in_full(project: Project) -> None:
-    """Long texts are kept apart in the store; comparing a reference would always fail."""
+    """Long texts are stored separately; comparing a reference would always fail."""
     text = "line\n" * 5000
     request = Approval("Ship?", text, path="draft.md")
     (item,) = await waiting_for(project, request, writes=text)
@@ -377,7 +377,7 @@ async def test_an_option_that_needs_a_reason_is_refused_without_one(project: Pro
 
 
 async def test_approve_and_reject_work_at_a_gate_that_offers_them(project: Project) -> None:
-    """A gate is a choice inside, and an approval to whoever stands before it."""
+    """A gate is a choice internally, but users see an approval."""
     flow = Workflow("gated", StepDef("only", gate=Gate("Ship?")))
     async with project.engine() as engine:
         (item,) = (await engine.start(flow, name="one")).inbox
@@ -408,7 +408,7 @@ async def test_a_question_cannot_be_approved(project: Project) -> None:
     assert refused.value.remedies == (AnswerRequest(item.id),)
 
 
-async def test_an_approval_is_not_given_by_a_word(project: Project) -> None:
+async def test_an_approval_cannot_be_given_as_text(project: Project) -> None:
     """`answer yes` must not ship anything."""
     (item,) = await waiting_for(project, Approval("Ship?", "text"))
 
@@ -416,8 +416,8 @@ async def test_an_approval_is_not_given_by_a_word(project: Project) -> None:
         record_answer(project, item.id, AnswerInput("yes"))
 
 
-async def test_a_response_asked_for_by_schema_has_to_fit_it(project: Project) -> None:
-    """What a person pastes back passes the same gate as what an agent says."""
+async def test_a_response_must_match_its_schema(project: Project) -> None:
+    """What a human pastes passes the same checks as an agent's reply."""
     schema = {"type": "object", "required": ["score"], "properties": {"score": {"type": "integer"}}}
     (item,) = await waiting_for(project, Response("Judge this", schema))
 
@@ -437,7 +437,7 @@ async def test_a_request_is_found_by_number_by_run_or_as_the_only_one(project: P
     assert {each.id for each in found} == {item.id}
 
 
-async def test_of_several_requests_one_has_to_be_named(project: Project) -> None:
+async def test_one_of_several_requests_has_to_be_named(project: Project) -> None:
     """Taking the first would answer the wrong question."""
     await waiting_for(project, Question("Name?"), Question("Age?"))
 
@@ -445,8 +445,8 @@ async def test_of_several_requests_one_has_to_be_named(project: Project) -> None
         find_item(project)
 
 
-async def test_several_pieces_of_work_are_told_apart_by_their_titles(project: Project) -> None:
-    """Their prompts begin alike."""
+async def test_several_work_items_are_listed_with_their_titles(project: Project) -> None:
+    """Their prompts begin with the same words."""
     asked = [Response("You review.", about={"title": f"Review of {name}"}) for name in ("a", "b")]
     await waiting_for(project, *asked)
 
@@ -454,7 +454,7 @@ async def test_several_pieces_of_work_are_told_apart_by_their_titles(project: Pr
         find_item(project)
 
 
-async def test_a_run_that_waits_for_nothing_points_to_those_that_do(project: Project) -> None:
+async def test_a_run_without_requests_points_to_those_of_other_runs(project: Project) -> None:
     """The latest run is not always the one in question."""
     await waiting_for(project, Question("Name?"), name="older")
     async with project.engine() as engine:
@@ -466,7 +466,7 @@ async def test_a_run_that_waits_for_nothing_points_to_those_that_do(project: Pro
         find_item(project)
 
 
-async def test_a_number_nobody_gave_out_is_refused_with_the_open_ones(project: Project) -> None:
+async def test_an_unknown_number_is_reported_with_the_open_ones(project: Project) -> None:
     """A typo should not need a second command to be understood."""
     await waiting_for(project, Question("Name?"))
 
@@ -475,10 +475,8 @@ async def test_a_number_nobody_gave_out_is_refused_with_the_open_ones(project: P
 
 
 @pytest.mark.parametrize("yes", [True, False])
-async def test_a_question_that_was_answered_cannot_be_decided_either(
-    project: Project, yes: bool
-) -> None:
-    """The hint to answer it would send a person to do what somebody has done."""
+async def test_an_answered_question_cannot_be_approved_either(project: Project, yes: bool) -> None:
+    """The hint to answer it would be wrong: it is answered."""
     (item,) = await waiting_for(project, Question("Name?"))
     record_answer(project, item.id, AnswerInput("Bob", by="ann"))
 
@@ -486,8 +484,8 @@ async def test_a_question_that_was_answered_cannot_be_decided_either(
         decide(project, item.id, AnswerInput(None), yes=yes)
 
 
-async def test_an_answer_the_run_has_read_is_still_called_an_answer(project: Project) -> None:
-    """Whoever comes too late knows nothing of how answers are used."""
+async def test_a_used_answer_is_reported_as_answered(project: Project) -> None:
+    """The difference between answered and used is internal."""
 
     async def ask(ctx: StepContext) -> tuple[Outcome, dict[str, object]]:
         return Outcome.OK, {"name": (await ctx.wait(Question("Name?"))).value}
@@ -503,7 +501,7 @@ async def test_an_answer_the_run_has_read_is_still_called_an_answer(project: Pro
 
 
 def test_a_number_of_thousands_of_digits_names_no_request(project: Project) -> None:
-    """Python refuses to read it; a person gets a plain error instead of a traceback."""
+    """Python refuses to parse it; the user gets a plain error instead of a traceback."""
     with pytest.raises(UnknownName):
         find_item(project, "1" * 5000)
 

@@ -27,7 +27,7 @@ WORKFLOW = Workflow("asks", StepDef("only", handler=work, next={Outcome.OK: None
 
 async def waiting_for(project: Project, request: Request) -> None:
     async def work(ctx: StepContext) -> tuple[Outcome, dict[str, object]]:
-        return Outcome.OK, {"said": (await ctx.wait(request)).value}
+        return Outcome.OK, {"answer": (await ctx.wait(request)).value}
 
     flow = Workflow("asks", StepDef("only", handler=work, next={Outcome.OK: None}))
     async with project.engine() as engine:
@@ -45,7 +45,7 @@ def put_answers(project: Project, question: str, answer: object) -> Path:
 
 
 async def test_an_answer_in_a_file_is_recorded_and_the_file_archived(project: Project) -> None:
-    """An editor is how many people answer; the file must not answer again tomorrow."""
+    """Many users answer with an editor; the file must not be used again tomorrow."""
     await waiting_for(project, Question("Name?", question_id="name"))
     path = put_answers(project, "name", "Bob")
 
@@ -70,7 +70,7 @@ async def test_a_response_file_answers_the_request_of_its_number(project: Projec
 async def test_an_answer_that_does_not_fit_is_a_warning_and_the_request_stays_open(
     project: Project,
 ) -> None:
-    """A slip in a file must neither approve anything nor stop the resume."""
+    """A mistake in a file must neither approve anything nor stop the resume."""
     await waiting_for(project, Approval("Ship?", "text"))
     path = put_answers(project, "1", "maybe")
 
@@ -128,7 +128,7 @@ async def test_an_answer_written_before_its_request_is_renamed_and_reported(
             (hitl(project) / name).write_text(text)
             os.utime(hitl(project) / name, (future, future))
         clock.advance(60)
-        return Outcome.OK, {"said": (await ctx.wait(Approval("Ship?", "text"))).value}
+        return Outcome.OK, {"answer": (await ctx.wait(Approval("Ship?", "text"))).value}
 
     flow = Workflow("asks", StepDef("only", handler=work, next={Outcome.OK: None}))
     async with project.engine() as engine:

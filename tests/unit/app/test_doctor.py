@@ -31,7 +31,7 @@ def look(settings: Mapping[str, AgentSettings]) -> dict[str, Health]:
     }
 
 
-def nobody(settings: Mapping[str, AgentSettings]) -> dict[str, Health]:
+def no_agents(settings: Mapping[str, AgentSettings]) -> dict[str, Health]:
     return {"claude": Health(False, "not installed"), "manual": Health(True, "a person")}
 
 
@@ -39,7 +39,7 @@ def looked_at(folder: Path, environment: dict[str, str]) -> dict[str, Check]:
     return {check.name: check for check in check_setup(folder, environment, look).checks}
 
 
-def test_agents_say_themselves_how_they_are(tmp_path: Path, environment: dict[str, str]) -> None:
+def test_agents_report_their_own_health(tmp_path: Path, environment: dict[str, str]) -> None:
     """Each kind knows best what it needs: a program, a login, a key, a server."""
     home = init_home(tmp_path, {}).home
     home.config.write_text("agents:\n  mine: {kind: manual}\n")
@@ -51,27 +51,27 @@ def test_agents_say_themselves_how_they_are(tmp_path: Path, environment: dict[st
     assert [name for name in ("mine", "codex") if checks[name].wanted] == ["mine"]
 
 
-def test_somebody_without_any_agent_is_told_what_to_do_in_three_lines(
+def test_without_any_agent_three_ways_to_get_one_are_shown(
     tmp_path: Path, environment: dict[str, str]
 ) -> None:
-    """A newcomer's first minute decides; the person at the keyboard is no agent they have."""
+    """The agent `manual` is always ready, so it must not count as an agent the user has."""
     init_home(tmp_path, {})
 
-    assert len(check_setup(tmp_path, environment, nobody).advice) == 3
+    assert len(check_setup(tmp_path, environment, no_agents).advice) == 3
     assert check_setup(tmp_path, environment, look).advice == ()
 
 
 def test_missing_agents_do_not_keep_the_engine_from_running(
     tmp_path: Path, environment: dict[str, str]
 ) -> None:
-    """Workflows of commands and people need none."""
+    """Workflows that only use commands and humans need none."""
     init_home(tmp_path, {})
 
-    assert check_setup(tmp_path, environment, nobody).can_run
+    assert check_setup(tmp_path, environment, no_agents).can_run
 
 
 def test_keys_are_named_and_never_shown(tmp_path: Path, environment: dict[str, str]) -> None:
-    """The output is what people paste into bug reports."""
+    """Users paste the output into bug reports."""
     init_home(tmp_path, {})
 
     checks = looked_at(tmp_path, environment)
@@ -80,10 +80,10 @@ def test_keys_are_named_and_never_shown(tmp_path: Path, environment: dict[str, s
     assert SECRET not in str(checks)
 
 
-def test_everything_that_is_not_ready_says_what_to_do(
+def test_everything_that_is_not_ready_has_a_remedy(
     tmp_path: Path, environment: dict[str, str]
 ) -> None:
-    """A red line without a remedy only worries people."""
+    """A problem without a remedy does not help the user."""
     checks = looked_at(tmp_path, environment | {"SIGNOFF_LIMTS_USD": "3"})
 
     assert [check.name for check in checks.values() if not check.ready and not check.remedy] == []
@@ -102,10 +102,10 @@ def read_only(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("spoil", [no_longer_there, read_only])
-def test_a_folder_that_takes_no_home_keeps_the_engine_from_running(
+def test_a_folder_without_write_access_keeps_the_engine_from_running(
     tmp_path: Path, environment: dict[str, str], spoil: Callable[[Path], None]
 ) -> None:
-    """`the engine is ready` was followed by a run that could not make its home."""
+    """Otherwise `the engine is ready` would be followed by a run that fails."""
     folder = tmp_path / "project"
     folder.mkdir()
     spoil(folder)
@@ -118,7 +118,7 @@ def test_a_folder_that_takes_no_home_keeps_the_engine_from_running(
     assert "SIGNOFF_HOME=" in project.remedy
 
 
-def test_a_sound_database_is_ready(tmp_path: Path, environment: dict[str, str]) -> None:
+def test_an_intact_database_is_ready(tmp_path: Path, environment: dict[str, str]) -> None:
     """Its schema version is what support asks for first."""
     home = init_home(tmp_path, {}).home
     SqliteStore(home.path / "signoff.db").close()
@@ -142,8 +142,8 @@ def test_a_damaged_database_keeps_the_engine_from_running(
     assert not found.can_run
 
 
-def test_looking_changes_nothing(tmp_path: Path, environment: dict[str, str]) -> None:
-    """People run it where they do not want a project."""
+def test_checking_changes_nothing(tmp_path: Path, environment: dict[str, str]) -> None:
+    """Users run it in folders that are not projects."""
     before = sorted(tmp_path.rglob("*"))
 
     check_setup(tmp_path, environment, look)
@@ -170,10 +170,10 @@ def test_settings_with_mistakes_keep_the_engine_from_running(
     [("{kind: command}", "argv"), ("{kind: cassette}", "file and agent")],
     ids=["command", "cassette"],
 )
-def test_what_an_agent_lacks_is_told_in_the_words_of_the_settings(
+def test_missing_options_of_an_agent_are_named_as_settings(
     tmp_path: Path, environment: dict[str, str], agent: str, needs: str
 ) -> None:
-    """It said `CommandAgent.__init__() missing 1 required keyword-only argument`."""
+    """`CommandAgent.__init__() missing 1 required keyword-only argument` helps no user."""
     home = init_home(tmp_path, {}).home
     home.config.write_text(f"agents:\n  mine: {agent}\n")
 
@@ -185,10 +185,8 @@ def test_what_an_agent_lacks_is_told_in_the_words_of_the_settings(
     assert "__init__" not in mine.detail
 
 
-def test_what_to_do_about_an_agent_is_told_once(
-    tmp_path: Path, environment: dict[str, str]
-) -> None:
-    """The same long command stood on two lines, one below the other."""
+def test_the_remedy_of_an_agent_is_shown_once(tmp_path: Path, environment: dict[str, str]) -> None:
+    """The same long command must not appear on two lines."""
     install = "npm install -g claude"
 
     def absent(settings: Mapping[str, AgentSettings]) -> dict[str, Health]:
@@ -200,10 +198,10 @@ def test_what_to_do_about_an_agent_is_told_once(
     assert (claude.detail, claude.remedy) == ("claude is not installed", install)
 
 
-def test_what_the_settings_name_and_cannot_be_used_is_in_the_last_line(
+def test_unusable_agents_of_the_settings_are_in_the_last_line(
     tmp_path: Path, environment: dict[str, str]
 ) -> None:
-    """`ready to run` would send somebody off with an agent that is not there."""
+    """`ready to run` would be wrong if a configured agent is missing."""
     home = init_home(tmp_path, {}).home
     home.config.write_text(
         "agents:\n  mine: {kind: nowhere.module:Agent}\nroles:\n  developer: nobody\n"
@@ -217,7 +215,9 @@ def test_what_the_settings_name_and_cannot_be_used_is_in_the_last_line(
     assert "mine" in checks["roles"].remedy
 
 
-def test_what_each_agent_can_do_is_told(tmp_path: Path, environment: dict[str, str]) -> None:
+def test_the_capabilities_of_each_agent_are_reported(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
     """Whether an agent edits files or reports its price decides what it can be used for."""
     home = init_home(tmp_path, {}).home
     home.config.write_text("agents:\n  mine: {kind: command, argv: [tool], edits: true}\n")

@@ -44,13 +44,13 @@ def target(project: Project) -> Target:
 
 @pytest.fixture
 async def before(project: Project, target: Target) -> RunStatus:
-    """Where the run `one` stands when it was just started."""
+    """The status of the run `one` after its start."""
     await start(project, target, {}, name="one", switch=FROM_OUTSIDE)
     return run_status(project, "one")
 
 
-async def test_an_agents_call_of_any_workflow_is_work(project: Project, before: RunStatus) -> None:
-    """Whoever plays the agents need not know how the workflow was written."""
+async def test_an_agent_call_of_any_workflow_is_work(project: Project, before: RunStatus) -> None:
+    """External workers need not know how the workflow was written."""
     (piece,) = before.work
 
     after = await submit(project, "one", None, AnswerInput("the draft"))
@@ -62,8 +62,8 @@ async def test_an_agents_call_of_any_workflow_is_work(project: Project, before: 
 
 
 @pytest.mark.usefixtures("before")
-async def test_what_an_author_asks_of_a_person_is_no_work(project: Project) -> None:
-    """It has the same form as an agent's call, and is still a person's to answer."""
+async def test_a_request_to_a_human_is_not_work(project: Project) -> None:
+    """It looks like an agent call, but only a human may answer it."""
     after = await submit(project, "one", None, AnswerInput("the draft"))
     (asked,) = after.people
 
@@ -77,16 +77,18 @@ async def test_what_an_author_asks_of_a_person_is_no_work(project: Project) -> N
 
 @pytest.mark.usefixtures("before")
 @pytest.mark.parametrize(
-    "given",
+    "answer",
     [
         AnswerInput("x", extras={"statements": [["UPDATE t SET a = 1"]]}),
         AnswerInput("x", extras={"next_step_hint": "two"}),
     ],
 )
-async def test_what_nobody_would_read_is_not_taken(project: Project, given: AnswerInput) -> None:
-    """A worker that believes its statements were applied would go on wrongly."""
+async def test_extras_that_the_step_does_not_use_are_rejected(
+    project: Project, answer: AnswerInput
+) -> None:
+    """A worker would wrongly believe that its statements were applied."""
 
-    after = await submit(project, "one", None, given)
+    after = await submit(project, "one", None, answer)
 
     assert after.verdict is not None
     assert "this work does not accept" in after.verdict.problem
@@ -94,8 +96,8 @@ async def test_what_nobody_would_read_is_not_taken(project: Project, given: Answ
 
 
 @pytest.mark.usefixtures("before")
-async def test_looking_at_a_run_changes_nothing(project: Project) -> None:
-    """Several workers look all the time."""
+async def test_asking_for_the_status_changes_nothing(project: Project) -> None:
+    """Several workers poll it all the time."""
     head = project.run("one").head
 
     looked = [await next_work(project, "one"), run_status(project, "one")]
@@ -106,7 +108,7 @@ async def test_looking_at_a_run_changes_nothing(project: Project) -> None:
 
 @pytest.mark.usefixtures("before")
 async def test_work_of_another_run_is_refused(project: Project, target: Target) -> None:
-    """Two runs ask the same, and their answers are not alike."""
+    """Two runs may ask the same question and need different answers."""
     await start(project, target, {}, name="other", switch=FROM_OUTSIDE)
 
     after = await submit(project, "other", 1, AnswerInput("the draft"))
@@ -116,7 +118,7 @@ async def test_work_of_another_run_is_refused(project: Project, target: Target) 
 
 
 @pytest.mark.usefixtures("before")
-async def test_an_empty_result_is_none(project: Project) -> None:
+async def test_an_empty_result_is_rejected(project: Project) -> None:
     """A worker whose output was lost must not pass."""
 
     after = await submit(project, "one", None, AnswerInput("  "))
@@ -126,10 +128,10 @@ async def test_an_empty_result_is_none(project: Project) -> None:
 
 
 @pytest.mark.usefixtures("before")
-async def test_work_is_kept_while_another_process_drives_the_run(
+async def test_work_is_recorded_while_another_process_drives_the_run(
     project: Project, clock: FrozenClock
 ) -> None:
-    """It took too long for us to wait, and the work is not lost: whoever is next reads it."""
+    """Waiting has timed out, but the work is not lost: the next process uses it."""
     other = replace(this_process(), id="other")
     project.store.take(project.run("one").id, other, clock.now(), lambda _owner: True)
 
@@ -139,8 +141,8 @@ async def test_work_is_kept_while_another_process_drives_the_run(
     assert project.store.item(1).state == "answered"
 
 
-async def test_a_run_of_agents_is_not_set_going(project: Project, target: Target) -> None:
-    """Only a run that was handed out is driven on by whoever asks for work."""
+async def test_a_run_with_its_own_agents_is_not_resumed(project: Project, target: Target) -> None:
+    """Only a run whose work is handed out may be resumed by a worker."""
     async with project.engine() as engine:
         await engine.start(
             target.workflow, name="one", target=target.location, switch={"claude": "manual"}
@@ -153,8 +155,8 @@ async def test_a_run_of_agents_is_not_set_going(project: Project, target: Target
 
 
 @pytest.mark.usefixtures("before")
-async def test_the_journal_says_who_plays_the_agents(project: Project) -> None:
-    """A run stays handed out, whoever resumes it and whenever."""
+async def test_the_journal_records_that_work_is_handed_out(project: Project) -> None:
+    """Its work stays handed out, however the run is resumed."""
 
     row = project.run("one")
 

@@ -8,7 +8,7 @@ from signoff.remedies import InitProject
 
 
 def test_a_home_is_found_from_any_folder_below_the_project(tmp_path: Path) -> None:
-    """People stand somewhere inside their project when they type a command."""
+    """Users type commands anywhere inside their project."""
     init_home(tmp_path, {})
     deep = tmp_path / "src" / "package"
     deep.mkdir(parents=True)
@@ -19,8 +19,8 @@ def test_a_home_is_found_from_any_folder_below_the_project(tmp_path: Path) -> No
     assert home.root == tmp_path
 
 
-def test_the_nearest_home_is_taken(tmp_path: Path) -> None:
-    """A project inside a project must not write into its neighbour's database."""
+def test_the_nearest_home_is_used(tmp_path: Path) -> None:
+    """A project inside another must not write into the outer one's database."""
     inner = tmp_path / "inner"
     inner.mkdir()
     init_home(tmp_path, {})
@@ -32,7 +32,7 @@ def test_the_nearest_home_is_taken(tmp_path: Path) -> None:
     assert home.root == inner
 
 
-def test_a_variable_names_the_home_whatever_stands_nearby(tmp_path: Path) -> None:
+def test_the_variable_overrides_the_nearest_home(tmp_path: Path) -> None:
     """Scripts point at one home and must not pick up another by accident."""
     init_home(tmp_path, {})
     named = tmp_path / "elsewhere"
@@ -44,7 +44,7 @@ def test_a_variable_names_the_home_whatever_stands_nearby(tmp_path: Path) -> Non
     assert home.path == named
 
 
-def test_a_named_home_that_is_not_there_is_not_replaced_by_another(tmp_path: Path) -> None:
+def test_a_named_home_that_does_not_exist_is_an_error(tmp_path: Path) -> None:
     """A typo in the variable would otherwise send runs to the wrong database."""
     init_home(tmp_path, {})
 
@@ -53,26 +53,26 @@ def test_a_named_home_that_is_not_there_is_not_replaced_by_another(tmp_path: Pat
     assert refused.value.remedies == (InitProject(),)
 
 
-def test_without_a_home_the_command_that_makes_one_is_named(tmp_path: Path) -> None:
+def test_without_a_home_the_command_that_creates_one_is_named(tmp_path: Path) -> None:
     """A first-time user has to learn what to type next."""
     with pytest.raises(UsageError) as refused:
         need_home(tmp_path, {})
     assert refused.value.remedies == (InitProject(),)
 
 
-def test_making_a_home_shares_settings_and_keeps_runs_out_of_git(tmp_path: Path) -> None:
+def test_a_new_home_keeps_runs_out_of_git(tmp_path: Path) -> None:
     """Committed by accident, a database of prompts would be public."""
-    made = init_home(tmp_path, {})
+    result = init_home(tmp_path, {})
 
-    assert made.home.config.read_text().count("version: 1") == 1
-    assert made.home.flows.is_dir()
-    assert made.home.constraints.is_dir()
-    ignored = (made.home.path / ".gitignore").read_text().split()
+    assert result.home.config.read_text().count("version: 1") == 1
+    assert result.home.flows.is_dir()
+    assert result.home.constraints.is_dir()
+    ignored = (result.home.path / ".gitignore").read_text().split()
     assert {"signoff.db*", "runs/"} <= set(ignored)
 
 
-def test_making_a_home_again_changes_nothing(tmp_path: Path) -> None:
-    """Somebody runs init twice and must not lose their settings."""
+def test_creating_a_home_again_changes_nothing(tmp_path: Path) -> None:
+    """A user who runs init twice must not lose settings."""
     home = init_home(tmp_path, {}).home
     home.config.write_text("version: 1\nlimits: {usd: 3}\n")
     home.constraints.rmdir()
@@ -83,8 +83,8 @@ def test_making_a_home_again_changes_nothing(tmp_path: Path) -> None:
     assert home.config.read_text() == "version: 1\nlimits: {usd: 3}\n"
 
 
-def test_a_home_that_cannot_be_made_says_why_and_where_else_it_could_be(tmp_path: Path) -> None:
-    """On a read-only disk there was no word about what else to do."""
+def test_a_home_that_cannot_be_created_is_reported_with_an_alternative(tmp_path: Path) -> None:
+    """On a read-only disk, the user needs to know what else to do."""
     (tmp_path / ".signoff").write_text("a file")
 
     with pytest.raises(WriteFailed, match=r"\.signoff: .*SIGNOFF_HOME=FOLDER"):

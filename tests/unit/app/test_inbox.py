@@ -25,7 +25,7 @@ async def begin(project: Project, name: str = "one") -> None:
 
 
 @pytest.mark.parametrize(("word", "meant"), [("1", "1"), ("#1", "1"), ("one", "one")])
-async def test_a_place_without_an_answer_is_refused(
+async def test_a_reference_without_an_answer_is_rejected(
     project: Project, word: str, meant: str
 ) -> None:
     """`signoff answer 7` would make "7" the answer, for good."""
@@ -39,16 +39,16 @@ async def test_a_place_without_an_answer_is_refused(
 
 @pytest.mark.parametrize("word", ["Bob", "2", "#2", "9" * 40, "oned", "one two", ""])
 async def test_any_other_word_is_an_answer(project: Project, word: str) -> None:
-    """Short answers to the only question are what most people type."""
+    """Most users type short answers to the only question."""
     await begin(project)
 
     refuse_reference_as_answer(project, word)
 
 
-async def test_a_request_says_what_was_answered_by_whom_and_when(
+async def test_an_answered_request_shows_the_answer_its_author_and_time(
     project: Project, clock: FrozenClock
 ) -> None:
-    """Commands to answer it would only be refused."""
+    """Commands that answer it would only fail."""
     await begin(project)
     record_answer(project, 1, AnswerInput("Bob", "of course", by="ann"))
 
@@ -63,8 +63,8 @@ async def test_a_request_says_what_was_answered_by_whom_and_when(
     assert request["commands"] == []
 
 
-async def test_what_waits_is_listed_oldest_first_of_all_runs_or_of_one(project: Project) -> None:
-    """A team has many runs, and a person cares for one."""
+async def test_requests_of_all_runs_or_of_one_are_listed_oldest_first(project: Project) -> None:
+    """A team has many runs, and a user cares about one."""
     for name in ("one", "two", "three"):
         await begin(project, name)
     record_answer(project, 1, AnswerInput("Bob"))
@@ -74,7 +74,7 @@ async def test_what_waits_is_listed_oldest_first_of_all_runs_or_of_one(project: 
 
 
 @pytest.mark.parametrize(
-    ("request_", "ways"),
+    ("request_", "commands"),
     [
         (Approval("Ship?"), ["approve 1", 'reject 1 --why "..."']),
         (Choice("Which?", ("a", "b b")), ["answer 1 a", "answer 1 'b b'"]),
@@ -83,7 +83,7 @@ async def test_what_waits_is_listed_oldest_first_of_all_runs_or_of_one(project: 
     ],
 )
 async def test_every_command_that_answers_is_bound_to_what_is_shown(
-    project: Project, request_: Request, ways: list[str]
+    project: Project, request_: Request, commands: list[str]
 ) -> None:
     """Copied from an old log, or into another project, it would answer something else."""
 
@@ -97,7 +97,7 @@ async def test_every_command_that_answers_is_bound_to_what_is_shown(
     request = request_to_json(project, project.store.item(1))
 
     tail = f"--digest {request['digest'][:12]} --resume"
-    assert request["commands"] == [f"signoff {way} {tail}" for way in ways]
+    assert request["commands"] == [f"signoff {command} {tail}" for command in commands]
 
 
 async def test_a_request_for_a_response_names_the_file_that_holds_its_prompt(
@@ -116,15 +116,15 @@ async def test_a_request_for_a_response_names_the_file_that_holds_its_prompt(
 
     request = request_to_json(project, project.store.item(1))
 
-    place = project.folder("one") / "hitl" / "1-prompt.md"
-    assert request["prompt_file"] == str(place)
-    assert place.read_text().startswith("Write.\n" * 100)
+    path = project.folder("one") / "hitl" / "1-prompt.md"
+    assert request["prompt_file"] == str(path)
+    assert path.read_text().startswith("Write.\n" * 100)
 
 
-async def test_past_its_deadline_a_request_only_says_how_to_go_on(
+async def test_after_its_deadline_a_request_only_shows_how_to_resume(
     project: Project, clock: FrozenClock
 ) -> None:
-    """Commands that answer it would be refused."""
+    """Commands that answer it would fail."""
 
     async def work(ctx: StepContext) -> tuple[Outcome, dict[str, object]]:
         await ctx.wait(Approval("Ship?", deadline=timedelta(hours=1), default=False))

@@ -15,14 +15,14 @@ async def ask(ctx: StepContext) -> tuple[Outcome, dict[str, object]]:
 FLOW = Workflow("asks", StepDef("only", handler=ask, next={Outcome.OK: None}))
 
 
-async def test_a_run_is_told_from_its_journal(project: Project) -> None:
+async def test_the_log_is_made_from_the_journal(project: Project) -> None:
     """Nothing but the database is needed to know what happened."""
     async with project.engine() as engine:
         await engine.start(FLOW, name="one")
 
-    told = [line.text for entry in logs(project) for line in entry.lines]
+    lines = [line.text for entry in logs(project) for line in entry.lines]
 
-    assert told == [
+    assert lines == [
         "workflow asks started",
         "only: begins",
         "only: wrote long.md",
@@ -31,8 +31,8 @@ async def test_a_run_is_told_from_its_journal(project: Project) -> None:
     ]
 
 
-async def test_long_texts_are_there_when_they_are_wanted(project: Project) -> None:
-    """They are kept apart in the store; `logs --json` must not show references."""
+async def test_long_texts_are_included_on_request(project: Project) -> None:
+    """They are stored separately; `logs --json` must not show references."""
     async with project.engine() as engine:
         await engine.start(FLOW, name="one")
 
@@ -45,7 +45,7 @@ async def test_long_texts_are_there_when_they_are_wanted(project: Project) -> No
     assert len(written(whole=False)) < 20
 
 
-async def test_following_ends_when_the_run_rests(project: Project) -> None:
+async def test_following_ends_when_the_run_stops(project: Project) -> None:
     """`logs -f` in a script must come back."""
     async with project.engine() as engine:
         await engine.start(FLOW, name="one")
@@ -55,8 +55,8 @@ async def test_following_ends_when_the_run_rests(project: Project) -> None:
     assert isinstance(entries[-1].event, ev.RunStopped)
 
 
-async def test_following_picks_up_what_happens_meanwhile(project: Project) -> None:
-    """The lines of the first look are not repeated, those of the second not lost."""
+async def test_following_includes_new_events(project: Project) -> None:
+    """No line may be repeated or lost."""
     async with project.engine() as engine:
         await engine.start(FLOW, name="one")
         before = len(list(logs(project)))
@@ -69,8 +69,8 @@ async def test_following_picks_up_what_happens_meanwhile(project: Project) -> No
     assert len({(entry.seq, id(entry.event)) for entry in entries}) == len(entries)
 
 
-async def test_an_answer_is_told_before_the_run_has_gone_on(project: Project) -> None:
-    """Whoever asks the next morning why it was sent back must not have to resume it first."""
+async def test_an_answer_is_logged_before_the_run_resumes(project: Project) -> None:
+    """A user who wonders why it was rejected must not have to resume it first."""
     async with project.engine() as engine:
         await engine.start(FLOW, name="one")
     record_answer(project, 1, AnswerInput("Bob", "as ever", by="ann"))
@@ -80,8 +80,8 @@ async def test_an_answer_is_told_before_the_run_has_gone_on(project: Project) ->
     assert line.text == "only: answered 'Bob' by ann: as ever (#1, used when the run resumes)"
 
 
-async def test_a_run_that_rests_has_nothing_to_add(project: Project) -> None:
-    """Its journal tells everything."""
+async def test_a_stopped_run_has_nothing_to_add(project: Project) -> None:
+    """Everything is in its journal."""
     async with project.engine() as engine:
         await engine.start(FLOW, name="one")
 

@@ -12,8 +12,8 @@ def environment(tmp_path: Path) -> dict[str, str]:
     return {"SIGNOFF_MODELS": str(tmp_path)}
 
 
-def test_models_are_listed_whether_or_not_they_are_here(environment: dict[str, str]) -> None:
-    """The list is also how people learn what there is."""
+def test_models_are_listed_whether_or_not_they_are_installed(environment: dict[str, str]) -> None:
+    """The list also shows what can be installed."""
     (listed,) = list_models(environment)
 
     assert (listed.name, listed.state, listed.licence) == (DEFAULT, State.MISSING, "Apache-2.0")
@@ -21,7 +21,7 @@ def test_models_are_listed_whether_or_not_they_are_here(environment: dict[str, s
 
 
 def test_a_removed_model_is_missing_again(environment: dict[str, str], tmp_path: Path) -> None:
-    """And what that freed is told."""
+    """The freed space is reported too."""
     (tmp_path / SMOLLM2.file).write_bytes(b"damaged")
 
     before = list_models(environment)[0].state
@@ -31,8 +31,8 @@ def test_a_removed_model_is_missing_again(environment: dict[str, str], tmp_path:
     assert list_models(environment)[0].state is State.MISSING
 
 
-async def test_a_model_nobody_knows_is_not_looked_for(environment: dict[str, str]) -> None:
-    """No package is fetched by a name a user mistyped."""
+async def test_an_unknown_model_is_not_searched_for(environment: dict[str, str]) -> None:
+    """No package may be downloaded because of a typo."""
     with pytest.raises(UnknownName, match=DEFAULT):
         await pull_model("smollm3", environment)
     with pytest.raises(UnknownName, match=DEFAULT):

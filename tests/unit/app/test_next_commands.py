@@ -34,14 +34,14 @@ EXAMPLES: list[fix.Remedy] = [
 ]
 
 
-def test_every_remedy_has_words() -> None:
-    """An error with a remedy that cannot be worded would end in a traceback."""
+def test_every_remedy_has_a_text() -> None:
+    """An error with an unknown remedy would end in a traceback."""
     assert {type(remedy) for remedy in EXAMPLES} == set(get_args(fix.Remedy))
     assert all(next_command(remedy, "one") for remedy in EXAMPLES)
 
 
 @pytest.mark.parametrize("remedy", EXAMPLES, ids=repr)
-def test_a_remedy_is_read_back_as_it_was_stored(remedy: fix.Remedy) -> None:
+def test_a_stored_remedy_is_read_back_unchanged(remedy: fix.Remedy) -> None:
     """Errors are stored in the journal with what fixes them."""
     assert fix.REMEDIES.from_json(fix.REMEDIES.to_json(remedy)) == remedy
 
@@ -64,8 +64,8 @@ def test_a_remedy_names_the_exact_command(remedy: fix.Remedy, command: str) -> N
     assert next_command(remedy, "one").endswith(command)
 
 
-def test_an_error_is_told_with_what_fixes_it() -> None:
-    """One line says what is wrong and what to type."""
+def test_an_error_is_shown_with_its_remedy() -> None:
+    """One line shows what is wrong and what to type."""
     error = RunBusy("run 'one' is busy", remedy=(fix.CancelRun("one"), fix.ShowRun("one")))
 
     assert error_message(error) == (

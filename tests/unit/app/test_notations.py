@@ -64,16 +64,16 @@ NOTATION = Notation(
 @pytest.fixture(autouse=True)
 def toy(tmp_path: Path) -> Iterator[Path]:
     """A package that brings a notation for `.toml` files, as installed packages do."""
-    path = list(sys.path)
-    place = tmp_path / "site"
-    about = place / "toy_notation-1.dist-info"
+    search_path = list(sys.path)
+    folder = tmp_path / "site"
+    about = folder / "toy_notation-1.dist-info"
     about.mkdir(parents=True)
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: toy-notation\nVersion: 1\n")
     (about / "entry_points.txt").write_text("[signoff.notations]\ntoy = toy_notation:NOTATION\n")
-    (place / "toy_notation.py").write_text(TOY)
-    sys.path.insert(0, str(place))
-    yield place
-    sys.path[:] = path
+    (folder / "toy_notation.py").write_text(TOY)
+    sys.path.insert(0, str(folder))
+    yield folder
+    sys.path[:] = search_path
     for name in ("toy_notation", "claude_agent_sdk"):
         sys.modules.pop(name, None)
 
@@ -89,14 +89,14 @@ def isolated(home: Home) -> dict[str, str]:
     return {"SIGNOFF_HOME": str(home.path), "XDG_CONFIG_HOME": str(home.root / "nowhere")}
 
 
-def executable(place: Path) -> None:
-    place.parent.mkdir(exist_ok=True)
-    place.write_text("#!/bin/sh\n")
-    place.chmod(0o755)
+def executable(path: Path) -> None:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("#!/bin/sh\n")
+    path.chmod(0o755)
 
 
 def test_a_compiler_gets_the_options_of_the_command_line(home: Home) -> None:
-    """A goal that does not reach the flow would be a run about nothing."""
+    """A goal that does not reach the flow would be a run without a purpose."""
     options = {"theme": "theme.md", "color": "red"}
 
     planned = plan(home.root, isolated(home), "flow.toml", {}, options=options)
@@ -124,7 +124,7 @@ def test_a_file_outside_the_project_keeps_its_whole_path(home: Home) -> None:
 
 
 @pytest.mark.parametrize("target", ["flow.py", "some.module:NAME"])
-def test_a_python_workflow_takes_no_options_of_notations(home: Home, target: str) -> None:
+def test_a_python_workflow_rejects_options_of_notations(home: Home, target: str) -> None:
     """An option that is silently ignored is worse than none."""
     (home.root / "flow.py").write_text("raise AssertionError('never imported')")
     context = CompileContext(home.root, options={"goal": "g", "allow_scripts": True})
@@ -140,7 +140,7 @@ def test_a_python_workflow_takes_no_options_of_notations(home: Home, target: str
         ("goal: x\nworkflow: [{step: generate}]\n", {"color": "red"}),
     ],
 )
-def test_an_option_of_another_notation_is_refused(
+def test_an_option_of_another_notation_is_rejected(
     home: Home, text: str, options: dict[str, str]
 ) -> None:
     """The user would believe that the run has a goal."""
@@ -153,7 +153,7 @@ def test_an_option_of_another_notation_is_refused(
 async def test_a_runs_workflow_is_compiled_again_with_its_own_options(
     project: Project, home: Home
 ) -> None:
-    """Or a resume, days later, would be refused for a definition that has changed."""
+    """Otherwise a resume would fail because the definition seems to have changed."""
     planned = plan(home.root, isolated(home), "flow.toml", {}, options={"theme": "theme.md"})
     await start(project, planned.target, {}, name="one")
 
@@ -162,10 +162,10 @@ async def test_a_runs_workflow_is_compiled_again_with_its_own_options(
     assert again.workflow.digest == planned.target.workflow.digest
 
 
-async def test_a_run_of_something_that_is_no_file_is_found_again(
+async def test_the_workflow_of_a_name_without_a_file_is_found_again(
     project: Project, home: Home
 ) -> None:
-    """A profile or a skill has a name and no file, and its runs are resumed all the same."""
+    """A profile or a skill has a name and no file, but its runs can be resumed."""
     planned = plan(home.root, isolated(home), "toy:bear", {}, options={"color": "red"})
     await start(project, planned.target, {}, name="one")
 
@@ -176,8 +176,8 @@ async def test_a_run_of_something_that_is_no_file_is_found_again(
     assert again.workflow.digest == planned.target.workflow.digest
 
 
-async def test_a_first_run_is_compiled_as_its_resume_is(tmp_path: Path) -> None:
-    """The first run makes the home; a compiler that saw none gave another digest on resume."""
+async def test_a_first_run_is_compiled_like_its_resume(tmp_path: Path) -> None:
+    """The first run creates the home; without it, a compiler must not return another digest."""
     folder, environment = tmp_path / "new", {"XDG_CONFIG_HOME": str(tmp_path / "nowhere")}
     folder.mkdir()
     planned = plan(folder, environment, "toy:bear", {})
@@ -199,10 +199,10 @@ async def test_a_first_run_is_compiled_as_its_resume_is(tmp_path: Path) -> None:
         ("type: x\nparams: [a]\nsteps: [{name: a, command: [x]}]\n", {"b": "1"}, "valid: a"),
     ],
 )
-def test_an_unknown_parameter_is_refused_before_anything_is_paid_for(
+def test_an_unknown_parameter_is_rejected_before_anything_is_paid_for(
     home: Home, text: str, params: dict[str, str], valid: str
 ) -> None:
-    """A misspelled parameter was dropped, and the run was paid for without it."""
+    """Otherwise the run would be paid for without the misspelled parameter."""
     (home.root / "file.yaml").write_text(text)
 
     with pytest.raises(InvalidParams, match=valid):
@@ -212,7 +212,7 @@ def test_an_unknown_parameter_is_refused_before_anything_is_paid_for(
 async def test_a_moved_file_is_compiled_with_the_options_of_its_run(
     project: Project, home: Home
 ) -> None:
-    """`resume --target` names another place for the flow, not another goal."""
+    """`resume --target` names another file of the flow, not another goal."""
     planned = plan(home.root, isolated(home), "flow.toml", {}, options={"theme": "theme.md"})
     await start(project, planned.target, {}, name="one")
     (home.root / "moved.toml").write_text("")
@@ -222,7 +222,7 @@ async def test_a_moved_file_is_compiled_with_the_options_of_its_run(
     assert again.workflow.source["theme"] == "Write a poem."
 
 
-async def test_who_is_asked_by_default_is_settled_when_a_run_starts(
+async def test_the_default_agent_is_fixed_when_a_run_starts(
     project: Project, home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Installing another agent meanwhile must not change a run that is half done."""
@@ -240,10 +240,10 @@ async def test_who_is_asked_by_default_is_settled_when_a_run_starts(
     assert today.default_agent == "claude"
 
 
-def test_claude_is_asked_by_default_where_it_is_and_whoever_there_is_elsewhere(
+def test_claude_is_the_default_if_it_is_installed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A flow that names nobody should work with what people have."""
+    """A flow that names no agent should work with the installed ones."""
     monkeypatch.setenv("PATH", str(tmp_path))
     executable(tmp_path / "codex")
     home = Home(tmp_path / ".signoff")
@@ -256,7 +256,7 @@ def test_claude_is_asked_by_default_where_it_is_and_whoever_there_is_elsewhere(
 
 
 def test_a_compiler_gets_the_agents_of_the_settings(home: Home) -> None:
-    """Whether critics share a family, or can edit, depends on what stands behind a name."""
+    """Whether critics share a model family depends on the agents behind the names."""
     settings = Settings(
         agents={"writer": AgentSettings("ollama", options={"model": "qwen3"})},
         roles={"critic": "writer", "judge": "codex"},
@@ -273,7 +273,7 @@ def test_a_compiler_gets_the_agents_of_the_settings(home: Home) -> None:
     assert not agents["critic"].capabilities.edits_files
 
 
-def test_a_program_that_came_with_a_package_is_here(
+def test_a_program_bundled_with_a_package_is_installed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`signoff[claude]` brings the program without putting it on PATH."""
@@ -290,8 +290,8 @@ def test_a_program_that_came_with_a_package_is_here(
     assert (context.default_agent, context.installed) == ("claude", ["claude"])
 
 
-def test_what_only_a_run_needs_may_be_missing_for_checks_and_drawings(home: Home) -> None:
-    """Its author checks a flow long before there is something to make."""
+def test_checks_and_diagrams_do_not_need_what_only_a_run_needs(home: Home) -> None:
+    """Authors check a flow long before they have a goal."""
     (home.flows / "named.toml").write_text("")
 
     (checked,) = validate(["flow.toml"], home.root, isolated(home))
@@ -315,16 +315,16 @@ def test_a_workflow_found_by_name_is_compiled_with_the_options(home: Home) -> No
     assert "check_only" not in planned.target.workflow.source["given"]
 
 
-def test_remarks_are_shown_and_are_no_problems(home: Home) -> None:
-    """A glob that matches nothing is worth a word, and no reason to refuse."""
+def test_warnings_are_not_problems(home: Home) -> None:
+    """A glob that matches nothing deserves a warning, not an error."""
     (checked,) = validate(["flow.toml"], home.root, isolated(home))
 
     assert checked.valid
     assert checked.warnings == ("flow is a toy",)
 
 
-def test_remarks_are_no_part_of_what_is_frozen(home: Home) -> None:
-    """Better wording in a later version must not keep runs from going on."""
+def test_warnings_are_not_part_of_the_frozen_definition(home: Home) -> None:
+    """Better wording in a later version must not keep runs from resuming."""
     context = CompileContext(home.root, check_only=True)
 
     workflow = resolve("flow.toml", home.root, context).workflow
@@ -348,7 +348,7 @@ def test_remarks_are_no_part_of_what_is_frozen(home: Home) -> None:
     ],
 )
 def test_a_file_is_recognized_by_its_keys(tmp_path: Path, text: str, notation: str) -> None:
-    """Nobody should have to say twice what kind of file it is."""
+    """Users should not have to name the kind of a file that is obvious."""
     file = tmp_path / "file.yaml"
     file.write_text(text)
 
@@ -364,7 +364,7 @@ def test_a_file_that_two_notations_recognize_has_to_name_one(tmp_path: Path) -> 
         notation_of(SourceFile(file))
 
 
-def test_a_notation_that_is_not_there_is_answered_with_those_that_are(tmp_path: Path) -> None:
+def test_an_unknown_notation_is_reported_with_the_known_ones(tmp_path: Path) -> None:
     """A plug-in that is not installed looks like a typo, and the list shows which it is."""
     file = tmp_path / "file.yaml"
     file.write_text("notation: flow\nworkflow: []\n")
@@ -373,7 +373,7 @@ def test_a_notation_that_is_not_there_is_answered_with_those_that_are(tmp_path: 
         notation_of(SourceFile(file))
 
 
-def test_a_file_that_is_not_there_is_one_problem(tmp_path: Path) -> None:
+def test_a_missing_file_is_one_problem(tmp_path: Path) -> None:
     """No traceback, and no second problem about its content."""
     with pytest.raises(InvalidWorkflow, match="does not exist"):
         compile_path(tmp_path / "none.yaml", CompileContext(tmp_path))
@@ -388,14 +388,14 @@ def test_a_file_that_is_not_there_is_one_problem(tmp_path: Path) -> None:
     ],
 )
 def test_a_file_may_name_its_notation(tmp_path: Path, text: str, notation: str) -> None:
-    """It is the remedy of a clash, so no compiler may stumble over the key."""
+    """It resolves a conflict, so every compiler has to accept the key."""
     file = tmp_path / "file.yaml"
     file.write_text(text)
 
     assert compile_path(file, CompileContext(tmp_path)).notation == notation
 
 
-def test_a_broken_plug_in_hides_no_other(
+def test_a_broken_plug_in_does_not_hide_others(
     toy: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """One bad package must not keep every workflow of the user from running."""

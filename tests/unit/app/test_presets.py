@@ -36,24 +36,24 @@ def written(home: Home) -> list[Path]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_preset_is_a_flow_its_constraints_and_a_goal(name: str, tmp_path: Path) -> None:
-    """Whoever asks for one wants to run something next."""
-    begun = init_project(tmp_path, {}, name)
+    """The user wants to run something next."""
+    result = init_project(tmp_path, {}, name)
 
-    home = begun.home
+    home = result.home
     assert (home.flows / f"{name}.yaml").is_file()
     assert (tmp_path / "goal.yaml").is_file()
     assert 3 <= len(list(home.constraints.glob("*.yaml"))) <= 5
-    assert set(written(home)) <= set(begun.created)
-    assert begun.run == (f".signoff/flows/{name}.yaml", "--goal", "goal.yaml")
+    assert set(written(home)) <= set(result.created)
+    assert result.run == (f".signoff/flows/{name}.yaml", "--goal", "goal.yaml")
 
 
-def test_every_preset_that_is_shipped_can_be_asked_for() -> None:
-    """A folder nobody can name, or a name without a folder, helps nobody."""
+def test_every_shipped_preset_can_be_named() -> None:
+    """A folder without a name, or a name without a folder, is a mistake of ours."""
     assert sorted(each.name for each in SHIPPED.iterdir()) == sorted(NAMES)
 
 
-def test_no_file_of_a_preset_stands_in_the_way_of_another() -> None:
-    """A project may have documentation and code reviewed; the goal alone is shared."""
+def test_presets_have_no_files_in_common_except_the_goal() -> None:
+    """A project may use several presets."""
     names = [
         path.relative_to(SHIPPED / preset).as_posix()
         for preset in NAMES
@@ -63,20 +63,20 @@ def test_no_file_of_a_preset_stands_in_the_way_of_another() -> None:
     assert len(names) == len(set(names))
 
 
-def test_what_is_there_already_is_left_alone_and_said(tmp_path: Path) -> None:
-    """Somebody's own goal must survive a second preset."""
+def test_existing_files_are_left_alone_and_reported(tmp_path: Path) -> None:
+    """A user's own goal must survive a second preset."""
     goal = tmp_path / "goal.yaml"
     goal.write_text("goal: mine\n")
 
-    begun = init_project(tmp_path, {}, "docs")
+    result = init_project(tmp_path, {}, "docs")
 
     assert goal.read_text() == "goal: mine\n"
-    assert begun.existing == (goal,)
-    assert goal not in begun.created
+    assert result.existing == (goal,)
+    assert goal not in result.created
 
 
-def test_asking_twice_changes_nothing_and_keeps_quiet(tmp_path: Path) -> None:
-    """What nobody has changed is no news."""
+def test_a_second_init_changes_and_reports_nothing(tmp_path: Path) -> None:
+    """Unchanged files need no report."""
     init_project(tmp_path, {}, "code")
 
     again = init_project(tmp_path, {}, "code")
@@ -84,25 +84,25 @@ def test_asking_twice_changes_nothing_and_keeps_quiet(tmp_path: Path) -> None:
     assert (again.created, again.existing) == ((), ())
 
 
-def test_a_wrong_name_is_answered_with_the_right_ones_and_makes_nothing(tmp_path: Path) -> None:
-    """A slip of the pen must not leave half a project behind."""
+def test_an_unknown_name_is_reported_and_creates_nothing(tmp_path: Path) -> None:
+    """A typo must not leave half a project behind."""
     with pytest.raises(UnknownName, match="docs"):
         init_project(tmp_path, {}, "doc")
 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_files_name_a_home_by_the_name_it_has(tmp_path: Path) -> None:
-    """With SIGNOFF_HOME, paths to a folder that is not there would refuse the flow."""
-    begun = init_project(tmp_path, {"SIGNOFF_HOME": str(tmp_path / "reviews")}, "docs")
+def test_files_use_the_actual_name_of_the_home(tmp_path: Path) -> None:
+    """With SIGNOFF_HOME, paths to a missing folder would make the flow invalid."""
+    result = init_project(tmp_path, {"SIGNOFF_HOME": str(tmp_path / "reviews")}, "docs")
 
-    texts = [path.read_text() for path in written(begun.home)]
+    texts = [path.read_text() for path in written(result.home)]
     assert not [text for text in texts if ".signoff/" in text]
     assert "- reviews/constraints/accuracy.yaml" in "\n".join(texts)
-    assert begun.run[0] == "reviews/flows/docs.yaml"
+    assert result.run[0] == "reviews/flows/docs.yaml"
 
 
-def test_a_place_that_cannot_be_written_to_is_named(tmp_path: Path) -> None:
+def test_an_unwritable_path_is_named(tmp_path: Path) -> None:
     """A traceback would not say which file is in the way."""
     init_project(tmp_path, {})
     (tmp_path / ".signoff" / "flows").rmdir()
@@ -112,8 +112,8 @@ def test_a_place_that_cannot_be_written_to_is_named(tmp_path: Path) -> None:
         init_project(tmp_path, {}, "docs")
 
 
-def test_every_file_leads_an_editor_to_a_schema_that_agrees_with_it(home: Home) -> None:
-    """A first line that points nowhere completes nothing; a wrong one underlines everything."""
+def test_every_file_names_a_schema_that_it_matches(home: Home) -> None:
+    """Editors use the schema for completion and to mark mistakes."""
     for path in written(home):
         text = path.read_text()
         named = re.match(r"# yaml-language-server: \$schema=(\S+)\n", text)
@@ -123,20 +123,20 @@ def test_every_file_leads_an_editor_to_a_schema_that_agrees_with_it(home: Home) 
         jsonschema.validate(YAML(typ="safe", pure=True).load(text), schema)
 
 
-def test_schemas_follow_the_program(tmp_path: Path) -> None:
-    """They are copies: an old one would call new keys wrong."""
+def test_schemas_are_updated_with_the_program(tmp_path: Path) -> None:
+    """They are copies: an old one would mark new keys as wrong."""
     schema = init_project(tmp_path, {}).home.schemas / "flow.schema.json"
     fresh = schema.read_text()
     schema.write_text("{}")
 
-    begun = init_project(tmp_path, {})
+    result = init_project(tmp_path, {})
 
     assert schema.read_text() == fresh
-    assert begun.created == ()
+    assert result.created == ()
 
 
-def test_a_preset_reads_without_a_single_remark(home: Home) -> None:
-    """The first thing a beginner does is validate; a warning would be about our own files."""
+def test_a_preset_has_no_warnings(home: Home) -> None:
+    """A beginner validates first; a warning would be about our own files."""
     (flow,) = home.flows.glob("*.yaml")
 
     read = read_flow(SourceFile(flow), root=home.root, home=home.path, goal=home.root / "goal.yaml")
@@ -146,8 +146,8 @@ def test_a_preset_reads_without_a_single_remark(home: Home) -> None:
     assert {each.id for each in read.constraints} == {p.stem for p in home.constraints.iterdir()}
 
 
-def test_every_rule_shows_what_breaks_it_and_what_keeps_it(home: Home) -> None:
-    """People write their own constraints after these."""
+def test_every_constraint_has_examples_of_both_kinds(home: Home) -> None:
+    """Users write their own constraints after these."""
     constraints = load_constraints(home.constraints)
 
     for constraint in constraints:
@@ -156,8 +156,8 @@ def test_every_rule_shows_what_breaks_it_and_what_keeps_it(home: Home) -> None:
         assert all(rule.violation and rule.compliant for rule in constraint.rules), constraint.id
 
 
-def test_two_presets_live_side_by_side(tmp_path: Path) -> None:
-    """The constraints of one are none of the other's business."""
+def test_two_presets_do_not_affect_each_other(tmp_path: Path) -> None:
+    """The constraints of one must not apply to the other."""
     init_project(tmp_path, {}, "docs")
     home = init_project(tmp_path, {}, "code").home
 
@@ -167,8 +167,8 @@ def test_two_presets_live_side_by_side(tmp_path: Path) -> None:
     assert len(read.constraints) == 4
 
 
-def test_a_critical_hole_in_code_goes_to_a_person(tmp_path: Path) -> None:
-    """No judge may dismiss it before somebody has seen it."""
+def test_a_critical_finding_in_code_goes_to_a_human(tmp_path: Path) -> None:
+    """No judge may dismiss it before a human has seen it."""
     home = init_project(tmp_path, {}, "code").home
     read = read_flow(SourceFile(home.flows / "code.yaml"), root=tmp_path, home=home.path)
 

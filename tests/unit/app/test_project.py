@@ -7,14 +7,14 @@ from signoff.errors import ConfigError, UsageError
 from signoff.remedies import InitProject
 
 
-def test_a_project_is_made_where_there_is_none_if_that_is_wanted(tmp_path: Path) -> None:
-    """The first run should not fail for want of a folder."""
+def test_a_missing_project_is_created_on_request(tmp_path: Path) -> None:
+    """The first run should not fail because a folder is missing."""
     with open_project(tmp_path, isolated(tmp_path), create=True) as project:
         assert project.home.path == tmp_path / ".signoff"
         assert (project.home.path / "signoff.db").exists()
 
 
-def test_a_project_is_not_made_by_looking_for_one(tmp_path: Path) -> None:
+def test_looking_for_a_project_does_not_create_one(tmp_path: Path) -> None:
     """`signoff runs` in the wrong folder must not leave a database behind."""
     with pytest.raises(UsageError) as refused:
         open_project(tmp_path, isolated(tmp_path))
@@ -22,8 +22,8 @@ def test_a_project_is_not_made_by_looking_for_one(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_database_can_stand_elsewhere(tmp_path: Path) -> None:
-    """Some file systems are no place for SQLite."""
+def test_the_database_can_be_in_another_folder(tmp_path: Path) -> None:
+    """Some file systems do not support SQLite."""
     elsewhere = tmp_path / "elsewhere.db"
     environment = isolated(tmp_path) | {"SIGNOFF_DATABASE": str(elsewhere)}
 
@@ -31,8 +31,8 @@ def test_the_database_can_stand_elsewhere(tmp_path: Path) -> None:
         assert elsewhere.exists()
 
 
-def test_a_database_this_version_cannot_use_is_refused(tmp_path: Path) -> None:
-    """An address taken for a file name would make a folder called postgresql:."""
+def test_an_unsupported_database_is_rejected(tmp_path: Path) -> None:
+    """A URL used as a file name would create a folder called postgresql:."""
     environment = isolated(tmp_path) | {"SIGNOFF_DATABASE": "postgresql://host/db"}
 
     with pytest.raises(ConfigError, match="only SQLite files"):

@@ -59,7 +59,7 @@ async def begin(project: Project, workflow: str, name: str) -> Status:
     return result.status
 
 
-async def test_a_run_goes_on_from_wherever_one_stands(project: Project, tmp_path: Path) -> None:
+async def test_a_run_can_be_resumed_from_any_folder(project: Project, tmp_path: Path) -> None:
     """The workflow is found from the project's root, not from the current folder."""
     await begin(project, "ASKS", "one")
     record_answer(project, 1, AnswerInput("Bob"))
@@ -71,8 +71,8 @@ async def test_a_run_goes_on_from_wherever_one_stands(project: Project, tmp_path
     assert result.state == {"name": "Bob"}
 
 
-async def test_without_a_name_the_latest_run_goes_on(project: Project) -> None:
-    """It is the one a person has just seen stop."""
+async def test_without_a_name_the_latest_run_is_resumed(project: Project) -> None:
+    """It is the one that the user has just seen stop."""
     await begin(project, "ASKS", "older")
     await begin(project, "ASKS", "newer")
 
@@ -81,8 +81,8 @@ async def test_without_a_name_the_latest_run_goes_on(project: Project) -> None:
     assert result.run == "newer"
 
 
-async def test_a_run_that_does_not_know_its_workflow_says_how_to_name_it(project: Project) -> None:
-    """Runs started from Python may have no place to import from."""
+async def test_a_run_without_a_stored_target_shows_how_to_name_one(project: Project) -> None:
+    """Runs started from Python may have no module to import."""
     workflow = project.find("flow.py:ASKS").workflow
     async with project.engine() as engine:
         await engine.start(workflow, name="one")
@@ -93,8 +93,8 @@ async def test_a_run_that_does_not_know_its_workflow_says_how_to_name_it(project
     assert (await resume(project, "one", target="flow.py:ASKS")).status is Status.WAITING
 
 
-async def test_a_run_whose_workflow_has_moved_says_how_to_name_its_place(project: Project) -> None:
-    """The files beside the old place are no help to whoever moved it."""
+async def test_a_run_whose_workflow_has_moved_shows_how_to_name_it(project: Project) -> None:
+    """The files next to the old path do not help the user who moved it."""
     await begin(project, "ASKS", "one")
     (project.home.root / "flow.py").rename(project.home.root / "moved.py")
 
@@ -104,8 +104,8 @@ async def test_a_run_whose_workflow_has_moved_says_how_to_name_its_place(project
     assert refused.value.remedies == (Resume("one", target=True),)
 
 
-async def test_only_what_is_due_is_woken(project: Project, clock: FrozenClock) -> None:
-    """Waking a parked run early would only hit the same quota again."""
+async def test_only_due_runs_are_resumed(project: Project, clock: FrozenClock) -> None:
+    """Resuming a parked run early would only hit the same quota again."""
     assert await begin(project, "PARKS", "first") is Status.PARKED
     clock.advance(30)
     await begin(project, "PARKS", "second")
@@ -119,10 +119,10 @@ async def test_only_what_is_due_is_woken(project: Project, clock: FrozenClock) -
     assert due_runs(project) == []
 
 
-async def test_a_deadline_that_has_passed_is_due_and_takes_its_default(
+async def test_a_run_whose_deadline_has_passed_is_due_and_uses_the_default(
     project: Project, clock: FrozenClock
 ) -> None:
-    """Nobody answered; the author said what happens then."""
+    """No one answered, so the author's default counts."""
     await begin(project, "ASKS", "one")
     clock.advance(61)
 
@@ -132,7 +132,7 @@ async def test_a_deadline_that_has_passed_is_due_and_takes_its_default(
     assert resumed.result.state == {"name": "nobody"}
 
 
-async def test_a_run_that_cannot_go_on_does_not_hold_up_the_others(
+async def test_a_run_that_cannot_be_resumed_does_not_stop_the_others(
     project: Project, clock: FrozenClock
 ) -> None:
     """One deleted file must not stop a whole night's work."""
@@ -151,7 +151,7 @@ async def test_a_run_that_cannot_go_on_does_not_hold_up_the_others(
 
 
 async def test_an_agent_can_be_switched_in_a_run_that_waits(project: Project) -> None:
-    """The writer's quota is used up, and somebody has a chat window."""
+    """The writer's quota is used up, and the user has a chat window."""
     (project.home.root / "writes.py").write_text(WRITES)
     started = await start(project, project.find("writes.py"), {}, name="one")
 
@@ -163,8 +163,8 @@ async def test_an_agent_can_be_switched_in_a_run_that_waits(project: Project) ->
     assert result.state == {"line": "by hand"}
 
 
-async def test_switching_an_agent_switches_the_roles_it_stands_for(project: Project) -> None:
-    """People know who is out of quota, not under which names the steps ask for it."""
+async def test_switching_an_agent_switches_its_roles(project: Project) -> None:
+    """Users know which agent is out of quota, not which roles it plays."""
     (project.home.root / "writes.py").write_text(WRITES)
     project.settings = replace(project.settings, roles={"writer": "claude"})
     project.agents = {"claude": ScriptedAgent([AgentAuth("not logged in")])}
@@ -175,8 +175,8 @@ async def test_switching_an_agent_switches_the_roles_it_stands_for(project: Proj
     assert waiting.status is Status.WAITING
 
 
-async def test_a_switch_for_nobody_is_told_about(project: Project) -> None:
-    """A typing error would leave the run as it was, without a word."""
+async def test_a_switch_of_an_unknown_agent_is_a_warning(project: Project) -> None:
+    """Otherwise a typo would have no effect and no message."""
     (project.home.root / "writes.py").write_text(WRITES)
     warnings: list[str] = []
     await start(project, project.find("writes.py"), {}, name="one")
@@ -188,8 +188,8 @@ async def test_a_switch_for_nobody_is_told_about(project: Project) -> None:
     assert len(warnings) == 1
 
 
-async def test_a_constraint_that_is_gone_can_be_had_back_from_the_run(project: Project) -> None:
-    """A run that waited for weeks must not be lost with a file nobody thought of."""
+async def test_a_deleted_constraint_can_be_copied_from_the_run(project: Project) -> None:
+    """A run that waited for weeks must not be lost with a deleted file."""
     root = project.home.root
     (root / "clear.yaml").write_text("summary: It is clear.\n")
     (root / "sea.yaml").write_text(SEA)
@@ -199,6 +199,6 @@ async def test_a_constraint_that_is_gone_can_be_had_back_from_the_run(project: P
     with pytest.raises(InvalidWorkflow, match=r"has goal\.yaml and constraints"):
         await resume(project, "sea")
 
-    kept = root / ".signoff/runs/sea/constraints/clear.yaml"
-    (root / "clear.yaml").write_bytes(kept.read_bytes())
+    stored = root / ".signoff/runs/sea/constraints/clear.yaml"
+    (root / "clear.yaml").write_bytes(stored.read_bytes())
     assert (await resume(project, "sea")).status is Status.WAITING

@@ -29,8 +29,8 @@ async def finish(project: Project) -> None:
         await engine.resume("one", FLOW)
 
 
-async def test_an_answered_question_leaves_the_directory(project: Project) -> None:
-    """Somebody who works with the files would answer it a second time."""
+async def test_an_answered_question_is_removed_from_the_directory(project: Project) -> None:
+    """A user who works with the files would answer it again."""
     await begin(project)
     questions = project.folder("one") / "hitl" / "questions.json"
     assert "Name?" in questions.read_text()
@@ -41,8 +41,8 @@ async def test_an_answered_question_leaves_the_directory(project: Project) -> No
     assert not questions.exists()
 
 
-async def test_a_directory_that_was_deleted_is_made_again(project: Project) -> None:
-    """The journal has it all; only the view of it was lost."""
+async def test_a_deleted_directory_is_written_again(project: Project) -> None:
+    """Everything is in the journal; only the files were lost."""
     await begin(project)
     await finish(project)
     before = (project.folder("one") / "state.json").read_text()
@@ -56,14 +56,14 @@ async def test_a_directory_that_was_deleted_is_made_again(project: Project) -> N
 
 
 class AtHome(Project):
-    """A project whose workflow is at hand, wherever it stands."""
+    """A project that always finds the same workflow."""
 
     def find(self, target: str, row: RunRow | None = None) -> Target:
         return Target(FLOW, target)
 
 
-async def test_resuming_a_run_that_has_ended_makes_its_directory_again(project: Project) -> None:
-    """It is the first thing people try when files are missing."""
+async def test_resuming_an_ended_run_writes_its_directory_again(project: Project) -> None:
+    """It is the first thing users try when files are missing."""
     await begin(project)
     await finish(project)
     shutil.rmtree(project.folder("one"))
@@ -75,7 +75,7 @@ async def test_resuming_a_run_that_has_ended_makes_its_directory_again(project: 
 
 
 async def test_a_directory_that_cannot_be_written_is_a_warning(project: Project) -> None:
-    """The answer stands all the same; an error would make a person give it again."""
+    """The answer is recorded; after an error, the user would give it again."""
     await begin(project)
     shutil.rmtree(project.home.runs)
     project.home.runs.write_text("in the way")

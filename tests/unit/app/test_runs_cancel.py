@@ -11,10 +11,10 @@ async def ask(ctx: StepContext) -> tuple[Outcome, dict[str, object]]:
     return Outcome.OK, {"name": (await ctx.wait(Question("Name?"))).value}
 
 
-async def test_a_waiting_run_is_ended_with_its_reason_and_asks_nobody_any_more(
+async def test_a_cancelled_run_has_a_reason_and_no_open_requests(
     project: Project,
 ) -> None:
-    """An inbox full of questions of dead runs is not read by anybody."""
+    """An inbox full of requests of ended runs is useless."""
     async with project.engine() as engine:
         await engine.start(
             Workflow("asks", StepDef("only", handler=ask, next={Outcome.OK: None})), name="one"
@@ -28,7 +28,7 @@ async def test_a_waiting_run_is_ended_with_its_reason_and_asks_nobody_any_more(
 
 
 async def test_a_run_that_has_ended_cannot_be_cancelled(project: Project) -> None:
-    """Saying `cancelled` of a completed run would be untrue."""
+    """A completed run must not be shown as cancelled."""
     async with project.engine() as engine:
         await engine.start(Workflow("x", StepDef("only", next={Outcome.OK: None})), name="one")
 

@@ -16,7 +16,7 @@ def home(tmp_path: Path) -> Home:
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
-    """An environment that leads to no settings of the person who runs the tests."""
+    """An environment without the settings of the user who runs the tests."""
     return {"XDG_CONFIG_HOME": str(tmp_path / "user")}
 
 
@@ -43,7 +43,7 @@ def test_a_fresh_project_has_the_built_in_settings(home: Home, environment: dict
 def test_every_example_in_the_fresh_file_is_valid_when_uncommented(
     home: Home, environment: dict[str, str]
 ) -> None:
-    """People remove the # and expect it to work."""
+    """Users remove the # and expect it to work."""
     lines = [line.removeprefix("# ") for line in template("config.yaml").splitlines()]
     sections = [line for line in lines if line.startswith(" ") or line.endswith(":")]
     home.config.write_text("\n".join(["version: 1", *sections]))
@@ -57,10 +57,8 @@ def test_every_example_in_the_fresh_file_is_valid_when_uncommented(
     assert settings.workflows == ["workflows", "my_package.workflows"]
 
 
-def test_each_layer_is_stronger_than_the_one_before(
-    home: Home, environment: dict[str, str]
-) -> None:
-    """A limit on the command line that a file overrides would not protect anybody."""
+def test_each_layer_overrides_the_one_before(home: Home, environment: dict[str, str]) -> None:
+    """A limit on the command line that a file overrides would be useless."""
     write_user(environment, "limits: {usd: 1, tokens: 1, calls: 1, seconds: 1}")
     home.config.write_text("limits: {tokens: 2, calls: 2, seconds: 2}")
     environment |= {"SIGNOFF_LIMITS_CALLS": "3", "SIGNOFF_LIMITS_SECONDS": "3"}
@@ -70,8 +68,8 @@ def test_each_layer_is_stronger_than_the_one_before(
     assert settings.limits.to_json() == {"usd": 1, "tokens": 2, "calls": 3, "seconds": 4}
 
 
-def test_each_value_says_where_it_came_from(home: Home, environment: dict[str, str]) -> None:
-    """`config show` is how people find out which file wins."""
+def test_each_value_has_an_origin(home: Home, environment: dict[str, str]) -> None:
+    """`config show` is how users find out which file wins."""
     home.config.write_text("version: 1\nlimits:\n  usd: 2\n")
     environment |= {"SIGNOFF_LIMITS_CALLS": "3"}
 
@@ -97,7 +95,7 @@ def test_a_layer_replaces_one_option_of_an_agent_and_leaves_the_others(
     assert agent.options == {"model": "large"}
 
 
-def test_an_agent_whose_name_holds_a_dot_keeps_it(home: Home, environment: dict[str, str]) -> None:
+def test_the_name_of_an_agent_may_contain_a_dot(home: Home, environment: dict[str, str]) -> None:
     """Model names such as `gpt-4.1` are natural names for agents."""
     home.config.write_text("agents: {gpt-4.1: {kind: openai}}")
 
@@ -107,10 +105,8 @@ def test_an_agent_whose_name_holds_a_dot_keeps_it(home: Home, environment: dict[
 
 
 @pytest.mark.parametrize("text", ["", "# nothing\n", "limits:\n", "agents: {claude: }\n"])
-def test_a_file_that_says_nothing_is_no_mistake(
-    home: Home, environment: dict[str, str], text: str
-) -> None:
-    """People comment things out and leave the headings."""
+def test_an_empty_file_is_valid(home: Home, environment: dict[str, str], text: str) -> None:
+    """Users comment things out and leave the section names."""
     home.config.write_text(text)
 
     assert isinstance(load_settings(home, environment), Settings)
@@ -119,7 +115,7 @@ def test_a_file_that_says_nothing_is_no_mistake(
 def test_every_mistake_of_every_layer_is_reported_at_once(
     home: Home, environment: dict[str, str]
 ) -> None:
-    """One complaint per try costs a person one try per mistake."""
+    """One problem per try would cost one try per mistake."""
     home.config.write_text(
         """\
 limts: {usd: 3}
@@ -170,10 +166,10 @@ log_level: loud
         ("limits: {calls: -1}", "a whole number of at least 0"),
     ],
 )
-def test_a_mistake_is_answered_with_what_would_be_right(
+def test_a_mistake_is_reported_with_what_is_valid(
     home: Home, environment: dict[str, str], text: str, remedy: str
 ) -> None:
-    """A complaint without a remedy sends people to the documentation."""
+    """A problem without a remedy sends users to the documentation."""
     home.config.write_text(text)
 
     (line,) = complaints(home, environment)
@@ -181,7 +177,7 @@ def test_a_mistake_is_answered_with_what_would_be_right(
     assert remedy in line
 
 
-def test_a_file_of_a_newer_version_is_refused_with_what_to_do(
+def test_a_file_of_a_newer_version_is_rejected_with_a_remedy(
     home: Home, environment: dict[str, str]
 ) -> None:
     """Half-read settings of a newer program could drop a spending limit."""
@@ -199,7 +195,7 @@ def test_a_file_of_a_newer_version_is_refused_with_what_to_do(
 def test_a_file_that_is_not_yaml_is_reported_with_its_line(
     home: Home, environment: dict[str, str], text: str, line: int
 ) -> None:
-    """The reader's own message names no file."""
+    """The parser's own message names no file."""
     home.config.write_text(text)
 
     (complaint,) = complaints(home, environment)
@@ -208,7 +204,7 @@ def test_a_file_that_is_not_yaml_is_reported_with_its_line(
 
 
 def test_a_file_that_is_not_text_is_reported(home: Home, environment: dict[str, str]) -> None:
-    """Somebody saved it as UTF-16."""
+    """Some editors save files as UTF-16."""
     home.config.write_bytes("limits: {}".encode("utf-16"))
 
     (complaint,) = complaints(home, environment)
@@ -235,7 +231,7 @@ def test_a_user_file_named_by_the_variable_has_to_exist(home: Home, tmp_path: Pa
 def test_the_users_database_is_named_in_the_file_or_the_environment(
     home: Home, environment: dict[str, str]
 ) -> None:
-    """A password may stand in the environment, and the rest be committed."""
+    """The password may be in the environment while the rest is committed."""
     home.config.write_text("version: 1\ndata: {url: book.db, migrations: changes, keep: 3}\n")
     secret = {**environment, "SIGNOFF_DATA_URL": "postgresql://ann@db/book"}
 
@@ -249,7 +245,7 @@ def test_the_users_database_is_named_in_the_file_or_the_environment(
 def test_mistakes_about_the_users_database_are_reported_together(
     home: Home, environment: dict[str, str]
 ) -> None:
-    """Keeping no backup at all is never what somebody wants."""
+    """Keeping no backup at all is never intended."""
     home.config.write_text("version: 1\ndata:\n  uri: book.db\n  keep: 0\n")
 
     found = complaints(home, environment)

@@ -18,7 +18,7 @@ def test_a_secret_in_the_settings_is_masked(tmp_path: Path) -> None:
 
 
 def test_the_files_are_listed_whether_or_not_they_are_there(tmp_path: Path) -> None:
-    """People ask where to put a file that does not exist yet."""
+    """Users ask where to put a file that does not exist yet."""
     home = init_home(tmp_path, {}).home
 
     user, project = settings_files(home, isolated(tmp_path))

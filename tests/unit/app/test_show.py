@@ -38,8 +38,10 @@ async def begin(project: Project, usage: Usage | None) -> None:
         await engine.start(FLOW, name="one")
 
 
-async def test_a_report_holds_what_scripts_rely_on(project: Project, clock: FrozenClock) -> None:
-    """These names are promised; a renamed one breaks somebody's pipeline."""
+async def test_a_report_has_the_fields_that_scripts_rely_on(
+    project: Project, clock: FrozenClock
+) -> None:
+    """These names are promised; a renamed one breaks a user's pipeline."""
     await begin(project, Usage(10, 5, 0.25))
 
     report = show(project, "one").to_json()
@@ -65,14 +67,14 @@ async def test_a_report_holds_what_scripts_rely_on(project: Project, clock: Froz
     assert json.loads(json.dumps(report)) == report
 
 
-async def test_a_report_knows_what_the_steps_have_made(project: Project) -> None:
-    """Whoever scripts a run goes on with that."""
+async def test_a_report_contains_the_state_of_the_run(project: Project) -> None:
+    """Scripts continue with it."""
     await begin(project, None)
 
     assert show(project).state == {"text": "text"}
 
 
-async def test_a_cost_nobody_reported_is_null(project: Project) -> None:
+async def test_an_unreported_cost_is_null(project: Project) -> None:
     """Zero would look like free."""
     await begin(project, None)
 
@@ -84,7 +86,7 @@ async def test_a_cost_nobody_reported_is_null(project: Project) -> None:
 
 
 async def test_each_request_comes_with_the_exact_command_that_answers_it(project: Project) -> None:
-    """People copy it from a log and paste it."""
+    """Users copy it from a log and paste it."""
     await begin(project, None)
 
     (request,) = show(project).to_json()["inbox"]
@@ -93,7 +95,7 @@ async def test_each_request_comes_with_the_exact_command_that_answers_it(project
     assert request["commands"] == [f'signoff answer 1 "..." {bound} --resume']
 
 
-async def test_a_wrong_name_is_answered_with_the_right_ones(project: Project) -> None:
+async def test_an_unknown_name_is_reported_with_the_valid_ones(project: Project) -> None:
     """Run names are long and easily mistyped."""
     await begin(project, None)
 
@@ -109,7 +111,7 @@ def test_without_any_run_the_command_that_starts_one_is_named(project: Project) 
 
 
 async def test_runs_are_listed_newest_first_and_by_status(project: Project) -> None:
-    """`runs --status waiting` is how people find what needs them."""
+    """`runs --status waiting` is how users find what needs them."""
     await begin(project, None)
     async with project.engine() as engine:
         quick = Workflow("quick", StepDef("only", next={Outcome.OK: None}))
@@ -120,8 +122,8 @@ async def test_runs_are_listed_newest_first_and_by_status(project: Project) -> N
     assert run_to_json(list_runs(project, limit=1)[0])["status"] == "completed"
 
 
-def test_a_limit_counts_runs_as_they_stand_and_not_as_they_are_stored(project: Project) -> None:
-    """A run whose process died is stored as running, and must not take a living one's place."""
+def test_a_limit_counts_runs_by_their_current_status(project: Project) -> None:
+    """A run whose process died is stored as running, but must not count as running."""
     alive, gone = this_process(), replace(this_process(), id="gone", born="long ago")
     for name, owner in (("lives", alive), ("died", gone), ("died too", gone)):
         project.store.beat(owner, 1e12)
@@ -135,16 +137,16 @@ def test_a_limit_counts_runs_as_they_stand_and_not_as_they_are_stored(project: P
     assert listed() == ["died too"]
 
 
-def test_an_unknown_status_is_answered_with_the_known_ones(project: Project) -> None:
-    """Nobody knows by heart that it is called iteration_limit."""
+def test_an_unknown_status_is_reported_with_the_known_ones(project: Project) -> None:
+    """Few users remember that it is called iteration_limit."""
     with pytest.raises(UnknownName, match="iteration_limit"):
         list_runs(project, status=["stuck"])
 
 
-def test_a_call_in_doubt_stands_in_the_total_and_in_the_table_at_unknown_cost(
+def test_a_call_in_doubt_has_an_unknown_cost(
     project: Project,
 ) -> None:
-    """A run killed in its first call was shown to have cost nothing, by nobody."""
+    """A run that was killed in its first call may have cost something."""
     gone = replace(this_process(), id="gone", born="long ago")
     project.store.beat(gone, 1e12)
     asked = {"agent": "writer", "prompt": "write"}
@@ -164,8 +166,8 @@ def test_a_call_in_doubt_stands_in_the_total_and_in_the_table_at_unknown_cost(
     ]
 
 
-async def test_a_run_of_a_flow_tells_its_findings_round_by_round(project: Project) -> None:
-    """Whether the review converges stands nowhere among steps and costs."""
+async def test_a_run_of_a_flow_reports_its_findings_by_round(project: Project) -> None:
+    """Steps and costs do not show whether the review converges."""
     opened = {"CRITICAL": 0, "HIGH": 2, "MEDIUM": 0, "LOW": 0}
     happened = {"new": 2, "persisting": 0, "fixed": 0, "regressed": 0, "introduced": 0}
     rounds = [{"iteration": n, "open": opened, **happened} for n in (1, 2)]

@@ -28,10 +28,10 @@ def flow(tmp_path: Path) -> str:
     return "flow.py"
 
 
-async def test_a_run_is_driven_to_its_end_and_knows_where_its_workflow_stands(
+async def test_a_run_is_driven_to_its_end_and_stores_its_target(
     project: Project, flow: str
 ) -> None:
-    """Without its target nobody could resume it on the command line."""
+    """Without its target it could not be resumed on the command line."""
     result = await start(project, project.find(flow), {"rounds": "3"}, name="one")
 
     assert result.status is Status.COMPLETED
@@ -39,9 +39,7 @@ async def test_a_run_is_driven_to_its_end_and_knows_where_its_workflow_stands(
     assert project.run("one").target == "flow.py:WORKFLOW"
 
 
-async def test_an_existing_run_is_never_gone_on_with_by_accident(
-    project: Project, flow: str
-) -> None:
+async def test_an_existing_run_is_never_resumed_by_accident(project: Project, flow: str) -> None:
     """`run` twice in a script must not touch the first run."""
     target = project.find(flow)
     await start(project, target, {}, name="one")
@@ -51,8 +49,8 @@ async def test_an_existing_run_is_never_gone_on_with_by_accident(
     assert refused.value.remedies == (Resume("one"),)
 
 
-def test_a_plan_says_what_would_run_and_leaves_no_trace(tmp_path: Path, flow: str) -> None:
-    """--dry-run in somebody's folder must not make files."""
+def test_a_plan_shows_what_would_run_and_writes_nothing(tmp_path: Path, flow: str) -> None:
+    """--dry-run must not create files."""
     planned = plan(tmp_path, environment(tmp_path), flow, {"rounds": "3"})
 
     assert planned.params == {"rounds": 3}
@@ -60,10 +58,10 @@ def test_a_plan_says_what_would_run_and_leaves_no_trace(tmp_path: Path, flow: st
     assert [path.name for path in tmp_path.glob(".signoff")] == []
 
 
-def test_the_command_line_is_stronger_than_the_workflow_and_that_than_the_settings(
+def test_limits_of_the_command_line_override_the_workflow_and_the_settings(
     tmp_path: Path, flow: str
 ) -> None:
-    """Whoever pays has the last word."""
+    """The user who starts the run pays for it."""
     surroundings = environment(tmp_path) | {
         "SIGNOFF_LIMITS_USD": "1",
         "SIGNOFF_LIMITS_TOKENS": "7",
@@ -82,7 +80,7 @@ def test_wrong_parameters_are_found_before_anything_starts(tmp_path: Path, flow:
 
 
 def test_a_wrong_limit_is_found_before_anything_starts(tmp_path: Path, flow: str) -> None:
-    """A ceiling that was misspelt is no ceiling."""
+    """A misspelled limit limits nothing."""
     with pytest.raises(ConfigError, match="usd, tokens, calls, seconds"):
         plan(tmp_path, environment(tmp_path), flow, {}, command_line={"limits.euro": "3"})
 

@@ -22,16 +22,16 @@ def work(ctx):
 
 @pytest.fixture
 def home(tmp_path: Path) -> Iterator[Home]:
-    """A project of its own; what its files bring into the process is taken out again."""
+    """A separate project; modules that its files import are removed afterwards."""
     path, modules = list(sys.path), set(sys.modules)
     yield init_home(tmp_path, {}).home
     sys.path[:] = path
     for name in set(sys.modules) - modules:
-        places = [
+        paths = [
             str(getattr(sys.modules[name], "__file__", "")),
             *getattr(sys.modules[name], "__path__", ()),
         ]
-        if any(place.startswith(str(tmp_path)) for place in places):
+        if any(path.startswith(str(tmp_path)) for path in paths):
             del sys.modules[name]
 
 
@@ -46,7 +46,7 @@ def context_of(home: Home) -> CompileContext:
 
 
 def test_a_file_is_a_target(home: Home) -> None:
-    """The first thing anybody tries is `signoff run flow.py`."""
+    """The first thing users try is `signoff run flow.py`."""
     write(home.root / "flow.py")
 
     target = resolve("flow.py", home.root, context_of(home))
@@ -75,8 +75,8 @@ def test_a_file_is_found_again_from_the_root_wherever_it_was_named(home: Home) -
     assert again.workflow is started.workflow
 
 
-def test_a_file_imports_what_stands_beside_it(home: Home) -> None:
-    """It does so when run by Python, so it has to here."""
+def test_a_file_can_import_its_neighbors(home: Home) -> None:
+    """It works when Python runs the file, so it has to work here."""
     write(home.root / "deep" / "beside_it.py")
     (home.root / "deep" / "flow.py").write_text("from beside_it import WORKFLOW\n")
 
@@ -96,7 +96,7 @@ def test_a_file_inside_a_package_may_import_relatively(home: Home) -> None:
     assert target.workflow.name == "review"
 
 
-def test_a_file_named_like_a_library_does_not_stand_in_for_it(home: Home) -> None:
+def test_a_file_named_like_a_library_does_not_replace_it(home: Home) -> None:
     """Everything that imports `calendar` later would get the user's workflow."""
     write(home.root / "calendar.py")
 
@@ -106,7 +106,7 @@ def test_a_file_named_like_a_library_does_not_stand_in_for_it(home: Home) -> Non
 
 
 def test_a_module_is_a_target_from_below_the_root(home: Home) -> None:
-    """`package.module:NAME` must not depend on the folder one stands in."""
+    """`package.module:NAME` must not depend on the current folder."""
     write(home.root / "at_the_root.py", variable="FLOW")
     below = home.root / "below"
     below.mkdir()
@@ -116,29 +116,29 @@ def test_a_module_is_a_target_from_below_the_root(home: Home) -> None:
     assert target.location == "at_the_root:FLOW"
 
 
-def test_a_wrong_name_in_a_file_is_answered_with_the_right_ones(home: Home) -> None:
-    """People forget what they called it."""
+def test_an_unknown_name_in_a_file_is_reported_with_the_valid_ones(home: Home) -> None:
+    """Users forget what they called it."""
     write(home.root / "flow.py", variable="REVIEW")
 
     with pytest.raises(UnknownName, match=r"flow\.py:REVIEW"):
         resolve("flow.py", home.root, context_of(home))
 
 
-def test_a_wrong_file_is_answered_with_the_files_beside_it(home: Home) -> None:
-    """A typo should cost one look."""
+def test_an_unknown_file_is_reported_with_its_neighbors(home: Home) -> None:
+    """A typo should be easy to fix."""
     write(home.root / "flow.py")
 
     with pytest.raises(UnknownName, match=r"valid names: flow\.py"):
         resolve("flwo.py", home.root, context_of(home))
 
 
-def test_a_module_that_is_not_there_is_a_mistake_of_usage(home: Home) -> None:
+def test_a_missing_module_is_a_usage_error(home: Home) -> None:
     """Exit code 2, and no traceback of the import machinery."""
     with pytest.raises(UsageError, match="nowhere_at_all"):
         resolve("nowhere_at_all:X", home.root, context_of(home))
 
 
-def test_a_value_that_is_no_workflow_is_refused_by_name(home: Home) -> None:
+def test_a_value_that_is_not_a_workflow_is_rejected_by_name(home: Home) -> None:
     """`run` would otherwise fail somewhere deep inside."""
     (home.root / "flow.py").write_text("WORKFLOW = 5\n")
 
@@ -165,8 +165,8 @@ def test_a_file_that_cannot_be_imported_is_reported_with_its_line(
         resolve("flow.py", home.root, context_of(home))
 
 
-def test_a_file_no_notation_reads_is_refused_with_what_can_be_read(home: Home) -> None:
-    """Somebody with a file nobody reads has to learn what would be read."""
+def test_a_file_with_an_unknown_suffix_is_rejected_with_the_known_ones(home: Home) -> None:
+    """The user has to learn which files can be read."""
     (home.root / "flow.md").write_text("steps: []\n")
 
     with pytest.raises(InvalidWorkflow, match=r"no notation reads \.md files \(use one of: \.py"):
@@ -174,15 +174,15 @@ def test_a_file_no_notation_reads_is_refused_with_what_can_be_read(home: Home) -
 
 
 @pytest.mark.parametrize("name", ["notes", "notes.txt"])
-def test_any_file_that_is_there_is_taken_for_a_file(home: Home, name: str) -> None:
-    """`no workflow called notes.txt; give a file` was said to somebody who had given one."""
+def test_an_existing_file_is_treated_as_a_file(home: Home, name: str) -> None:
+    """`unknown workflow 'notes.txt'; give a file` would be wrong: it is a file."""
     (home.root / name).write_text("steps: []\n")
 
     with pytest.raises(InvalidWorkflow, match=r"files \(use one of: \.py, \.yaml, \.yml\)"):
         resolve(name, home.root, context_of(home))
 
 
-def test_a_file_does_not_stand_in_the_way_of_a_workflow_of_its_name(home: Home) -> None:
+def test_a_file_does_not_hide_a_workflow_of_its_name(home: Home) -> None:
     """What a step writes to `review` must not keep the next run from starting."""
     write(home.flows / "any_file.py", name="review")
     (home.root / "review").write_text("a text")
@@ -191,7 +191,7 @@ def test_a_file_does_not_stand_in_the_way_of_a_workflow_of_its_name(home: Home) 
 
 
 def test_a_text_too_long_for_a_file_is_an_unknown_name(home: Home) -> None:
-    """A prompt given in place of a workflow is answered with what to give instead."""
+    """A user who passes a prompt has to learn what to pass instead."""
     with pytest.raises(UsageError, match="unknown workflow 'xxx"):
         resolve("x" * 10_000, home.root, context_of(home))
 
@@ -217,7 +217,7 @@ def test_configured_folders_and_modules_are_searched(home: Home) -> None:
     assert found.problems == ()
 
 
-def test_looking_around_runs_no_file_that_assigns_no_workflow(home: Home) -> None:
+def test_discovery_runs_no_file_without_a_workflow(home: Home) -> None:
     """A script in the folder that deploys something must not be started by a search."""
     (home.flows / "script.py").write_text(
         "from pathlib import Path\nPath(__file__).with_suffix('.ran').touch()\nx = 'WORKFLOW'\n"
@@ -240,12 +240,12 @@ def test_looking_around_runs_no_file_that_assigns_no_workflow(home: Home) -> Non
     ],
 )
 def test_only_an_assignment_at_the_top_of_a_module_counts(source: str, expected: bool) -> None:
-    """Anything else would import files that hold no workflow."""
+    """Anything else would import files without a workflow."""
     assert assigns_workflow(source) is expected
 
 
-def test_every_file_that_cannot_be_imported_is_reported_together(home: Home) -> None:
-    """Mending one at a time, each with another try, is a waste of a morning."""
+def test_all_files_that_cannot_be_imported_are_reported_together(home: Home) -> None:
+    """Fixing one per try would waste a morning."""
     (home.flows / "a.py").write_text("import not_installed_here\nWORKFLOW = 1\n")
     (home.flows / "b.py").write_text("WORKFLOW = (\n")
     (home.flows / "c.py").write_text("WORKFLOW = 5\n")
@@ -263,7 +263,7 @@ def test_every_file_that_cannot_be_imported_is_reported_together(home: Home) -> 
 def test_a_broken_flow_is_named_once_with_its_line(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Editors and people open `file:line`; a name said twice is neither."""
+    """Editors open `file:line`; a name that appears twice is not one."""
     monkeypatch.chdir(home.root)
     flow = home.flows / "flow.yaml"
     flow.write_text("workflow:\n  - step: draft\n")
@@ -273,8 +273,8 @@ def test_a_broken_flow_is_named_once_with_its_line(
     assert problem.where == f"{flow}:2"
 
 
-def test_a_broken_neighbour_does_not_keep_a_good_workflow_from_running(home: Home) -> None:
-    """Whoever edits one file must not stop the whole team."""
+def test_a_broken_file_does_not_keep_other_workflows_from_running(home: Home) -> None:
+    """A mistake in one file must not stop the whole team."""
     write(home.flows / "good.py", name="good")
     (home.flows / "bad.py").write_text("WORKFLOW = (\n")
 
@@ -284,7 +284,7 @@ def test_a_broken_neighbour_does_not_keep_a_good_workflow_from_running(home: Hom
     assert len(target.problems) == 1
 
 
-def test_two_workflows_of_one_name_are_refused_with_both_places(home: Home) -> None:
+def test_two_workflows_of_one_name_are_rejected_with_both_paths(home: Home) -> None:
     """Running either of them would be a guess."""
     write(home.flows / "one.py", name="review")
     write(home.flows / "two.py", name="review")
@@ -293,22 +293,22 @@ def test_two_workflows_of_one_name_are_refused_with_both_places(home: Home) -> N
         resolve("review", home.root, context_of(home))
 
 
-def test_an_unknown_name_is_answered_with_the_known_ones(home: Home) -> None:
-    """People remember roughly what it was called."""
+def test_an_unknown_workflow_is_reported_with_the_known_ones(home: Home) -> None:
+    """Users remember roughly what it was called."""
     write(home.flows / "one.py", name="review")
 
     with pytest.raises(UnknownName, match="valid names: review"):
         resolve("reviwe", home.root, context_of(home))
 
 
-def test_a_place_that_is_not_there_is_a_problem(home: Home) -> None:
+def test_a_missing_folder_is_a_problem(home: Home) -> None:
     """A typo under `workflows:` would otherwise make workflows vanish."""
     found = discover(context_of(home), ["no/such/folder"])
 
     assert "neither a folder nor a module" in str(found.problems[0])
 
 
-def test_without_any_workflow_the_ways_to_name_one_are_listed(home: Home) -> None:
-    """A newcomer types a name before there is any."""
+def test_without_any_workflow_the_kinds_of_targets_are_listed(home: Home) -> None:
+    """A newcomer may type a name before there is a workflow."""
     with pytest.raises(UsageError, match=r"package\.module:NAME"):
         resolve("review", home.root, context_of(home))

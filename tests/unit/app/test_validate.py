@@ -49,7 +49,7 @@ def test_each_problem_of_a_file_names_the_line_of_its_step(project: Project) -> 
 
 
 def test_a_step_whose_line_cannot_be_known_names_the_workflows(project: Project) -> None:
-    """Steps can be made in a loop; a wrong line would be worse than a rough one."""
+    """Steps can be created in a loop; a wrong line would be worse than a rough one."""
     (project.home.root / "looped.py").write_text(
         "from signoff import Outcome, StepDef, Workflow\n"
         "steps = [StepDef(f'step-{n}', next={Outcome.OK: 'z'}) for n in range(2)]\n"
@@ -61,7 +61,7 @@ def test_a_step_whose_line_cannot_be_known_names_the_workflows(project: Project)
     assert {p.where.partition("looped.py:")[2][:2] for p in checked.problems} == {"3:"}
 
 
-def test_several_targets_are_checked_each_for_itself(project: Project) -> None:
+def test_several_targets_are_checked_separately(project: Project) -> None:
     """A pipeline checks everything and shows all that is wrong."""
     (project.home.root / "good.py").write_text(GOOD)
 
@@ -71,7 +71,7 @@ def test_several_targets_are_checked_each_for_itself(project: Project) -> None:
     assert "nope.py" in str(missing.problems[0])
 
 
-def test_without_a_target_everything_that_has_a_name_is_checked(project: Project) -> None:
+def test_without_a_target_all_named_workflows_are_checked(project: Project) -> None:
     """It is what a team runs before a commit."""
     (project.home.flows / "good.py").write_text(GOOD)
     (project.home.flows / "bad.py").write_text(BAD)
@@ -91,8 +91,8 @@ def test_mistakes_in_the_settings_are_problems_too(project: Project) -> None:
     assert len(checked.problems) == 2
 
 
-def test_a_kind_of_agent_that_is_not_there_is_told_with_its_line(project: Project) -> None:
-    """A run found out when it first asked the agent, perhaps hours after its start."""
+def test_an_unknown_kind_of_agent_is_reported_with_its_line(project: Project) -> None:
+    """Otherwise the run would fail at its first call, perhaps hours after its start."""
     (project.home.root / "good.py").write_text(GOOD)
     config = project.home.config
     config.write_text("agents:\n  ann: {kind: manuel}\n  bob: {kind: 'house:Model'}\n")
@@ -107,8 +107,8 @@ def test_a_kind_of_agent_that_is_not_there_is_told_with_its_line(project: Projec
     assert planned.warnings == (str(problem),)
 
 
-def test_a_role_that_nobody_plays_is_a_problem_with_its_line(project: Project) -> None:
-    """Without this it is found when a step is dispatched, an hour into a run."""
+def test_a_role_without_an_agent_is_a_problem_with_its_line(project: Project) -> None:
+    """Otherwise it is found when a step asks for it, an hour into a run."""
     config = project.home.config
     config.write_text("roles:\n  architect: nobody\n")
 
@@ -120,8 +120,8 @@ def test_a_role_that_nobody_plays_is_a_problem_with_its_line(project: Project) -
     )
 
 
-def test_an_agent_whose_code_cannot_be_imported_is_remarked_upon(project: Project) -> None:
-    """It can still be mended before somebody asks it."""
+def test_an_agent_whose_code_cannot_be_imported_is_a_warning(project: Project) -> None:
+    """It can still be fixed before a run uses it."""
     config = project.home.config
     config.write_text("agents:\n  mine:\n    kind: nowhere.module:Agent\n")
 
@@ -157,10 +157,8 @@ def test_a_check_that_cannot_be_imported_is_a_warning(
     assert all(f"{config}:4: agents.tidy: " in warning and why in warning for warning in remarks)
 
 
-def test_a_workflow_is_drawn_in_the_form_that_was_asked_for(
-    project: Project, tmp_path: Path
-) -> None:
-    """Documents want Mermaid, terminals want text, programs want data."""
+def test_a_workflow_is_drawn_in_the_requested_format(project: Project, tmp_path: Path) -> None:
+    """Documents need Mermaid, terminals text, programs data."""
     (tmp_path / "good.py").write_text(GOOD)
 
     flow = find_workflow("good.py", tmp_path, isolated(project))

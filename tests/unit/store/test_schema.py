@@ -59,14 +59,14 @@ def backups(path: Path) -> list[Path]:
 
 
 def test_the_newest_migration_is_the_one_the_program_opens_without_looking() -> None:
-    """A migration that is not counted is never applied to anybody's database."""
+    """A migration that is not counted would never be applied."""
     migrations = shipped_migrations()
 
     assert [m.version for m in migrations] == list(range(1, LATEST + 1))
 
 
 def test_a_fresh_database_knows_what_was_applied_to_it(db: sqlite3.Connection) -> None:
-    """And takes no backup of nothing."""
+    """There is nothing to back up."""
     applied = db.execute("SELECT version, name FROM schema_migrations").fetchall()
 
     assert applied == [(m.version, m.name) for m in shipped_migrations()]
@@ -74,7 +74,7 @@ def test_a_fresh_database_knows_what_was_applied_to_it(db: sqlite3.Connection) -
 
 
 def test_checkpoints_from_before_the_ledger_was_in_them_are_dropped(tmp_path: Path) -> None:
-    """What was spent before them would be missing from the bill; the journal has it all."""
+    """Earlier spend would be missing from the total; the journal has all of it."""
     path = tmp_path / "signoff.db"
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
         migrate(db, path, shipped_migrations()[:1])
@@ -95,8 +95,8 @@ def test_a_database_of_this_version_is_opened_without_a_backup(path: Path) -> No
     assert backups(path) == []
 
 
-def test_a_newer_database_is_refused_and_left_as_it_was(path: Path) -> None:
-    """Written by tomorrow's signoff, it may mean something else."""
+def test_a_newer_database_is_rejected_and_left_unchanged(path: Path) -> None:
+    """In a newer version, its content may have another meaning."""
     with closing(sqlite3.connect(path)) as db:
         db.execute(f"PRAGMA user_version = {LATEST + 1}")
     before = path.read_bytes()
@@ -109,9 +109,7 @@ def test_a_newer_database_is_refused_and_left_as_it_was(path: Path) -> None:
     assert [p.name for p in path.parent.iterdir()] == ["signoff.db"]
 
 
-def test_an_older_database_is_brought_forward_after_a_backup(
-    db: sqlite3.Connection, path: Path
-) -> None:
+def test_an_older_database_is_migrated_after_a_backup(db: sqlite3.Connection, path: Path) -> None:
     """If the new version turns out bad, the old file is still there."""
     migrate(db, path, [*shipped_migrations(), SECOND])
 
@@ -123,8 +121,8 @@ def test_an_older_database_is_brought_forward_after_a_backup(
         assert old.execute("SELECT name FROM runs").fetchall() == [("run",)]
 
 
-def test_a_backup_is_its_owners_alone(db: sqlite3.Connection, path: Path) -> None:
-    """It holds everything the database holds."""
+def test_a_backup_is_readable_by_its_owner_only(db: sqlite3.Connection, path: Path) -> None:
+    """It contains everything that the database contains."""
     migrate(db, path, [*shipped_migrations(), SECOND])
 
     (backup,) = backups(path)
@@ -133,7 +131,7 @@ def test_a_backup_is_its_owners_alone(db: sqlite3.Connection, path: Path) -> Non
 
 @contextmanager
 def small_disk(largest: int) -> Iterator[None]:
-    """A disk that takes no more than the first so many bytes of any file."""
+    """A disk that stores at most the first bytes of any file."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (largest, hard))
     try:
@@ -142,10 +140,8 @@ def small_disk(largest: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-def test_a_database_that_cannot_be_copied_aside_is_not_brought_forward(
-    db: sqlite3.Connection, path: Path
-) -> None:
-    """A full disk left an empty backup, and a second try took that for a good one."""
+def test_a_database_without_a_backup_is_not_migrated(db: sqlite3.Connection, path: Path) -> None:
+    """A full disk must not leave an empty file that looks like a backup."""
     migrations = [*shipped_migrations(), SECOND]
 
     for _ in range(2):
@@ -156,10 +152,10 @@ def test_a_database_that_cannot_be_copied_aside_is_not_brought_forward(
     assert not list(path.parent.glob("*.backup*"))
 
 
-def test_once_there_is_room_a_whole_backup_comes_before_the_migration(
+def test_a_complete_backup_is_written_once_there_is_space(
     db: sqlite3.Connection, path: Path
 ) -> None:
-    """Whatever an earlier try left behind, even one that was killed, is no backup."""
+    """What an earlier, killed try left behind is not a backup."""
     path.with_name("signoff.db.backup.part").write_bytes(b"half of a page")
     with small_disk(path.stat().st_size // 2), pytest.raises(sqlite3.OperationalError):
         migrate(db, path, [*shipped_migrations(), SECOND])
@@ -176,7 +172,7 @@ def test_once_there_is_room_a_whole_backup_comes_before_the_migration(
 def test_a_migration_that_fails_leaves_the_version_before_it(
     db: sqlite3.Connection, path: Path
 ) -> None:
-    """Half a migration is a database no version understands."""
+    """No version understands half a migration."""
     with pytest.raises(sqlite3.OperationalError, match="nowhere"):
         migrate(db, path, [*shipped_migrations(), SECOND, BROKEN])
 
@@ -189,8 +185,8 @@ def test_a_migration_that_fails_leaves_the_version_before_it(
         assert version(old) == LATEST
 
 
-def test_what_is_applied_is_not_applied_again(db: sqlite3.Connection, path: Path) -> None:
-    """Every start of every command asks."""
+def test_an_applied_migration_is_not_applied_again(db: sqlite3.Connection, path: Path) -> None:
+    """Every command checks this when it starts."""
     migrations = [*shipped_migrations(), SECOND]
 
     migrate(db, path, migrations)
@@ -216,7 +212,7 @@ migrate(db, path, [*shipped_migrations(), second, third])
 
 
 def test_several_processes_that_migrate_at_once_do_it_once(path: Path) -> None:
-    """After an upgrade, every open terminal comes along at the same time."""
+    """After an upgrade, several terminals may migrate at the same time."""
     argv = [sys.executable, "-c", MIGRATE, str(path)]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     crowd = [subprocess.Popen(argv, text=True, **pipes) for _ in range(3)]  # type: ignore[call-overload]  # the pipes are alike

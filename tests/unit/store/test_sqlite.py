@@ -35,7 +35,7 @@ def one_line(error: BaseException, path: Path) -> bool:
 # A fresh file
 
 
-def test_a_fresh_database_is_its_owners_alone(store: SqliteStore, path: Path) -> None:
+def test_a_new_database_is_readable_by_its_owner_only(store: SqliteStore, path: Path) -> None:
     """Other users must never be able to read prompts and replies."""
     start_run(store)
 
@@ -46,14 +46,14 @@ def test_a_fresh_database_is_its_owners_alone(store: SqliteStore, path: Path) ->
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
 
 
-def test_what_is_committed_survives_a_power_cut(store: SqliteStore) -> None:
-    """Anything less than these two settings would promise more than it keeps."""
+def test_commits_survive_a_power_cut(store: SqliteStore) -> None:
+    """Both settings are needed to keep that promise."""
     assert store._db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
     assert store._db.execute("PRAGMA synchronous").fetchone() == (2,)
 
 
 def test_an_empty_file_is_a_fresh_database(path: Path) -> None:
-    """A crash between making the file and filling it leaves one behind."""
+    """A crash right after creating the file leaves an empty one."""
     path.parent.mkdir()
     path.touch()
 
@@ -70,7 +70,7 @@ def test_closing_a_database_leaves_no_other_files(path: Path) -> None:
 
 
 def test_runs_are_still_there_when_the_file_is_opened_again(path: Path) -> None:
-    """It is what a file is for."""
+    """This is the point of a file."""
     with closing(SqliteStore(path)) as store:
         start_run(store).append()
 
@@ -89,8 +89,8 @@ print(sum(file.stat().st_size for file in path.parent.glob("*-wal*")))
 """
 
 
-def test_the_last_room_on_a_disk_is_left_to_the_runs(path: Path) -> None:
-    """Laying out the log would fill the disk, and then not even `show` could open the store."""
+def test_the_last_space_on_a_disk_is_left_to_the_runs(path: Path) -> None:
+    """Preallocating the log would fill the disk, and then not even `show` would work."""
     pytest.importorskip("resource")
 
     done = subprocess.run([sys.executable, "-c", CRAMPED, path], capture_output=True, text=True)
@@ -102,7 +102,7 @@ def test_the_last_room_on_a_disk_is_left_to_the_runs(path: Path) -> None:
 # Files that are not ours, or not whole
 
 
-def test_another_programs_database_is_refused_and_left_as_it_was(path: Path) -> None:
+def test_another_programs_database_is_rejected_and_left_unchanged(path: Path) -> None:
     """A mistyped path must not overwrite the database of another program."""
     path.parent.mkdir()
     with closing(sqlite3.connect(path)) as foreign:
@@ -119,8 +119,8 @@ def test_another_programs_database_is_refused_and_left_as_it_was(path: Path) -> 
 
 
 @pytest.mark.parametrize("content", [b"not a database at all\n" * 500, b"SQLite format 3\0" * 99])
-def test_a_file_of_garbage_is_refused_in_one_line(path: Path, content: bytes) -> None:
-    """The way out is to restore a backup, or to move it away."""
+def test_a_file_that_is_not_a_database_is_reported_in_one_line(path: Path, content: bytes) -> None:
+    """The remedy is to restore a backup or to move the file away."""
     path.parent.mkdir()
     path.write_bytes(content)
 
@@ -132,31 +132,31 @@ def test_a_file_of_garbage_is_refused_in_one_line(path: Path, content: bytes) ->
 
 
 @pytest.mark.parametrize("backup", ["", "signoff.db.v1-20260301-120000.backup"])
-def test_a_run_whose_journal_is_garbled_is_named_with_its_file_and_a_way_out(
+def test_a_run_with_a_damaged_journal_is_reported_with_a_remedy(
     store: SqliteStore, path: Path, backup: str
 ) -> None:
-    """It said where JSON ended, and neither which run it was nor what to do about it."""
+    """A JSON error alone names neither the run nor what to do."""
     start_run(store, "one").append()
     start_run(store, "two").append()
     store._db.execute("UPDATE journal SET events = '[{' WHERE run = 1 AND seq = 2")
     if backup:
         (path.parent / backup).touch()
 
-    with pytest.raises(StoreDamaged) as told:
+    with pytest.raises(StoreDamaged) as error:
         store.load("one")
     with pytest.raises(StoreDamaged, match="run 'one' is damaged"):
         store.journal(store.row("one").id)
 
-    assert one_line(told.value, path)
-    assert "run 'one' is damaged: commit 2 of its journal" in str(told.value)
-    assert "restore a backup" in str(told.value)
-    assert backup in str(told.value)
-    assert "other runs are not affected" in str(told.value)
+    assert one_line(error.value, path)
+    assert "run 'one' is damaged: commit 2 of its journal" in str(error.value)
+    assert "restore a backup" in str(error.value)
+    assert backup in str(error.value)
+    assert "other runs are not affected" in str(error.value)
     assert len(store.load("two").tail) == 2
 
 
-def test_a_checkpoint_that_is_garbled_is_done_without(store: SqliteStore) -> None:
-    """All of it is in the journal; a run is not lost for want of a short cut."""
+def test_a_damaged_checkpoint_is_ignored(store: SqliteStore) -> None:
+    """Everything is in the journal; the checkpoint only saves time."""
     start_run(store, "one").append(checkpoint="{}")
     store._db.execute("UPDATE checkpoints SET state = '{'")
 
@@ -193,8 +193,8 @@ def test_an_unknown_status_is_an_error(store: SqliteStore, path: Path) -> None:
         store.rows()
 
 
-def test_a_text_that_went_missing_is_reported(store: SqliteStore, path: Path) -> None:
-    """An artifact that is not there is not an empty artifact."""
+def test_a_missing_text_is_reported(store: SqliteStore, path: Path) -> None:
+    """A missing artifact is not an empty artifact."""
     with pytest.raises(StoreDamaged) as reported:
         store.blob("ab" * 32)
 
@@ -204,7 +204,7 @@ def test_a_text_that_went_missing_is_reported(store: SqliteStore, path: Path) ->
 # Disks that fail
 
 
-def test_a_full_disk_says_so_and_loses_nothing(store: SqliteStore, path: Path) -> None:
+def test_a_full_disk_is_reported_and_loses_nothing(store: SqliteStore, path: Path) -> None:
     """Free some space, resume: everything up to the last commit is there."""
     run = start_run(store)
     pages = store._db.execute("PRAGMA page_count").fetchone()[0]
@@ -220,7 +220,7 @@ def test_a_full_disk_says_so_and_loses_nothing(store: SqliteStore, path: Path) -
     assert store.row("run").step == "again"
 
 
-def test_a_database_that_may_only_be_read_says_so(store: SqliteStore, path: Path) -> None:
+def test_a_read_only_database_is_reported(store: SqliteStore, path: Path) -> None:
     """A disk remounted after an error looks like this."""
     run = start_run(store)
     store._db.execute("PRAGMA query_only = ON")
@@ -232,7 +232,7 @@ def test_a_database_that_may_only_be_read_says_so(store: SqliteStore, path: Path
     assert store.row("run").head == 1
 
 
-def test_a_place_that_is_no_directory_says_so(tmp_path: Path) -> None:
+def test_a_path_through_a_file_is_reported(tmp_path: Path) -> None:
     """A file where the home should be."""
     (tmp_path / "home").touch()
 
@@ -244,7 +244,7 @@ def test_a_place_that_is_no_directory_says_so(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write where others may not")
 def test_a_read_only_directory_is_reported(path: Path) -> None:
-    """Somebody else's checkout, or a read-only image."""
+    """Another user's checkout, or a read-only image."""
     path.parent.mkdir(mode=0o500)
 
     with pytest.raises(WriteFailed) as failed:
@@ -257,7 +257,7 @@ def test_a_read_only_directory_is_reported(path: Path) -> None:
 
 
 def test_a_database_locked_for_too_long_is_busy(path: Path) -> None:
-    """Another process holds it; trying again later is all there is to do."""
+    """Another process has locked it; the only remedy is to try again later."""
     with closing(SqliteStore(path, busy_timeout=0.05)) as store, closing(_other(path)) as other:
         run = start_run(store)
         other.execute("BEGIN IMMEDIATE")
@@ -273,7 +273,7 @@ def test_a_database_locked_for_too_long_is_busy(path: Path) -> None:
 def test_a_commit_without_waiting_fails_at_once_if_the_database_is_locked(
     store: SqliteStore, path: Path
 ) -> None:
-    """The event loop must not stand still while another process writes."""
+    """The event loop must not block while another process writes."""
     run = start_run(store)
     with closing(_other(path)) as other:
         other.execute("BEGIN IMMEDIATE")
@@ -287,7 +287,7 @@ def test_a_commit_without_waiting_fails_at_once_if_the_database_is_locked(
 
 
 def test_a_reader_does_not_wait_for_a_writer(store: SqliteStore, path: Path) -> None:
-    """`signoff runs` answers while a long write is under way."""
+    """`signoff runs` has to work during a long write."""
     start_run(store)
     with closing(_other(path)) as other:
         other.execute("BEGIN IMMEDIATE")
@@ -297,7 +297,7 @@ def test_a_reader_does_not_wait_for_a_writer(store: SqliteStore, path: Path) -> 
 
 
 def test_a_batch_that_fails_halfway_leaves_nothing(store: SqliteStore) -> None:
-    """One transaction is one transaction."""
+    """A transaction is all or nothing."""
     one, two = start_run(store, "one"), start_run(store, "two")
 
     with pytest.raises(StoreDamaged):
@@ -317,7 +317,7 @@ def test_a_closed_store_is_no_longer_used(path: Path) -> None:
 
 
 def test_a_name_with_half_a_character_is_refused_instead_of_hanging(store: SqliteStore) -> None:
-    """Whatever cannot be stored has to be said, or a run waits for ever."""
+    """What cannot be stored must be reported, or a run would wait forever."""
     with pytest.raises(StoreError, match="half a character"):
         JournalWriter(store, "bad\ud800name").begin()
 
@@ -328,13 +328,13 @@ def _other(path: Path) -> sqlite3.Connection:
     return sqlite3.connect(path, isolation_level=None, timeout=0.01)
 
 
-def test_what_a_run_did_is_safe_from_a_power_cut_whatever_was_written_before(
+def test_commits_are_synced_after_an_unsynced_lease(
     store: SqliteStore,
 ) -> None:
-    """A lease need not outlive one, and is not waited for; a step that was paid for must."""
+    """A lease need not survive a power cut; a step that was paid for must."""
     run = start_run(store)
-    said: list[str] = []
-    store._db.set_trace_callback(said.append)
+    statements: list[str] = []
+    store._db.set_trace_callback(statements.append)
 
     store.beat(ANN, 100.0)
     store.take(run.run, ANN, 1.0, lambda _owner: None)
@@ -343,12 +343,12 @@ def test_what_a_run_did_is_safe_from_a_power_cut_whatever_was_written_before(
     store.leave(ANN)
     run.append()
 
-    levels = [each.split()[-1] for each in said if "synchronous" in each or "COMMIT" in each]
+    levels = [each.split()[-1] for each in statements if "synchronous" in each or "COMMIT" in each]
     assert " ".join(levels) == "NORMAL COMMIT COMMIT FULL COMMIT NORMAL COMMIT FULL COMMIT"
 
 
 def test_an_interrupted_write_leaves_no_lock(store: SqliteStore, path: Path) -> None:
-    """Ctrl-C while another process holds the file: it would else be locked until we end."""
+    """After Ctrl-C during a locked write, the file must not stay locked."""
     main = threading.get_ident()
     with closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as other:
         other.execute("BEGIN IMMEDIATE")
@@ -373,8 +373,8 @@ def test_an_interrupted_write_leaves_no_lock(store: SqliteStore, path: Path) -> 
         another.beat(ANN, 2.0)
 
 
-def test_a_turn_without_its_end_is_taken_back_by_the_next(store: SqliteStore) -> None:
-    """A Ctrl-C can strike between any two lines of ours."""
+def test_an_unfinished_transaction_is_rolled_back_by_the_next(store: SqliteStore) -> None:
+    """Ctrl-C can interrupt between any two lines."""
     store._write.__enter__().execute("DELETE FROM runs")
 
     start_run(store)
@@ -382,8 +382,8 @@ def test_a_turn_without_its_end_is_taken_back_by_the_next(store: SqliteStore) ->
     assert [row.name for row in store.rows()] == ["run"]
 
 
-def test_a_closed_store_says_so(path: Path) -> None:
-    """Late use of a closed store is reported like every other store error."""
+def test_late_use_of_a_closed_store_is_reported(path: Path) -> None:
+    """It is an error like any other store error."""
     store = SqliteStore(path)
     store.close()
 

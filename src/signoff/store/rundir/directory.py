@@ -135,8 +135,8 @@ class RunDirectory:
                 return False
         self._write_resolution(folder, projector)
         follower.shown_head = projector.head
-        shown = ProjectionState(row.name, row.created_at, follower.definition, projector.head)
-        document = state_document(projector.state, shown, inbox, projector.layout)
+        projection = ProjectionState(row.name, row.created_at, follower.definition, projector.head)
+        document = state_document(projector.state, projection, inbox, projector.layout)
         self._put_if_changed(folder / files.STATE, json_bytes(document))
         return True
 

@@ -26,7 +26,7 @@ LEFTOVER_SECONDS = 3600
 """Age at which a scratch file counts as left over by a dead process: a write takes milliseconds."""
 
 LARGEST_READ = 16 * 1024 * 1024
-"""The most bytes read from a file that a user or an agent has made."""
+"""The most bytes read from a file that a user or an agent created."""
 
 _DISK_FULL_ERRORS = (errno.ENOSPC, errno.EDQUOT)
 _NOFOLLOW: int = getattr(os, "O_NOFOLLOW", 0)

@@ -26,7 +26,7 @@ LONGEST_PART = 60
 
 @dataclass(frozen=True, slots=True)
 class AgentCall:
-    """One agent call, reduced to what file names are made of."""
+    """One agent call, reduced to what its file names depend on."""
 
     step: str
     phase: str

@@ -51,7 +51,7 @@ class Story:
             definition=definition,
             description=json.dumps(described),
             created_at=created_at,
-            owner="nobody",
+            owner="owner",
         )
         self._run = RunId(0)
         self._head = 0
@@ -107,7 +107,7 @@ class Story:
         return self.commit(ev.EffectFinished(key, {"path": path, "digest": "x"}))
 
     def wait(self, request: Request, key: str = "wait#1") -> InboxItem:
-        """Opens a request and lets the run rest; returns the request."""
+        """Opens a request and lets the run wait; returns the request."""
         form = request.to_json()
         started = ev.EffectStarted(EffectId(key), EffectKind.WAIT, "shown", form)
         item = NewItem(
@@ -124,15 +124,15 @@ class Story:
         return self.store.items(self.name)[-1]
 
     def answered(self, item: InboxItem, value: Any) -> "Story":
-        """Answers a request and takes the run up again."""
+        """Answers a request and resumes the run."""
         self.answer(item, value)
         reply = {"value": value, "text": "", "by": "ann", "at": 1.0}
         finished = ev.EffectFinished(EffectId(item.effect), reply, item=item.id)
         return self.commit(ev.RunResumed(), finished, used=[item.id])
 
     def answer(self, item: InboxItem, value: Any, by: str = "ann") -> None:
-        said = json.dumps({"value": value, "text": ""})
-        self.store.answer(item.id, said, by, 1.0, item.digest)
+        answer = json.dumps({"value": value, "text": ""})
+        self.store.answer(item.id, answer, by, 1.0, item.digest)
 
     def step(self, to: str | None, *, iteration: int | None = None, **update: Any) -> "Story":
         delta = {"set": update} if update else {}
@@ -166,7 +166,7 @@ class Killed(BaseException):
 
 
 class DyingDisk(Disk):
-    """Dies at the n-th thing it is asked to do, in the middle of an append if it is one."""
+    """Dies at its n-th operation, in the middle of an append if it is one."""
 
     def __init__(self, root: Path, dies_at: int) -> None:
         super().__init__(root)

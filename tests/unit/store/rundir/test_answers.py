@@ -54,7 +54,7 @@ def test_answers_are_matched_by_the_authors_name_and_by_number(tmp_path: Path) -
 @pytest.mark.parametrize(
     "content", [{"title": "Tea"}, {"answers": {"title": "Tea"}}, {"#1": "Tea"}]
 )
-def test_a_plain_mapping_is_understood_too(tmp_path: Path, content: Any) -> None:
+def test_a_plain_mapping_is_accepted_too(tmp_path: Path, content: Any) -> None:
     """Most users would write this without reading the docs."""
     desk = Desk(tmp_path, Question("Title?", question_id="title"))
     desk.put("answers.json", content)
@@ -70,11 +70,13 @@ def test_the_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
     assert desk.values() == {1: "Tea"}
 
 
-@pytest.mark.parametrize("said", ["", "   \n", "{", '{"answers": [', "null", "[]", "7", '"Tea"'])
-def test_a_file_that_is_not_finished_is_no_answer_and_no_error(tmp_path: Path, said: str) -> None:
-    """An editor saves half a file; the run waits on, and says what it saw."""
+@pytest.mark.parametrize("content", ["", "   \n", "{", '{"answers": [', "null", "[]", "7", '"Tea"'])
+def test_a_file_that_is_not_finished_is_no_answer_and_no_error(
+    tmp_path: Path, content: str
+) -> None:
+    """An editor may save half a file; the run keeps waiting and reports it."""
     desk = Desk(tmp_path, Question("Title?"))
-    desk.put("answers.json", said)
+    desk.put("answers.json", content)
 
     taken = desk.take()
 
@@ -83,8 +85,8 @@ def test_a_file_that_is_not_finished_is_no_answer_and_no_error(tmp_path: Path, s
     assert taken.warnings[0].startswith("hitl/answers.json: ")
 
 
-def test_the_example_copied_unchanged_is_no_answer(tmp_path: Path) -> None:
-    """questions.json shows a form to fill in; sent back empty it must approve nothing."""
+def test_the_unchanged_example_is_not_an_answer(tmp_path: Path) -> None:
+    """An empty form must not approve anything."""
     desk = Desk(tmp_path, Question("Title?"))
     example = document(desk.hitl / "questions.json")["answer_format"]
     desk.put("answers.json", example)
@@ -96,8 +98,8 @@ def test_the_example_copied_unchanged_is_no_answer(tmp_path: Path) -> None:
     assert taken.warnings == ("hitl/answers.json: '1' has no answer yet",)
 
 
-def test_an_unknown_name_lists_the_right_ones(tmp_path: Path) -> None:
-    """A typing error would otherwise look like a run that does not listen."""
+def test_an_unknown_name_is_reported_with_the_open_requests(tmp_path: Path) -> None:
+    """Otherwise a typo would have no effect and no message."""
     desk = Desk(tmp_path, Question("Title?", question_id="title"), Question("Tone?"))
     desk.put("answers.json", answers(("titel", "Tea"), ("2", "calm")))
 
@@ -109,8 +111,8 @@ def test_an_unknown_name_lists_the_right_ones(tmp_path: Path) -> None:
     )
 
 
-def test_a_name_that_stands_for_several_requests_is_not_guessed(tmp_path: Path) -> None:
-    """In a fan-out many items ask under one name; the wrong one would be answered."""
+def test_an_ambiguous_name_is_rejected(tmp_path: Path) -> None:
+    """In a fan-out, many items ask under one name; the wrong one could be answered."""
     desk = Desk(tmp_path, *[Question("Ok?", question_id="ok")] * 2)
     desk.put("answers.json", {"ok": "yes"})
 
@@ -120,7 +122,7 @@ def test_a_name_that_stands_for_several_requests_is_not_guessed(tmp_path: Path) 
     assert "use a number: 1, 2" in taken.warnings[0]
 
 
-def test_a_choice_may_carry_a_reason(tmp_path: Path) -> None:
+def test_a_choice_may_have_a_reason(tmp_path: Path) -> None:
     """Some options need an explanation, which reaches the next prompt."""
     desk = Desk(tmp_path, Choice("How?", [Option("revise", requires_input=True), "stop"]))
     entry = {"question_id": "1", "answer": "revise", "text": "too long"}
@@ -132,29 +134,29 @@ def test_a_choice_may_carry_a_reason(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "value"),
+    ("content", "value"),
     [(True, True), ("approve", True), (" Yes ", True), (False, False), ("reject", False)],
 )
-def test_an_approval_is_a_plain_yes_or_no(tmp_path: Path, said: Any, value: bool) -> None:
+def test_an_approval_is_a_plain_yes_or_no(tmp_path: Path, content: Any, value: bool) -> None:
     """The inbox takes nothing else as an approval."""
     desk = Desk(tmp_path, Approval("Ok?", "text"))
-    entry = {"question_id": "1", "answer": said, "digest": "what I saw"}
+    entry = {"question_id": "1", "answer": content, "digest": "what I saw"}
     desk.put("answers.json", {"answers": [entry]})
 
     assert desk.values() == {1: value}
 
 
-@pytest.mark.parametrize("said", ["maybe", "yes, but", 1, ["yes"]])
-def test_anything_else_is_not_taken_for_an_approval(tmp_path: Path, said: Any) -> None:
+@pytest.mark.parametrize("content", ["maybe", "yes, but", 1, ["yes"]])
+def test_anything_else_is_not_an_approval(tmp_path: Path, content: Any) -> None:
     """Fail closed: the inbox refuses a text where a yes or no is wanted."""
     desk = Desk(tmp_path, Approval("Ok?", "text"))
-    desk.put("answers.json", answers(("1", said)))
+    desk.put("answers.json", answers(("1", content)))
 
     assert isinstance(desk.values()[1], str)
 
 
 @pytest.mark.parametrize("name", ["plan", "1"])
-def test_an_approval_by_file_must_carry_the_digest(tmp_path: Path, name: str) -> None:
+def test_an_approval_by_file_needs_the_digest(tmp_path: Path, name: str) -> None:
     """Without it, a file could approve a text that its writer has never seen."""
     desk = Desk(tmp_path, Approval("Ok?", "text", question_id="plan"))
     desk.put("answers.json", answers((name, True)))
@@ -169,10 +171,10 @@ def test_an_approval_by_file_must_carry_the_digest(tmp_path: Path, name: str) ->
     assert answer.digest == "what I saw"
 
 
-def test_an_approval_in_a_response_file_carries_the_digest_after_the_decision(
+def test_an_approval_in_a_response_file_needs_the_digest_too(
     tmp_path: Path,
 ) -> None:
-    """The short form is held to the same rule as the long one."""
+    """The short form follows the same rule as the long one."""
     desk = Desk(tmp_path, Approval("Ok?", "text"))
     desk.put("1-response.md", "approve\n")
     refused = desk.take()
@@ -196,7 +198,7 @@ def test_the_request_file_shows_an_approval_with_its_digest_to_copy(tmp_path: Pa
     assert (answer.value, answer.digest) == (True, desk.items[0].digest)
 
 
-def test_answers_that_are_no_text_become_text(tmp_path: Path) -> None:
+def test_answers_of_other_types_become_text(tmp_path: Path) -> None:
     """`"answer": 2` picks the second option; an object answers a request for JSON."""
     desk = Desk(tmp_path, Question("Which?", ["a", "b"]), Response("Work", {"type": "object"}))
     desk.put("answers.json", answers(("1", 2), ("2", {"ok": True})))
@@ -204,8 +206,8 @@ def test_answers_that_are_no_text_become_text(tmp_path: Path) -> None:
     assert desk.values() == {1: "2", 2: '{"ok": true}'}
 
 
-def test_a_response_file_is_taken_literally(tmp_path: Path) -> None:
-    """Manual work is a text of its own; trimming it could break what it is."""
+def test_a_response_file_is_used_unchanged(tmp_path: Path) -> None:
+    """Trimming the result of manual work could break it."""
     desk = Desk(tmp_path, Response("Write it."))
     desk.put("1-response.md", "  # Title\n\ntext\n")
 
@@ -223,7 +225,7 @@ def test_a_decision_in_a_response_file_is_its_first_line(tmp_path: Path) -> None
     assert [(a.value, a.text) for a in taken] == [(False, "too long"), ("go", "")]
 
 
-def test_of_two_answers_to_one_request_the_first_counts_and_the_other_is_named(
+def test_the_first_of_two_answers_counts_and_the_other_is_reported(
     tmp_path: Path,
 ) -> None:
     """Two users may answer at the same time; both should see what happened."""
@@ -240,7 +242,7 @@ def test_of_two_answers_to_one_request_the_first_counts_and_the_other_is_named(
 @pytest.mark.parametrize(
     "name", ["1-response.md.swp", "response.md", "x-response.md", "1-prompt.md"]
 )
-def test_other_files_are_not_looked_at(tmp_path: Path, name: str) -> None:
+def test_other_files_are_ignored(tmp_path: Path, name: str) -> None:
     """Editors leave all kinds of files next to the one being written."""
     desk = Desk(tmp_path, Response("Work"))
     desk.put(name, "text")
@@ -323,7 +325,7 @@ def test_a_crash_before_archiving_does_not_let_the_file_answer_the_next_question
     ]
 
 
-def test_the_same_words_given_again_are_a_new_answer(tmp_path: Path) -> None:
+def test_the_same_text_given_again_is_a_new_answer(tmp_path: Path) -> None:
     """`yes` to the second question is as good as to the first."""
     desk = Desk(tmp_path, Question("Go on?", question_id="escalate"))
     path = desk.put("answers.json", {"escalate": "yes"})
@@ -360,7 +362,7 @@ def test_an_answer_counts_only_for_requests_opened_before_it_was_written(tmp_pat
     )
 
 
-def test_a_file_older_than_every_request_is_set_aside_and_kept(tmp_path: Path) -> None:
+def test_a_file_older_than_every_request_is_renamed(tmp_path: Path) -> None:
     """The process that opened the request may have died before it could look for such files."""
     desk = Desk(tmp_path)
     desk.hitl.mkdir(parents=True)
@@ -372,8 +374,8 @@ def test_a_file_older_than_every_request_is_set_aside_and_kept(tmp_path: Path) -
 
     assert taken.answers == ()
     assert "is older than the request it would answer" in taken.warnings[0]
-    (kept,) = desk.hitl.glob("answers_*.early.json")
-    assert json.loads(kept.read_text()) == {"1": "planted"}
+    (renamed,) = desk.hitl.glob("answers_*.early.json")
+    assert json.loads(renamed.read_text()) == {"1": "planted"}
 
 
 @pytest.mark.parametrize("written", ['{"1": %s}', '{"%s": "Tea"}'])

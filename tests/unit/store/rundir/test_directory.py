@@ -28,7 +28,7 @@ def directory(tmp_path: Path, story: Story) -> RunDirectory:
 
 
 def rebuilt(story: Story, path: Path) -> dict[str, bytes]:
-    """What the directory looks like when it is made from nothing."""
+    """Returns the directory as it is written from scratch."""
     RunDirectory(path, story.store).catch_up(story.name)
     return tree(path / story.name)
 
@@ -36,7 +36,7 @@ def rebuilt(story: Story, path: Path) -> dict[str, bytes]:
 # What is shown
 
 
-def test_state_begins_with_the_head_every_notation_shares(
+def test_state_begins_with_the_fields_that_all_notations_share(
     tmp_path: Path, story: Story, directory: RunDirectory
 ) -> None:
     """Scripts read these fields whatever the workflow was written in."""
@@ -55,10 +55,10 @@ def test_state_begins_with_the_head_every_notation_shares(
     assert state["spend"] == {"calls": 1, "tokens": None, "usd": None, "seconds": 3.0}
 
 
-def test_a_step_waiting_at_its_gate_shows_what_it_made(
+def test_a_step_waiting_at_its_gate_shows_its_result(
     tmp_path: Path, story: Story, directory: RunDirectory
 ) -> None:
-    """Whoever decides at the gate has to see what would be approved."""
+    """The approver has to see what would be approved."""
     story.begin().commit(ev.StepWorked(Outcome.OK, {"set": {"artifact": "new"}}))
 
     directory.catch_up("demo")
@@ -66,10 +66,10 @@ def test_a_step_waiting_at_its_gate_shows_what_it_made(
     assert document(tmp_path / "demo" / "state.json")["state"] == {"artifact": "new"}
 
 
-def test_prompts_and_replies_stand_in_the_folder_of_their_iteration(
+def test_prompts_and_replies_are_in_the_folder_of_their_iteration(
     tmp_path: Path, story: Story, directory: RunDirectory
 ) -> None:
-    """The first question after a bad result is what the agent was asked and what it said."""
+    """After a bad result, users first look at the prompt and the reply."""
     long = "reply " * 2000
     story.begin().ask("ask#1", "first", "one").step("draft", iteration=2).ask("ask#1", "next", long)
 
@@ -84,7 +84,7 @@ def test_prompts_and_replies_stand_in_the_folder_of_their_iteration(
     }
 
 
-def test_a_system_prompt_stands_above_the_prompt(
+def test_a_system_prompt_is_shown_above_the_prompt(
     tmp_path: Path, story: Story, directory: RunDirectory
 ) -> None:
     """Otherwise half of what an agent received would be missing."""
@@ -97,10 +97,10 @@ def test_a_system_prompt_stands_above_the_prompt(
     assert prompt.read_text() == "[system]\nbe brief\n\n[prompt]\nwrite"
 
 
-def test_a_call_made_again_after_a_crash_keeps_its_prompt_and_gets_its_reply(
+def test_a_call_repeated_after_a_crash_keeps_its_prompt_file(
     tmp_path: Path, story: Story, directory: RunDirectory
 ) -> None:
-    """Later attempts do not repeat what is asked; the files must not become empty for it."""
+    """Later attempts do not repeat the prompt in the journal; its file must not become empty."""
     story.begin().commit(asked("ask#1", "write")).commit(asked("ask#1", "write", attempt=2))
     story.commit(ev.EffectFinished(EffectId("ask#1"), {"text": "done"}))
 
@@ -148,10 +148,10 @@ def test_every_finished_step_and_effect_is_one_line_of_the_thread(
     assert len({x["id"] for x in lines}) == 4
 
 
-def test_the_live_log_tells_the_run_in_words(
+def test_the_live_log_describes_the_run(
     tmp_path: Path, story: Story, directory: RunDirectory
 ) -> None:
-    """`tail -f` is the simplest way of watching a run."""
+    """`tail -f` is the simplest way to watch a run."""
     story.begin().ask("ask#1", "write", "text").end(reason="done")
 
     directory.catch_up("demo")
@@ -172,10 +172,10 @@ def test_the_directory_contains_the_frozen_definition(
     assert document(tmp_path / "demo" / "definition.json")["name"] == "essay"
 
 
-def test_an_ended_run_says_how_it_ended_and_a_resumed_one_no_longer_does(
+def test_an_ended_run_has_a_resolution_until_it_is_resumed(
     tmp_path: Path, story: Story, directory: RunDirectory
 ) -> None:
-    """A run at its budget can be resumed; a resolution left there would be a lie."""
+    """A run that reached its budget can be resumed; its resolution would then be wrong."""
     resolution = tmp_path / "demo" / "resolution.json"
     story.begin().ask("ask#1", "a", "b").end(Status.BUDGET, "$5 spent")
     directory.catch_up("demo")
@@ -194,7 +194,7 @@ def test_an_ended_run_says_how_it_ended_and_a_resumed_one_no_longer_does(
 
 
 @pytest.mark.parametrize("status", [Status.WAITING, Status.PARKED, Status.INTERRUPTED])
-def test_a_run_that_only_rests_has_no_resolution(
+def test_a_waiting_run_has_no_resolution(
     tmp_path: Path, story: Story, directory: RunDirectory, status: Status
 ) -> None:
     """`test -f resolution.json` is how scripts see that a run is over."""
@@ -205,7 +205,7 @@ def test_a_run_that_only_rests_has_no_resolution(
     assert not (tmp_path / "demo" / "resolution.json").exists()
 
 
-def test_everything_is_for_its_owner_only(
+def test_everything_is_readable_by_its_owner_only(
     tmp_path: Path, story: Story, directory: RunDirectory
 ) -> None:
     """Prompts may hold what no other user of the machine should see."""
@@ -217,7 +217,7 @@ def test_everything_is_for_its_owner_only(
     assert modes == {0o700, 0o600}
 
 
-def test_latest_leads_to_the_newest_run_even_when_an_old_one_is_rebuilt(tmp_path: Path) -> None:
+def test_latest_points_to_the_newest_run_even_when_an_old_one_is_rebuilt(tmp_path: Path) -> None:
     """`runs/latest` must not jump back because a user looked at an old run."""
     store = MemoryStore()
     Story(store, "old").begin()
@@ -230,8 +230,8 @@ def test_latest_leads_to_the_newest_run_even_when_an_old_one_is_rebuilt(tmp_path
     assert document(tmp_path / "latest" / "state.json")["run"] == "new"
 
 
-def test_a_notation_names_the_files_as_its_users_know_them(tmp_path: Path) -> None:
-    """Somebody with the notation's own documentation in hand looks for its names."""
+def test_a_notation_can_choose_the_file_names(tmp_path: Path) -> None:
+    """Users look for the names in the notation's own documentation."""
 
     class Phased(Layout):
         def prompt(self, asked: AgentCall) -> str:
@@ -247,10 +247,10 @@ def test_a_notation_names_the_files_as_its_users_know_them(tmp_path: Path) -> No
     assert (tmp_path / "demo" / "iteration-1" / "generate-response.md").read_text() == "b"
 
 
-def test_half_a_character_from_a_model_stops_nothing(
+def test_half_a_character_from_a_model_is_escaped(
     tmp_path: Path, story: Story, directory: RunDirectory
 ) -> None:
-    """A reply cut in the middle of an emoji is no text; the directory shows it all the same."""
+    """A reply that ends inside an emoji cannot be encoded, but must be shown."""
     story.begin().ask("ask#1", "a", "cut \ud83d").step("review", artifact="cut \ud83d")
 
     directory.catch_up("demo")
@@ -282,7 +282,7 @@ def test_catching_up_in_small_steps_gives_the_same_bytes_as_all_at_once(
 def test_catching_up_twice_changes_nothing(
     tmp_path: Path, story: Story, directory: RunDirectory
 ) -> None:
-    """Every command that shows a run may do so; none may disturb a file another one reads."""
+    """Many commands catch up; none may touch a file that another one reads."""
     story.begin().ask("ask#1", "a", "b").wait(Question("ok?"))
     directory.catch_up("demo")
     before = {p: p.stat().st_mtime_ns for p in (tmp_path / "demo").rglob("*")}
@@ -310,7 +310,9 @@ def test_only_new_commits_are_written(tmp_path: Path, story: Story) -> None:
     assert disk.done - before == 6
 
 
-def test_a_second_process_goes_on_where_the_first_one_was(tmp_path: Path, story: Story) -> None:
+def test_a_second_process_continues_where_the_first_one_stopped(
+    tmp_path: Path, story: Story
+) -> None:
     """A run is started in one process, answered in a second and resumed in a third."""
     first, second = (RunDirectory(tmp_path, story.store) for _ in range(2))
     story.begin().ask("ask#1", "a", "b")
@@ -342,10 +344,10 @@ def test_a_damaged_state_file_is_rebuilt_from_the_journal(
 
 @pytest.mark.parametrize("field", ["journal_head", "definition", "version"])
 @pytest.mark.parametrize("value", [-1, 10**9, True, "7", None])
-def test_a_forged_state_file_is_not_believed(
+def test_a_forged_state_file_is_not_trusted(
     tmp_path: Path, story: Story, directory: RunDirectory, field: str, value: object
 ) -> None:
-    """Someone who edits it must not make the rest of the directory untrue."""
+    """Editing it must not make the rest of the directory wrong."""
     story.begin().ask("ask#1", "a", "b")
     directory.catch_up("demo")
     state = document(tmp_path / "demo" / "state.json")
@@ -357,10 +359,10 @@ def test_a_forged_state_file_is_not_believed(
     assert tree(tmp_path / "demo") == rebuilt(story, tmp_path / "elsewhere")
 
 
-def test_a_lost_directory_is_rebuilt_while_the_run_goes_on(
+def test_a_lost_directory_is_rebuilt_while_the_run_is_active(
     tmp_path: Path, story: Story, directory: RunDirectory
 ) -> None:
-    """Deleting runs/ to make room must cost nothing but the files."""
+    """Deleting runs/ to free space must not lose anything."""
     story.begin().ask("ask#1", "a", "b").write("final/a.md", "text")
     directory.catch_up("demo")
     (tmp_path / "demo").rename(tmp_path / "gone")
@@ -388,7 +390,7 @@ def test_a_log_that_lost_lines_is_rebuilt(
     assert tree(tmp_path / "demo") == rebuilt(story, tmp_path / "elsewhere")
 
 
-def test_a_log_written_in_other_words_is_rebuilt(
+def test_a_log_with_other_wording_is_rebuilt(
     tmp_path: Path, story: Story, directory: RunDirectory
 ) -> None:
     """After an upgrade that changed a line, new lines must not be cut into old ones."""
@@ -436,8 +438,8 @@ def test_a_changed_definition_is_shown_after_it_was_adopted(
     assert tree(tmp_path / "demo") == rebuilt(story, tmp_path / "elsewhere")
 
 
-def test_the_directory_of_an_earlier_run_of_the_same_name_is_put_aside(tmp_path: Path) -> None:
-    """With a new database, old answers and old artifacts must not pass for new ones."""
+def test_the_directory_of_an_earlier_run_of_the_same_name_is_renamed(tmp_path: Path) -> None:
+    """With a new database, old answers and artifacts must not be mistaken for new ones."""
     old = Story(created_at=BEGAN).begin().ask("ask#1", "old", "old")
     RunDirectory(tmp_path, old.store).catch_up("demo")
     (tmp_path / "demo" / "hitl").mkdir()
@@ -451,10 +453,10 @@ def test_the_directory_of_an_earlier_run_of_the_same_name_is_put_aside(tmp_path:
     assert (aside / "hitl" / "answers.json").exists()
 
 
-def test_what_stood_in_the_folder_before_the_run_stays(
+def test_files_that_were_in_the_folder_before_the_run_stay(
     tmp_path: Path, story: Story, directory: RunDirectory
 ) -> None:
-    """People prepare goals and constraints in the run's folder before they start it."""
+    """Users may prepare files in the run's folder before they start it."""
     (tmp_path / "demo").mkdir()
     (tmp_path / "demo" / "goal.yaml").write_text("goal: tea")
     story.begin()
@@ -531,10 +533,10 @@ def test_a_file_the_workflow_wrote_after_its_approval_stays(
     assert path.read_text() == "as published"
 
 
-def test_a_file_that_was_rejected_is_left_as_it_is(
+def test_a_rejected_file_is_left_as_it_is(
     tmp_path: Path, story: Story, directory: RunDirectory
 ) -> None:
-    """Nobody has signed anything."""
+    """Nothing was approved."""
     item = story.begin().write("plan.md", "draft").wait(Approval("Good?", "draft", path="plan.md"))
     directory.catch_up("demo")
     (tmp_path / "demo" / "plan.md").write_text("as edited")
@@ -559,10 +561,10 @@ def test_a_result_may_be_edited_after_the_run_has_ended(
     assert path.read_text() == "as used"
 
 
-def test_the_last_of_several_writes_counts(
+def test_the_last_write_of_a_file_counts(
     tmp_path: Path, story: Story, directory: RunDirectory
 ) -> None:
-    """The artifact of the last round is the one that is wanted."""
+    """Users want the artifact of the last round."""
     story.begin().write("plan.md", "first")
     directory.catch_up("demo")
     story.write("plan.md", "second")
@@ -587,7 +589,7 @@ def test_a_link_planted_in_the_directory_is_not_followed(
     assert list((tmp_path / "outside").iterdir()) == []
 
 
-def test_questions_do_not_go_through_a_link_either(
+def test_questions_are_not_written_through_a_link_either(
     tmp_path: Path, story: Story, directory: RunDirectory
 ) -> None:
     """Questions are files like any other."""
@@ -605,10 +607,10 @@ def test_questions_do_not_go_through_a_link_either(
 # Errors
 
 
-def test_an_unknown_run_is_an_error_and_makes_no_folder(
+def test_an_unknown_run_is_an_error_and_creates_no_folder(
     tmp_path: Path, directory: RunDirectory
 ) -> None:
-    """A typing error must not leave an empty run behind."""
+    """A typo must not leave an empty run behind."""
     with pytest.raises(UnknownName):
         directory.catch_up("typo")
 
@@ -616,15 +618,15 @@ def test_an_unknown_run_is_an_error_and_makes_no_folder(
 
 
 @pytest.mark.parametrize("name", ["..", "a/b", "/etc", "latest", "Latest", ".hidden", "C:x", ""])
-def test_a_run_whose_name_cannot_be_a_folder_is_refused(directory: RunDirectory, name: str) -> None:
+def test_a_run_whose_name_is_not_a_folder_name_is_rejected(
+    directory: RunDirectory, name: str
+) -> None:
     """A name is a path too, and comes from outside."""
     with pytest.raises(UnsafePath):
         directory.catch_up(name)
 
 
-def test_a_root_that_cannot_be_written_is_a_clear_error_and_is_made_good_later(
-    tmp_path: Path, story: Story
-) -> None:
+def test_an_unwritable_root_is_reported_and_written_later(tmp_path: Path, story: Story) -> None:
     """A full or read-only disk costs a directory for a while, never the run."""
     root = tmp_path / "runs"
     root.write_text("in the way")
@@ -642,7 +644,7 @@ def test_a_root_that_cannot_be_written_is_a_clear_error_and_is_made_good_later(
 # Questions
 
 
-def test_an_open_question_is_shown_and_gone_when_it_is_answered(
+def test_an_open_question_is_shown_until_it_is_answered(
     tmp_path: Path, story: Story, directory: RunDirectory
 ) -> None:
     """A question that stays after its answer is answered twice."""
@@ -661,10 +663,10 @@ def test_an_open_question_is_shown_and_gone_when_it_is_answered(
     assert document(tmp_path / "demo" / "state.json")["awaiting_human"] is False
 
 
-def test_a_question_is_shown_while_the_rest_of_a_fan_out_still_works(
+def test_a_question_is_shown_while_the_rest_of_a_fan_out_runs(
     tmp_path: Path, story: Story, directory: RunDirectory
 ) -> None:
-    """People can answer early; the run need not stand still for that."""
+    """Users can answer early, before the run waits."""
     story.begin().wait(Question("ok?"), "map#1[0]/wait#1")
     story.commit(ev.RunResumed(), asked("map#1[1]/ask#1", "go on"))
 
@@ -689,7 +691,7 @@ def test_an_open_request_for_a_response_has_a_prompt_file(
     assert not prompt.exists()
 
 
-def test_questions_of_a_dead_process_are_tidied_by_the_next(
+def test_questions_of_a_dead_process_are_removed_by_the_next(
     tmp_path: Path, story: Story, directory: RunDirectory
 ) -> None:
     """The process that showed a question need not be the one that sees it answered."""
@@ -702,10 +704,10 @@ def test_questions_of_a_dead_process_are_tidied_by_the_next(
     assert list((tmp_path / "demo" / "hitl").iterdir()) == []
 
 
-def test_questions_say_how_they_can_be_answered(
+def test_questions_show_how_they_can_be_answered(
     tmp_path: Path, story: Story, directory: RunDirectory
 ) -> None:
-    """Somebody who only sees this file must be able to write the answer."""
+    """A user who only sees this file must be able to answer."""
     story.begin().wait(Question("Ship?", ["yes", "no"]), "a#1")
     story.wait(Approval("Plan ok?", {"plan": "x"}, question_id="plan"), "b#1")
     story.wait(Question("Name?", deadline=timedelta(seconds=60), default="x"), "c#1")
@@ -713,8 +715,8 @@ def test_questions_say_how_they_can_be_answered(
 
     directory.catch_up("demo")
 
-    shown = document(tmp_path / "demo" / "hitl" / "questions.json")
-    choice, approval, question, response = shown["questions"][0]["questions"]
+    questions = document(tmp_path / "demo" / "hitl" / "questions.json")
+    choice, approval, question, response = questions["questions"][0]["questions"]
     assert choice["options"] == ["yes", "no"]
     # Under its number, because only that says which content is approved.
     assert (approval["id"], approval["priority"]) == ("2", "critical")
@@ -722,5 +724,5 @@ def test_questions_say_how_they_can_be_answered(
     assert (question["required"], question["default"]) == (False, "x")
     assert question["deadline"] == "2023-11-14T22:14:24.000Z"
     assert response["response_file"] == "4-response.md"
-    answers = shown["answer_format"]["answers"]
+    answers = questions["answer_format"]["answers"]
     assert [answer["question_id"] for answer in answers] == ["1", "2", "3", "4"]

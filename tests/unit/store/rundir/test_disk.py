@@ -21,8 +21,8 @@ def mode_of(path: Path) -> int:
     return stat.S_IMODE(path.lstat().st_mode)
 
 
-def test_files_and_new_folders_are_for_their_owner_only(tmp_path: Path) -> None:
-    """Prompts and replies may hold anything; another user of the machine must not read them."""
+def test_files_and_new_folders_are_readable_by_their_owner_only(tmp_path: Path) -> None:
+    """Prompts and replies may be secret; other users of the machine must not read them."""
     path = tmp_path / "runs" / "one" / "deep" / "a.txt"
 
     Disk(tmp_path / "runs").put(path, b"text")
@@ -43,7 +43,7 @@ def test_a_file_is_replaced_atomically_without_leftovers(tmp_path: Path) -> None
     assert list((tmp_path / SCRATCH).iterdir()) == []
 
 
-def test_a_link_in_the_place_of_a_file_is_replaced_and_not_followed(tmp_path: Path) -> None:
+def test_a_link_with_the_name_of_a_file_is_replaced_and_not_followed(tmp_path: Path) -> None:
     """A link planted as state.json would otherwise overwrite a file elsewhere."""
     precious = tmp_path / "precious"
     precious.write_text("mine")
@@ -55,8 +55,8 @@ def test_a_link_in_the_place_of_a_file_is_replaced_and_not_followed(tmp_path: Pa
     assert (tmp_path / "state.json").read_bytes() == b"new"
 
 
-def test_a_log_grows_from_where_it_is_told_to(tmp_path: Path) -> None:
-    """After a crash the end of a log is written again; it must not stand there twice."""
+def test_a_log_is_extended_from_an_offset(tmp_path: Path) -> None:
+    """After a crash the end of a log is written again; it must not appear twice."""
     disk, path = Disk(tmp_path), tmp_path / "log"
     disk.put(path, b"one\n")
     disk.extend(path, 4, b"tw")
@@ -94,7 +94,7 @@ def test_a_log_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
     assert precious.read_bytes() == b"mine"
 
 
-def test_the_pointer_to_a_neighbour_is_a_relative_link(tmp_path: Path) -> None:
+def test_latest_is_a_relative_link(tmp_path: Path) -> None:
     """A project that is moved must not point to its old folder."""
     disk = Disk(tmp_path)
     disk.point_link(tmp_path / "latest", "one")
@@ -104,7 +104,7 @@ def test_the_pointer_to_a_neighbour_is_a_relative_link(tmp_path: Path) -> None:
     assert (tmp_path / "latest").readlink() == Path("two")
 
 
-def test_where_links_cannot_be_the_pointer_is_a_file_with_the_name(tmp_path: Path) -> None:
+def test_without_links_latest_is_a_file_with_the_name(tmp_path: Path) -> None:
     """Windows refuses symlinks to most users, and the run must continue."""
 
     class Linkless(Disk):
@@ -118,15 +118,15 @@ def test_where_links_cannot_be_the_pointer_is_a_file_with_the_name(tmp_path: Pat
     assert list((tmp_path / SCRATCH).iterdir()) == []
 
 
-def test_a_place_that_cannot_be_written_says_so_in_one_line(tmp_path: Path) -> None:
-    """The operator has to know which path, and what to look at."""
+def test_an_unwritable_path_is_reported_in_one_line(tmp_path: Path) -> None:
+    """The operator has to know the path and what to check."""
     (tmp_path / "runs").write_text("a file where the folder should be")
 
     with pytest.raises(WriteFailed, match=r"cannot write .*runs.*check that its folder"):
         Disk(tmp_path / "runs").put(tmp_path / "runs" / "one" / "a.txt", b"text")
 
 
-def test_a_full_disk_is_called_full(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_as_full(tmp_path: Path) -> None:
     """`Errno 28` does not say what to do."""
     full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -148,7 +148,7 @@ def test_a_write_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
     assert list((tmp_path / SCRATCH).iterdir()) == []
 
 
-def test_what_dead_processes_left_is_swept_and_what_is_fresh_is_not(tmp_path: Path) -> None:
+def test_old_scratch_files_are_removed_and_new_ones_are_not(tmp_path: Path) -> None:
     """A killed process leaves a file; another one may be writing at this moment."""
     scratch = tmp_path / SCRATCH
     scratch.mkdir()
@@ -163,7 +163,7 @@ def test_what_dead_processes_left_is_swept_and_what_is_fresh_is_not(tmp_path: Pa
     assert list(scratch.iterdir()) == [fresh]
 
 
-def test_the_directory_may_vanish_between_two_writes(tmp_path: Path) -> None:
+def test_the_directory_may_be_deleted_between_two_writes(tmp_path: Path) -> None:
     """Deleting runs/ must not stop an active process."""
     disk, root = Disk(tmp_path / "runs"), tmp_path / "runs"
     disk.put(root / "a.txt", b"text")
@@ -176,7 +176,7 @@ def test_the_directory_may_vanish_between_two_writes(tmp_path: Path) -> None:
     assert (root / "b.txt").read_bytes() == b"text"
 
 
-def test_only_plain_files_of_a_sensible_size_are_read(tmp_path: Path) -> None:
+def test_only_regular_files_of_limited_size_are_read(tmp_path: Path) -> None:
     """A pipe named answers.json would hang the run; a huge file would fill the memory."""
     (tmp_path / "plain").write_bytes(b"text")
     (tmp_path / "link").symlink_to("plain")

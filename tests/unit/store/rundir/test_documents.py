@@ -3,13 +3,13 @@ import json
 from signoff.store.rundir.documents import LONGEST_QUOTE, log_line, quote, thread_line, timestamp
 
 
-def test_a_moment_is_utc_in_iso_8601() -> None:
+def test_a_timestamp_is_utc_in_iso_8601() -> None:
     """Two machines in two time zones must write the same bytes for the same event."""
     assert timestamp(1_700_000_000.25) == "2023-11-14T22:13:20.250Z"
 
 
 def test_a_thread_line_is_one_object_with_a_short_stable_id() -> None:
-    """Programs recognise a line they have seen by its id."""
+    """Programs recognize a line they have seen by its id."""
     line = thread_line("run:1:0", 0.0, {"text": "two\nlines", "half": "\ud800"})
 
     assert line.count(b"\n") == 1
@@ -21,12 +21,12 @@ def test_a_thread_line_is_one_object_with_a_short_stable_id() -> None:
     assert thread_line("run:1:1", 0.0, {})[:30] != line[:30]
 
 
-def test_a_text_from_outside_stays_on_its_line_and_cannot_steer_a_terminal() -> None:
+def test_outside_text_stays_on_its_line_without_control_sequences() -> None:
     """Otherwise a reply could forge log lines or clear the screen of a user who follows the log."""
     line = log_line(0.0, "said\n2023-01-01T00:00:00Z  approved\x1b[2J\u202e")
 
-    told = b"1970-01-01T00:00:00.000Z  said 2023-01-01T00:00:00Z approved"
-    assert line == told + rb"\u001b[2J\u202e" + b"\n"
+    expected = b"1970-01-01T00:00:00.000Z  said 2023-01-01T00:00:00Z approved"
+    assert line == expected + rb"\u001b[2J\u202e" + b"\n"
 
 
 def test_a_long_text_is_cut_and_a_short_one_is_whole() -> None:

@@ -8,15 +8,15 @@ from signoff.store.rundir import RunFiles
 from signoff.store.rundir.files import encode_text
 
 
-def test_a_file_is_there_at_once_as_it_was_written(tmp_path: Path) -> None:
-    """A command that follows in the same step reads the file the step has just written."""
+def test_a_file_is_written_at_once(tmp_path: Path) -> None:
+    """A later command of the same step reads the file."""
     RunFiles(tmp_path).write("demo", "code/main.py", "print('é')\r\n")
 
     assert (tmp_path / "demo" / "code" / "main.py").read_bytes() == "print('é')\r\n".encode()
 
 
-def test_a_file_is_read_back_as_the_bytes_it_holds(tmp_path: Path) -> None:
-    """An approval is compared with them; what is no file of its own holds nothing to approve."""
+def test_a_file_is_read_back_as_bytes(tmp_path: Path) -> None:
+    """An approval is compared with them; a link or a folder cannot be approved."""
     files = RunFiles(tmp_path)
     files.write("demo", "plan.md", "é\r\n")
 
@@ -47,7 +47,7 @@ def test_the_digest_of_the_bytes_is_the_digest_of_the_text(text: str) -> None:
         "hitl",
     ],
 )
-def test_the_engines_own_files_cannot_be_written(tmp_path: Path, path: str) -> None:
+def test_reserved_names_cannot_be_written(tmp_path: Path, path: str) -> None:
     """A model that writes hitl/answers.json would approve its own work."""
     with pytest.raises(UnsafePath, match="belongs to the engine"):
         RunFiles(tmp_path).write("demo", path, "forged")
@@ -76,7 +76,7 @@ def test_a_link_out_of_the_run_is_not_followed(tmp_path: Path) -> None:
     assert list((tmp_path / "outside").iterdir()) == []
 
 
-def test_the_runs_name_is_judged_like_a_path(tmp_path: Path) -> None:
+def test_the_name_of_a_run_is_checked_like_a_path(tmp_path: Path) -> None:
     """A name such as `../other` would reach into another run."""
     with pytest.raises(UnsafePath):
         RunFiles(tmp_path / "runs").write("../other", "a.txt", "text")

@@ -20,7 +20,7 @@ def prompts(*calls: AgentCall) -> list[str]:
 
 
 def test_a_call_is_named_after_its_step_and_agent() -> None:
-    """People look for these names; they are the ones the documentation gives."""
+    """Users look for these names; they are in the documentation."""
     files = FileNames(Layout()).call_files(ASKED)
 
     assert files == CallFiles(
@@ -29,19 +29,19 @@ def test_a_call_is_named_after_its_step_and_agent() -> None:
 
 
 def test_the_same_call_gets_the_same_files_again() -> None:
-    """A call that was in doubt and is made again must not leave a second prompt."""
+    """A call that is repeated after a crash must not leave a second prompt."""
     assert prompts(ASKED, ASKED) == ["1/prompt_draft_claude.txt"] * 2
 
 
-def test_each_iteration_has_a_folder_of_its_own() -> None:
+def test_each_iteration_has_its_own_folder() -> None:
     """The rounds of a loop would otherwise overwrite each other."""
     later = replace(ASKED, iteration=2, visit=2)
 
     assert prompts(ASKED, later) == ["1/prompt_draft_claude.txt", "2/prompt_draft_claude.txt"]
 
 
-def test_what_differs_is_added_when_two_calls_would_share_a_file() -> None:
-    """A prompt that is overwritten by the next one cannot be looked at when it went wrong."""
+def test_the_difference_is_added_when_two_calls_would_share_a_file() -> None:
+    """A prompt that the next one overwrites cannot be inspected."""
     told_apart = prompts(
         ASKED,
         replace(ASKED, key="polish"),
@@ -78,7 +78,7 @@ def test_the_steps_name_is_added_when_a_layout_leaves_it_out() -> None:
     assert files.reply == "iteration-1/generate-response_second_draft.md"
 
 
-def test_items_of_a_fan_out_are_told_apart_from_the_first_on() -> None:
+def test_items_of_a_fan_out_have_names_from_the_first_on() -> None:
     """The first of eight critics must not look like the only one."""
     items = [replace(ASKED, scope=f"critics[{n}]") for n in (0, 1)]
 
@@ -97,7 +97,7 @@ def test_names_that_look_the_same_on_disk_are_numbered() -> None:
     assert len(told_apart) == 3
 
 
-def test_many_visits_are_told_apart_without_a_search() -> None:
+def test_many_visits_are_named_without_a_search() -> None:
     """A step visited a thousand times in one round must not make naming quadratic."""
     names = prompts(*(replace(ASKED, visit=n) for n in range(1, 1001)))
 
@@ -105,8 +105,8 @@ def test_many_visits_are_told_apart_without_a_search() -> None:
     assert names[-1] == "1/prompt_draft_claude_visit-1000.txt"
 
 
-def test_a_word_keeps_letters_of_every_script_and_nothing_a_path_could_use() -> None:
-    """Step names are the author's, in the author's language; a path is made of them."""
+def test_a_file_name_keeps_letters_of_every_script_but_no_separators() -> None:
+    """Authors name steps in their own language, and paths contain these names."""
     words = [
         file_name_part(text)
         for text in ("größe", "../../etc", "a\\b:c\0d", "日本", "...", "", "x" * 99)
@@ -115,7 +115,7 @@ def test_a_word_keeps_letters_of_every_script_and_nothing_a_path_could_use() -> 
     assert words == ["größe", "etc", "a-b-c-d", "日本", "x", "x", "x" * 60]
 
 
-def test_a_steps_file_keeps_its_name_until_another_step_wants_it() -> None:
+def test_a_steps_file_keeps_its_name_until_another_step_uses_it() -> None:
     """A step that writes its file again must not get a second one."""
     names = FileNames(Layout())
 
@@ -124,7 +124,7 @@ def test_a_steps_file_keeps_its_name_until_another_step_wants_it() -> None:
     assert placed == ["1/a.md", "1/a_polish.md", "1/a.md", "1/a_polish.md"]
 
 
-def test_steps_files_that_differ_only_in_case_are_told_apart() -> None:
+def test_steps_files_that_differ_only_in_case_get_different_names() -> None:
     """On some systems the second would overwrite the first."""
     names = FileNames(Layout())
 

@@ -63,7 +63,7 @@ def projection(tmp_path: Path, story: Story, disk: WatchedDisk) -> Iterator[Proj
 
 
 def news(story: Story, *, rests: bool = False) -> Recorded:
-    """What the engine tells its observers after a commit."""
+    """Returns the notice that observers get after a commit."""
     from signoff.core.events import RunStopped, StepBegun
 
     return Recorded(story.name, [RunStopped(Status.COMPLETED) if rests else StepBegun()])
@@ -139,7 +139,7 @@ def test_nothing_is_opened_before_there_is_something_to_write(tmp_path: Path) ->
     projection.close()
 
 
-def test_the_thread_has_a_connection_of_its_own_and_closes_it(tmp_path: Path, story: Story) -> None:
+def test_the_thread_has_its_own_connection_and_closes_it(tmp_path: Path, story: Story) -> None:
     """The run's own connection must never wait for the files."""
     seen: list[str] = []
 
@@ -214,7 +214,7 @@ def test_a_bug_while_writing_one_run_does_not_stop_the_others(
 
 
 async def test_a_real_run_shows_its_wait_and_its_end(tmp_path: Path) -> None:
-    """What the engine records and what the directory reads are written by different hands."""
+    """The engine and the directory have to agree about the journal."""
 
     class Echo:
         async def ask(self, request: AgentRequest, call: Call) -> Reply:

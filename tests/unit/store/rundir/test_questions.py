@@ -31,6 +31,6 @@ def asked(form: Mapping[str, Any]) -> dict[str, Any]:
         ({}, None),
     ],
 )
-def test_work_that_has_a_title_shows_it(form: dict[str, Any], title: str | None) -> None:
-    """A page that lists ten prompts with one beginning could not tell them apart."""
+def test_a_title_is_shown(form: dict[str, Any], title: str | None) -> None:
+    """Ten prompts that begin with the same words look the same in a list."""
     assert asked(form).get("title") == title
