@@ -38,25 +38,24 @@ def known_agents(settings: Mapping[str, AgentSettings]) -> dict[str, AgentSettin
 
 
 def build_agent(
-    name: str, configs: Mapping[str, AgentSettings], agents: Mapping[str, Agent] | None = None
+    name: str, configs: Mapping[str, AgentSettings], agents: Mapping[str, Agent]
 ) -> Agent:
     """Builds one agent; raises `ConfigError` if its kind or options are invalid.
 
     `agents` are the others, for agents that forward requests.
     """
     settings = configs[name]
-    others = {} if agents is None else agents
     factory = _factory(name, settings.kind)
     options = dict(settings.options)
     if capabilities_of(factory).needs_agents:
-        options["agents"] = dict(_candidates(name, configs, others))
+        options["agents"] = dict(_candidates(name, configs, agents))
     try:
         agent: Agent = factory(**options)
     except (TypeError, ConfigError) as error:
         raise ConfigError(f"agents.{name}: {error}") from error
     if capabilities_of(agent).answered_by_human:
         return agent
-    return _with_fallback(name, configs, others, _priced(agent, settings))
+    return _with_fallback(name, configs, agents, _priced(agent, settings))
 
 
 def agent_limits(settings: Mapping[str, AgentSettings]) -> dict[str, AgentLimits]:
@@ -169,7 +168,7 @@ def _with_fallback(
     if other is None:
         return agent
     _check_chain(name, configs)
-    if agents and capabilities_of(agents[other]).answered_by_human:
+    if capabilities_of(agents[other]).answered_by_human:
         raise ConfigError(
             f"agents.{name}.fallback: {other!r} is a human and cannot be a fallback; when the "
             "agent fails, resume the run with that agent instead",

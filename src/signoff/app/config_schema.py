@@ -51,7 +51,9 @@ class AgentSection(BaseModel):
     @field_validator("price")
     @classmethod
     def _is_a_price(cls, value: dict[str, float] | None) -> dict[str, float] | None:
-        if value is not None and not _complete(value):
+        if value is None:
+            return None
+        if set(value) != {"in", "out"} or not all(0 <= each < math.inf for each in value.values()):
             raise ValueError(value)
         return value
 
@@ -104,10 +106,6 @@ def parse_rate(text: str) -> Rate:
     if match is None or match[2] not in UNITS or int(match[1]) < 1:
         raise ValueError(text)
     return Rate(int(match[1]), UNITS[match[2]])
-
-
-def _complete(price: Mapping[str, float]) -> bool:
-    return set(price) == {"in", "out"} and all(0 <= each < math.inf for each in price.values())
 
 
 def read_config(text: str, name: str, problems: list[Problem]) -> Layer:

@@ -88,10 +88,7 @@ def _prompt_file(project: Project, item: InboxItem) -> str | None:
 
 def _is_request(project: Project, word: str) -> bool:
     number = request_number(word)
-    if number is None:
-        return False
     try:
-        project.store.item(number)
+        return number is not None and bool(project.store.item(number))
     except UnknownName:
         return False
-    return True

@@ -147,10 +147,9 @@ class Project:
     def has_run(self, name: str) -> bool:
         """Tells whether a run of this name exists."""
         try:
-            self.store.row(name)
+            return bool(self.store.row(name))
         except UnknownName:
             return False
-        return True
 
     def directory(self) -> RunDirectory:
         """Returns the writer of the run directories."""

@@ -95,14 +95,16 @@ class Disk:
 
     def _move_into_place(self, scratch: Path, path: Path) -> None:
         try:
-            make_private_folders(path.parent)
+            if not path.parent.is_dir():
+                make_private_folders(path.parent)
             scratch.replace(path)
         except BaseException:
             scratch.unlink(missing_ok=True)
             raise
 
     def _new_scratch_path(self) -> Path:
-        make_private_folders(self._scratch)
+        if not self._scratch.is_dir():
+            make_private_folders(self._scratch)
         if not self._swept:
             _remove_leftovers(self._scratch)
             self._swept = True

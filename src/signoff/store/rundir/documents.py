@@ -53,10 +53,9 @@ def state_document(
         "journal_head": projection.head,
     }
     remaining = _remaining_fields(state, projection, inbox)
-    fields = layout.fields(state.state_with_pending)
-    # A notation cannot overwrite the common fields, which programs rely on.
-    own = {key: fields[key] for key in fields if key not in header and key not in remaining}
-    return {**header, **own, **remaining}
+    # The header is merged twice: it comes first in the file, and a notation cannot overwrite its
+    # fields, which programs rely on.
+    return {**header, **layout.fields(state.state_with_pending), **header, **remaining}
 
 
 def _remaining_fields(
@@ -64,7 +63,7 @@ def _remaining_fields(
 ) -> dict[str, Any]:
     return {
         "reason": state.reason,
-        "due_at": _optional_timestamp(state.due_at),
+        "due_at": None if state.due_at is None else timestamp(state.due_at),
         "outcome": state.outcome.value if state.outcome else None,
         "inbox": list(inbox),
         "attempt": state.attempt,
@@ -130,10 +129,6 @@ def _spend(spend: Spend) -> dict[str, Any]:
         "usd": spend.usd,
         "seconds": round(spend.seconds, 3),
     }
-
-
-def _optional_timestamp(at: float | None) -> str | None:
-    return None if at is None else timestamp(at)
 
 
 def timestamp(at: float) -> str:

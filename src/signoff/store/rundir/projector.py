@@ -145,20 +145,16 @@ class Projector:
             self._show_step(event, event.outcome, event.delta)
 
     def _step_finished(self, event: ev.StepFinished) -> None:
-        state = self.state
-        seconds = _working_seconds(state, event.at)
         self._show_step(event, event.outcome, event.delta)
-        self._append_entry(
-            event,
-            {
-                "kind": "step",
-                "visit": state.visit,
-                "attempt": state.attempt,
-                "seconds": seconds,
-                "outcome": event.outcome.value,
-                "to": event.to,
-            },
-        )
+        entry = {
+            "kind": "step",
+            "visit": self.state.visit,
+            "attempt": self.state.attempt,
+            "seconds": _working_seconds(self.state, event.at),
+            "outcome": event.outcome.value,
+            "to": event.to,
+        }
+        self._append_entry(event, entry)
 
     def _effect_started(self, event: ev.EffectStarted) -> None:
         # Only the first attempt at a call carries its payload; later ones reuse its prompt file.
@@ -171,15 +167,13 @@ class Projector:
         if effect is None or effect.kind not in _SHOWN_KINDS:
             return
         seconds = round(max(0.0, event.at - effect.started_at), 3)
-        reply = event.reply if isinstance(event.reply, dict) else {}
         entry: dict[str, Any] = {"kind": effect.kind.value, "effect": event.id, "seconds": seconds}
         entry |= self._request(effect)
         if event.error is not None:
             problem = quote(event.error.get("message", ""))
             entry |= {"outcome": "error", "error": problem, "error_type": event.error.get("type")}
         else:
-            entry |= {"outcome": "ok", **self._result(effect, reply)}
-            self._record_reply(effect, event.reply)
+            entry |= {"outcome": "ok", **self._record_reply(effect, event.reply)}
         if event.usage:
             entry["usage"] = event.usage
         self._append_entry(event, entry)
@@ -197,37 +191,33 @@ class Projector:
             case _:
                 return {"role": "human", "question": quote(payload.get("prompt", ""))}
 
-    def _result(self, effect: Running, reply: Mapping[str, Any]) -> dict[str, Any]:
+    def _record_reply(self, effect: Running, reply: Any) -> dict[str, Any]:
+        """Notes what a successful effect changed and returns its part of the thread's entry."""
+        fields = reply if isinstance(reply, dict) else {}
         match effect.kind:
             case EffectKind.ASK:
-                return {"reply_file": self._call_files(effect.id, effect.payload).reply}
+                file = self._call_files(effect.id, effect.payload).reply
+                text = fields.get("text", "") if isinstance(reply, dict) else reply
+                self._update.files[file] = _encode(text)
+                return {"reply_file": file}
             case EffectKind.COMMAND:
-                return {"code": reply.get("code")}
+                return {"code": fields.get("code")}
             case EffectKind.WRITE:
-                return {"digest": reply.get("digest")}
+                path, text = str(effect.payload["path"]), str(effect.payload["text"])
+                self._last_writes[path] = self._update.writes[path] = text
+                self.approved.pop(path, None)
+                self.written.setdefault(path, set()).add(text_digest(text))
+                return {"digest": fields.get("digest")}
             case _:
-                value = reply.get("value")
+                self._approve(effect.payload, fields)
+                value = fields.get("value")
                 answer = quote(value) if isinstance(value, str) else value
-                reason = {"text": quote(reply["text"])} if reply.get("text") else {}
-                return {"answer": answer, **reason, "by": reply.get("by")}
+                reason = {"text": quote(fields["text"])} if fields.get("text") else {}
+                return {"answer": answer, **reason, "by": fields.get("by")}
 
-    def _record_reply(self, effect: Running, reply: Any) -> None:
-        if effect.kind is EffectKind.ASK:
-            text = reply.get("text", "") if isinstance(reply, dict) else reply
-            files = self._call_files(effect.id, effect.payload)
-            self._update.files[files.reply] = _encode(text)
-        if effect.kind is EffectKind.WAIT:
-            self._approve(effect.payload, reply)
-        if effect.kind is EffectKind.WRITE:
-            path, text = str(effect.payload["path"]), str(effect.payload["text"])
-            self._last_writes[path] = text
-            self.approved.pop(path, None)
-            self.written.setdefault(path, set()).add(text_digest(text))
-            self._update.writes[path] = text
-
-    def _approve(self, form: Mapping[str, Any], reply: Any) -> None:
+    def _approve(self, form: Mapping[str, Any], reply: Mapping[str, Any]) -> None:
         path = form.get("path")
-        if not path or not isinstance(reply, dict) or reply.get("value") is not True:
+        if not path or reply.get("value") is not True:
             return
         content = (form.get("shown") or {}).get("content")
         text = content if isinstance(content, str) else self._last_writes.get(path)

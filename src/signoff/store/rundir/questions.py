@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from signoff.core.codec import decode
-from signoff.core.requests import RequestKind
+from signoff.core.requests import RequestKind, options_of
 from signoff.runtime.store_port import InboxItem
 from signoff.store.rundir.documents import json_bytes, timestamp
 
@@ -86,9 +86,9 @@ def _question(item: InboxItem, form: Mapping[str, Any]) -> dict[str, Any]:
     title = (form.get("about") or {}).get("title")
     if title:
         question["title"] = title
-    options = _option_labels(form)
+    options = options_of(form)
     if options:
-        question["options"] = options
+        question["options"] = [str(option["label"]) for option in options]
     if item.deadline is not None:
         question["deadline"] = timestamp(item.deadline)
         question["default"] = form.get("default")
@@ -100,19 +100,12 @@ def _question(item: InboxItem, form: Mapping[str, Any]) -> dict[str, Any]:
     return question
 
 
-def _option_labels(form: Mapping[str, Any]) -> list[str]:
-    options = form.get("options") or ()
-    return [str(o["label"]) if isinstance(o, dict) else str(o) for o in options]
-
-
 def _example(question: Mapping[str, Any]) -> dict[str, Any]:
     example = {"question_id": question["id"], "answer": PLACEHOLDER}
-    # An approval by file counts only with the digest of what it approves.
-    return (
-        {**example, "digest": question["digest"]}
-        if question["kind"] == RequestKind.APPROVAL
-        else example
-    )
+    if question["kind"] == RequestKind.APPROVAL:
+        # An approval by file counts only with the digest of what it approves.
+        example["digest"] = question["digest"]
+    return example
 
 
 def _prompt_bytes(item: InboxItem, form: Mapping[str, Any]) -> bytes:
