@@ -120,13 +120,9 @@ class Transaction:
             self._roll_back()
             self._begin()
         except BaseException as problem:
-            with suppress(sqlite3.Error):
-                self._roll_back()
-            self._lock.release()
-            failure = store_error(self._path, problem)
-            if failure is None:
-                raise
-            raise failure from problem
+            # Rolls back, releases the lock and raises the matching store error, if there is one.
+            self.__exit__(None, problem, None)
+            raise
         return self._db
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:

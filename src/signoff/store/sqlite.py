@@ -48,14 +48,14 @@ from signoff.store import queries as q
 from signoff.store.commits import apply, replace_surrogates
 from signoff.store.connection import Transaction, connect
 
+E = TypeVar("E", bound=StrEnum)
+_Values = tuple[Any, ...]
+
 _INTEGER_LIMIT = 1 << 63
 """SQLite's integers are smaller than this."""
 
 BUSY_TIMEOUT_SECONDS = 60.0
 """How long a write waits for other processes before it gives up."""
-
-
-E = TypeVar("E", bound=StrEnum)
 
 
 class SqliteStore:
@@ -316,28 +316,26 @@ class SqliteStore:
             raise UnknownName("request", f"#{number}", [f"#{r[0]}" for r in open_items])
         return _inbox_item(values)
 
-    def _fetch_one(
-        self, db: sqlite3.Connection, sql: str, values: tuple[Any, ...]
-    ) -> tuple[Any, ...]:
-        row: tuple[Any, ...] | None = db.execute(sql, values).fetchone()
+    def _fetch_one(self, db: sqlite3.Connection, sql: str, values: _Values) -> _Values:
+        row: _Values | None = db.execute(sql, values).fetchone()
         if row is None:
             raise StoreDamaged(f"{self.path} lacks data that a run refers to; restore a backup")
         return row
 
 
-def _inbox_item(values: tuple[Any, ...]) -> InboxItem:
+def _inbox_item(values: _Values) -> InboxItem:
     item = InboxItem._make(values)
     return item._replace(
         kind=_parse_enum(RequestKind, item.kind), state=_parse_enum(ItemState, item.state)
     )
 
 
-def _inbox_line(values: tuple[Any, ...]) -> InboxLine:
+def _inbox_line(values: _Values) -> InboxLine:
     line = InboxLine._make(values)
     return line._replace(kind=_parse_enum(RequestKind, line.kind))
 
 
-def _run_row(values: tuple[Any, ...]) -> RunRow:
+def _run_row(values: _Values) -> RunRow:
     row = RunRow._make(values)
     return row._replace(status=_parse_enum(Status, row.status))
 
