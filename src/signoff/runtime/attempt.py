@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any, Literal, TypeVar, assert_never
 
 from signoff.core import events as ev
+from signoff.core import transitions
 from signoff.core.context import StepContext
 from signoff.core.delta import Delta, diff, merged
 from signoff.core.effects import EffectId
@@ -27,15 +28,6 @@ from signoff.core.stop_reason import (
     StepDecided,
     StopReason,
     format_limit,
-)
-from signoff.core.transitions import (
-    Chosen,
-    ConditionsBroken,
-    ConditionsMet,
-    Fact,
-    FellShort,
-    Raised,
-    Returned,
 )
 from signoff.errors import BadHandlerResult
 from signoff.remedies import Scope
@@ -86,7 +78,7 @@ class Attempt:
             # Produced before the run stopped, and held back until a human decides.
             self.outcome, self.delta = pending.outcome, pending.delta
 
-    async def observe(self, stage: Stage, options: tuple[str, ...]) -> Fact:
+    async def observe(self, stage: Stage, options: tuple[str, ...]) -> transitions.Fact:
         """Returns the fact of a stage; `options` are what a human can choose when escalated."""
         match stage:
             case Stage.ENTER:
@@ -102,13 +94,13 @@ class Attempt:
             case _:
                 assert_never(stage)
 
-    async def _enter(self) -> Fact:
+    async def _enter(self) -> transitions.Fact:
         fact = await self._conditions("preconditions", self._context())
-        if isinstance(fact, ConditionsMet):
+        if isinstance(fact, transitions.ConditionsMet):
             self._journal.record(ev.StepBegun())
         return fact
 
-    async def _work(self) -> Fact:
+    async def _work(self) -> transitions.Fact:
         if self._bound_handler.plain:
             # An ordinary function can act on the outside world without an effect, so everything
             # before it has to be durable first.
@@ -125,20 +117,20 @@ class Attempt:
             self._journal.refuse_secrets(update, self.step.id)
             self.delta = diff(self._state.state, update)
         except FELL_SHORT as error:
-            return await self._after_failure(FellShort(str(error)))
+            return await self._after_failure(transitions.FellShort(str(error)))
         except OutOfTime as error:
             await self.effects.abort()
-            return await self._after_failure(FellShort(str(error), late=True))
+            return await self._after_failure(transitions.FellShort(str(error), late=True))
         except BaseException as error:  # whatever a handler raises becomes a fact
             if passes_through(error):
                 raise
-            return await self._after_failure(Raised(error_info(error, self.step.id)))
+            return await self._after_failure(transitions.Raised(error_info(error, self.step.id)))
         self.outcome, self._update = outcome, update
         await self.effects.drain()
         await self._journal.step_durable()
-        return Returned(outcome)
+        return transitions.Returned(outcome)
 
-    async def _check(self) -> Fact:
+    async def _check(self) -> transitions.Fact:
         context = replace(
             self._context(),
             step_state=freeze(merged(self._state.state, self.delta)),
@@ -149,24 +141,26 @@ class Attempt:
 
     async def _conditions(
         self, which: Literal["preconditions", "postconditions"], ctx: StepContext
-    ) -> Fact:
+    ) -> transitions.Fact:
         self.effects.may_block()
         conditions = getattr(self.step, which)
         try:
             return await self._in_time(lambda timed: check(conditions, ctx, which, timed))
         except OutOfTime as error:
             await self.effects.abort()
-            return ConditionsBroken(f"{which} of step {self.step.id!r} not met: {error}")
+            return transitions.ConditionsBroken(
+                f"{which} of step {self.step.id!r} not met: {error}"
+            )
 
-    def _gate(self) -> Fact:
+    def _gate(self) -> transitions.Fact:
         gate = self.step.gate
         if gate is None or self.outcome is not Outcome.OK:
-            return ConditionsMet()
+            return transitions.ConditionsMet()
         shown = {name: self._lookup(name) for name in gate.context}
         options = [Option(o.label, o.requires_input) for o in gate.options]
         return self._ask("gate", Choice(gate.prompt, options, shown=shown))
 
-    def _escalation(self, options: tuple[str, ...]) -> Fact:
+    def _escalation(self, options: tuple[str, ...]) -> transitions.Fact:
         pending = self._state.pending
         problem, edge_key = (pending.problem, pending.way) if pending else ("", "")
         # One attempt can meet all three, and none may use the answer to another.
@@ -176,11 +170,11 @@ class Attempt:
         shown = {"problem": problem}
         return self._ask(about, Choice(prompt, options, shown=shown, question_id=name))
 
-    def _ask(self, about: str, request: Any) -> Chosen:
+    def _ask(self, about: str, request: Any) -> transitions.Chosen:
         # Handlers cannot use a key that begins with "!", so theirs never clash with these.
         identity = EffectId(f"!{about}#{self._state.attempt}")
         answer = self._inbox.ask(identity, request)
-        return Chosen(answer.value, answer.text, answer.by)
+        return transitions.Chosen(answer.value, answer.text, answer.by)
 
     def _context(self) -> StepContext:
         state = self._state
@@ -226,8 +220,6 @@ class Attempt:
     def _time_limit(self) -> tuple[float, BudgetReached] | None:
         """Returns the seconds left under the nearest limit on time, and why the run stops there."""
         state = self._state
-        if state.limits.seconds is None and self.step.limits.seconds is None:
-            return None
         scopes: tuple[tuple[Scope, Limits, Spend], ...] = (
             ("run", state.limits, state.spend),
             ("step", self.step.limits, state.visit_spend),
@@ -242,7 +234,7 @@ class Attempt:
         ]
         return min(rooms, key=lambda room: room[0], default=None)
 
-    async def _after_failure(self, fact: Fact) -> Fact:
+    async def _after_failure(self, fact: transitions.Fact) -> transitions.Fact:
         """Waits for effects that a failed handler left in progress, because they are paid for.
 
         If the journal failed, that is the real cause, whatever the handler raised.

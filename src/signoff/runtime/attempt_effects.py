@@ -35,6 +35,7 @@ from signoff.core.spend import Limits
 from signoff.core.stop_reason import Sleeping
 from signoff.core.wording import replay_digest
 from signoff.errors import (
+    AgentBadOutput,
     BadHandlerResult,
     DuplicateKey,
     NotDeterministic,
@@ -42,10 +43,10 @@ from signoff.errors import (
     UsageError,
 )
 from signoff.runtime.checked_request import ask_checked, map_checked
-from signoff.runtime.effect_errors import FREE, error_from_json
+from signoff.runtime.effect_errors import FREE, error_from_json, with_usage
 from signoff.runtime.effect_runner import EffectCall, EffectRunner
 from signoff.runtime.fanout import FanOut
-from signoff.runtime.in_doubt import InDoubtRecovery
+from signoff.runtime.in_doubt import settle
 from signoff.runtime.journal import RunJournal
 from signoff.runtime.performers import reply_of
 from signoff.runtime.ports import Progress
@@ -55,6 +56,7 @@ from signoff.runtime.suspension import Outdated, ParkedUntil, Suspension, heavie
 from signoff.runtime.working_copy import files_for_human
 
 T = TypeVar("T")
+Work = Callable[..., Coroutine[Any, Any, Any]]
 
 
 class AttemptEffects:
@@ -97,57 +99,57 @@ class AttemptEffects:
 
     def perform(self, ctx: StepContext, effect: Effect) -> Awaitable[Any]:
         """Performs one effect durably, or returns its recorded reply."""
-        return self._request(self._perform, ctx, effect.key, effect)
+        return self._request(self._keyed, ctx, effect.key, self._replay_or_perform, effect)
 
     def ask_checked(self, ctx: StepContext, call: CheckedCall[T]) -> Awaitable[Checked[T]]:
         """Asks until an answer is accepted, or a human decides about it."""
-        return self._request(self._checked, ctx, call.effect.key, ask_checked, call)
+        return self._request(self._composed, ctx, call.effect.key, ask_checked, call)
 
     def map(self, ctx: StepContext, fan: FanOutCall) -> Awaitable[list[Any]]:
         """Runs a fan-out, each item in a scope of its own."""
         if fan.otherwise is not None:
-            return self._request(self._checked, ctx, fan.key, map_checked, fan)
-        return self._request(self._map, ctx, fan.key, fan)
+            return self._request(self._composed, ctx, fan.key, map_checked, fan)
+        return self._request(self._keyed, ctx, fan.key, self._fan_out, fan)
 
     def park(self, ctx: StepContext, until: float, key: str) -> Awaitable[None]:
         """Suspends the run until a time."""
-        return self._request(self._park, ctx, key, until, key)
+        return self._request(self._keyed, ctx, key, self._park, until)
 
     def _request(
-        self, start: Callable[..., Coroutine[Any, Any, T]], ctx: StepContext, key: str, *args: Any
-    ) -> Awaitable[T]:
+        self, start: Work, ctx: StepContext, key: str, work: Work, request: object
+    ) -> Awaitable[Any]:
         # A coroutine does nothing before it is awaited. Each one is remembered until then, so
         # that a forgotten `await` is reported and not taken for work that was done.
         number = self._requests = self._requests + 1
-        work = start(number, ctx, *args)
-        self._not_awaited[number] = (ctx.scope, key, work)
-        return work
+        coroutine = start(number, ctx, key, work, request)
+        self._not_awaited[number] = (ctx.scope, key, coroutine)
+        return coroutine
 
-    async def _perform(self, number: int, ctx: StepContext, effect: Effect) -> Any:
+    async def _keyed(
+        self, number: int, ctx: StepContext, key: str, work: Work, request: object
+    ) -> Any:
+        """Performs a request that is recorded under its key."""
         del self._not_awaited[number]
-        effect_key = self._reserve_key(ctx, effect.key)
+        effect_key = self._reserve_key(ctx, key)
         try:
-            return await self._replay_or_perform(ctx, self._identify(effect_key), effect)
+            return await work(ctx, self._identify(effect_key), request)
         except Suspension as suspension:
-            self._note_suspension(ctx, suspension)
+            self._suspended.setdefault(ctx.scope, []).append(suspension)
             raise
         finally:
             self._active_keys.discard(effect_key)
 
-    async def _checked(self, number: int, ctx: StepContext, perform: Any, call: Any) -> Any:
+    async def _composed(
+        self, number: int, ctx: StepContext, _key: str, work: Work, request: object
+    ) -> Any:
+        """Performs a request that consists of keyed requests and is not recorded itself."""
         del self._not_awaited[number]
-        return await perform(self, ctx, call)
+        return await work(self, ctx, request)
 
-    async def _map(self, number: int, ctx: StepContext, fan: FanOutCall) -> list[Any]:
-        del self._not_awaited[number]
-        effect_key = self._reserve_key(ctx, fan.key)
-        try:
-            return await FanOut(self, self._journal, ctx, fan, self._identify(effect_key)).run()
-        except Suspension as suspension:
-            self._note_suspension(ctx, suspension)
-            raise
-        finally:
-            self._active_keys.discard(effect_key)
+    def _fan_out(
+        self, ctx: StepContext, identity: EffectId, fan: FanOutCall
+    ) -> Coroutine[Any, Any, Any]:
+        return FanOut(self, self._journal, ctx, fan, identity).run()
 
     def now(self, ctx: StepContext) -> float:
         """Returns the time, the same on every replay."""
@@ -161,12 +163,9 @@ class AttemptEffects:
         self._journal.record(ev.EffectFinished(identity, reply=moment))
         return moment
 
-    async def _park(self, number: int, ctx: StepContext, until: float, key: str) -> None:
-        del self._not_awaited[number]
-        self._check_open(ctx)
-        identity = self._identify(_effect_key(ctx.scope, key))
+    async def _park(self, ctx: StepContext, identity: EffectId, until: float) -> None:
         payload_digest = digest(until)
-        record = self.find_record(identity, payload_digest, ctx.step_id, key)
+        record = self.find_record(identity, payload_digest, ctx.step_id)
         if record is not None and record.done:
             return
         if record is None:
@@ -174,9 +173,7 @@ class AttemptEffects:
                 ev.EffectStarted(identity, EffectKind.PARK, payload_digest, {"until": until})
             )
         if self._services.clock.now() < until:
-            suspension = ParkedUntil(Sleeping(until), until)
-            self._note_suspension(ctx, suspension)
-            raise suspension
+            raise ParkedUntil(Sleeping(until), until)
         self._journal.record(ev.EffectFinished(identity))
 
     def random(self, ctx: StepContext) -> Chance:
@@ -242,11 +239,8 @@ class AttemptEffects:
 
     # Finding or performing an effect
 
-    def _note_suspension(self, ctx: StepContext, suspension: Suspension) -> None:
-        self._suspended.setdefault(ctx.scope, []).append(suspension)
-
     def find_record(
-        self, identity: EffectId, payload_digest: str, step: str, key: str
+        self, identity: EffectId, payload_digest: str, step: str
     ) -> EffectRecord | None:
         """Returns the record of an effect; raises if it was recorded for another request."""
         record = self._state.effect(identity)
@@ -255,8 +249,8 @@ class AttemptEffects:
                 raise Outdated
             raise NotDeterministic(
                 f"the handler of step {step!r} is not deterministic: when replayed, it made "
-                f"another request with the key {key!r} (use ctx.now() and ctx.random() for time "
-                "and randomness, and give each effect its own key)"
+                f"another request with the key {identity.rpartition('#')[0]!r} (use ctx.now() and "
+                "ctx.random() for time and randomness, and give each effect its own key)"
             )
         return record
 
@@ -291,7 +285,7 @@ class AttemptEffects:
 
     async def _replay_or_perform(self, ctx: StepContext, identity: EffectId, effect: Effect) -> Any:
         payload_digest = self._replay_digest(identity, effect)
-        record = self.find_record(identity, payload_digest, ctx.step_id, effect.key)
+        record = self.find_record(identity, payload_digest, ctx.step_id)
         if record is not None and record.done:
             return _replay(effect, record)
         if effect.kind is EffectKind.WAIT:
@@ -302,20 +296,12 @@ class AttemptEffects:
             effect = self._with_current_agent(effect)
         self._services.performers.check(effect)
         call = EffectCall(ctx, identity, effect, payload_digest, self._limits)
-        if effect.kind is EffectKind.ASK:
-            request = EffectId(f"{identity}{BY_HUMAN}")
-            by_human = self._services.performers.answered_by_human(effect.payload["agent"])
-            # A human's answer that is already there counts, even if an agent took over since.
-            if by_human or self.inbox.answered(request):
-                return self._ask_human(call, record)
-            self.inbox.dismiss(request)
+        if effect.kind is EffectKind.ASK and self._is_for_human(call):
+            return self._ask_human(call, record)
         if record is None:
             return await self._shielded(self._effect_runner.perform(call))
         # It was started, and its end is not recorded.
-        recovery = InDoubtRecovery(
-            self._services.store, self._journal, self._effect_runner, self.inbox
-        )
-        return await self._shielded(recovery.settle(call, record))
+        return await self._shielded(settle(self._effect_runner, self.inbox, call, record))
 
     def _replay_digest(self, identity: EffectId, effect: Effect) -> str:
         try:
@@ -333,6 +319,19 @@ class AttemptEffects:
             to = self._roles.get(to, to)
         return effect if to == agent else effect._replace(payload={**effect.payload, "agent": to})
 
+    def _is_for_human(self, call: EffectCall) -> bool:
+        """Tells whether a human answers a request to an agent."""
+        if self._services.performers.answered_by_human(call.agent):
+            return True
+        request = EffectId(f"{call.id}{BY_HUMAN}")
+        if self._state.effect(request) is None:
+            return False
+        # The agent was switched since. A human's answer that is already there still counts.
+        answered = self.inbox.answered(request)
+        if not answered:
+            self.inbox.dismiss(request)
+        return answered
+
     def _ask_human(self, call: EffectCall, record: EffectRecord | None) -> Any:
         """Puts a prompt into the inbox; the answer counts as the agent's reply."""
         payload = call.effect.payload
@@ -344,12 +343,14 @@ class AttemptEffects:
         about = payload.get("about", {})
         request = Response("\n\n".join(filter(None, parts)), payload.get("schema"), about=about)
         answer = self.inbox.ask(EffectId(f"{call.id}{BY_HUMAN}"), request)
-        attempt = 1 if record is None else record.attempt + 1
-        call = call._replace(attempt=attempt)
+        call = call._replace(attempt=1 if record is None else record.attempt + 1)
+        self._effect_runner.record_start(call)
         if answer.failed:
-            raise self._effect_runner.record_given_up(call, answer.value)
-        reply = Reply(answer.value, answer.parsed, FREE, agent=payload["agent"])
-        return self._effect_runner.record_reply(call, reply)
+            # Bad output, not an agent error: an attempt that knows the reason may do better.
+            error = with_usage(AgentBadOutput(answer.value), FREE)
+            raise self._effect_runner.record_failure(call, error)
+        reply = Reply(answer.value, answer.parsed, FREE, agent=call.agent)
+        return self._effect_runner.record_reply(call, reply.to_json(), FREE)
 
     def _shielded(self, work: Coroutine[Any, Any, Any]) -> asyncio.Future[Any]:
         """Starts an effect in a task of its own and returns a future for its reply.

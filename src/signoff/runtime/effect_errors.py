@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from signoff import errors
 from signoff.core.spend import Usage
@@ -16,6 +16,8 @@ from signoff.errors import (
     SignoffError,
 )
 from signoff.remedies import REMEDIES
+
+E = TypeVar("E", bound=SignoffError)
 
 FREE = Usage(tokens_in=0, tokens_out=0, usd=0.0)
 
@@ -70,7 +72,7 @@ def _raised_again(data: dict[str, Any]) -> SignoffError:
     return AgentError(message)
 
 
-def with_usage(error: AgentError, usage: Usage | None) -> AgentError:
+def with_usage(error: E, usage: Usage | None) -> E:
     """Returns the error with the cost of the failed call, so that the ledger can count it."""
     error.usage = usage  # type: ignore[attr-defined]  # read by `usage_of`
     return error

@@ -100,11 +100,12 @@ class FanOut:
         except NotSerialisable:
             # Items may be any objects; of those that are not JSON only the number is compared.
             items_digest = digest(len(items))
-        identity, key = self._identity, self._fan.key
-        record = self._effects.find_record(identity, items_digest, self._ctx.step_id, key)
+        record = self._effects.find_record(self._identity, items_digest, self._ctx.step_id)
         if record is None:
             payload = {"items": len(items)}
-            self._journal.record(ev.EffectStarted(identity, EffectKind.MAP, items_digest, payload))
+            self._journal.record(
+                ev.EffectStarted(self._identity, EffectKind.MAP, items_digest, payload)
+            )
         elif record.error is not None:
             self._failed = record.error["failures"]
 

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from contextvars import copy_context
 from typing import Any, TypeVar
 
-from signoff.core.checked import Checked, CheckedCall
-from signoff.core.context import Chance, EffectPort, FanOutCall, StepContext
-from signoff.core.effects import Effect
+from signoff.core.context import Chance, EffectPort, StepContext
 
 T = TypeVar("T")
 
@@ -63,6 +61,10 @@ class FromThread:
     def __init__(self, port: EffectPort, loop: asyncio.AbstractEventLoop) -> None:
         self._port = port
         self._loop = loop
+        # These only build an awaitable. An ordinary function may return it, and it is then awaited
+        # on the loop.
+        self.perform, self.ask_checked = port.perform, port.ask_checked
+        self.map, self.park = port.map, port.park
 
     def now(self, ctx: StepContext) -> float:
         """Returns the time, the same on every replay."""
@@ -79,25 +81,6 @@ class FromThread:
     def may_block(self) -> None:
         """Prepares the engine for code that may block the event loop."""
         self._on_loop(self._port.may_block)
-
-    # These only build an awaitable. An ordinary function may return it, and it is then awaited
-    # on the loop.
-
-    def perform(self, ctx: StepContext, effect: Effect) -> Awaitable[Any]:
-        """Returns an awaitable that performs an effect."""
-        return self._port.perform(ctx, effect)
-
-    def ask_checked(self, ctx: StepContext, call: CheckedCall[T]) -> Awaitable[Checked[T]]:
-        """Returns an awaitable that asks until an answer is accepted."""
-        return self._port.ask_checked(ctx, call)
-
-    def map(self, ctx: StepContext, fan: FanOutCall) -> Awaitable[list[Any]]:
-        """Returns an awaitable that runs a fan-out."""
-        return self._port.map(ctx, fan)
-
-    def park(self, ctx: StepContext, until: float, key: str) -> Awaitable[None]:
-        """Returns an awaitable that suspends the run until a time."""
-        return self._port.park(ctx, until, key)
 
     def _on_loop(self, call: Callable[[], T]) -> T:
         if _loop_here() is self._loop:

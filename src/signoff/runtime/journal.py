@@ -48,28 +48,23 @@ class RunJournal:
 
     def __init__(
         self,
-        *,
         name: str,
-        state: RunState,
         writer: GroupWriter,
         clock: Clock,
-        run: RunId,
-        head: int,
-        fence: int,
+        secrets: Secrets,
         new: NewRun | None = None,
-        secrets: Secrets = Secrets(),  # noqa: B008  # it cannot change
     ) -> None:
         self.name = name
-        self.state = state
-        self.run = run
-        self.fence = fence
+        self.state = RunState()
+        self.run = RunId(0)
         self.secrets = secrets
         self.error: SignoffError | None = None
         """Why nothing more can be recorded; the runner then stops."""
         self.wake = False
         """Whether an answer arrived just when the run was about to wait."""
         self.notify: Callable[[list[ev.Event]], None] | None = None
-        self._head = head
+        self._head = 0
+        self._fence = 1
         self._writer = writer
         self._clock = clock
         self._new = new
@@ -133,8 +128,11 @@ class RunJournal:
                 "leave it out"
             )
 
-    def continue_from(self, stored: StoredRun) -> None:
-        """Counts what earlier processes stored: a run of many short processes needs checkpoints."""
+    def continue_from(self, stored: StoredRun, fence: int, blob: Callable[[str], str]) -> None:
+        """Continues a stored run under a new fence."""
+        self.state = folded_state(stored, blob)
+        self.run, self._head, self._fence = stored.row.id, stored.row.head, fence
+        # A run of many short processes needs checkpoints too.
         self._checkpoint_size = len(stored.checkpoint or "")
         self._since_checkpoint = sum(len(row.events) for row in stored.tail)
 
@@ -194,7 +192,7 @@ class RunJournal:
         events = f"[{','.join(self._texts)}]"
         commit = Commit(
             run=self.run,
-            fence=self.fence,
+            fence=self._fence,
             head=self._head,
             events=events,
             status=state.status,

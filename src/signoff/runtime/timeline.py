@@ -29,7 +29,7 @@ _ORDINAL = re.compile(r"[#~]\d+(?=$|/|\[)")
 _WORK = RequestKind.RESPONSE.value
 """The kind of a request for work in an agent's place."""
 
-_ATTEMPT_ENDS = (ev.AttemptFailed, ev.AttemptOpened, ev.AttemptReplaced, ev.StepFinished)
+ATTEMPT_ENDS = (ev.AttemptFailed, ev.AttemptOpened, ev.AttemptReplaced, ev.StepFinished)
 _COUNTED = (ev.RunStopped, ev.StepFinished, ev.EffectFinished, ev.EffectAttemptFailed)
 """Events up to which time at work is counted."""
 
@@ -167,7 +167,7 @@ class Timeline:
             count_time(state, event.at)
         if self.visits and self.visits[-1].outcome is None:
             self.visits[-1].seconds = state.visit_spend.seconds
-        if isinstance(event, _ATTEMPT_ENDS):
+        if isinstance(event, ATTEMPT_ENDS):
             self._forget_attempt()
         evolve(state, event)
         how = _HOW.get(event.tag)
@@ -208,10 +208,6 @@ class Timeline:
         return fan, index
 
 
-def _run_started(line: Timeline, event: ev.RunStarted) -> None:
-    line._enter(event.at)
-
-
 def _nothing_runs(line: Timeline, _event: ev.RunResumed | ev.RunStopped) -> None:
     """Forgets what died with its process; requests to humans outlive it."""
     line.running = {k: r for k, r in line.running.items() if r.kind is EffectKind.WAIT}
@@ -238,10 +234,8 @@ def _effect_started(line: Timeline, event: ev.EffectStarted) -> None:
         _fan_started(line, event)
         return
     fan, index = line._fan(event.id)
-    payload = event.payload if isinstance(event.payload, dict) else None
-    if payload is None:
-        before = line.unfinished.get(event.id)
-        payload = dict(before.payload) if before is not None else {}
+    before = line.unfinished.get(event.id)
+    payload = event.payload or (dict(before.payload) if before is not None else {})
     line.running[event.id] = line.unfinished[event.id] = Running(
         event.id,
         event.kind,
@@ -261,7 +255,7 @@ def _fan_started(line: Timeline, event: ev.EffectStarted) -> None:
         return
     name = readable(event.id)
     fan = line.fans.setdefault(name, FanOutProgress(name))
-    fan.total = event.payload.get("items") if isinstance(event.payload, dict) else None
+    fan.total = (event.payload or {}).get("items")
 
 
 def _effect_finished(line: Timeline, event: ev.EffectFinished) -> None:
@@ -296,7 +290,7 @@ def _item_failed(line: Timeline, event: ev.ItemFailed) -> None:
 
 
 _HOW: dict[str, Callable[[Timeline, Any], None]] = {
-    ev.RunStarted.tag: _run_started,
+    ev.RunStarted.tag: lambda line, event: line._enter(event.at),
     ev.RunResumed.tag: _nothing_runs,
     ev.RunStopped.tag: _nothing_runs,
     ev.AttemptFailed.tag: _new_attempt,

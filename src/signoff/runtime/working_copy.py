@@ -23,7 +23,8 @@ from signoff.documents.regular_files import (
     read_regular,
 )
 from signoff.errors import AgentBadOutput, UnsafePath, WriteFailed
-from signoff.runtime.paths import check_path, safe_path
+from signoff.runtime.effect_errors import with_usage
+from signoff.runtime.paths import safe_path
 from signoff.runtime.ports import Agent, Call, FilePort
 from signoff.runtime.scratch import scratch_folder
 
@@ -43,15 +44,9 @@ async def ask_on_copy(
         try:
             contents = dict(_collect(folder, request.files)) if request.edit else None
         except AgentBadOutput as error:
-            error.usage = reply.usage  # type: ignore[attr-defined]  # read by faults.usage_of
+            with_usage(error, reply.usage)
             raise
     return replace(reply, contents=contents)
-
-
-def check_names(names: Iterable[str]) -> None:
-    """Raises `UnsafePath` for a name that would leave the folder of a working copy."""
-    for name in names:
-        check_path(name)
 
 
 def files_for_human(files: Mapping[str, str], *, edit: bool) -> list[str]:
