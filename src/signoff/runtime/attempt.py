@@ -7,7 +7,7 @@ the gate or when retries are used up. What follows from a fact is decided in `co
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 from typing import Any, Literal, TypeVar, assert_never
 
@@ -20,7 +20,6 @@ from signoff.core.frozen import freeze
 from signoff.core.outcome import Outcome
 from signoff.core.requests import Choice, Option
 from signoff.core.run_state import Stage
-from signoff.core.spend import Limits, Spend
 from signoff.core.step import StepDef
 from signoff.core.stop_reason import (
     BudgetReached,
@@ -30,13 +29,13 @@ from signoff.core.stop_reason import (
     format_limit,
 )
 from signoff.errors import BadHandlerResult
-from signoff.remedies import Scope
 from signoff.runtime.attempt_effects import AttemptEffects
+from signoff.runtime.effect_errors import error_info
 from signoff.runtime.fanout import FELL_SHORT
-from signoff.runtime.handler_errors import error_info
-from signoff.runtime.handlers import BoundHandler, check, passes_through, work
+from signoff.runtime.handlers import BoundHandler, broken_conditions, passes_through, work
 from signoff.runtime.journal import RunJournal
 from signoff.runtime.run_inbox import RunInbox
+from signoff.runtime.spend_limits import limit_scopes
 from signoff.runtime.suspension import LimitReached
 
 T = TypeVar("T")
@@ -119,7 +118,6 @@ class Attempt:
         except FELL_SHORT as error:
             return await self._after_failure(transitions.FellShort(str(error)))
         except OutOfTime as error:
-            await self.effects.abort()
             return await self._after_failure(transitions.FellShort(str(error), late=True))
         except BaseException as error:  # whatever a handler raises becomes a fact
             if passes_through(error):
@@ -144,13 +142,16 @@ class Attempt:
     ) -> transitions.Fact:
         self.effects.may_block()
         conditions = getattr(self.step, which)
+        broken = f"{which} of step {self.step.id!r} not met"
         try:
-            return await self._in_time(lambda timed: check(conditions, ctx, which, timed))
+            problem = await self._in_time(lambda timed: broken_conditions(conditions, ctx, timed))
         except OutOfTime as error:
-            await self.effects.abort()
-            return transitions.ConditionsBroken(
-                f"{which} of step {self.step.id!r} not met: {error}"
-            )
+            return transitions.ConditionsBroken(f"{broken}: {error}")
+        if not problem:
+            return transitions.ConditionsMet()
+        # The problem of a postcondition becomes the feedback of the retry, so it stays bare.
+        bare = which == "postconditions"
+        return transitions.ConditionsBroken(problem if bare else f"{broken}: {problem}")
 
     def _gate(self) -> transitions.Fact:
         gate = self.step.gate
@@ -197,42 +198,33 @@ class Attempt:
 
         `work` gets whether any of these apply: only then does it have to be interruptible.
         """
-        step, ceiling = self.step, self._time_limit()
-        if ceiling is None and step.timeout is None:
+        nearest = min(self._deadlines(), key=lambda deadline: deadline[0], default=None)
+        if nearest is None:
             return await work(False)
-        room, reason = ceiling or (None, None)
-        whole, own = asyncio.timeout(room), asyncio.timeout(step.timeout)
+        seconds, error = nearest
+        deadline = asyncio.timeout(seconds)
         try:
-            async with whole, own:
-                if room == 0:
+            async with deadline:
+                if seconds == 0:
                     # Lets the timeout fire before a handler starts that may never await.
                     await asyncio.sleep(0)
                 return await work(True)
         except TimeoutError:
-            if whole.expired():
-                await self.effects.abort()
-                raise LimitReached(reason) from None
-            if own.expired():
-                most = format_limit("seconds", step.timeout or 0)
-                raise OutOfTime(f"step {step.id!r} took longer than {most}") from None
-            raise
+            if not deadline.expired():
+                raise
+            await self.effects.abort()
+            raise error from None
 
-    def _time_limit(self) -> tuple[float, BudgetReached] | None:
-        """Returns the seconds left under the nearest limit on time, and why the run stops there."""
-        state = self._state
-        scopes: tuple[tuple[Scope, Limits, Spend], ...] = (
-            ("run", state.limits, state.spend),
-            ("step", self.step.limits, state.visit_spend),
-        )
-        rooms = [
-            (
-                max(0.0, limits.seconds - spend.seconds),
-                BudgetReached(scope, "seconds", limits.seconds, self.step.id),
-            )
-            for scope, limits, spend in scopes
-            if limits.seconds is not None
-        ]
-        return min(rooms, key=lambda room: room[0], default=None)
+    def _deadlines(self) -> Iterator[tuple[float, BaseException]]:
+        """Yields the seconds left under each limit on time, and what to raise when they pass."""
+        step = self.step
+        for scope, limits, spend in limit_scopes(self._state, step.limits):
+            if limits.seconds is not None:
+                reason = BudgetReached(scope, "seconds", limits.seconds, step.id)
+                yield max(0.0, limits.seconds - spend.seconds), LimitReached(reason)
+        if step.timeout is not None:
+            most = format_limit("seconds", step.timeout)
+            yield step.timeout, OutOfTime(f"step {step.id!r} took longer than {most}")
 
     async def _after_failure(self, fact: transitions.Fact) -> transitions.Fact:
         """Waits for effects that a failed handler left in progress, because they are paid for.

@@ -23,6 +23,7 @@ import random
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, TypeVar
 
+from signoff import errors
 from signoff.core import events as ev
 from signoff.core.checked import Checked, CheckedCall
 from signoff.core.context import Chance, FanOutCall, StepContext
@@ -34,14 +35,6 @@ from signoff.core.run_state import EffectRecord
 from signoff.core.spend import Limits
 from signoff.core.stop_reason import Sleeping
 from signoff.core.wording import replay_digest
-from signoff.errors import (
-    AgentBadOutput,
-    BadHandlerResult,
-    DuplicateKey,
-    NotDeterministic,
-    NotSerialisable,
-    UsageError,
-)
 from signoff.runtime.checked_request import ask_checked, map_checked
 from signoff.runtime.effect_errors import FREE, error_from_json, with_usage
 from signoff.runtime.effect_runner import EffectCall, EffectRunner
@@ -89,9 +82,8 @@ class AttemptEffects:
         self._ended = False
         """Whether the attempt is over, so that any further request is an error."""
         self._loop = asyncio.get_running_loop()
-        self._requests = 0
-        self._not_awaited: dict[int, tuple[str, str, Coroutine[Any, Any, Any]]] = {}
-        """Requests that no one has awaited yet: scope, key and coroutine, by number."""
+        self._not_awaited: dict[object, tuple[str, str, Coroutine[Any, Any, Any]]] = {}
+        """Requests that no one has awaited yet: scope, key and coroutine, by a token."""
         self._suspended: dict[str, list[Suspension]] = {}
         """Why a handler or an item of a fan-out could not continue, by its scope."""
 
@@ -120,16 +112,16 @@ class AttemptEffects:
     ) -> Awaitable[Any]:
         # A coroutine does nothing before it is awaited. Each one is remembered until then, so
         # that a forgotten `await` is reported and not taken for work that was done.
-        number = self._requests = self._requests + 1
-        coroutine = start(number, ctx, key, work, request)
-        self._not_awaited[number] = (ctx.scope, key, coroutine)
+        token = object()
+        coroutine = start(token, ctx, key, work, request)
+        self._not_awaited[token] = (ctx.scope, key, coroutine)
         return coroutine
 
     async def _keyed(
-        self, number: int, ctx: StepContext, key: str, work: Work, request: object
+        self, token: object, ctx: StepContext, key: str, work: Work, request: object
     ) -> Any:
         """Performs a request that is recorded under its key."""
-        del self._not_awaited[number]
+        del self._not_awaited[token]
         effect_key = self._reserve_key(ctx, key)
         try:
             return await work(ctx, self._identify(effect_key), request)
@@ -140,10 +132,10 @@ class AttemptEffects:
             self._active_keys.discard(effect_key)
 
     async def _composed(
-        self, number: int, ctx: StepContext, _key: str, work: Work, request: object
+        self, token: object, ctx: StepContext, _key: str, work: Work, request: object
     ) -> Any:
         """Performs a request that consists of keyed requests and is not recorded itself."""
-        del self._not_awaited[number]
+        del self._not_awaited[token]
         return await work(self, ctx, request)
 
     def _fan_out(
@@ -204,7 +196,7 @@ class AttemptEffects:
             raise heaviest(suspensions)
         forgotten = [key for owner, key, _work in self._not_awaited.values() if owner == scope]
         if forgotten:
-            raise BadHandlerResult(
+            raise errors.BadHandlerResult(
                 f"the handler of step {step!r} requested {forgotten[0]!r} but did not await it, "
                 "so nothing was done; write `await` before it"
             )
@@ -247,7 +239,7 @@ class AttemptEffects:
         if record is not None and record.digest != payload_digest:
             if self._state.adopted or self._state.late:
                 raise Outdated
-            raise NotDeterministic(
+            raise errors.NotDeterministic(
                 f"the handler of step {step!r} is not deterministic: when replayed, it made "
                 f"another request with the key {identity.rpartition('#')[0]!r} (use ctx.now() and "
                 "ctx.random() for time and randomness, and give each effect its own key)"
@@ -259,7 +251,7 @@ class AttemptEffects:
         self._check_open(ctx)
         effect_key = _effect_key(ctx.scope, key)
         if effect_key in self._active_keys:
-            raise DuplicateKey(
+            raise errors.DuplicateKey(
                 f"two concurrent effects in step {ctx.step_id!r} share the key {key!r}; "
                 "give each its own key="
             )
@@ -268,12 +260,12 @@ class AttemptEffects:
 
     def _check_open(self, ctx: StepContext) -> None:
         if self._ended:
-            raise UsageError(
+            raise errors.UsageError(
                 f"an effect was requested for step {ctx.step_id!r} of run {ctx.run!r} "
                 "after its handler had ended; await it in the handler"
             )
         if asyncio.get_running_loop() is not self._loop:
-            raise UsageError(
+            raise errors.UsageError(
                 f"step {ctx.step_id!r} requested an effect from another thread; effects belong "
                 "on the event loop of their run: await them in the handler"
             )
@@ -306,8 +298,10 @@ class AttemptEffects:
     def _replay_digest(self, identity: EffectId, effect: Effect) -> str:
         try:
             return replay_digest(self._state, identity, effect, self._roles)
-        except NotSerialisable as error:
-            raise NotSerialisable(f"effect {effect.key!r} cannot be stored: {error}") from error
+        except errors.NotSerialisable as error:
+            raise errors.NotSerialisable(
+                f"effect {effect.key!r} cannot be stored: {error}"
+            ) from error
 
     def _with_current_agent(self, effect: Effect) -> Effect:
         """Returns the effect with the agent that answers now: a replacement, or a role's agent."""
@@ -347,7 +341,7 @@ class AttemptEffects:
         self._effect_runner.record_start(call)
         if answer.failed:
             # Bad output, not an agent error: an attempt that knows the reason may do better.
-            error = with_usage(AgentBadOutput(answer.value), FREE)
+            error = with_usage(errors.AgentBadOutput(answer.value), FREE)
             raise self._effect_runner.record_failure(call, error)
         reply = Reply(answer.value, answer.parsed, FREE, agent=call.agent)
         return self._effect_runner.record_reply(call, reply.to_json(), FREE)
@@ -386,7 +380,7 @@ class AttemptEffects:
 def _effect_key(scope: str, key: str) -> str:
     # Brackets mark fan-out items in an identity, and "!" the engine's own requests.
     if not key or key.startswith("!") or "[" in key or "]" in key:
-        raise UsageError(
+        raise errors.UsageError(
             f"an effect's key must be a text without brackets that does not begin with '!', "
             f"not {key!r}"
         )

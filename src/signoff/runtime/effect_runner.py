@@ -20,30 +20,26 @@ from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from functools import partial
 from typing import Any, NamedTuple
 
+from signoff import errors
 from signoff.core import events as ev
 from signoff.core.context import StepContext
-from signoff.core.effects import Effect, EffectId, EffectKind
-from signoff.core.spend import Limits, Spend, Usage
+from signoff.core.effects import AgentRequest, Effect, EffectId, EffectKind
+from signoff.core.spend import Limits, Usage
 from signoff.core.stop_reason import QuotaExhausted
-from signoff.errors import (
-    AgentError,
-    AgentQuota,
-    AgentStopped,
-    AgentTransient,
-    LeaseLost,
-    SignoffError,
-    StoreError,
-)
-from signoff.remedies import Scope
 from signoff.runtime.agent_limits import AgentGate
-from signoff.runtime.earlier_calls import earlier_calls
-from signoff.runtime.effect_errors import EFFECT_ERRORS, FREE, error_to_json, usage_of, with_usage
-from signoff.runtime.handler_errors import error_info
-from signoff.runtime.journal import RunJournal
+from signoff.runtime.effect_errors import (
+    EFFECT_ERRORS,
+    FREE,
+    error_info,
+    error_to_json,
+    usage_of,
+    with_usage,
+)
+from signoff.runtime.journal import RunJournal, events_in
 from signoff.runtime.performers import reply_of
 from signoff.runtime.ports import Call, EarlierCall, Progress, Retrying, idempotency_key
 from signoff.runtime.services import EngineServices
-from signoff.runtime.spend_limits import SpendLimiter, check_price
+from signoff.runtime.spend_limits import SpendLimiter, check_price, limit_scopes
 from signoff.runtime.suspension import ParkedUntil
 
 PROMPT_COMMIT_SECONDS = 0.005
@@ -120,7 +116,7 @@ class EffectRunner:
                 started = self._start(call)
             try:
                 return await self._finish(call, started)
-            except AgentTransient as error:
+            except errors.AgentTransient as error:
                 if call.attempt >= last:
                     raise self.record_failure(call, error) from error
                 self._record_attempt_failure(call, error)
@@ -142,10 +138,7 @@ class EffectRunner:
         if call.effect.kind is not EffectKind.ASK:
             return
         state, model = self._journal.state, call.effect.payload.get("model", "")
-        scopes: list[tuple[Scope, Limits, Spend]] = [
-            ("run", state.limits, state.spend),
-            ("step", call.limits, state.visit_spend),
-        ]
+        scopes = limit_scopes(state, call.limits)
         for scope, limits, _ in scopes:
             await check_price(self._services.performers, limits, call.agent, model, scope)
         await self._limiter.wait_for_room(call.agent, call.ctx.step_id, scopes)
@@ -163,7 +156,7 @@ class EffectRunner:
             # We stopped it ourselves, so it is not in doubt. What the agent has charged until
             # then is unknown, unless the request was never sent: then it is free.
             if (call.effect.kind is EffectKind.ASK or not sent) and self._journal.error is None:
-                self.record_failure(call, with_usage(AgentStopped(), None if sent else FREE))
+                self.record_failure(call, with_usage(errors.AgentStopped(), None if sent else FREE))
             raise
         self._end(call, usage, reply)
         if call.effect.kind is EffectKind.ASK:
@@ -217,16 +210,33 @@ class EffectRunner:
         )  # fmt: skip
 
     def _earlier(self, agent: str) -> Iterator[EarlierCall]:
-        agent_for = self._services.performers.agent_for
-        target = agent_for(agent)
-        return earlier_calls(
-            self._services.store,
-            self._journal.run,
-            self._journal.name,
-            lambda name: agent_for(name) == target,
-        )
+        """Yields the attempts at calls to an agent that have ended, in order.
 
-    def _record_attempt_failure(self, call: EffectCall, error: AgentTransient) -> None:
+        Those of earlier processes are included. An attempt that a crash interrupted has no end, so
+        it is not included: it is made again.
+        """
+        agent_for, store = self._services.performers.agent_for, self._services.store
+        step = ""
+        started: dict[EffectId, tuple[dict[str, Any], Call]] = {}
+        for event in events_in(store.journal(self._journal.run), store.blob):
+            match event:
+                case ev.RunStarted():
+                    step = event.entry
+                case ev.StepFinished():
+                    step = event.to or ""
+                    started.clear()
+                case ev.EffectStarted(id=effect, kind=EffectKind.ASK):
+                    # Only the first attempt holds the payload.
+                    payload = event.payload or started[effect][0]
+                    name, asked = self._journal.name, payload["agent"]
+                    call = Call(name, effect, event.attempt, step=step, agent=asked)
+                    started[effect] = (payload, call)
+                case ev.EffectAttemptFailed() | ev.EffectFinished() if event.id in started:
+                    payload, call = started[event.id]
+                    if agent_for(call.agent) == agent_for(agent):
+                        yield _earlier_call(payload, call, event)
+
+    def _record_attempt_failure(self, call: EffectCall, error: errors.AgentTransient) -> None:
         """Charges a failed attempt at once, because calls that wait for a limit must see its cost.
 
         If it were charged when the retry starts, it would be missing from the totals during the
@@ -237,15 +247,15 @@ class EffectRunner:
         self._journal.record(ev.EffectAttemptFailed(call.id, error_to_json(error), cost))
         self._note_failure_cost(call, usage)
 
-    def record_failure(self, call: EffectCall, error: SignoffError) -> BaseException:
+    def record_failure(self, call: EffectCall, error: errors.SignoffError) -> BaseException:
         """Records a failure and returns the exception to raise in the handler."""
-        if isinstance(error, AgentError):
+        if isinstance(error, errors.AgentError):
             error.agent = error.agent or call.agent
             error.model = error.model or call.effect.payload.get("model") or ""
         usage = usage_of(error)
         self._end(call, usage, error=error_to_json(error))
         self._note_failure_cost(call, usage)
-        if not isinstance(error, AgentQuota):
+        if not isinstance(error, errors.AgentQuota):
             return error
         pause = self._services.clock.now() + QUOTA_PAUSE_SECONDS
         until = error.until.timestamp() if error.until else pause
@@ -277,14 +287,14 @@ class EffectRunner:
         store_late = partial(self._store_late, call, self._journal.state.attempt, end)
         try:
             self._journal.record(end, store_late)
-        except LeaseLost:
+        except errors.LeaseLost:
             store_late()
             raise
 
     def _store_late(self, call: EffectCall, step_attempt: int, end: ev.EffectFinished) -> None:
         outcome = json.dumps({"reply": end.reply, "error": end.error, "usage": end.usage})
         # If it cannot be stored, the new owner calls the agent again: expensive, but correct.
-        with suppress(StoreError):
+        with suppress(errors.StoreError):
             key = self._late_key(call, step_attempt)
             self._services.store.keep_late(self._journal.run, *key, outcome)
 
@@ -292,3 +302,9 @@ class EffectRunner:
         name, ctx = self._journal.name, call.ctx
         key = idempotency_key(name, ctx.step_id, ctx.visit, step_attempt, call.id)
         return key, call.attempt
+
+
+def _earlier_call(payload: dict[str, Any], call: Call, end: ev.Event) -> EarlierCall:
+    request = AgentRequest(**{name: value for name, value in payload.items() if name != "agent"})
+    reply = end.reply if isinstance(end, ev.EffectFinished) else None
+    return EarlierCall(request, call, (reply or {}).get("agent") or "")

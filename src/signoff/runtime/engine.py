@@ -75,16 +75,11 @@ class Engine:
         gates = {n: AgentGate(each, self._clock) for n, each in (agent_limits or {}).items()}
         self._owner = this_process()
         self._heartbeat = Heartbeat(store, self._owner, self._clock, self._cancel_asked)
+        secrets = Secrets.of(os.environ) if secrets is None else secrets
         self._services = EngineServices(
             store=store,
             clock=self._clock,
-            performers=Performers(
-                agents,
-                roles or {},
-                files,
-                pass_env,
-                Secrets.of(os.environ) if secrets is None else secrets,
-            ),
+            performers=Performers(agents, roles or {}, files, pass_env, secrets),
             gates=gates,
             observers=tuple(observers),
             backoff=backoff or Backoff(),
@@ -136,17 +131,17 @@ class Engine:
             owner=self._owner.id,
         )
         journal = self._journal(new.name, new)
-        journal.record(
-            ev.RunStarted(
-                workflow.name,
-                workflow.digest,
-                workflow.entry_point,
-                values,
-                effective.to_json(),
-                token_hex(8),
-                current_folder(),
-            )
+        entry, spend_limits = workflow.entry_point, effective.to_json()
+        started = ev.RunStarted(
+            new.workflow,
+            new.definition,
+            entry,
+            values,
+            spend_limits,
+            token_hex(8),
+            current_folder(),
         )
+        journal.record(started)
         self._switch(journal, switch or {})
         await journal.durable()
         return await self._drive(workflow, journal, {})

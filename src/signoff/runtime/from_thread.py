@@ -10,9 +10,9 @@ import asyncio
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from contextlib import suppress
 from contextvars import copy_context
-from typing import Any, TypeVar
+from functools import partial
+from typing import TypeVar
 
 from signoff.core.context import Chance, EffectPort, StepContext
 
@@ -24,35 +24,23 @@ async def on_thread(call: Callable[[], T]) -> T:
 
     Unlike a thread of the loop's pool, it does not keep the program from exiting.
     """
-    loop = asyncio.get_running_loop()
-    ended: asyncio.Future[T] = loop.create_future()
-    context = copy_context()
-
-    def work() -> None:
-        result: Any = None
-        error: BaseException | None = None
-        try:
-            result = context.run(call)
-        except BaseException as raised:  # noqa: BLE001  # raised again where it is waited for
-            error = raised
-        # If the loop has ended, no one waits for the result.
-        with suppress(RuntimeError):
-            loop.call_soon_threadsafe(_end, ended, result, error)
-
+    done: Future[T] = Future()
+    # A future that counts as running cannot be cancelled, so the thread can always set its result.
+    done.set_running_or_notify_cancel()
+    work = partial(_complete, done, partial(copy_context().run, call))
     threading.Thread(target=work, name="signoff-handler", daemon=True).start()
-    return await ended
+    return await asyncio.wrap_future(done)
 
 
-def _end(ended: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
-    if ended.done():
-        return
-    if isinstance(error, StopIteration):
-        # A future cannot carry it.
-        ended.set_exception(RuntimeError("StopIteration was raised"))
-    elif error is not None:
-        ended.set_exception(error)
-    else:
-        ended.set_result(result)
+def _complete(done: Future[T], call: Callable[[], T]) -> None:
+    """Makes a call and stores its result or error in a future."""
+    try:
+        done.set_result(call())
+    except StopIteration:
+        # An asyncio future cannot carry it, and the handler would wait forever.
+        done.set_exception(RuntimeError("StopIteration was raised"))
+    except BaseException as error:  # noqa: BLE001  # raised again where the result is awaited
+        done.set_exception(error)
 
 
 class FromThread:
@@ -87,14 +75,7 @@ class FromThread:
             # The loop awaits what the function returned. Waiting for the loop here would deadlock.
             return call()
         done: Future[T] = Future()
-
-        def run() -> None:
-            try:
-                done.set_result(call())
-            except BaseException as error:  # noqa: BLE001  # raised again where it was asked for
-                done.set_exception(error)
-
-        self._loop.call_soon_threadsafe(run)
+        self._loop.call_soon_threadsafe(_complete, done, call)
         return done.result()
 
 

@@ -19,7 +19,6 @@ from signoff.core.correction import enclosed_answer
 from signoff.core.effects import ProductPrompt
 from signoff.core.outcome import Outcome
 from signoff.core.step import Condition, Dispatch, StepDef
-from signoff.core.transitions import ConditionsBroken, ConditionsMet
 from signoff.core.workflow import Workflow, checked_result
 from signoff.error_text import describe_error
 from signoff.errors import AgentBadOutput
@@ -161,18 +160,12 @@ def passes_through(error: BaseException) -> bool:
     return isinstance(error, Suspension | KeyboardInterrupt | GeneratorExit)
 
 
-async def check(
-    conditions: Sequence[Condition], ctx: StepContext, when: str, timed: bool = False
-) -> ConditionsMet | ConditionsBroken:
-    """Evaluates conditions; one that raises is broken and never passed."""
+async def broken_conditions(
+    conditions: Sequence[Condition], ctx: StepContext, timed: bool = False
+) -> str:
+    """Returns the problems of conditions that do not hold; one that raises does not hold."""
     problems = [await _problem(condition, ctx, timed) for condition in conditions]
-    problem = "; ".join(filter(None, problems))
-    if not problem:
-        return ConditionsMet()
-    # The problem of a postcondition becomes the feedback of the retry, so it stays bare.
-    if when == "postconditions":
-        return ConditionsBroken(problem)
-    return ConditionsBroken(f"preconditions of step {ctx.step_id!r} not met: {problem}")
+    return "; ".join(filter(None, problems))
 
 
 async def _problem(condition: Condition, ctx: StepContext, timed: bool) -> str:

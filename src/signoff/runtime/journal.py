@@ -13,7 +13,7 @@ have contained paid replies, so their `rescue` callbacks store them for the new 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from signoff.core import events as ev
@@ -68,16 +68,17 @@ class RunJournal:
         self._writer = writer
         self._clock = clock
         self._new = new
-        self._events: list[ev.Event] = []
-        self._texts: list[str] = []
-        self._committing: list[ev.Event] = []
-        self._rescues: list[Rescue] = []
-        self._rescues_committing: list[Rescue] = []
+        self._queued: list[tuple[ev.Event, str, Rescue | None]] = []
+        """Events for the next commit, as values and as texts."""
+        self._committing: list[tuple[ev.Event, str, Rescue | None]] = []
         self._blobs: Blobs = {}
-        self._opened: list[NewItem] = []
-        self._used: list[int] = []
-        self._withdraw = False
-        self._withdrawn: list[int] = []
+        self.opened: list[NewItem] = []
+        """Requests to humans that the next commit opens."""
+        self.used: list[int] = []
+        """Requests whose answers the next commit consumes."""
+        self.withdrawn: list[int] = []
+        """Requests that the next commit closes, if they are still open."""
+        self._withdraw_all = False
         self._release = False
         self._recorded = 0
         self._handed_over = 0
@@ -103,11 +104,8 @@ class RunJournal:
         evolve(self.state, event)
         # Queued only after the fold accepted it: an event that cannot be folded would make
         # every later resume fail.
-        self._texts.append(text)
-        self._events.append(event)
+        self._queued.append((event, text, rescue))
         self._recorded += 1
-        if rescue is not None:
-            self._rescues.append(rescue)
         if type(event) is ev.StepFinished:
             self._last_step = self._recorded
         self._writer.touch(self)
@@ -140,31 +138,14 @@ class RunJournal:
         """Returns a value as it is stored; long texts in it are written with the next commit."""
         return encode(value, self._blobs)
 
-    def open_item(self, item: NewItem) -> None:
-        """Opens a request to a human with the next commit."""
-        self._opened.append(item)
-
-    def use_item(self, number: int) -> None:
-        """Consumes an answer with the next commit."""
-        self._used.append(number)
-
-    def withdraw_item(self, number: int) -> None:
-        """Closes one request with the next commit, if it is still open."""
-        self._withdrawn.append(number)
-
     def withdraw_items(self) -> None:
         """Closes all open requests with the next commit."""
-        self._opened.clear()
-        self._withdraw = True
+        self.opened.clear()
+        self._withdraw_all = True
 
     def release(self) -> None:
         """Gives up the run's lease with the next commit."""
         self._release = True
-
-    @property
-    def saved(self) -> bool:
-        """Whether everything recorded is durable."""
-        return self._safe == self._recorded
 
     async def durable(self, number: int | None = None) -> None:
         """Returns when an event, or everything recorded so far, is committed; raises on failure.
@@ -189,7 +170,7 @@ class RunJournal:
     def take_commit(self) -> Commit:
         """Returns everything queued as one commit, and starts a new queue."""
         state = self.state
-        events = f"[{','.join(self._texts)}]"
+        events = f"[{','.join([text for _, text, _ in self._queued])}]"
         commit = Commit(
             run=self.run,
             fence=self._fence,
@@ -202,10 +183,10 @@ class RunJournal:
             due_at=state.due_at,
             at=state.updated_at,
             blobs=self._blobs,
-            opened=self._opened,
-            used=self._used,
-            withdraw=self._withdraw,
-            withdrawn=self._withdrawn,
+            opened=self.opened,
+            used=self.used,
+            withdraw=self._withdraw_all,
+            withdrawn=self.withdrawn,
             ledger=list(state.ledger.values()) if self._release else (),
             release=self._release,
             new=self._new,
@@ -215,18 +196,17 @@ class RunJournal:
             commit.checkpoint = encode(state_to_json(state), self._blobs, CHECKPOINT_DEPTH)
             self._checkpoint_size = len(commit.checkpoint)
             self._since_checkpoint = 0
-        self._committing, self._events = self._events, []
+        self._committing, self._queued = self._queued, []
         self._handed_over = self._recorded
-        self._rescues_committing, self._rescues = self._rescues, []
-        self._texts, self._blobs = [], {}
-        self._opened, self._used, self._withdrawn = [], [], []
-        self._withdraw = self._release = False
+        self._blobs, self.opened, self.used, self.withdrawn = {}, [], [], []
+        self._withdraw_all = self._release = False
         return commit
 
     def settle(self, result: CommitResult) -> None:
         """Processes the store's result for the commit that was taken last."""
         committed, self._committing = self._committing, []
         if not result.accepted:
+            lost = [*committed, *self._queued]
             self.fail(
                 NameTaken(
                     f"run {self.name!r} already exists; choose another name",
@@ -235,8 +215,9 @@ class RunJournal:
                 if self._new is not None
                 else LeaseLost(f"another process has taken over run {self.name!r}; this one stops")
             )
-            for rescue in (*self._rescues_committing, *self._rescues):
-                rescue()
+            for _event, _text, rescue in lost:
+                if rescue is not None:
+                    rescue()
             return
         self._head += 1
         self._new = None
@@ -245,13 +226,12 @@ class RunJournal:
         if result.run is not None:
             self.run = result.run
         if self.notify is not None:
-            self.notify(committed)
+            self.notify([event for event, _, _ in committed])
 
     def fail(self, error: SignoffError) -> None:
         """Stops the journal: nothing more can be recorded."""
         self.error = error
-        self._committing = []
-        self._events = []
+        self._committing, self._queued = [], []
 
 
 def folded_state(stored: StoredRun, blob: Callable[[str], str]) -> RunState:
@@ -259,5 +239,10 @@ def folded_state(stored: StoredRun, blob: Callable[[str], str]) -> RunState:
     start = None
     if stored.checkpoint is not None:
         start = state_from_json(decode(stored.checkpoint, blob))
-    rows = (decode(row.events, blob) for row in stored.tail)
-    return fold((ev.from_json(event) for row in rows for event in row), start)
+    return fold(events_in(stored.tail, blob), start)
+
+
+def events_in(rows: Iterable[tuple[int, str]], blob: Callable[[str], str]) -> Iterator[ev.Event]:
+    """Yields the events of stored commits, oldest first."""
+    for _number, events in rows:
+        yield from map(ev.from_json, decode(events, blob))

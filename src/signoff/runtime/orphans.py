@@ -68,18 +68,19 @@ def send(processes: Iterable[psutil.Process], number: int) -> None:
 def descendants(pid: int) -> list[psutil.Process]:
     """Returns the children of a process, their children, and so on.
 
-    psutil's own way compares times of birth, which a system whose clock is being corrected tells
-    differently from one moment to the next; children would be missed.
+    psutil's own function compares start times. A system whose clock is being corrected reports
+    those differently from one moment to the next, and children would be missed.
     """
+    import psutil
+
+    parents: dict[psutil.Process, int] = {}
+    for process in _processes():
+        with suppress(psutil.Error):
+            parents[process] = process.ppid()
     family, found = {pid}, []
-    parents = {process: _parent(process) for process in _processes()}
-    grown = True
-    while grown:
-        children = [each for each, parent in parents.items() if parent in family]
-        new = [each for each in children if each.pid not in family]
-        family.update(each.pid for each in new)
+    while new := [p for p, parent in parents.items() if parent in family and p.pid not in family]:
+        family.update(process.pid for process in new)
         found += new
-        grown = bool(new)
     return found
 
 
@@ -103,15 +104,6 @@ def _processes() -> Iterator[psutil.Process]:
     for pid in psutil.pids():
         with suppress(psutil.Error):
             yield psutil.Process(pid)
-
-
-def _parent(process: psutil.Process) -> int | None:
-    import psutil
-
-    try:
-        return int(process.ppid())
-    except psutil.Error:
-        return None
 
 
 def _lives(process: psutil.Process) -> bool:

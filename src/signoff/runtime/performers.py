@@ -9,43 +9,25 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
+from signoff import errors
 from signoff.core.digest import text_digest
 from signoff.core.effects import AgentRequest, CommandResult, Effect, EffectKind, Reply, Written
 from signoff.core.requests import Answer
 from signoff.core.spend import Usage
 from signoff.error_text import describe_error
-from signoff.errors import (
-    AgentBadOutput,
-    AgentError,
-    AgentRefused,
-    AgentTimeout,
-    AgentTransient,
-    SignoffError,
-    UnknownName,
-    UsageError,
-)
 from signoff.runtime.effect_errors import with_usage
 from signoff.runtime.environment import HidingStream, Secrets, command_environment
 from signoff.runtime.orphans import call_mark
 from signoff.runtime.paths import check_path, path_from
-from signoff.runtime.ports import (
-    Agent,
-    Call,
-    FilePort,
-    Slot,
-    capabilities_for,
-    capabilities_of,
-)
+from signoff.runtime.ports import Agent, Call, FilePort, Slot, capabilities_for, capabilities_of
 from signoff.runtime.process import run_process
 from signoff.runtime.working_copy import ask_on_copy
 
 Performed = tuple[dict[str, Any], Usage | None]
-Performer = Callable[[Effect, Call], Awaitable[Performed]]
-
 
 _REPLY_TYPES: dict[EffectKind, Callable[..., Any]] = {
     EffectKind.COMMAND: CommandResult,
@@ -54,38 +36,27 @@ _REPLY_TYPES: dict[EffectKind, Callable[..., Any]] = {
 }
 
 
+@dataclass(frozen=True)
 class Performers:
     """Performs effects in this process, each kind with its own method."""
 
-    def __init__(
-        self,
-        agents: Mapping[str, Agent],
-        roles: Mapping[str, str],
-        files: FilePort | None,
-        pass_env: Sequence[str] = (),
-        secrets: Secrets = Secrets(),  # noqa: B008  # it cannot change
-    ) -> None:
-        self._agents = agents
-        self._roles = roles
-        """The agent for each role."""
-        self.files = files
-        """Where a run's files are written; None if this engine cannot write files."""
-        self._pass_env = tuple(pass_env)
-        """Environment variables that every command gets in addition to the ordinary ones."""
-        self.secrets = secrets
-        """Values that are removed from replies, output and errors."""
-        self._by_kind: dict[EffectKind, Performer] = {
-            EffectKind.ASK: self._ask,
-            EffectKind.COMMAND: self._command,
-            EffectKind.WRITE: self._write,
-        }
+    agents: Mapping[str, Agent]
+    roles: Mapping[str, str]
+    """The agent for each role."""
+    files: FilePort | None
+    """Where a run's files are written; None if this engine cannot write files."""
+    pass_env: Sequence[str]
+    """Environment variables that every command gets in addition to the ordinary ones."""
+    secrets: Secrets
+    """Values that are removed from replies, output and errors."""
 
     async def perform(self, effect: Effect, call: Call) -> Performed:
         """Performs an effect; raises `AgentError` or `CommandFailed`. Known secrets are hidden."""
         stream = HidingStream(self.secrets, call.emit)
         try:
-            reply, usage = await self._by_kind[effect.kind](effect, call._replace(emit=stream.add))
-        except SignoffError as error:
+            performer = _PERFORMERS[effect.kind]
+            reply, usage = await performer(self, effect, call._replace(emit=stream.add))
+        except errors.SignoffError as error:
             error.args = tuple(self.secrets.hide_in(each) for each in error.args)
             raise
         finally:
@@ -100,12 +71,12 @@ class Performers:
         name, variable = self._secret_in(reply.get("contents"))
         if variable:
             problem = f"the agent put the value of {variable} into {name}; leave it out"
-            raise with_usage(AgentBadOutput(problem), usage)
+            raise with_usage(errors.AgentBadOutput(problem), usage)
         name, variable = self._secret_in(reply.get("files"))
         if variable:
             # Its workspace is the user's own, and changed already.
             problem = f"the value of {variable} is in {name}, which the agent changed"
-            raise with_usage(AgentRefused(f"{problem}; take it out"), usage)
+            raise with_usage(errors.AgentRefused(f"{problem}; take it out"), usage)
 
     def _secret_in(self, values: Mapping[str, Any] | None) -> tuple[str, str]:
         """Returns the first name whose value contains a secret, and the secret's variable."""
@@ -122,7 +93,7 @@ class Performers:
             for name in effect.payload.get("files", ()):
                 check_path(name)
         if effect.kind is EffectKind.WRITE and self.files is None:
-            raise UsageError("this engine cannot write files; create it with files=...")
+            raise errors.UsageError("this engine cannot write files; create it with files=...")
 
     def _check_secrets(self, effect: Effect) -> None:
         """Refuses to store a request with a secret in it, or to send one to an agent."""
@@ -133,18 +104,18 @@ class Performers:
             payload = {payload["path"]: payload["text"]}
         where, variable = self._secret_in(payload)
         hint = "; pass it on with pass_env=" if effect.kind is EffectKind.COMMAND else ""
-        raise UsageError(
+        raise errors.UsageError(
             f"{effect.kind.value} {effect.key!r}: {where or effect.key} contains the value of "
             f"{variable or 'a variable'}, which would be stored; take it out{hint}"
         )
 
     def agent_for(self, name: str) -> str:
         """Returns the name of an agent, given its name or the name of a role."""
-        return name if name in self._agents else self._roles.get(name, name)
+        return name if name in self.agents else self.roles.get(name, name)
 
     def has_agent(self, name: str) -> bool:
         """Tells whether a name is an agent's, or a role that has an agent."""
-        return self.agent_for(name) in self._agents
+        return self.agent_for(name) in self.agents
 
     def answered_by_human(self, name: str) -> bool:
         """Tells whether an agent's answers come through the inbox."""
@@ -153,17 +124,17 @@ class Performers:
     async def reports_price(self, agent: str, model: str | None) -> bool:
         """Tells whether a call's cost will be known; without a declaration, it is assumed."""
         try:
-            declared = await capabilities_for(self._agents.get(self.agent_for(agent)), model)
-        except AgentError:
+            declared = await capabilities_for(self.agents.get(self.agent_for(agent)), model)
+        except errors.AgentError:
             # The agent is not available, and the call itself fails with a better message.
             return True
         return declared.reports_price is not False
 
     def agent(self, name: str) -> Agent:
         """Returns an agent by its name or a role's; raises `UnknownName`."""
-        agent = self._agents.get(self.agent_for(name))
+        agent = self.agents.get(self.agent_for(name))
         if agent is None:
-            raise UnknownName("agent", name, [*self._agents, *self._roles])
+            raise errors.UnknownName("agent", name, [*self.agents, *self.roles])
         return agent
 
     async def _ask(self, effect: Effect, call: Call) -> Performed:
@@ -178,14 +149,16 @@ class Performers:
                 reply = await self._reply(agent, request, call)
             else:
                 reply = await self._reply_in_time(agent, request, call, effect.timeout)
-        except SignoffError:
+        except errors.SignoffError:
             raise
         except Exception as error:
             # A bug of the agent, which must not look like an error of the handler.
-            raise AgentError(f"agent {name!r} failed: {describe_error(error)}") from error
+            raise errors.AgentError(f"agent {name!r} failed: {describe_error(error)}") from error
         if not isinstance(reply, Reply):
             kind = type(reply).__name__
-            raise AgentError(f"agent {name!r} answered with a {kind}; its ask() returns a Reply")
+            raise errors.AgentError(
+                f"agent {name!r} answered with a {kind}; its ask() returns a Reply"
+            )
         if reply.usage is not None:
             reply = replace(reply, usage=_checked(name, reply.usage))
         return reply.to_json(), reply.usage
@@ -205,12 +178,12 @@ class Performers:
                 return await self._reply(agent, request, call)
         except TimeoutError as error:
             if not clock.expired():
-                raise AgentTransient(f"the agent timed out by itself: {error}") from error
-            raise AgentTimeout(f"no answer within {seconds:g} seconds") from None
+                raise errors.AgentTransient(f"the agent timed out by itself: {error}") from error
+            raise errors.AgentTimeout(f"no answer within {seconds:g} seconds") from None
 
     async def _command(self, effect: Effect, call: Call) -> Performed:
         payload = effect.payload
-        pass_env = [*self._pass_env, *payload.get("pass_env", ())]
+        pass_env = [*self.pass_env, *payload.get("pass_env", ())]
         result = await run_process(
             payload["argv"],
             cwd=path_from(call.folder, payload.get("cwd")),
@@ -230,11 +203,18 @@ class Performers:
         return {"path": path, "digest": text_digest(text)}, None
 
 
+_PERFORMERS = {
+    EffectKind.ASK: Performers._ask,
+    EffectKind.COMMAND: Performers._command,
+    EffectKind.WRITE: Performers._write,
+}
+
+
 def _checked(agent: str, usage: Usage) -> Usage:
     """Refuses impossible usage such as NaN, which would silently disable a limit on money."""
     problems = ", ".join(f"{name} {value!r:.40}" for name, value in usage.impossible().items())
     if problems:
-        error = AgentError(f"agent {agent!r} reported an impossible usage: {problems}")
+        error = errors.AgentError(f"agent {agent!r} reported an impossible usage: {problems}")
         raise with_usage(error, usage)
     return usage.cleaned()
 

@@ -251,9 +251,10 @@ class _Kept:
 async def end_process(process: Mapping[str, Any]) -> None:
     """Ends what a runner that died has left: the group on record, and what left that group."""
     pid, born = process["pid"], process.get("born")
-    ours = born is not None and birth_of(pid) == born
-    loose = await asyncio.to_thread(descendants, pid) if ours else []
-    await end_group(pid, born=born)
+    current = birth_of(pid)
+    loose = await asyncio.to_thread(descendants, pid) if born and current == born else []
+    if born is None or current in (born, None):  # Otherwise the pid belongs to another process.
+        await end_group(pid)
     await end_orphans(process.get("mark", ""), also=loose)
 
 
@@ -266,15 +267,11 @@ def kill_family(pid: int, loose: Sequence[Any] = ()) -> None:
 
 def kill_children() -> None:
     """Kills every program that this process started, and its descendants, at once."""
-    for process in descendants(os.getpid()):
-        with suppress(OSError):
-            os.kill(process.pid, signal.SIGKILL)
+    send(descendants(os.getpid()), signal.SIGKILL)
 
 
-async def end_group(pid: int, *, born: str | None = None) -> None:
+async def end_group(pid: int) -> None:
     """Ends a process group: politely, then for good. Returns when it is gone."""
-    if born is not None and birth_of(pid) not in (born, None):
-        return  # The pid belongs to another process by now.
     for number in (signal.SIGTERM, signal.SIGKILL):
         if not _signal(pid, number):
             return

@@ -26,8 +26,8 @@ from signoff.core.workflow import Workflow
 from signoff.errors import UnmappedOutcome
 from signoff.runtime.attempt import Attempt
 from signoff.runtime.attempt_effects import AttemptEffects
+from signoff.runtime.effect_errors import error_info
 from signoff.runtime.effect_runner import EffectRunner
-from signoff.runtime.handler_errors import error_info
 from signoff.runtime.handlers import BoundHandler, bound_handler
 from signoff.runtime.journal import RunJournal
 from signoff.runtime.run_inbox import ApprovedFiles, RunInbox
@@ -221,18 +221,11 @@ class Runner:
 
     def _leave(self, move: transitions.Move, fact: transitions.Fact) -> Stage:
         delta, outcome = self._result(move.edge.name, fact)
-        self._next_attempt(
-            ev.StepFinished(
-                outcome,
-                move.edge.key,
-                move.to,
-                delta,
-                move.iteration,
-                move.edge.counted,
-                move.resets,
-                move.feedback,
-            )
+        edge, iteration = move.edge, move.iteration
+        finished = ev.StepFinished(
+            outcome, edge.key, move.to, delta, iteration, edge.counted, move.resets, move.feedback
         )
+        self._next_attempt(finished)
         return Stage.ENTER
 
     def _finish(self, finish: transitions.Finish, fact: transitions.Fact) -> None:

@@ -236,15 +236,9 @@ def _effect_started(line: Timeline, event: ev.EffectStarted) -> None:
     fan, index = line._fan(event.id)
     before = line.unfinished.get(event.id)
     payload = event.payload or (dict(before.payload) if before is not None else {})
+    label, fan_name = label_of(event.kind, payload), fan.name if fan else ""
     line.running[event.id] = line.unfinished[event.id] = Running(
-        event.id,
-        event.kind,
-        label_of(event.kind, payload),
-        event.at,
-        event.attempt,
-        fan.name if fan else "",
-        index,
-        payload,
+        event.id, event.kind, label, event.at, event.attempt, fan_name, index, payload
     )
     if line.current is not None:
         line.current.effects[event.kind.value] += 1
@@ -267,14 +261,9 @@ def _effect_finished(line: Timeline, event: ev.EffectFinished) -> None:
 
 def _decision(line: Timeline, asked: Running, event: ev.EffectFinished) -> Decision:
     reply = event.reply if isinstance(event.reply, dict) else {}
-    return Decision(
-        line.current.step if line.current is not None else "",
-        asked.label,
-        reply.get("value"),
-        str(reply.get("text") or ""),
-        str(reply.get("by") or ""),
-        reply.get("at") or event.at,
-    )
+    step = line.current.step if line.current is not None else ""
+    text, by = str(reply.get("text") or ""), str(reply.get("by") or "")
+    return Decision(step, asked.label, reply.get("value"), text, by, reply.get("at") or event.at)
 
 
 def _item_finished(line: Timeline, event: ev.ItemFinished) -> None:

@@ -11,7 +11,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -50,7 +50,7 @@ async def ask_on_copy(
 
 
 def files_for_human(files: Mapping[str, str], *, edit: bool) -> list[str]:
-    """Returns the texts as a person is given them, and what to send back."""
+    """Returns the texts as a human sees them, and what to send back."""
     parts = [f"----- {name} -----\n{text}" for name, text in files.items()]
     return [*parts, "Answer with the whole new text, and nothing else."] if edit else parts
 
@@ -63,32 +63,27 @@ def _folder(call: Call, files: FilePort | None) -> Iterator[Path]:
         return
     name = _name(call)
     folder = files.working_copies(call.run) / f"{name}-{call.attempt}"
-    _clear(folder.parent, f"{name}-")
+    # Earlier attempts at the same call left theirs if their process died.
+    for old in folder.parent.glob(f"{name}-*"):
+        _remove(old)
     try:
         _make(folder)
         yield folder.resolve()
     finally:
         _remove(folder)
-        _remove_empty(folder.parent)
-        _remove_empty(folder.parent.parent)
+        for parent in (folder.parent, folder.parent.parent):
+            with suppress(OSError):  # Another call may be working in there.
+                parent.rmdir()
 
 
 def _name(call: Call) -> str:
-    """Names a copy for people, and by the call's key apart from every other."""
+    """Names a copy: readable for humans, and unique by the call's key."""
     plain = re.sub(r"[^A-Za-z0-9]+", "-", f"{call.step}-{call.effect}").strip("-")
     return f"{plain[:60]}-{call.idempotency_key[:8]}"
 
 
-def _clear(parent: Path, prefix: str) -> None:
-    """Removes what earlier attempts at the same call left when their process died."""
-    if parent.is_dir():
-        for old in parent.iterdir():
-            if old.name.startswith(prefix):
-                _remove(old)
-
-
 def _remove(folder: Path) -> None:
-    """Removes a working copy; one that became a link loses the link, not where it leads."""
+    """Removes a working copy; of one that became a link, only the link and not its target."""
     if folder.is_symlink():
         folder.unlink()
     else:
@@ -96,7 +91,7 @@ def _remove(folder: Path) -> None:
 
 
 def _make(folder: Path) -> None:
-    """Makes a folder that must be new, and those above it that are missing, for the owner alone."""
+    """Creates a new folder and its missing parents, readable by the owner only."""
     try:
         make_private_folders(folder.parent)
         make_private_folder(folder)
@@ -104,22 +99,15 @@ def _make(folder: Path) -> None:
         raise WriteFailed(f"cannot make {folder}: {error.strerror or error}") from error
 
 
-def _remove_empty(folder: Path) -> None:
-    try:
-        folder.rmdir()
-    except OSError:
-        return  # another call is at work in there
-
-
 def _lay_out(folder: Path, files: Mapping[str, str]) -> None:
     for name, text in files.items():
-        place = safe_path(folder, name)
+        path = safe_path(folder, name)
         try:
-            make_private_folders(place.parent)
-            with os.fdopen(create_private(place), "wb") as file:
+            make_private_folders(path.parent)
+            with os.fdopen(create_private(path), "wb") as file:
                 file.write(text.encode("utf-8", "surrogatepass"))
         except OSError as error:
-            raise WriteFailed(f"cannot write {place}: {error.strerror or error}") from error
+            raise WriteFailed(f"cannot write {path}: {error.strerror or error}") from error
 
 
 def _collect(folder: Path, names: Iterable[str]) -> Iterator[tuple[str, str]]:
@@ -151,5 +139,5 @@ def _read(folder: Path, name: str) -> bytes | None:
     except UnsafePath as error:
         raise AgentBadOutput(f"the agent replaced {name} or its folder by a link") from error
     except OSError as error:
-        told = error.strerror or error
-        raise AgentBadOutput(f"the agent left {name} unreadable: {told}") from error
+        why = error.strerror or error
+        raise AgentBadOutput(f"the agent left {name} unreadable: {why}") from error
