@@ -287,7 +287,8 @@ class AttemptEffects:
         if effect.kind is EffectKind.ASK:
             effect = self._with_current_agent(effect)
         self._services.performers.check(effect)
-        call = EffectCall(ctx, identity, effect, payload_digest, self._limits)
+        agent = effect.payload.get("agent", "")
+        call = EffectCall(ctx, identity, effect, payload_digest, self._limits, agent)
         if effect.kind is EffectKind.ASK and self._is_for_human(call):
             return self._ask_human(call, record)
         if record is None:

@@ -59,12 +59,9 @@ class EffectCall(NamedTuple):
     digest: str
     limits: Limits
     """The step's limits; those of the run are in its state."""
+    agent: str
+    """The agent or role that is asked; empty for other effects."""
     attempt: int = 1
-
-    @property
-    def agent(self) -> str:
-        """The agent that is asked, as the workflow names it; empty for other effects."""
-        return str(self.effect.payload.get("agent", ""))
 
 
 class EffectRunner:
