@@ -239,7 +239,7 @@ class Engine:
             if not journal.wake:
                 return self._result(journal.name, journal.state)
             # An answer arrived while the run was about to wait. The commit that would have parked
-            # the run saw it and kept the lease, so that the answer wakes no one in vain.
+            # the run saw it and did not give up the lease, so that the answer is used right away.
             journal.wake = False
             previous, inbox = _answered(inbox), self._live_items(journal.name)
             if _answered(inbox) <= previous:

@@ -214,7 +214,7 @@ _DESCRIBE: dict[str, Callable[[Narrator, Any], Lines]] = {
 
 
 def describe_stop(status: str, reason: StopReason | None) -> tuple[str, str]:
-    """Returns how a run stopped, given its status as text, and why."""
+    """Returns how a run stopped and why; `status` is the text for its status."""
     match reason:
         case None | AnswerPending():
             return status, ""
@@ -241,7 +241,7 @@ def describe_answer(answer: Mapping[str, Any]) -> str:
 
 
 def _answerer(reply: Mapping[str, Any], asked: str) -> str:
-    """Returns who answered, and for whom if another agent was asked."""
+    """Returns the agent that answered, and the agent that was asked if that is another."""
     by = reply.get("agent")
     return asked if by is None or asked.split(" ")[0] == by else f"{by} (for {asked})"
 

@@ -15,19 +15,19 @@ from typing import NoReturn
 from signoff.errors import UnsafePath
 
 LONGEST_NAME = 240
-"""Bytes of one name; file systems stop at 255."""
+"""Bytes of one name; file systems allow at most 255."""
 
 LONGEST_PATH = 1000
 """Bytes of a whole relative path."""
 
 _INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
-"""Kinds of character a name cannot show; some file systems ignore them when comparing."""
+"""Categories of invisible characters; some file systems ignore them when comparing names."""
 
 _DEVICES = frozenset(
     {"con", "prn", "aux", "nul", "conin$", "conout$"}
     | {f"{port}{digit}" for port in ("com", "lpt") for digit in "0123456789¹²³"}
 )
-"""Names that Windows takes for devices, whatever their ending."""
+"""Names of devices on Windows, with any file extension."""
 
 
 def safe_path(
@@ -56,7 +56,7 @@ def check_path(relative: str) -> None:
 
 
 def fold_name(name: str) -> str:
-    """Returns a name as file systems that ignore case and accents' spelling compare it."""
+    """Returns a name as file systems compare it that ignore case and Unicode composition."""
     return unicodedata.normalize("NFKC", name).casefold()
 
 
@@ -110,8 +110,8 @@ def _check_name(relative: str, name: str) -> None:
 
 
 def _refuse(relative: str, why: str) -> NoReturn:
-    shown = relative if len(relative) <= 80 else f"{relative[:77]}..."
-    raise UnsafePath(f"the path {shown!r} cannot be used: {why}")
+    path = relative if len(relative) <= 80 else f"{relative[:77]}..."
+    raise UnsafePath(f"the path {path!r} cannot be used: {why}")
 
 
 def current_folder() -> str:

@@ -45,14 +45,14 @@ class RunInbox:
         form = request.to_json()
         return self.answer(identity, form, digest(form))
 
-    def answer(self, identity: EffectId, form: dict[str, object], shown: str) -> Answer:
+    def answer(self, identity: EffectId, form: dict[str, object], form_digest: str) -> Answer:
         """Returns the answer to a request in its stored form."""
         record = self.journal.state.effect(identity)
         if record is not None and record.done:
             return Answer(**record.reply)
         item = self.live.get(identity)
         if record is None:
-            self.journal.record(ev.EffectStarted(identity, EffectKind.WAIT, shown, form))
+            self.journal.record(ev.EffectStarted(identity, EffectKind.WAIT, form_digest, form))
             deadline = self._open(identity, form)
         elif item is None:
             # Switching agents closes a request but not its wait, so it is opened again.
@@ -130,7 +130,7 @@ class RunInbox:
                 kind=RequestKind(str(form["kind"])),
                 prompt=f"{before}\n\n{form['prompt']}" if before else str(form["prompt"]),
                 form=self.journal.encode(form),
-                # Of every word that is shown; the effect's own digest may cover the material only.
+                # Covers every word; the effect's own digest may cover the material only.
                 digest=digest(form),
                 step=self.journal.state.step or "",
                 opened_at=now,

@@ -76,7 +76,7 @@ class Runner:
             await self._journal.durable()
 
     def stop(self, status: Status, why: StopReason) -> None:
-        """Stops the run: effects in progress are ended, and everything recorded is kept."""
+        """Stops the run: effects in progress are ended, and nothing recorded is lost."""
         if self._stop_as is not None:
             return
         self._stop_as = (status, why)

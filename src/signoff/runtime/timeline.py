@@ -1,8 +1,8 @@
-"""What happened in a run, as data for humans: visits, decisions, what is under way.
+"""What happened in a run, as data for humans: visits, decisions, effects in progress.
 
-One fold serves the terminal view, the log, `show` and the run directory. It builds on
-the runner's own state (`core.fold`) and adds what a runner can forget: every visit with
-its duration, who works on what since when, and what humans decided.
+One fold serves the terminal view, the log, `show` and the run directory. It builds on the
+runner's own state (`core.fold`) and adds what a runner can forget: every visit with its
+duration, which agent works on what since when, and what humans decided.
 """
 
 from __future__ import annotations
@@ -39,49 +39,49 @@ LABEL_WIDTH = 60
 
 @dataclass(slots=True)
 class StepVisit:
-    """One time a step was worked."""
+    """One visit to a step."""
 
     step: str
     visit: int
     iteration: int
     started_at: float
     seconds: float = 0.0
-    """Time at work; waits for people and for quota are left out."""
+    """Time at work, without waits for humans and for quota."""
     outcome: Outcome | None = None
-    """None while it is under way."""
+    """None while it is in progress."""
     to: str | None = None
     """The step it led to."""
     attempts: int = 1
     effects: Counter[str] = field(default_factory=Counter)
-    """How many things it had done outside, by kind; one that was tried again counts again."""
+    """How many effects it started, by kind; a retry counts again."""
     feedback: str = ""
-    """Why the last attempt fell short."""
+    """Why the last attempt failed."""
     error: str = ""
-    """What its handler raised, where the workflow says how to go on from there."""
+    """What its handler raised, if the step was left by its `on_error` edge."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What a person decided."""
+    """What a human decided."""
 
     step: str
     kind: str
     """What was asked for: an approval, a choice, a question."""
     value: Any
     text: str
-    """Why, or what else they wrote."""
+    """The reason, or what else they wrote."""
     by: str
     at: float
 
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """Something under way outside."""
+    """An effect in progress."""
 
     id: str
     kind: EffectKind
     label: str
-    """Who or what is at work: the agent, the program, the file."""
+    """The agent, the program or the file."""
     started_at: float
     attempt: int
     fan: str
@@ -94,32 +94,32 @@ class Running:
 
 @dataclass(slots=True)
 class FanOutProgress:
-    """How far a fan-out has come."""
+    """The progress of a fan-out."""
 
     name: str
     total: int | None = None
-    """None while nobody has said how many items there are."""
+    """None while the number of items is unknown."""
     seen: set[int] = field(default_factory=set)
     done: set[int] = field(default_factory=set)
     failed: int = 0
 
     @property
     def size(self) -> int:
-        """How many items there are, as far as is known."""
+        """The number of items, or of those seen so far if it is unknown."""
         return self.total if self.total is not None else len(self.seen)
 
 
 @dataclass(slots=True)
 class Timeline:
-    """Everything someone who watches a run wants to know."""
+    """Everything that the views of a run show."""
 
     state: RunState = field(default_factory=RunState)
     """The run as its runner knows it; feed events to the timeline only, never to this."""
     visits: list[StepVisit] = field(default_factory=list)
     running: dict[str, Running] = field(default_factory=dict)
-    """What is under way now, oldest first."""
+    """Effects in progress, oldest first."""
     unfinished: dict[str, Running] = field(default_factory=dict)
-    """What the current attempt has started and not finished, though its process may be gone."""
+    """Effects of the current attempt without a recorded end, even if their process is gone."""
     fans: dict[str, FanOutProgress] = field(default_factory=dict)
     """Fan-outs of the current attempt."""
     decisions: list[Decision] = field(default_factory=list)
@@ -127,7 +127,7 @@ class Timeline:
 
     @property
     def current(self) -> StepVisit | None:
-        """The visit under way, or the last one when the run has ended."""
+        """The visit in progress, or the last one when the run has ended."""
         return self.visits[-1] if self.visits else None
 
     @property
@@ -137,7 +137,7 @@ class Timeline:
 
     @property
     def processes(self) -> dict[str, int]:
-        """The process group of each effect under way that has one."""
+        """The process group of each effect in progress that has one."""
         records = {effect: self.state.effect(effect) for effect in self.running}
         processes = {effect: r.process for effect, r in records.items() if r and r.process}
         return {e: p["pid"] for e, p in processes.items() if isinstance(p.get("pid"), int)}
@@ -148,8 +148,8 @@ class Timeline:
 
     def visit_seconds(self, visit: StepVisit, now: float) -> float:
         """Returns the time at work of one visit so far."""
-        under_way = visit.outcome is None and visit is self.current
-        return visit.seconds + (self._since_counted(now) if under_way else 0.0)
+        in_progress = visit.outcome is None and visit is self.current
+        return visit.seconds + (self._since_counted(now) if in_progress else 0.0)
 
     def follow(self, events: Iterable[ev.Event]) -> Timeline:
         """Applies events in order."""
@@ -161,7 +161,7 @@ class Timeline:
         """Applies one event."""
         state = self.state
         if isinstance(event, ev.RunResumed):
-            # A process that died left no stop behind: its last sign of life is where its time ends.
+            # A process that died recorded no stop, so its time ends with its last event.
             count_time(state, state.updated_at)
         elif isinstance(event, _COUNTED):
             count_time(state, event.at)
@@ -175,7 +175,7 @@ class Timeline:
             how(self, event)
 
     def close_bill(self) -> None:
-        """Counts calls in doubt as made, at unknown cost; for a run that no process drives."""
+        """Charges calls in doubt at unknown cost; for a run that no process drives."""
         for scope in self.state.effects.values():
             for record in scope.values():
                 if record.kind is EffectKind.ASK and not (record.done or record.ended):
@@ -307,7 +307,7 @@ def error_of(event: ev.StepFinished) -> str:
 
 
 def label_of(kind: EffectKind, payload: Mapping[str, Any]) -> str:
-    """Names who or what works on an effect."""
+    """Returns the agent, program or file of an effect, for display."""
     match kind:
         case EffectKind.ASK:
             model = payload.get("model")

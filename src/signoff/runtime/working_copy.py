@@ -1,8 +1,8 @@
-"""Lets an agent work on a copy: texts go into a fresh folder, and come back out of it.
+"""Lets an agent work on a copy: texts are written to a new folder and read back from it.
 
-Nothing else is touched, so a call that was lost is simply made again. The folder lies
-outside the run's own, and the agent may do anything to it: a file it deleted is missing,
-and one it replaced by a link or a pipe is refused.
+Nothing else is touched, so a call that was lost is simply repeated. The folder is outside the
+run's own, and the agent may do anything to it: a file it deleted is left out of the reply, and
+one it replaced by a link or a pipe is refused.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from signoff.runtime.ports import Agent, Call, FilePort
 from signoff.runtime.scratch import scratch_folder
 
 LARGEST_BYTES = 64_000_000
-"""A file that grew beyond this is a fault, not an edit."""
+"""A file that grew beyond this is an error, not an edit."""
 
 
 async def ask_on_copy(
@@ -120,7 +120,7 @@ def _collect(folder: Path, names: Iterable[str]) -> Iterator[tuple[str, str]]:
         try:
             yield name, data.decode("utf-8")
         except UnicodeDecodeError as error:
-            raise AgentBadOutput(f"the agent left {name} as something that is no text") from error
+            raise AgentBadOutput(f"the agent left {name} as something that is not text") from error
 
 
 def _read(folder: Path, name: str) -> bytes | None:
