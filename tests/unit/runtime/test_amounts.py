@@ -38,7 +38,7 @@ def test_a_small_amount_is_not_shown_as_nothing(usd: float | None, words: str) -
 
 
 def test_what_nobody_reported_is_said_to_be_unknown() -> None:
-    """Unknown cost shown as $0.00 is how bills surprise people."""
+    """Users would be surprised by a bill for a cost that was displayed as $0.00."""
     spend = Spend(calls=1)
     spend.add(None)
 

@@ -125,11 +125,11 @@ async def test_runs_of_the_same_name_carry_different_idempotency_keys() -> None:
 
 async def test_whoever_watches_is_told_about_the_pause() -> None:
     """A run that seems to hang is often one that backs off."""
-    told: list[Notice] = []
+    notices: list[Notice] = []
 
     class Watcher:
         def notice(self, notice: Notice) -> None:
-            told.append(notice)
+            notices.append(notice)
 
     bench = EngineFixture(observers=[Watcher()], backoff=Backoff(attempts=2, first=8.0))
     bench.agent.on("Write.", AgentTransient("overloaded"), "hello")
@@ -137,7 +137,7 @@ async def test_whoever_watches_is_told_about_the_pause() -> None:
     await bench.start(WRITE)
     await bench.close()
 
-    retrying = only([n for n in told if isinstance(n, Retrying)])
+    retrying = only([n for n in notices if isinstance(n, Retrying)])
     assert (retrying.effect, retrying.error) == ("ask#1", "overloaded")
     assert retrying.seconds == bench.clock.slept[0]
 
@@ -171,7 +171,7 @@ async def test_a_fault_of_content_is_not_repeated_behind_the_handlers_back(
 async def test_out_of_quota_parks_the_run_until_the_time_the_agent_names(
     bench: EngineFixture,
 ) -> None:
-    """Nobody has to sit there; `resume --due` goes on by itself."""
+    """No one has to watch it; `resume --due` continues the run."""
     until = datetime.fromtimestamp(bench.clock.now() + 7200, UTC)
     bench.agent.on("Write.", AgentQuota("5 hour limit", until=until), "hello")
 
@@ -217,7 +217,7 @@ async def test_an_agent_that_is_not_logged_in_fails_the_run_and_a_resume_asks_on
     async def work(ctx: StepContext) -> Work:
         draft = await ctx.ask("claude", "Write.", key="draft")
         check = await ctx.ask("claude", f"Check {draft.text}", key="check")
-        return OK, {"said": check.text}
+        return OK, {"reply": check.text}
 
     bench.agent.on("Check", AgentAuth("run `claude login`"), "fine").on("Write.", "hello")
     workflow = one_step(work)
@@ -226,7 +226,7 @@ async def test_an_agent_that_is_not_logged_in_fails_the_run_and_a_resume_asks_on
     result = await bench.resume(workflow)
 
     assert (failed.status, failed.reason) == (Status.FAILED, "run `claude login`")
-    assert result.state == {"said": "fine"}
+    assert result.state == {"reply": "fine"}
     assert bench.agent.prompts == ["Write.", "Check hello", "Check hello"]
     assert failed.spend.usd == 0.0
 
@@ -291,7 +291,7 @@ async def test_a_call_that_takes_too_long_is_cut_off(
 
 
 async def test_nothing_goes_outside_before_its_start_is_durable(bench: EngineFixture) -> None:
-    """A call the journal knows nothing of is a call that is made twice."""
+    """A call that is missing in the journal would be made twice."""
     durable: list[list[str]] = []
 
     def look(_request: AgentRequest) -> str:
@@ -308,7 +308,7 @@ async def test_nothing_goes_outside_before_its_start_is_durable(bench: EngineFix
 async def test_a_reply_that_took_its_time_is_durable_before_its_handler_goes_on(
     bench: EngineFixture,
 ) -> None:
-    """A handler that then blocks or crashes must not lose what was dear."""
+    """A handler that then blocks or crashes must not lose an expensive reply."""
     durable: list[str] = []
 
     async def work(ctx: StepContext) -> Work:
@@ -351,12 +351,12 @@ async def test_a_role_is_paced_like_the_agent_that_plays_it() -> None:
 
 async def test_every_further_try_counts_against_the_rate() -> None:
     """A busy provider that limits the rate was asked more often, not less."""
-    begun: list[float] = []
+    starts: list[float] = []
     bench = EngineFixture(agent_limits={"claude": AgentLimits(calls=1, period=60.0)})
 
     def busy(_request: AgentRequest) -> str:
-        begun.append(bench.clock.monotonic())
-        if len(begun) < 3:
+        starts.append(bench.clock.monotonic())
+        if len(starts) < 3:
             raise AgentTransient("overloaded")
         return "hello"
 
@@ -366,16 +366,16 @@ async def test_every_further_try_counts_against_the_rate() -> None:
     await bench.close()
 
     assert result.ok
-    assert [later - begun[0] for later in begun] == [0, 60, 120]
+    assert [later - starts[0] for later in starts] == [0, 60, 120]
 
 
 async def test_who_lets_another_agent_answer_holds_a_place_of_that_one() -> None:
-    """The other one's limits hold whoever asks."""
+    """The other agent's limits apply, no matter which agent passes the request on."""
     waiting: list[bool] = []
 
     class Delegate:
         async def ask(self, request: AgentRequest, call: Call) -> Reply:
-            async with call.slot("claude"), call.slot("somebody without limits"):
+            async with call.slot("claude"), call.slot("an agent without limits"):
                 waiting.append(True)
                 await asyncio.sleep(0)
                 assert waiting.pop()
@@ -398,7 +398,7 @@ async def test_who_lets_another_agent_answer_holds_a_place_of_that_one() -> None
 
 
 async def test_waiting_for_a_place_of_another_agent_is_not_the_time_to_answer_in() -> None:
-    """Calls that were never sent were told to have had no answer in time."""
+    """Calls that were never sent were reported as not answered in time."""
     loop = SkippingLoop()
 
     class Delegate:

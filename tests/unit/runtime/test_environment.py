@@ -8,10 +8,10 @@ def test_only_what_is_named_or_ordinary_is_given_along(monkeypatch: pytest.Monke
     for name in ("GITHUB_TOKEN", "LC_TIME", "MINE", "PATH"):
         monkeypatch.setenv(name, "value")
 
-    given = program_environment(["MINE"], {"FIXED": "1"})
+    variables = program_environment(["MINE"], {"FIXED": "1"})
 
-    assert given.keys() >= {"LC_TIME", "MINE", "PATH", "FIXED"}
-    assert "GITHUB_TOKEN" not in given
+    assert variables.keys() >= {"LC_TIME", "MINE", "PATH", "FIXED"}
+    assert "GITHUB_TOKEN" not in variables
 
 
 def test_secrets_are_known_by_the_names_of_their_variables() -> None:

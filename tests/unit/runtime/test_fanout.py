@@ -54,7 +54,7 @@ async def test_nothing_fanned_out_is_nothing_back(bench: EngineFixture) -> None:
 
 
 async def test_items_may_be_handled_by_plain_functions(bench: EngineFixture) -> None:
-    """Not every item asks somebody."""
+    """Not every item asks a human."""
     result = await bench.start(fan(lambda _ctx, topic: topic.upper()))
 
     assert result.state == {"texts": ["CATS", "DOGS", "FISH"]}
@@ -153,7 +153,7 @@ async def test_an_item_that_fell_short_is_tried_again_alone_and_knows_why(
 async def test_an_items_attempts_are_bounded_and_a_resume_grants_new_ones(
     bench: EngineFixture,
 ) -> None:
-    """A hopeless item costs what was allowed; whoever resumes it means it."""
+    """A hopeless item uses its retries once; a resume grants them again."""
     tries: list[int] = []
 
     async def item(ctx: StepContext, topic: str) -> str:
@@ -212,7 +212,7 @@ async def test_a_failure_that_was_kept_is_the_same_on_every_replay(bench: Engine
         found = await ctx.map(TOPICS, write, key="topics", on_failure="keep")
         failures = [each for each in found if isinstance(each, Failure)]
         answer = await ctx.wait(Question(f"{failures} failed. Go on?"))
-        return OK, {"said": answer.value, "failed": [f.index for f in failures]}
+        return OK, {"reply": answer.value, "failed": [f.index for f in failures]}
 
     bench.agent.on("dogs", AgentAuth("not logged in"), "on dogs").on("Write", "fine")
     workflow = one_step(work)
@@ -221,12 +221,12 @@ async def test_a_failure_that_was_kept_is_the_same_on_every_replay(bench: Engine
     bench.answer("yes")
     result = await bench.resume(workflow)
 
-    assert result.state == {"said": "yes", "failed": [1]}
+    assert result.state == {"reply": "yes", "failed": [1]}
     assert len(bench.agent.prompts) == 3
 
 
 async def test_a_bug_in_one_item_is_that_items_failure(bench: EngineFixture) -> None:
-    """It says what it is, and the others are kept."""
+    """The error names the type, and the other items are not lost."""
 
     def item(_ctx: StepContext, topic: str) -> str:
         return {"cats": "x", "fish": "y"}[topic]
@@ -260,7 +260,7 @@ async def test_an_item_that_swallows_its_wait_still_waits(bench: EngineFixture) 
         try:
             return str((await ctx.wait(Question(f"{topic}?"))).value)
         except BaseException:  # noqa: BLE001  # the mistake this is about
-            return "nobody asked"
+            return "not asked"
 
     workflow = fan(item, ["cats"])
     result = await bench.start(workflow)

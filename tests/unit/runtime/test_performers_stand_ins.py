@@ -152,7 +152,7 @@ async def test_a_switch_loses_no_answer(bench: EngineFixture) -> None:
 
 
 async def test_a_switch_leaves_other_requests_as_they_are(bench: EngineFixture) -> None:
-    """Their numbers are in commands that were handed to somebody."""
+    """Their numbers are in commands that users have already copied."""
     workflow = one_step(write)
 
     waiting = await bench.start(workflow)
@@ -163,7 +163,7 @@ async def test_a_switch_leaves_other_requests_as_they_are(bench: EngineFixture) 
 
 
 async def test_a_fan_out_of_people_can_be_switched_to_an_agent(bench: EngineFixture) -> None:
-    """Items that wait for a person must notice that nobody has to any more."""
+    """Items that wait for a human must notice that an agent answers now."""
     bench.agent.on("Write about", "By machine.")
     workflow = one_step(write_twice)
 

@@ -23,10 +23,10 @@ FAMILY = """
 import os, subprocess, sys, time
 child = "import os, sys, time; print(os.getpid(), file=open(sys.argv[1], 'w', 1)); time.sleep(600)"
 grandchild = f"import subprocess as s, sys; s.run([sys.executable, '-c', {child!r}, sys.argv[1]])"
-place = sys.argv[1]
-subprocess.Popen([sys.executable, "-c", child, place + "/a"])
-subprocess.Popen([sys.executable, "-c", grandchild, place + "/b"])
-print(os.getpid(), file=open(place + "/parent", "w"), flush=True)
+folder = sys.argv[1]
+subprocess.Popen([sys.executable, "-c", child, folder + "/a"])
+subprocess.Popen([sys.executable, "-c", grandchild, folder + "/b"])
+print(os.getpid(), file=open(folder + "/parent", "w"), flush=True)
 time.sleep(600)
 """
 """A program with a child and a grandchild, which all write their numbers down."""
@@ -67,7 +67,7 @@ async def test_a_program_gives_back_its_code_and_what_it_printed() -> None:
 
 
 async def test_a_program_reads_what_it_is_given() -> None:
-    """Prompts go in this way; they are too long for a command line."""
+    """Prompts are passed on standard input, because they are too long for a command line."""
     text = "grüße\n" * 50_000
 
     result = await run_process(python("import sys; print(len(sys.stdin.read()))"), stdin=text)
@@ -122,19 +122,19 @@ async def test_output_that_is_no_text_is_kept_as_well_as_it_can_be() -> None:
 
 async def test_output_is_told_as_it_comes() -> None:
     """A live view shows what a build is doing now."""
-    told: list[str] = []
+    pieces: list[str] = []
     script = "import sys; print('one', flush=True); print('two', file=sys.stderr, flush=True)"
 
-    await run_process(python(script), emit=told.append)
+    await run_process(python(script), emit=pieces.append)
 
-    assert sorted("".join(told).split()) == ["one", "two"]
+    assert sorted("".join(pieces).split()) == ["one", "two"]
 
 
 # What cannot be started
 
 
 async def test_a_missing_program_is_named() -> None:
-    """The remedy is to install it, or to mend the name."""
+    """The remedy is to install it, or to fix the name."""
     with pytest.raises(CommandFailed, match=r"'no-such-program' was not found.*PATH"):
         await run_process(["no-such-program"])
 
@@ -158,16 +158,16 @@ async def test_what_cannot_be_run_says_so_in_one_line(argv: list[str]) -> None:
 
 
 async def test_a_program_out_of_time_is_gone_with_all_its_children(tmp_path: Path) -> None:
-    """Left behind, they go on changing files of a run that has moved on."""
+    """Left behind, they would keep changing files of a run that has continued."""
     family: list[str] = []
     for seconds in (1, 5, 25):
         # A busy machine may take longer than the first time to start them all.
         if len(family) < 3:
-            place = tmp_path / str(seconds)
-            place.mkdir()
+            folder = tmp_path / str(seconds)
+            folder.mkdir()
             with pytest.raises(CommandFailed, match=f"took longer than {seconds} seconds"):
-                await run_process(python(FAMILY, str(place)), seconds=seconds)
-            family = [text for path in place.iterdir() if (text := path.read_text())]
+                await run_process(python(FAMILY, str(folder)), seconds=seconds)
+            family = [text for path in folder.iterdir() if (text := path.read_text())]
 
     assert [birth_of(int(pid)) for pid in family] == [None] * 3
 
@@ -203,7 +203,7 @@ async def test_a_program_cancelled_while_it_starts_is_gone_with_all_its_children
 
 
 async def test_children_a_program_leaves_behind_end_with_it(tmp_path: Path) -> None:
-    """And nobody waits for them: the program is done."""
+    """They are not waited for: the program has ended."""
     script = f"""
 import subprocess, sys
 subprocess.Popen([sys.executable, "-c", {STUBBORN.replace("SIG_IGN", "SIG_DFL")!r}, sys.argv[1]])
@@ -397,13 +397,13 @@ async def test_a_command_runs_once_however_often_its_handler_does(
 
 
 def _written(directory: Path, *names: str) -> list[int]:
-    """Returns the process numbers written into files; nothing else goes on meanwhile."""
+    """Returns the pids that were written to files, blocking until they are there."""
     until = time.monotonic() + PATIENCE_SECONDS
     places = [directory / name for name in names]
-    while not all(place.exists() and place.read_text().endswith("\n") for place in places):
+    while not all(folder.exists() and folder.read_text().endswith("\n") for folder in places):
         assert time.monotonic() < until, f"{names} were not all started"
         time.sleep(0.01)
-    return [int(place.read_text()) for place in places]
+    return [int(folder.read_text()) for folder in places]
 
 
 def _gone(pid: int) -> None:

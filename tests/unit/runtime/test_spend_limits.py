@@ -51,7 +51,7 @@ async def limited(bench: EngineFixture, workflow: Workflow, **limits: Any) -> An
 
 
 async def test_a_ceiling_on_calls_is_exact_even_in_a_fan_out(bench: EngineFixture) -> None:
-    """Ten calls are ten calls, however many want to be made at once."""
+    """Ten calls are ten calls, however many are requested at once."""
     bench.agent.on("", _slowly("text"))
 
     result = await limited(bench, fan(), calls=10)
@@ -66,7 +66,7 @@ async def test_a_ceiling_on_calls_is_exact_even_in_a_fan_out(bench: EngineFixtur
 async def test_a_ceiling_on_money_or_tokens_is_not_overshot_in_a_fan_out(
     bench: EngineFixture, limits: dict[str, Any]
 ) -> None:
-    """Fifty calls at once must not be begun on the money for ten."""
+    """Fifty calls must not start at once with the money for ten."""
     bench.agent.on("", _slowly(cost(usd=1.0, tokens=100)))
 
     result = await limited(bench, fan(), **limits)
@@ -117,8 +117,8 @@ async def test_a_ceiling_that_some_answers_count_against_holds_by_those(
 
 async def test_an_answer_that_for_once_reports_nothing_stops_no_run(bench: EngineFixture) -> None:
     """Some servers leave the usage out now and then; the others still count."""
-    told = Reply("text", usage=Usage(tokens_in=1, tokens_out=0))
-    bench.agent.on("Write.", told, Reply("text"), told, told)
+    reported = Reply("text", usage=Usage(tokens_in=1, tokens_out=0))
+    bench.agent.on("Write.", reported, Reply("text"), reported, reported)
 
     result = await limited(bench, chain(ask, ask, ask, ask), tokens=10)
 
@@ -126,15 +126,15 @@ async def test_an_answer_that_for_once_reports_nothing_stops_no_run(bench: Engin
 
 
 async def test_the_silence_of_one_agent_says_nothing_of_another() -> None:
-    """A free one may come before a dear one."""
-    free, dear = ScriptedAgent(), ScriptedAgent()
+    """A free call may come before an expensive one."""
+    free, expensive = ScriptedAgent(), ScriptedAgent()
     free.on("", Reply("text"))
-    dear.on("", cost(usd=0.5))
-    bench = EngineFixture(agents={"free": free, "dear": dear})
+    expensive.on("", cost(usd=0.5))
+    bench = EngineFixture(agents={"free": free, "expensive": expensive})
 
     async def work(ctx: StepContext) -> Work:
         await ctx.ask("free", "a", key="a")
-        await ctx.ask("dear", "b", key="b")
+        await ctx.ask("expensive", "b", key="b")
         return OK, {}
 
     result = await limited(bench, one_step(work), usd=1.0)
@@ -163,7 +163,7 @@ async def test_of_a_steps_ceiling_on_money_the_step_is_told_to_limit_its_calls()
 async def test_a_price_that_does_not_divide_the_ceiling_is_overshot_by_one_call_at_most(
     bench: EngineFixture,
 ) -> None:
-    """The last call's price is only known when it is made."""
+    """The price of the last call is known only afterwards."""
     bench.agent.on("", _slowly(cost(usd=3.0)))
 
     result = await limited(bench, fan(), usd=10.0)
@@ -175,7 +175,7 @@ PRICES = {
     "a cheap first one": [0.01] + [1.0] * 49,
     "dearer and dearer": [0.1 * n for n in range(1, 51)],
     "cheaper and cheaper": [0.1 * n for n in range(50, 0, -1)],
-    "now and then a dear one": [2.0 if n % 7 == 6 else 0.1 for n in range(50)],
+    "now and then an expensive one": [2.0 if n % 7 == 6 else 0.1 for n in range(50)],
 }
 
 
@@ -196,9 +196,9 @@ async def test_a_ceiling_on_money_holds_when_no_two_calls_cost_the_same(
 
     result = await limited(bench, fan(), usd=5.0)
 
-    made = prices[: result.spend.calls]
+    calls = prices[: result.spend.calls]
     assert result.status is Status.BUDGET
-    assert 5.0 <= result.spend.known_usd <= 5.0 + max(made)
+    assert 5.0 <= result.spend.known_usd <= 5.0 + max(calls)
 
 
 async def test_below_its_ceiling_a_fan_out_soon_runs_at_once(bench: EngineFixture) -> None:
@@ -238,11 +238,11 @@ async def test_a_fan_out_of_calls_that_are_billed_and_fail_stays_under_its_ceili
     bench: EngineFixture, error: type[AgentError]
 ) -> None:
     """300 parallel items at $0.10 must not spend $30 under a limit of $0.50."""
-    made = 0
+    calls = 0
 
     async def answer(_request: AgentRequest) -> Reply:
-        nonlocal made
-        made += 1
+        nonlocal calls
+        calls += 1
         for _ in range(3):
             await asyncio.sleep(0)
         raise with_usage(error("overloaded"), Usage(tokens_in=1, tokens_out=1, usd=0.1))
@@ -252,8 +252,8 @@ async def test_a_fan_out_of_calls_that_are_billed_and_fail_stays_under_its_ceili
     result = await limited(bench, fan(300), usd=0.5)
 
     assert result.status is Status.BUDGET
-    assert made == result.spend.calls <= 6
-    assert result.spend.usd == pytest.approx(0.1 * made)
+    assert calls == result.spend.calls <= 6
+    assert result.spend.usd == pytest.approx(0.1 * calls)
 
 
 async def test_a_retry_that_a_ceiling_held_back_is_made_after_it_was_raised(
@@ -360,7 +360,7 @@ async def test_raising_one_ceiling_leaves_the_others_alone(bench: EngineFixture)
 
 
 async def test_a_call_in_doubt_still_counts(bench: EngineFixture) -> None:
-    """It was made; a run that dies again and again must not spend without end."""
+    """The call was made; a run that dies again and again must not spend without limit."""
     bench.agent.on("", "lost", "text")
     workflow = one_step(ask)
     await bench.restart(DyingStore(bench.store, 3))
@@ -408,10 +408,10 @@ async def test_a_ceiling_of_the_workflow_holds_unless_the_run_sets_its_own(
     workflow = Workflow("flow", *steps, limits=Limits(calls=1))
 
     own = await bench.engine.start(workflow, name="own")
-    given = await bench.engine.start(workflow, name="given", limits=Limits(calls=2))
+    limited_run = await bench.engine.start(workflow, name="limited_run", limits=Limits(calls=2))
 
     assert own.status is Status.BUDGET
-    assert given.ok
+    assert limited_run.ok
 
 
 async def test_time_at_rest_costs_no_seconds(bench: EngineFixture) -> None:
@@ -434,7 +434,7 @@ async def test_time_at_rest_costs_no_seconds(bench: EngineFixture) -> None:
 async def test_a_command_under_way_does_not_hold_a_call_back(
     bench: EngineFixture, tmp_path: Path
 ) -> None:
-    """It costs no money, so it has no place in the reckoning."""
+    """It costs no money, so it does not count."""
     flag = tmp_path / "answered"
     script = f"""
 import pathlib, time

@@ -47,7 +47,7 @@ def test_time_spent_waiting_for_a_person_is_not_time_at_work() -> None:
 
 
 def test_a_process_that_died_is_counted_until_its_last_sign_of_life() -> None:
-    """The night until somebody resumed the run was nobody's work."""
+    """The night before the run was resumed is not time at work."""
     line = Timeline().follow([started(0), asked(4, "ask#1"), ev.RunResumed(at=1000)])
 
     assert line.visits[0].seconds == 4
@@ -71,7 +71,7 @@ def test_a_second_attempt_keeps_the_name_of_who_is_asked() -> None:
 
 
 def test_a_fan_out_says_how_many_items_are_done_of_how_many() -> None:
-    """With a limit on concurrency most items have not even begun."""
+    """With a limit on concurrency, most items have not even started."""
     fan = ev.EffectStarted(EffectId("critics#1"), EffectKind.MAP, "d", {"items": 8}, at=1)
 
     line = Timeline().follow(
@@ -122,7 +122,7 @@ def test_a_repeated_call_counts_what_the_first_one_cost() -> None:
 
 
 def test_attempts_and_their_reason_belong_to_the_visit() -> None:
-    """People want to see that the third try is under way, and why."""
+    """Users want to see that the third attempt is in progress, and why."""
     line = Timeline().follow([started(0), ev.AttemptFailed("too short", at=1)])
 
     assert line.visits[0].attempts == 2
@@ -130,7 +130,7 @@ def test_attempts_and_their_reason_belong_to_the_visit() -> None:
 
 
 def test_effects_are_counted_by_kind_as_often_as_they_were_tried() -> None:
-    """`show` said `2 calls` above a table with `1 ask`, and the live view `1 call`."""
+    """`show` printed `2 calls` above a table with `1 ask`, and the live view `1 call`."""
     line = Timeline().follow([started(0), asked(1, "a#1"), asked(2, "a#1", 2), asked(3, "b#1")])
 
     assert line.visits[0].effects == {"ask": 3}
@@ -138,7 +138,7 @@ def test_effects_are_counted_by_kind_as_often_as_they_were_tried() -> None:
 
 
 def test_a_call_in_doubt_is_no_free_call_once_nobody_drives_the_run() -> None:
-    """`show` of a run that was killed in its first call said `1 call · $0.00`."""
+    """`show` of a run that was killed in its first call printed `1 call · $0.00`."""
     line = Timeline().follow([started(0), asked(1, "a#1")])
 
     line.close_bill()
@@ -163,14 +163,14 @@ def test_a_call_in_doubt_is_counted_when_its_attempt_is_given_up() -> None:
 
 
 def test_a_reply_that_came_late_is_on_the_bill() -> None:
-    """The process that asked had died, so its call was not under way any more."""
+    """The process that asked had died, so its call was no longer in progress."""
     line = Timeline().follow([started(0), asked(1, "a#1"), ev.RunResumed(at=2), answered(3, "a#1")])
 
     assert (line.spend.calls, line.spend.usd) == (1, 0.5)
 
 
 def test_the_visit_under_way_grows_with_the_clock() -> None:
-    """Elapsed time that stands still looks like a hang."""
+    """Elapsed time that does not move looks like a hang."""
     line = Timeline().follow([started(10)])
     visit = line.visits[0]
 
@@ -179,7 +179,7 @@ def test_the_visit_under_way_grows_with_the_clock() -> None:
 
 
 def test_what_people_decided_is_kept_with_who_and_why() -> None:
-    """`show` is where people look for who said no, long after."""
+    """`show` is where users look for a rejection long afterwards."""
     approval = {"kind": "approval", "prompt": "Ship?"}
     reply = {"value": False, "text": "too long", "by": "ann", "at": 2.0}
 
