@@ -111,7 +111,7 @@ async def test_an_error_that_was_handled_is_replayed_as_it_was(bench: EngineFixt
 # Identity
 
 
-async def test_a_handler_that_asks_something_else_on_replay_is_told_so(
+async def test_a_handler_that_makes_another_request_on_replay_is_an_error(
     bench: EngineFixture,
 ) -> None:
     """A recorded reply to another question must not be passed off as the answer to this one."""
@@ -135,7 +135,7 @@ async def test_a_handler_that_asks_something_else_on_replay_is_told_so(
     assert "'ask'" in result.reason
 
 
-async def test_effects_of_one_key_are_told_apart_by_their_order(bench: EngineFixture) -> None:
+async def test_effects_with_one_key_are_distinguished_by_their_order(bench: EngineFixture) -> None:
     """A loop asks under the same key again and again."""
 
     async def work(ctx: StepContext) -> Work:
@@ -328,7 +328,7 @@ async def test_chance_differs_from_run_to_run_and_from_visit_to_visit(bench: Eng
 # Parking
 
 
-async def test_a_parked_run_goes_on_when_its_time_has_come(bench: EngineFixture) -> None:
+async def test_a_parked_run_continues_when_its_time_has_come(bench: EngineFixture) -> None:
     """`resume --due` wakes it; before that a resume changes nothing."""
 
     async def work(ctx: StepContext) -> Work:
@@ -348,7 +348,7 @@ async def test_a_parked_run_goes_on_when_its_time_has_come(bench: EngineFixture)
     assert result.state == {"woken": True}
 
 
-async def test_a_time_that_has_passed_parks_nobody(bench: EngineFixture) -> None:
+async def test_a_time_that_has_passed_does_not_park_the_run(bench: EngineFixture) -> None:
     """The run was resumed late; it should not wait another night."""
 
     async def work(ctx: StepContext) -> Work:
@@ -361,7 +361,7 @@ async def test_a_time_that_has_passed_parks_nobody(bench: EngineFixture) -> None
 # Progress
 
 
-async def test_progress_reaches_whoever_watches_and_is_not_recorded() -> None:
+async def test_progress_reaches_observers_and_is_not_recorded() -> None:
     """A progress bar must not cost a commit per step of it."""
     notices: list[Notice] = []
 
@@ -404,7 +404,7 @@ async def test_a_wait_that_is_swallowed_is_waited_for_all_the_same(bench: Engine
     assert (await bench.resume(workflow)).state == {"texts": ["yes", "yes"]}
 
 
-async def test_a_swallowed_park_is_kept(bench: EngineFixture) -> None:
+async def test_a_park_that_the_handler_swallows_still_applies(bench: EngineFixture) -> None:
     """A bare `except:` around a pause must not shorten it."""
 
     async def handler(ctx: StepContext) -> Work:

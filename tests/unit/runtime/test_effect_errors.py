@@ -34,7 +34,7 @@ def test_the_end_of_a_quota_is_remembered() -> None:
 
 
 @pytest.mark.parametrize("kind", ["NoSuchError", "SignoffError", "Exception", "datetime", "", None])
-def test_a_kind_nobody_knows_is_an_agents_error_all_the_same(kind: str | None) -> None:
+def test_an_unknown_kind_is_an_agent_error_all_the_same(kind: str | None) -> None:
     """A newer or damaged journal must not raise whatever it names."""
     again = error_from_json({"type": kind, "message": "odd"})
 

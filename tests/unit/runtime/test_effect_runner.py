@@ -37,10 +37,10 @@ def costing(error: Exception, usage: Usage) -> Exception:
     return error
 
 
-# Faults that pass
+# Transient errors
 
 
-async def test_a_passing_fault_is_met_with_patience(bench: EngineFixture) -> None:
+async def test_a_transient_error_is_retried_with_growing_pauses(bench: EngineFixture) -> None:
     """An overloaded provider must not end a run."""
     bench.agent.on("Write.", AgentTransient("overloaded"), AgentTransient("overloaded"), "hello")
 
@@ -53,7 +53,7 @@ async def test_a_passing_fault_is_met_with_patience(bench: EngineFixture) -> Non
     assert 1.5 <= second <= 2.5
 
 
-async def test_patience_ends(bench: EngineFixture) -> None:
+async def test_retries_end(bench: EngineFixture) -> None:
     """A fault that does not pass is a failure, and a resume tries again."""
     bench.agent.on("Write.", *[AgentTransient("overloaded")] * 4, "hello")
 
@@ -67,7 +67,7 @@ async def test_patience_ends(bench: EngineFixture) -> None:
 
 
 async def test_every_try_is_counted_and_recorded(bench: EngineFixture) -> None:
-    """Each of them may have cost money; a ceiling of four calls means four."""
+    """Each of them may have cost money; a limit of four calls means four."""
     bench.agent.on("Write.", AgentTransient("overloaded"), AgentTransient("overloaded"), "hello")
 
     result = await bench.start(WRITE)
@@ -123,7 +123,7 @@ async def test_runs_of_the_same_name_carry_different_idempotency_keys() -> None:
     assert keys[0] != keys[1]
 
 
-async def test_whoever_watches_is_told_about_the_pause() -> None:
+async def test_observers_are_notified_of_the_pause() -> None:
     """A run that seems to hang is often one that backs off."""
     notices: list[Notice] = []
 
@@ -142,7 +142,7 @@ async def test_whoever_watches_is_told_about_the_pause() -> None:
     assert retrying.seconds == bench.clock.slept[0]
 
 
-async def test_a_busy_server_is_asked_again_when_it_said(bench: EngineFixture) -> None:
+async def test_a_busy_server_is_asked_again_at_the_time_it_named(bench: EngineFixture) -> None:
     """Sooner it would only refuse again, and the tries are counted."""
     bench.agent.on("Write.", AgentTransient("busy", after=30.0), "hello")
 
@@ -152,7 +152,7 @@ async def test_a_busy_server_is_asked_again_when_it_said(bench: EngineFixture) -
     assert 30.0 <= only(bench.clock.slept) < 40.0
 
 
-async def test_a_fault_of_content_is_not_repeated_behind_the_handlers_back(
+async def test_an_error_of_content_is_not_retried_without_the_handler(
     bench: EngineFixture,
 ) -> None:
     """It needs feedback, not the same again; that is the step's retry."""
@@ -252,7 +252,7 @@ async def test_a_call_stopped_with_its_run_leaves_its_cost_unknown(bench: Engine
     assert stopped.spend.tokens is None
 
 
-async def test_a_call_stopped_with_its_run_is_made_again_on_resume(bench: EngineFixture) -> None:
+async def test_a_call_stopped_with_its_run_is_repeated_on_resume(bench: EngineFixture) -> None:
     """Ctrl-C loses nothing that was finished, and nothing else."""
 
     async def hang(_request: AgentRequest) -> str:
@@ -305,7 +305,7 @@ async def test_nothing_goes_outside_before_its_start_is_durable(bench: EngineFix
     assert durable == [["run_started", "effect_started"]]
 
 
-async def test_a_reply_that_took_its_time_is_durable_before_its_handler_goes_on(
+async def test_a_slow_reply_is_durable_before_its_handler_continues(
     bench: EngineFixture,
 ) -> None:
     """A handler that then blocks or crashes must not lose an expensive reply."""
@@ -369,7 +369,7 @@ async def test_every_further_try_counts_against_the_rate() -> None:
     assert [later - starts[0] for later in starts] == [0, 60, 120]
 
 
-async def test_who_lets_another_agent_answer_holds_a_place_of_that_one() -> None:
+async def test_an_agent_that_passes_a_request_on_holds_a_slot_of_the_other() -> None:
     """The other agent's limits apply, no matter which agent passes the request on."""
     waiting: list[bool] = []
 
@@ -397,7 +397,7 @@ async def test_who_lets_another_agent_answer_holds_a_place_of_that_one() -> None
     assert result.ok, result.reason
 
 
-async def test_waiting_for_a_place_of_another_agent_is_not_the_time_to_answer_in() -> None:
+async def test_waiting_for_a_slot_of_another_agent_does_not_count_as_time_to_answer() -> None:
     """Calls that were never sent were reported as not answered in time."""
     loop = SkippingLoop()
 
@@ -441,7 +441,7 @@ class Usurped:
         return Reply("paid for", usage=DOLLAR)
 
 
-async def test_a_reply_that_comes_after_the_run_was_lost_is_kept_for_the_new_owner() -> None:
+async def test_a_reply_that_arrives_after_the_run_was_lost_is_stored_for_the_new_owner() -> None:
     """It was paid for, so the new owner must not have to pay again."""
     bench = EngineFixture()
     await bench.restart(agents={"claude": Usurped(bench)})

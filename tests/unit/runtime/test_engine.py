@@ -110,7 +110,7 @@ async def test_parameters_reach_handlers_by_name_and_are_checked_first(
     assert [row.name for row in bench.store.rows()] == ["good"]
 
 
-async def test_a_name_that_is_taken_is_refused_with_the_way_on(bench: EngineFixture) -> None:
+async def test_a_name_that_is_taken_is_refused_with_a_remedy(bench: EngineFixture) -> None:
     """Resume is never implied."""
     await bench.start(one_step(None))
 
@@ -215,7 +215,7 @@ async def test_a_dead_owners_run_is_taken_over(bench: EngineFixture, other: Engi
     assert bench.store.row("run").fence == 2
 
 
-async def test_an_owner_nobody_can_see_is_believed_while_its_heart_beats(
+async def test_an_owner_on_another_host_counts_as_alive_while_its_heart_beats(
     bench: EngineFixture, other: Engine
 ) -> None:
     """It may be on another machine that shares the file."""
@@ -316,7 +316,7 @@ def asking(prompt: str, *items: str) -> Workflow:
     return one_step(handler)
 
 
-async def test_a_step_that_asks_for_something_else_now_is_worked_anew(bench: EngineFixture) -> None:
+async def test_a_step_that_makes_another_request_now_starts_over(bench: EngineFixture) -> None:
     """Whoever improves the rules of a waiting run must not find it stuck for ever."""
     bench.agent.on("", lambda request: request.prompt)
     await bench.start(asking("old"))
@@ -331,7 +331,7 @@ async def test_a_step_that_asks_for_something_else_now_is_worked_anew(bench: Eng
     assert bench.agent.prompts == ["old it", "new it"]
 
 
-async def test_a_fan_out_over_other_items_is_worked_anew(bench: EngineFixture) -> None:
+async def test_a_fan_out_over_other_items_starts_over(bench: EngineFixture) -> None:
     """A result that was recorded for one item must never be taken for another's."""
     bench.agent.on("", lambda request: request.prompt)
     await bench.start(asking("look at", "a", "b"))
@@ -361,7 +361,7 @@ async def test_a_changed_definition_that_asks_the_same_pays_nothing_twice(
     assert bench.events(ev.AttemptReplaced) == []
 
 
-async def test_a_definition_without_the_step_the_run_stands_in_cannot_be_adopted(
+async def test_a_definition_without_the_current_step_cannot_be_adopted(
     bench: EngineFixture,
 ) -> None:
     """The run could not continue anywhere, so it keeps the old definition."""
@@ -453,7 +453,7 @@ async def waits_then_asks(ctx: StepContext) -> Work:
     return await ask(ctx)
 
 
-async def test_a_run_that_ends_while_it_is_taken_up_is_not_worked_again(
+async def test_a_run_that_ends_while_it_is_resumed_is_not_driven_again(
     bench: EngineFixture,
 ) -> None:
     """Two people resume at once: the second would pay for the last step once more."""
@@ -573,7 +573,7 @@ async def test_a_program_that_is_stopped_leaves_its_runs_interrupted(bench: Engi
     assert (row.status, row.owner) == (Status.INTERRUPTED, None)
 
 
-async def test_an_interrupt_before_the_run_has_begun_is_heard(bench: EngineFixture) -> None:
+async def test_an_interrupt_before_the_run_has_started_is_obeyed(bench: EngineFixture) -> None:
     """However early the user presses Ctrl-C."""
     bench.agent.on("Write.", "hello")
     run = asyncio.create_task(bench.start(one_step(ask)))
@@ -660,7 +660,7 @@ async def test_an_engine_closes_itself(bench: EngineFixture) -> None:
     assert bench.store.row("own").owner is None
 
 
-async def test_a_ceiling_for_all_runs_is_the_weakest(bench: EngineFixture) -> None:
+async def test_a_limit_for_all_runs_is_the_weakest(bench: EngineFixture) -> None:
     """Settings propose, workflows and people overrule them."""
     agent = ScriptedAgent().on("", "text")
     engine = Engine(

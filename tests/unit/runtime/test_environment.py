@@ -3,7 +3,7 @@ import pytest
 from signoff.runtime.environment import HidingStream, Secrets, program_environment
 
 
-def test_only_what_is_named_or_ordinary_is_given_along(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_named_and_ordinary_variables_are_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """Everything else in a shell is none of an agent's business."""
     for name in ("GITHUB_TOKEN", "LC_TIME", "MINE", "PATH"):
         monkeypatch.setenv(name, "value")

@@ -194,7 +194,7 @@ async def test_an_answer_for_one_item_grants_a_failed_one_nothing(bench: EngineF
     assert "no luck" in result.state["texts"][1]
 
 
-async def test_failures_can_be_kept_in_their_places(bench: EngineFixture) -> None:
+async def test_failures_can_be_returned_at_the_index_of_their_items(bench: EngineFixture) -> None:
     """A critic that fails is a finding, not the end."""
     bench.agent.on("dogs", AgentAuth("not logged in")).on("Write", "fine")
 
@@ -205,7 +205,7 @@ async def test_failures_can_be_kept_in_their_places(bench: EngineFixture) -> Non
     assert "not logged in" in result.state["texts"][1]
 
 
-async def test_a_failure_that_was_kept_is_the_same_on_every_replay(bench: EngineFixture) -> None:
+async def test_a_returned_failure_is_the_same_on_every_replay(bench: EngineFixture) -> None:
     """The handler went on from it; tried again it might succeed, and the past would be another."""
 
     async def work(ctx: StepContext) -> Work:
@@ -505,7 +505,7 @@ async def test_a_fan_out_beside_a_wait_is_finished_before_the_run_rests(
     assert len(bench.agent.prompts) == 3
 
 
-async def test_an_item_says_where_it_stands(bench: EngineFixture) -> None:
+async def test_an_item_knows_its_scope(bench: EngineFixture) -> None:
     """Logs and live views show which item is meant."""
     scopes: list[str] = []
 

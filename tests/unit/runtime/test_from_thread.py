@@ -35,7 +35,7 @@ async def test_a_handler_in_a_thread_gets_time_and_chance_like_any_other(
     assert threads[0] is not threading.main_thread()
 
 
-async def test_the_time_a_thread_was_told_is_recorded(bench: EngineFixture) -> None:
+async def test_the_time_that_a_thread_gets_is_recorded(bench: EngineFixture) -> None:
     """It has to be the same when the handler runs again."""
 
     def work(ctx: StepContext) -> Work:
@@ -56,7 +56,7 @@ async def test_the_time_a_thread_was_told_is_recorded(bench: EngineFixture) -> N
     assert result.state == {"at": began}
 
 
-async def test_progress_from_a_thread_is_told_on_the_loop() -> None:
+async def test_progress_from_a_thread_is_reported_on_the_loop() -> None:
     """Observers need not be safe for threads."""
     notices: list[tuple[Notice, threading.Thread]] = []
 

@@ -78,7 +78,7 @@ async def test_a_handler_may_be_any_callable(bench: EngineFixture, handler: Any,
     ],
     ids=["plain", "async", "partial", "object", "wrapped", "method", "none"],
 )
-def test_a_plain_function_is_told_from_an_async_one(handler: Any, is_plain: bool) -> None:
+def test_a_plain_function_is_distinguished_from_an_async_one(handler: Any, is_plain: bool) -> None:
     """What a plain one does outside cannot be seen, so everything is saved before it."""
     workflow = Workflow("flow", StepDef("work", handler=handler, next={OK: None}))
 

@@ -39,7 +39,7 @@ async def test_a_verdict_becomes_the_steps_outcome(
     assert result.state == {"check": {"status": status, "notes": "seen"}}
 
 
-async def test_the_sub_agent_is_told_everything_it_needs(bench: EngineFixture) -> None:
+async def test_the_sub_agent_gets_everything_it_needs(bench: EngineFixture) -> None:
     """It sees the prompt and nothing else."""
     how = Dispatch("claude", script="tools.review", context_vars={"depth": 3})
     bench.agent.on("Check", {"status": "pass", "notes": ""})
@@ -87,7 +87,7 @@ async def test_a_free_answer_is_taken_as_it_is(bench: EngineFixture) -> None:
     assert bench.agent.requests[0].schema is None
 
 
-async def test_a_role_nobody_plays_is_named(bench: EngineFixture) -> None:
+async def test_a_role_without_an_agent_is_named(bench: EngineFixture) -> None:
     """The remedy is a line in the settings."""
     result = await bench.start(flow(Dispatch(AgentRole.ARCHITECT)))
 

@@ -74,7 +74,7 @@ async def test_a_call_in_doubt_can_count_as_failed(bench: EngineFixture) -> None
 
 
 @pytest.mark.parametrize("options", [{"on_crash": "ask"}, {"edit": True}])
-async def test_an_edit_in_doubt_goes_to_a_person(
+async def test_an_edit_in_doubt_goes_to_a_human(
     bench: EngineFixture, options: dict[str, Any]
 ) -> None:
     """Half an edit on top of half an edit is worse than waiting."""
@@ -90,7 +90,7 @@ async def test_an_edit_in_doubt_goes_to_a_person(
     assert len(bench.agent.calls) == 1
 
 
-async def test_a_person_can_have_it_run_again(bench: EngineFixture) -> None:
+async def test_a_human_can_have_it_run_again(bench: EngineFixture) -> None:
     """They looked, and nothing had happened yet."""
     bench.agent.on("Write.", "lost", "hello")
     workflow = asking(on_crash="ask")
@@ -103,7 +103,7 @@ async def test_a_person_can_have_it_run_again(bench: EngineFixture) -> None:
     assert result.state == {"draft": "hello"}
 
 
-async def test_a_person_can_take_it_as_done_and_say_what_came_of_it(bench: EngineFixture) -> None:
+async def test_a_human_can_mark_it_as_done_with_its_result(bench: EngineFixture) -> None:
     """They looked, and the work was there."""
     bench.agent.on("Write.", "lost")
     workflow = asking(on_crash="ask")
@@ -118,7 +118,7 @@ async def test_a_person_can_take_it_as_done_and_say_what_came_of_it(bench: Engin
     assert len(bench.agent.calls) == 1
 
 
-async def test_a_person_can_take_it_as_failed(bench: EngineFixture) -> None:
+async def test_a_human_can_mark_it_as_failed(bench: EngineFixture) -> None:
     """They looked, and it was half done."""
     bench.agent.on("Write.", "lost")
     workflow = asking(on_crash="ask")
@@ -131,7 +131,7 @@ async def test_a_person_can_take_it_as_failed(bench: EngineFixture) -> None:
     assert (result.status, result.reason) == (Status.FAILED, "only half the files")
 
 
-async def test_a_second_crash_asks_anew(bench: EngineFixture) -> None:
+async def test_a_second_crash_asks_again(bench: EngineFixture) -> None:
     """The answer was about the first attempt; the second one is in doubt again."""
     bench.agent.on("Write.", "lost", "lost again", "hello")
     workflow = asking(on_crash="ask")

@@ -191,7 +191,7 @@ async def test_a_disk_that_fails_stops_the_run_and_nothing_after_its_last_commit
     assert result.state == {"step1": "text", "step2": "done", "step3": "text"}
 
 
-async def test_after_a_disk_failed_the_same_process_can_go_on(bench: EngineFixture) -> None:
+async def test_after_a_disk_failed_the_same_process_can_continue(bench: EngineFixture) -> None:
     """After the user freed some space, a server must not need a restart."""
     bench.agent.on("Write", "text")
     workflow = chain(ask, ask)

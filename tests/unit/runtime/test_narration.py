@@ -25,7 +25,7 @@ def ask(at: float, effect: str = "ask#1") -> ev.EffectStarted:
     return ev.EffectStarted(EffectId(effect), EffectKind.ASK, "d", payload, at=at)
 
 
-def test_a_short_run_is_told_from_beginning_to_end() -> None:
+def test_a_short_run_is_described_from_start_to_end() -> None:
     """The log of a server shows what happened without any other tool."""
     usage = {"tokens_in": 1000, "tokens_out": 204, "usd": 0.0123}
 
@@ -53,7 +53,7 @@ def test_a_short_run_is_told_from_beginning_to_end() -> None:
 @pytest.mark.parametrize(
     ("by", "who"), [("codex", "codex (for claude (large))"), ("claude", "claude (large)")]
 )
-def test_whoever_stood_in_is_named(by: str, who: str) -> None:
+def test_the_agent_that_answered_instead_is_named(by: str, who: str) -> None:
     """Without its name in the log, a fallback would be noticed only on its bill."""
     reply = {"text": "t", "agent": by}
 
@@ -162,7 +162,7 @@ def test_items_that_fail_for_reasons_of_their_own_tell_each() -> None:
     ]
 
 
-def test_the_next_attempt_tells_its_failures_anew() -> None:
+def test_the_next_attempt_describes_its_failures_in_full_again() -> None:
     """That it failed again, for the same reason, is news."""
     failed = ev.ItemFailed("critics#1[0]", "bad JSON", at=1)
 
@@ -171,7 +171,7 @@ def test_the_next_attempt_tells_its_failures_anew() -> None:
     assert lines[-1] == lines[2] == "draft critics[0]: failed: bad JSON"
 
 
-def test_a_process_that_died_is_told_before_the_run_goes_on() -> None:
+def test_a_process_that_died_is_reported_before_the_run_continues() -> None:
     """A log showed nothing between a kill and `resumed`, as if the user had stopped the run."""
     died, stopped = ev.RunResumed(at=5), ev.RunStopped(Status.INTERRUPTED, at=9)
 
@@ -232,7 +232,7 @@ def test_the_end_of_a_run_says_nothing_twice(
         ({"value": 0, "by": "ann"}, "answered '0' by ann"),
     ],
 )
-def test_an_answer_is_told_on_one_line(answer: dict[str, object], words: str) -> None:
+def test_an_answer_is_described_on_one_line(answer: dict[str, object], words: str) -> None:
     """A log is read line by line, and the reason for a rejection is what users look for."""
     assert describe_answer(answer) == words
 
@@ -261,7 +261,7 @@ def test_a_step_left_by_its_error_edge_says_what_went_wrong() -> None:
     assert narrator.timeline.visits[0].error == "the disk was full"
 
 
-def test_an_error_that_an_earlier_step_left_behind_is_not_told_again() -> None:
+def test_an_error_that_an_earlier_step_left_behind_is_not_described_again() -> None:
     """A handler may carry `_error` on in what it makes."""
     error = {"set": {"_error": {"step": "draft", "message": "the disk was full"}}}
 

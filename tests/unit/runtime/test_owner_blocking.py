@@ -66,7 +66,7 @@ async def test_the_lease_is_renewed_before_ordinary_code_is_called(kind: Any) ->
     await bench.close()
 
 
-async def test_code_that_lets_others_go_on_needs_no_thread_at_first() -> None:
+async def test_async_code_needs_no_thread_at_first() -> None:
     """Most resumed runs end before a thread would have started."""
     bench = EngineFixture()
 

@@ -114,7 +114,7 @@ def test_a_reserved_name_is_free_further_down(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("relative", ["link", "link/x.txt", "sub/inner/x.txt", "dangling/x"])
-def test_no_link_on_the_way_is_followed(tmp_path: Path, relative: str) -> None:
+def test_no_link_in_a_path_is_followed(tmp_path: Path, relative: str) -> None:
     """A link planted in the run directory would lead writes anywhere on the machine."""
     root, outside = tmp_path / "run", tmp_path / "outside"
     (root / "sub").mkdir(parents=True)

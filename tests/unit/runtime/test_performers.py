@@ -53,7 +53,7 @@ async def test_a_file_is_written_for_its_run() -> None:
     assert result.state == {"digest": text_digest("# Report")}
 
 
-async def test_without_a_place_to_write_nothing_is_begun(bench: EngineFixture) -> None:
+async def test_without_a_file_port_no_write_starts(bench: EngineFixture) -> None:
     """The message says what is missing."""
     result = await bench.start(one_step(write))
 
@@ -62,7 +62,7 @@ async def test_without_a_place_to_write_nothing_is_begun(bench: EngineFixture) -
     assert len(bench.events()) == 2
 
 
-async def test_a_path_that_leaves_its_place_fails_the_run() -> None:
+async def test_a_path_that_leaves_its_folder_fails_the_run() -> None:
     """Paths come from models too."""
 
     async def work(ctx: StepContext) -> Work:
@@ -176,7 +176,9 @@ class Faulty:
         ),
     ],
 )
-async def test_an_agents_own_bug_is_told_in_its_name(does: Callable[[], Any], reason: str) -> None:
+async def test_an_agents_own_bug_is_reported_with_its_name(
+    does: Callable[[], Any], reason: str
+) -> None:
     """Its author would else look for it in the handler that asked."""
     bench = EngineFixture(agents={"hasty": Faulty(does)})
 

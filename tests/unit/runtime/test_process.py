@@ -66,7 +66,7 @@ async def test_a_program_gives_back_its_code_and_what_it_printed() -> None:
     assert not result.ok
 
 
-async def test_a_program_reads_what_it_is_given() -> None:
+async def test_a_program_reads_its_standard_input() -> None:
     """Prompts are passed on standard input, because they are too long for a command line."""
     text = "grüße\n" * 50_000
 
@@ -89,7 +89,7 @@ async def test_a_program_without_input_sees_an_empty_one() -> None:
     assert result.stdout == "''\n"
 
 
-async def test_a_program_runs_where_and_with_what_it_is_told(tmp_path: Path) -> None:
+async def test_a_program_runs_in_its_folder_with_its_variables(tmp_path: Path) -> None:
     """It sees the variables it gets, and no others."""
     script = "import os; print(os.listdir(), os.environ['EXTRA'], 'PATH' in os.environ)"
     (tmp_path / "here").touch()
@@ -99,7 +99,7 @@ async def test_a_program_runs_where_and_with_what_it_is_told(tmp_path: Path) -> 
     assert result.stdout == "['here'] yes False\n"
 
 
-async def test_endless_output_is_kept_in_bounds() -> None:
+async def test_endless_output_is_limited() -> None:
     """Ten megabytes of log must not become ten megabytes of journal; both ends matter most."""
     script = "import sys; sys.stdout.write('a' * 5_000_000 + 'b' * 5_000_000)"
 
@@ -111,7 +111,7 @@ async def test_endless_output_is_kept_in_bounds() -> None:
     assert f"[... {10_000_000 - KEPT_BYTES} bytes left out ...]" in result.stdout
 
 
-async def test_output_that_is_no_text_is_kept_as_well_as_it_can_be() -> None:
+async def test_output_that_is_not_text_is_decoded_as_far_as_possible() -> None:
     """A program that prints an image must not break the run."""
     script = "import sys; sys.stdout.buffer.write(b'a\\xff\\xfe\\x00b')"
 
@@ -120,7 +120,7 @@ async def test_output_that_is_no_text_is_kept_as_well_as_it_can_be() -> None:
     assert result.stdout == "a\ufffd\ufffd\x00b"
 
 
-async def test_output_is_told_as_it_comes() -> None:
+async def test_output_is_reported_as_it_arrives() -> None:
     """A live view shows what a build is doing now."""
     pieces: list[str] = []
     script = "import sys; print('one', flush=True); print('two', file=sys.stderr, flush=True)"
@@ -249,7 +249,7 @@ async def test_a_loop_that_ends_leaves_nothing_behind_either(tmp_path: Path) -> 
     await asyncio.to_thread(_gone, pid)
 
 
-async def test_a_program_that_nobody_can_record_is_not_left_running(tmp_path: Path) -> None:
+async def test_a_program_that_cannot_be_recorded_is_not_left_running(tmp_path: Path) -> None:
     """The run was lost in the moment the program started."""
     started: list[int] = []
 

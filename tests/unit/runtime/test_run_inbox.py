@@ -42,7 +42,7 @@ def asking(request: Request, answers: list[Answer] | None = None) -> Any:
         (Response("Do it by hand."), "response", "done by hand"),
     ],
 )
-async def test_every_kind_of_request_waits_and_goes_on(
+async def test_every_kind_of_request_waits_and_continues(
     bench: EngineFixture, request_: Request, kind: str, value: Any
 ) -> None:
     """A paste, a question, an approval and a choice are one thing with different forms."""
@@ -169,7 +169,7 @@ async def test_a_deadline_is_when_the_run_is_due(bench: EngineFixture) -> None:
     assert [r.name for r in bench.store.rows(due_before=due)] == ["run"]
 
 
-async def test_at_the_deadline_the_default_is_taken(bench: EngineFixture) -> None:
+async def test_at_the_deadline_the_default_is_used(bench: EngineFixture) -> None:
     """No one answered, and the author defined a default."""
     workflow = asking(Question("Topic?", deadline=timedelta(hours=1), default="cats"))
     await bench.start(workflow)
@@ -180,7 +180,7 @@ async def test_at_the_deadline_the_default_is_taken(bench: EngineFixture) -> Non
     assert result.state == {"reply": "cats", "by": "deadline"}
 
 
-async def test_before_the_deadline_nobody_decides_for_you(bench: EngineFixture) -> None:
+async def test_before_the_deadline_the_default_is_not_used(bench: EngineFixture) -> None:
     """A minute early is not late."""
     workflow = asking(Question("Topic?", deadline=timedelta(hours=1), default="cats"))
     first = await bench.start(workflow)
@@ -232,7 +232,7 @@ class RacingStore(WrappedStore):
         return self.inner.answer(number, answer, by, at, digest)
 
 
-async def test_an_answer_in_the_last_moment_is_taken_instead_of_the_default(
+async def test_an_answer_in_the_last_moment_is_used_instead_of_the_default(
     bench: EngineFixture,
 ) -> None:
     """The person was first; the resume must not fail because of it."""
@@ -283,7 +283,7 @@ async def work(ctx: StepContext) -> tuple[Outcome, dict[str, object]]:
 
 
 @pytest.mark.parametrize("content", [TEXT, None], ids=["text shown", "only the file"])
-async def test_a_file_holds_what_was_shown_until_somebody_changes_it(
+async def test_a_file_counts_as_unchanged_until_its_content_changes(
     tmp_path: Path, content: object
 ) -> None:
     """An approval counts for that and nothing else; the earlier draft will not do either."""

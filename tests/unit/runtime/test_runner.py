@@ -20,7 +20,9 @@ OK = Outcome.OK
 Work = tuple[Outcome, dict[str, Any]]
 
 
-async def test_a_chain_runs_to_its_end_and_gives_what_its_steps_made(bench: EngineFixture) -> None:
+async def test_a_chain_runs_to_its_end_and_returns_the_results_of_its_steps(
+    bench: EngineFixture,
+) -> None:
     """The main road: if this fails nothing works."""
 
     async def draft(ctx: StepContext) -> Work:
@@ -208,7 +210,7 @@ async def test_a_failed_attempt_leaves_nothing_in_the_state(bench: EngineFixture
     assert result.state == {"draft": "abcde"}
 
 
-async def test_when_attempts_are_used_up_a_person_is_asked(bench: EngineFixture) -> None:
+async def test_when_attempts_are_used_up_a_human_is_asked(bench: EngineFixture) -> None:
     """Neither a silent pass nor a dead end."""
     bench.agent.on("Write.", "abc")
 
@@ -220,7 +222,7 @@ async def test_when_attempts_are_used_up_a_person_is_asked(bench: EngineFixture)
     assert "too short" in only(result.inbox).prompt
 
 
-async def test_a_person_can_send_the_step_back_with_guidance(bench: EngineFixture) -> None:
+async def test_a_human_can_send_the_step_back_with_guidance(bench: EngineFixture) -> None:
     """What the person wrote is the next attempt's feedback."""
     workflow = one_step(write, retries=0, postconditions=[LONG_ENOUGH])
     bench.agent.on("a poem", "a long poem").on("Write.", "abc")
@@ -233,7 +235,7 @@ async def test_a_person_can_send_the_step_back_with_guidance(bench: EngineFixtur
     assert result.state == {"draft": "a long poem"}
 
 
-async def test_a_retry_that_falls_short_again_goes_back_to_the_person(bench: EngineFixture) -> None:
+async def test_a_retry_that_falls_short_again_goes_back_to_the_human(bench: EngineFixture) -> None:
     """One retry was granted, not a new budget of them."""
     workflow = one_step(write, retries=0, postconditions=[LONG_ENOUGH])
     bench.agent.on("Write.", "abc")
@@ -246,7 +248,7 @@ async def test_a_retry_that_falls_short_again_goes_back_to_the_person(bench: Eng
     assert len(bench.agent.prompts) == 2
 
 
-async def test_a_person_can_accept_what_fell_short(bench: EngineFixture) -> None:
+async def test_a_human_can_accept_what_fell_short(bench: EngineFixture) -> None:
     """The rule was too strict this once; nothing is asked again."""
     workflow = one_step(write, retries=0, postconditions=[LONG_ENOUGH])
     bench.agent.on("Write.", "abc")
@@ -260,7 +262,7 @@ async def test_a_person_can_accept_what_fell_short(bench: EngineFixture) -> None
     assert len(bench.agent.prompts) == 1
 
 
-async def test_a_person_can_stop_the_run(bench: EngineFixture) -> None:
+async def test_a_human_can_stop_the_run(bench: EngineFixture) -> None:
     """It ends rejected, which no script takes for success."""
     workflow = one_step(write, retries=0, postconditions=[LONG_ENOUGH])
     bench.agent.on("Write.", "abc")
@@ -483,10 +485,8 @@ async def test_a_condition_that_takes_too_long_does_not_hold(
     assert "took longer than 60 seconds" in waiting.inbox[0].prompt
 
 
-async def test_a_ceiling_on_time_holds_for_conditions(
-    bench: EngineFixture, slow: Condition
-) -> None:
-    """The run ends by name at its ceiling, wherever it is."""
+async def test_a_limit_on_time_holds_for_conditions(bench: EngineFixture, slow: Condition) -> None:
+    """The run ends by name at its limit, wherever it is."""
     workflow = one_step(plain, postconditions=[slow], limits=Limits(seconds=60))
 
     result = await bench.start(workflow)
@@ -495,10 +495,10 @@ async def test_a_ceiling_on_time_holds_for_conditions(
     assert result.stop_reason == BudgetReached("step", "seconds", 60, "work")
 
 
-async def test_a_ceiling_on_time_cuts_an_ordinary_function_off(
+async def test_a_limit_on_time_cuts_an_ordinary_function_off(
     bench: EngineFixture, loop: SkippingLoop
 ) -> None:
-    """One step of an hour would otherwise overrun a ceiling of a minute."""
+    """One step of an hour would otherwise overrun a limit of a minute."""
 
     def work(_ctx: StepContext) -> Work:
         loop.block()
@@ -523,7 +523,7 @@ async def test_a_time_out_of_the_handlers_own_is_an_error_like_any_other(
     assert "a socket of mine" in result.reason
 
 
-async def test_a_ceiling_on_time_ends_the_run_by_name(bench: EngineFixture) -> None:
+async def test_a_limit_on_time_ends_the_run_by_name(bench: EngineFixture) -> None:
     """Wall time is money too."""
 
     async def work(_ctx: StepContext) -> Work:
@@ -540,7 +540,7 @@ async def test_a_ceiling_on_time_ends_the_run_by_name(bench: EngineFixture) -> N
     assert "0.01 seconds" in result.reason
 
 
-async def test_a_ceiling_on_time_holds_for_steps_that_never_wait(bench: EngineFixture) -> None:
+async def test_a_limit_on_time_holds_for_steps_that_never_wait(bench: EngineFixture) -> None:
     """A chain of ordinary functions takes time like any other."""
     worked: list[str] = []
 
@@ -557,7 +557,7 @@ async def test_a_ceiling_on_time_holds_for_steps_that_never_wait(bench: EngineFi
     assert worked == ["step1", "step2"]
 
 
-async def test_a_steps_ceiling_on_time_is_the_one_that_is_named(bench: EngineFixture) -> None:
+async def test_a_steps_limit_on_time_is_the_one_that_is_named(bench: EngineFixture) -> None:
     """Raising the wrong limit would not help."""
 
     async def work(_ctx: StepContext) -> Work:
@@ -620,7 +620,7 @@ async def test_a_gate_leads_where_its_option_says(bench: EngineFixture) -> None:
     assert result.state["_gate"] == {"step": "draft", "option": "yes", "input": ""}
 
 
-async def test_what_a_person_writes_at_a_gate_reaches_the_next_step(bench: EngineFixture) -> None:
+async def test_what_a_human_writes_at_a_gate_reaches_the_next_step(bench: EngineFixture) -> None:
     """A change request has to reach the next attempt."""
     workflow = gated(YES, AGAIN, NO)
     await bench.start(workflow)
@@ -632,7 +632,7 @@ async def test_what_a_person_writes_at_a_gate_reaches_the_next_step(bench: Engin
     assert result.state["draft"] == "draft 2: more jokes"
 
 
-async def test_a_gate_asks_anew_on_every_visit(bench: EngineFixture) -> None:
+async def test_a_gate_asks_again_on_every_visit(bench: EngineFixture) -> None:
     """A yes to the first draft is no yes to the second."""
     workflow = gated(YES, AGAIN, NO)
     await bench.start(workflow)
@@ -713,7 +713,7 @@ async def test_a_loop_ends_at_its_bound_by_name(bench: EngineFixture) -> None:
     assert "3 times" in result.reason
 
 
-async def test_at_a_limit_a_person_can_let_the_loop_go_on(bench: EngineFixture) -> None:
+async def test_at_a_limit_a_human_can_let_the_loop_continue(bench: EngineFixture) -> None:
     """The history is worth more than the bound."""
     workflow = looping(bound=2, on_limit="ask")
     first = await bench.start(workflow)
@@ -725,7 +725,7 @@ async def test_at_a_limit_a_person_can_let_the_loop_go_on(bench: EngineFixture) 
     assert (second.status, second.state["visits"]) == (Status.WAITING, 5)
 
 
-async def test_at_a_limit_a_person_can_stop(bench: EngineFixture) -> None:
+async def test_at_a_limit_a_human_can_stop(bench: EngineFixture) -> None:
     """The other answer to the same question."""
     workflow = looping(bound=2, on_limit="ask")
     await bench.start(workflow)
@@ -796,7 +796,9 @@ async def test_a_wait_left_open_by_a_step_that_failed_is_withdrawn(bench: Engine
     assert bench.store.items("run") == []
 
 
-async def test_a_request_answered_in_vain_is_withdrawn_with_the_run(bench: EngineFixture) -> None:
+async def test_a_request_whose_answer_is_unused_is_withdrawn_with_the_run(
+    bench: EngineFixture,
+) -> None:
     """A cancelled run leaves nothing in anybody's inbox."""
 
     async def work(ctx: StepContext) -> Work:
@@ -873,7 +875,7 @@ async def test_a_handler_that_catches_everything_is_suspended_all_the_same(
     assert (await bench.resume(workflow)).state == {"topic": "cats"}
 
 
-async def test_a_handler_that_fails_while_a_call_is_under_way_keeps_the_reply(
+async def test_a_handler_that_fails_while_a_call_is_in_progress_does_not_lose_the_reply(
     bench: EngineFixture,
 ) -> None:
     """The call is paid for; the fixed handler gets its reply without another call."""
@@ -1008,7 +1010,7 @@ async def test_a_step_that_runs_out_of_time_keeps_what_it_had_finished(
     assert asked(bench) == ["a", "b", "brief", "slow", "slow"]
 
 
-async def test_a_late_step_that_a_person_sends_back_is_worked_from_its_top(
+async def test_a_late_step_that_a_human_sends_back_starts_from_the_top(
     bench: EngineFixture, loop: SkippingLoop
 ) -> None:
     """Their remark, or what they fixed in the meantime, may concern any part of the step."""
@@ -1083,7 +1085,7 @@ async def test_a_step_that_fell_short_is_worked_from_its_top(bench: EngineFixtur
     assert result.state == {"texts": "short"}
 
 
-async def test_a_late_step_goes_on_from_everything_its_handler_had_seen(
+async def test_a_late_step_continues_from_everything_its_handler_had_received(
     bench: EngineFixture, loop: SkippingLoop
 ) -> None:
     """A handled failure and random numbers are part of the input of its items."""
@@ -1136,7 +1138,7 @@ async def test_a_sibling_that_hangs_does_not_hold_up_a_step_with_a_time_out(
     assert "nonsense" in result.inbox[0].prompt
 
 
-async def test_what_was_asked_of_people_is_withdrawn_when_the_step_itself_needs_one(
+async def test_requests_to_humans_are_withdrawn_when_the_step_itself_needs_one(
     bench: EngineFixture, loop: SkippingLoop
 ) -> None:
     """The answer to it was of no use any more, and failed the run."""

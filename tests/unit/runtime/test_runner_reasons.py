@@ -48,7 +48,7 @@ async def test_a_run_at_its_limit_ends_in_the_words_of_its_step(bench: EngineFix
     assert result.state == {}
 
 
-async def test_words_for_an_end_are_forgotten_where_the_run_goes_on(bench: EngineFixture) -> None:
+async def test_a_reason_for_an_end_is_dropped_if_the_run_continues(bench: EngineFixture) -> None:
     """The reason of a first round must not explain the end of a later one."""
 
     def first(_ctx: StepContext) -> Work:

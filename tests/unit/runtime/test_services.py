@@ -56,7 +56,7 @@ def test_pauses_are_spread_by_chance() -> None:
     assert (backoff.pause(1, 0.0), backoff.pause(1, 1.0)) == (3.0, 5.0)
 
 
-def test_nobody_comes_back_sooner_than_the_other_side_said() -> None:
+def test_no_retry_comes_before_the_time_the_server_named() -> None:
     """A server that names a time refuses calls that come before it."""
     backoff = Backoff(first=1.0)
 

@@ -50,7 +50,7 @@ async def limited(bench: EngineFixture, workflow: Workflow, **limits: Any) -> An
     return await bench.engine.start(workflow, name="run", limits=Limits(**limits))
 
 
-async def test_a_ceiling_on_calls_is_exact_even_in_a_fan_out(bench: EngineFixture) -> None:
+async def test_a_limit_on_calls_is_exact_even_in_a_fan_out(bench: EngineFixture) -> None:
     """Ten calls are ten calls, however many are requested at once."""
     bench.agent.on("", _slowly("text"))
 
@@ -63,7 +63,7 @@ async def test_a_ceiling_on_calls_is_exact_even_in_a_fan_out(bench: EngineFixtur
 
 
 @pytest.mark.parametrize("limits", [{"usd": 10.0}, {"tokens": 1000}])
-async def test_a_ceiling_on_money_or_tokens_is_not_overshot_in_a_fan_out(
+async def test_a_limit_on_money_or_tokens_is_not_overshot_in_a_fan_out(
     bench: EngineFixture, limits: dict[str, Any]
 ) -> None:
     """Fifty calls must not start at once with the money for ten."""
@@ -85,7 +85,7 @@ async def test_a_ceiling_on_money_or_tokens_is_not_overshot_in_a_fan_out(
     ],
     ids=str,
 )
-async def test_a_ceiling_that_no_answer_counts_against_stops_the_run_after_one(
+async def test_a_limit_that_no_answer_counts_against_stops_the_run_after_one(
     bench: EngineFixture, limits: dict[str, Any], named: str
 ) -> None:
     """It was taken for nothing, and the calls went on for ever."""
@@ -104,7 +104,7 @@ async def test_a_ceiling_that_no_answer_counts_against_stops_the_run_after_one(
     assert more.ok
 
 
-async def test_a_ceiling_that_some_answers_count_against_holds_by_those(
+async def test_a_limit_that_some_answers_count_against_holds_by_those(
     bench: EngineFixture,
 ) -> None:
     """Money may be unknown where tokens are not."""
@@ -143,7 +143,7 @@ async def test_the_silence_of_one_agent_says_nothing_of_another() -> None:
     assert result.ok, result.reason
 
 
-async def test_of_a_steps_ceiling_on_money_the_step_is_told_to_limit_its_calls() -> None:
+async def test_the_error_about_a_steps_limit_on_money_names_the_step() -> None:
     """`--limit calls=9` is about the run, and changed nothing."""
 
     class Mute(ScriptedAgent):
@@ -160,7 +160,7 @@ async def test_of_a_steps_ceiling_on_money_the_step_is_told_to_limit_its_calls()
     assert result.error.remedies == ()
 
 
-async def test_a_price_that_does_not_divide_the_ceiling_is_overshot_by_one_call_at_most(
+async def test_a_price_that_does_not_divide_the_limit_is_overshot_by_one_call_at_most(
     bench: EngineFixture,
 ) -> None:
     """The price of the last call is known only afterwards."""
@@ -180,7 +180,7 @@ PRICES = {
 
 
 @pytest.mark.parametrize("prices", PRICES.values(), ids=PRICES.keys())
-async def test_a_ceiling_on_money_holds_when_no_two_calls_cost_the_same(
+async def test_a_limit_on_money_holds_when_no_two_calls_cost_the_same(
     bench: EngineFixture, prices: list[float]
 ) -> None:
     """The first bill says little about the next forty-nine."""
@@ -201,8 +201,8 @@ async def test_a_ceiling_on_money_holds_when_no_two_calls_cost_the_same(
     assert 5.0 <= result.spend.known_usd <= 5.0 + max(calls)
 
 
-async def test_below_its_ceiling_a_fan_out_soon_runs_at_once(bench: EngineFixture) -> None:
-    """A ceiling that is far away must not make everything serial."""
+async def test_below_its_limit_a_fan_out_soon_runs_at_once(bench: EngineFixture) -> None:
+    """A limit that is far away must not make everything serial."""
     bench.agent.on("", _slowly(cost(usd=0.01)))
 
     result = await limited(bench, fan(), usd=100.0)
@@ -223,7 +223,7 @@ async def test_prices_seen_before_a_wait_are_not_forgotten_after_it(bench: Engin
     assert result.spend.known_usd == 8.0
 
 
-async def test_a_ceiling_counts_what_failed_tries_cost(bench: EngineFixture) -> None:
+async def test_a_limit_counts_what_failed_tries_cost(bench: EngineFixture) -> None:
     """Money spent on an overloaded provider is spent."""
     bench.agent.on("", *[AgentTransient("overloaded")] * 3, "text")
 
@@ -234,7 +234,7 @@ async def test_a_ceiling_counts_what_failed_tries_cost(bench: EngineFixture) -> 
 
 
 @pytest.mark.parametrize("error", [AgentTransient, AgentBadOutput])
-async def test_a_fan_out_of_calls_that_are_billed_and_fail_stays_under_its_ceiling(
+async def test_a_fan_out_of_calls_that_are_billed_and_fail_stays_under_its_limit(
     bench: EngineFixture, error: type[AgentError]
 ) -> None:
     """300 parallel items at $0.10 must not spend $30 under a limit of $0.50."""
@@ -256,7 +256,7 @@ async def test_a_fan_out_of_calls_that_are_billed_and_fail_stays_under_its_ceili
     assert result.spend.usd == pytest.approx(0.1 * calls)
 
 
-async def test_a_retry_that_a_ceiling_held_back_is_made_after_it_was_raised(
+async def test_a_retry_that_a_limit_prevented_is_made_after_the_limit_was_raised(
     bench: EngineFixture,
 ) -> None:
     """Its first attempt has ended and is charged: it is neither in doubt nor charged again."""
@@ -323,7 +323,7 @@ async def test_an_agent_whose_bills_are_impossible_is_not_asked_without_end(
     assert result.spend.calls == 1
 
 
-async def test_ceilings_survive_a_resume(bench: EngineFixture) -> None:
+async def test_limits_survive_a_resume(bench: EngineFixture) -> None:
     """Ten resumes must not be ten budgets."""
     bench.agent.on("", "text")
     workflow = fan(5)
@@ -335,7 +335,7 @@ async def test_ceilings_survive_a_resume(bench: EngineFixture) -> None:
     assert len(bench.agent.calls) == 3
 
 
-async def test_a_raised_ceiling_lets_the_run_go_on_from_where_it_was(bench: EngineFixture) -> None:
+async def test_a_raised_limit_lets_the_run_continue_where_it_stopped(bench: EngineFixture) -> None:
     """The three answers it has are not paid for again."""
     bench.agent.on("", "text")
     workflow = fan(5)
@@ -347,7 +347,7 @@ async def test_a_raised_ceiling_lets_the_run_go_on_from_where_it_was(bench: Engi
     assert len(bench.agent.calls) == 5
 
 
-async def test_raising_one_ceiling_leaves_the_others_alone(bench: EngineFixture) -> None:
+async def test_raising_one_limit_leaves_the_others_alone(bench: EngineFixture) -> None:
     """`--limit calls=5` says nothing about money."""
     bench.agent.on("", cost(usd=1.0))
     workflow = fan(9)
@@ -373,7 +373,7 @@ async def test_a_call_in_doubt_still_counts(bench: EngineFixture) -> None:
     assert len(bench.agent.calls) == 1
 
 
-async def test_a_steps_ceiling_is_for_one_visit_of_it(bench: EngineFixture) -> None:
+async def test_a_steps_limit_is_for_one_visit_of_it(bench: EngineFixture) -> None:
     """The next step, and the next visit, have their own."""
     bench.agent.on("", "text")
 
@@ -396,7 +396,7 @@ async def test_a_steps_ceiling_is_for_one_visit_of_it(bench: EngineFixture) -> N
     assert result.spend.calls == 3
 
 
-async def test_a_ceiling_of_the_workflow_holds_unless_the_run_sets_its_own(
+async def test_a_limit_of_the_workflow_holds_unless_the_run_sets_its_own(
     bench: EngineFixture,
 ) -> None:
     """The author proposes, the operator decides."""
@@ -431,7 +431,7 @@ async def test_time_at_rest_costs_no_seconds(bench: EngineFixture) -> None:
     assert result.spend.seconds == 30
 
 
-async def test_a_command_under_way_does_not_hold_a_call_back(
+async def test_a_command_in_progress_does_not_hold_a_call_back(
     bench: EngineFixture, tmp_path: Path
 ) -> None:
     """It costs no money, so it does not count."""
@@ -458,7 +458,7 @@ while not pathlib.Path({str(flag)!r}).exists():
 
 
 async def test_a_call_that_never_fits_is_refused_before_it_is_made() -> None:
-    """Zero dollars is a ceiling too: a dry run makes no call."""
+    """Zero dollars is a limit too: a dry run makes no call."""
     with pytest.raises(LimitReached) as caught:
         await SpendLimiter().wait_for_room("claude", "draft", [("run", Limits(usd=0.0), Spend())])
 

@@ -36,7 +36,7 @@ def test_a_visit_knows_its_number_round_outcome_and_duration() -> None:
     assert (third.visit, third.iteration, third.outcome) == (2, 2, Outcome.OK)
 
 
-def test_time_spent_waiting_for_a_person_is_not_time_at_work() -> None:
+def test_time_spent_waiting_for_a_human_is_not_time_at_work() -> None:
     """A step that waited over the weekend did not take three days."""
     line = Timeline().follow(
         [started(0), ev.RunStopped(Status.WAITING, at=5), ev.RunResumed(at=1000), moved(1002, None)]
@@ -54,7 +54,7 @@ def test_a_process_that_died_is_counted_until_its_last_sign_of_life() -> None:
     assert line.running == {}
 
 
-def test_what_is_under_way_names_who_works_and_since_when() -> None:
+def test_an_effect_in_progress_names_its_agent_and_start() -> None:
     """It is what people stare at while they wait."""
     line = Timeline().follow([started(0), asked(1, "a#1"), asked(2, "b#1"), answered(3, "a#1")])
 
@@ -137,7 +137,7 @@ def test_effects_are_counted_by_kind_as_often_as_they_were_tried() -> None:
     assert line.spend.calls == 3
 
 
-def test_a_call_in_doubt_is_no_free_call_once_nobody_drives_the_run() -> None:
+def test_a_call_in_doubt_is_not_free_once_no_process_drives_the_run() -> None:
     """`show` of a run that was killed in its first call printed `1 call · $0.00`."""
     line = Timeline().follow([started(0), asked(1, "a#1")])
 
@@ -146,7 +146,7 @@ def test_a_call_in_doubt_is_no_free_call_once_nobody_drives_the_run() -> None:
     assert (line.spend.calls, line.spend.usd) == (1, None)
 
 
-def test_a_call_in_doubt_is_counted_when_its_attempt_is_given_up() -> None:
+def test_a_call_in_doubt_is_counted_when_its_attempt_ends() -> None:
     """After `resume --adopt` its cost would be forgotten, and the total look exact."""
     line = Timeline().follow(
         [
@@ -169,7 +169,7 @@ def test_a_reply_that_came_late_is_on_the_bill() -> None:
     assert (line.spend.calls, line.spend.usd) == (1, 0.5)
 
 
-def test_the_visit_under_way_grows_with_the_clock() -> None:
+def test_the_visit_in_progress_grows_with_the_clock() -> None:
     """Elapsed time that does not move looks like a hang."""
     line = Timeline().follow([started(10)])
     visit = line.visits[0]
@@ -178,7 +178,7 @@ def test_the_visit_under_way_grows_with_the_clock() -> None:
     assert line.seconds(now=14) == 4
 
 
-def test_what_people_decided_is_kept_with_who_and_why() -> None:
+def test_decisions_of_humans_are_listed_with_author_and_reason() -> None:
     """`show` is where users look for a rejection long afterwards."""
     approval = {"kind": "approval", "prompt": "Ship?"}
     reply = {"value": False, "text": "too long", "by": "ann", "at": 2.0}
@@ -194,7 +194,7 @@ def test_what_people_decided_is_kept_with_who_and_why() -> None:
     assert line.decisions == [Decision("draft", "approval", False, "too long", "ann", 2.0)]
 
 
-def test_work_a_person_did_in_an_agents_place_is_no_decision() -> None:
+def test_work_that_a_human_did_for_an_agent_is_no_decision() -> None:
     """A run worked by hand has hundreds of them, each as long as a draft."""
     work = {"kind": "response", "prompt": "Write."}
 

@@ -85,7 +85,7 @@ async def test_a_copy_lies_outside_the_run_and_is_gone_afterwards(tmp_path: Path
     assert not (tmp_path / ".work").exists()
 
 
-async def test_every_folder_on_the_way_to_a_copy_is_the_owners_alone(tmp_path: Path) -> None:
+async def test_every_folder_above_a_copy_is_readable_by_the_owner_only(tmp_path: Path) -> None:
     """Other users must not see the names of someone's runs."""
     root = tmp_path / "runs"
     bench = EngineFixture(files=RunFiles(root))
@@ -102,7 +102,7 @@ async def test_every_folder_on_the_way_to_a_copy_is_the_owners_alone(tmp_path: P
     assert set(modes) == {"0o0"}
 
 
-async def test_the_agent_is_told_of_a_workspace_and_not_of_texts(bench: EngineFixture) -> None:
+async def test_the_agent_gets_a_workspace_and_not_the_texts(bench: EngineFixture) -> None:
     """Every kind of agent knows workspaces; none has to learn anything for this."""
     bench.agent.on("Mend", edits(lambda path: path.write_text("new")))
 
@@ -170,7 +170,7 @@ async def test_a_working_copy_replaced_by_a_pipe_is_refused(bench: EngineFixture
     assert "is a pipe" in result.inbox[0].prompt
 
 
-async def test_a_folder_in_the_files_place_is_no_text_that_came_back(bench: EngineFixture) -> None:
+async def test_a_folder_instead_of_the_file_is_not_returned_as_text(bench: EngineFixture) -> None:
     """An agent that makes a mess of its copy must not end the run with an error of ours."""
 
     def change(path: Path) -> None:
@@ -217,7 +217,7 @@ async def test_what_is_no_text_is_a_bad_answer_that_was_paid_for(bench: EngineFi
 
 
 @pytest.mark.parametrize("name", ["../escape.md", "/etc/passwd", ".hidden", "a/../b", "C:x", ""])
-async def test_a_hostile_name_is_refused_before_anything_is_begun(
+async def test_a_hostile_name_is_refused_before_anything_starts(
     bench: EngineFixture, name: str
 ) -> None:
     """Names may come from a model's plan."""
@@ -261,7 +261,7 @@ async def test_another_try_begins_with_the_text_as_it_was(tmp_path: Path) -> Non
     assert result.state["contents"] == {NAME: "half"}
 
 
-async def test_after_a_crash_the_call_is_made_again_on_a_fresh_copy(tmp_path: Path) -> None:
+async def test_after_a_crash_the_call_is_repeated_on_a_new_copy(tmp_path: Path) -> None:
     """Nobody is asked what to do about a half-edited copy: nothing else was touched."""
     bench = EngineFixture(files=RunFiles(tmp_path))
     seen: list[tuple[str, list[str]]] = []
@@ -306,7 +306,7 @@ async def test_a_replayed_call_gives_the_recorded_text(tmp_path: Path) -> None:
     assert len(bench.agent.requests) == 1
 
 
-async def test_a_person_is_shown_the_text_and_answers_with_the_new_one(
+async def test_a_human_gets_the_text_and_answers_with_the_new_one(
     bench: EngineFixture,
 ) -> None:
     """A human has no folder to work in, so the whole text is sent both ways."""

@@ -157,7 +157,7 @@ async def test_a_locked_database_is_waited_for_in_a_thread() -> None:
     await bench.close()
 
 
-async def test_while_a_thread_commits_the_loop_goes_on() -> None:
+async def test_while_a_thread_commits_the_loop_continues() -> None:
     """A run whose commit takes a second does not stop the others for a second."""
     bench = engine_on(SlowWhileWatched())
     store = bench.store
@@ -273,7 +273,7 @@ async def test_a_store_that_does_not_answer_is_not_believed() -> None:
     await bench.close()
 
 
-async def test_closing_waits_for_a_commit_under_way() -> None:
+async def test_closing_waits_for_a_commit_in_progress() -> None:
     """A program that ends must not cut its last write off."""
     bench = engine_on(store := SlowWhileWatched())
     run = asyncio.create_task(bench.start(chain(plain, plain)))
