@@ -203,7 +203,7 @@ async def test_a_folder_turned_into_a_link_is_refused(bench: EngineFixture, tmp_
     assert "by a link" in result.inbox[0].prompt
 
 
-async def test_what_is_no_text_is_a_bad_answer_that_was_paid_for(bench: EngineFixture) -> None:
+async def test_a_binary_file_is_a_bad_answer_that_was_paid_for(bench: EngineFixture) -> None:
     """Bytes cannot be reviewed, and the bill stays known."""
     agent = ScriptedAgent(usage=Usage(1, 1, 0.5))
     agent.on("Mend", edits(lambda path: path.write_bytes(b"\xff\xfe\x00")))
@@ -212,7 +212,7 @@ async def test_what_is_no_text_is_a_bad_answer_that_was_paid_for(bench: EngineFi
     result = await bench.start(editing())
 
     assert result.status is Status.WAITING
-    assert "no text" in result.inbox[0].prompt
+    assert "not text" in result.inbox[0].prompt
     assert (result.spend.calls, result.spend.usd) == (2, 1.0)
 
 
