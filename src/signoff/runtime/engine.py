@@ -118,6 +118,7 @@ class Engine:
         """
         values = workflow.bind(params or {})
         self._check_switch(switch or {})
+        # The limits of the run go before those of the workflow, and these before the settings.
         effective = (limits or Limits()).over(workflow.limits).over(self._limits)
         await check_prices(self._services.performers, workflow, effective)
         self._heartbeat.start()
@@ -251,6 +252,7 @@ class Engine:
             journal.record(ev.RunResumed())
 
     def _take(self, row: RunRow) -> RunJournal:
+        # From here on the store refuses commits of the previous owner, which have a lower fence.
         fence = self._store.take(row.id, self._owner, self._clock.now(), is_alive)
         self._heartbeat.start(announce=False)
         # Loaded only after taking the lease: before that, another process could still write.

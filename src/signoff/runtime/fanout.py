@@ -70,6 +70,8 @@ class FanOut:
         ended = await asyncio.gather(
             *(self._item(index, scope, item, slots) for index, (scope, item) in numbered)
         )
+        # All items have ended by now. A suspension goes first: the failures of other items are
+        # recorded, and the replay after the wait returns them.
         resting = [end for end in ended if isinstance(end, Suspension)]
         if resting:
             raise heaviest(resting)

@@ -100,6 +100,7 @@ class RunJournal:
         event.at = self._clock.now()
         if self.secrets.named:
             self._hide_secrets(event)
+        # Encoded before it is folded: a value that is not JSON must not change the state.
         text = encode(ev.to_json(event), self._blobs)
         evolve(self.state, event)
         # Queued only after the fold accepted it: an event that cannot be folded would make
@@ -130,7 +131,7 @@ class RunJournal:
         """Continues a stored run under a new fence."""
         self.state = folded_state(stored, blob)
         self.run, self._head, self._fence = stored.row.id, stored.row.head, fence
-        # A run of many short processes needs checkpoints too.
+        # Counted across processes: a run of many short ones needs checkpoints too.
         self._checkpoint_size = len(stored.checkpoint or "")
         self._since_checkpoint = sum(len(row.events) for row in stored.tail)
 
@@ -191,6 +192,8 @@ class RunJournal:
             release=self._release,
             new=self._new,
         )
+        # A checkpoint costs as much as its state is large. Writing one only after four times as
+        # many bytes of events keeps the total linear in the length of the run.
         self._since_checkpoint += len(events)
         if self._since_checkpoint > max(CHECKPOINT_FROM_BYTES, 4 * self._checkpoint_size):
             commit.checkpoint = encode(state_to_json(state), self._blobs, CHECKPOINT_DEPTH)
@@ -207,14 +210,8 @@ class RunJournal:
         committed, self._committing = self._committing, []
         if not result.accepted:
             lost = [*committed, *self._queued]
-            self.fail(
-                NameTaken(
-                    f"run {self.name!r} already exists; choose another name",
-                    remedy=Resume(self.name),
-                )
-                if self._new is not None
-                else LeaseLost(f"another process has taken over run {self.name!r}; this one stops")
-            )
+            self.fail(self._refusal())
+            # Replies that were recorded but can no longer be committed are paid for.
             for _event, _text, rescue in lost:
                 if rescue is not None:
                     rescue()
@@ -227,6 +224,12 @@ class RunJournal:
             self.run = result.run
         if self.notify is not None:
             self.notify([event for event, _, _ in committed])
+
+    def _refusal(self) -> SignoffError:
+        if self._new is None:
+            return LeaseLost(f"another process has taken over run {self.name!r}; this one stops")
+        problem = f"run {self.name!r} already exists; choose another name"
+        return NameTaken(problem, remedy=Resume(self.name))
 
     def fail(self, error: SignoffError) -> None:
         """Stops the journal: nothing more can be recorded."""

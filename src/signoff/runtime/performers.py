@@ -61,6 +61,7 @@ class Performers:
             raise
         finally:
             stream.close()
+        # Most replies contain no secret, and then they need no copy.
         if not self.secrets.name_in(reply):
             return reply, usage
         self._refuse_secret_files(reply, usage)
@@ -171,6 +172,7 @@ class Performers:
     async def _reply_in_time(
         self, agent: Agent, request: AgentRequest, call: Call, seconds: float
     ) -> Reply:
+        # Agents may time out by themselves, and only our own clock means `AgentTimeout`.
         clock = asyncio.timeout(seconds)
         call = call._replace(slot=partial(_untimed, call.slot, clock, seconds))
         try:

@@ -98,12 +98,14 @@ class Runner:
             if clock.monotonic() - last_poll > STOP_POLL_SECONDS:
                 await self._poll_stop_requests()
                 last_poll = clock.monotonic()
+            # Most steps have no preconditions, and an event less per step is worth a shortcut.
             if stage is Stage.ENTER and not self._attempt.step.preconditions:
                 stage = Stage.WORK
             options = transitions.answers(self._position(stage)) if stage is Stage.ESCALATED else ()
             try:
                 fact = await self._attempt.observe(stage, options)
             except Outdated:
+                # A definition that the user adopted makes other requests than the recorded ones.
                 stage = await self._restart_attempt()
                 continue
             try:
@@ -275,6 +277,7 @@ class Runner:
         self._journal.release()
 
     async def _rest(self, suspension: Suspension) -> None:
+        # Calls in progress are paid for, so their replies are recorded before the run stops.
         await self._attempt.drain()
         if self._journal.error is not None:
             raise self._journal.error
@@ -283,6 +286,7 @@ class Runner:
     async def _stopped(self) -> None:
         """Records that the run was stopped, on request or because the program ends."""
         status, why = self._stop_as or (Status.INTERRUPTED, ProcessStopped())
+        # Effects whose start is recorded but not yet committed must not start anymore.
         self._effect_runner.close()
         await self._attempt.effects.abort()
         if self._journal.error is None:

@@ -165,6 +165,7 @@ class Timeline:
             count_time(state, state.updated_at)
         elif isinstance(event, _COUNTED):
             count_time(state, event.at)
+        # Read before the event is applied, because the end of a step resets the visit's spend.
         if self.visits and self.visits[-1].outcome is None:
             self.visits[-1].seconds = state.visit_spend.seconds
         if isinstance(event, ATTEMPT_ENDS):
@@ -234,6 +235,7 @@ def _effect_started(line: Timeline, event: ev.EffectStarted) -> None:
         _fan_started(line, event)
         return
     fan, index = line._fan(event.id)
+    # The journal stores the payload with the first attempt only.
     before = line.unfinished.get(event.id)
     payload = event.payload or (dict(before.payload) if before is not None else {})
     label, fan_name = label_of(event.kind, payload), fan.name if fan else ""
@@ -255,6 +257,7 @@ def _fan_started(line: Timeline, event: ev.EffectStarted) -> None:
 def _effect_finished(line: Timeline, event: ev.EffectFinished) -> None:
     line.unfinished.pop(event.id, None)
     ended = line.running.pop(event.id, None)
+    # A human's work in an agent's place is an answer, but not a decision.
     if ended is not None and ended.kind is EffectKind.WAIT and ended.label != _WORK:
         line.decisions.append(_decision(line, ended, event))
 
@@ -268,6 +271,7 @@ def _decision(line: Timeline, asked: Running, event: ev.EffectFinished) -> Decis
 
 def _item_finished(line: Timeline, event: ev.ItemFinished) -> None:
     fan, index = line._fan(event.scope)
+    # Only items of outermost fan-outs are counted; a nested one is part of its item.
     if fan is not None and index is not None and "/" not in event.scope:
         fan.done.add(index)
 
