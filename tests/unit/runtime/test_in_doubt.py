@@ -208,6 +208,21 @@ async def test_a_late_failure_of_the_runner_before_is_a_failure(bench: EngineFix
     assert (result.status, result.reason) == (Status.FAILED, "not logged in")
 
 
+async def test_a_late_report_of_an_empty_quota_parks_the_run(bench: EngineFixture) -> None:
+    """A quota that comes back by itself must not fail the run, whichever runner noticed it."""
+    bench.agent.on("Write.", "lost", "hello")
+    workflow = asking()
+    await in_doubt(bench, workflow)
+    until = bench.clock.now() + 60
+    error = f'{{"type": "AgentQuota", "message": "no quota", "until": {until}}}'
+    outcome = f'{{"reply": null, "error": {error}, "usage": null}}'
+    bench.store.keep_late(bench.store.row("run").id, KEY, 1, outcome)
+
+    result = await bench.resume(workflow)
+
+    assert (result.status, result.due_at) == (Status.PARKED, until)
+
+
 async def test_a_late_reply_to_an_earlier_attempt_is_not_taken_for_this_one(
     bench: EngineFixture,
 ) -> None:
