@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
 
 from signoff.runtime.ports import Clock
@@ -33,17 +33,13 @@ class AgentGate:
         """How often a call is tried, if the agent sets its own number."""
         self._limits = limits
         self._clock = clock
-        self._slots = asyncio.Semaphore(limits.concurrency) if limits.concurrency else None
+        self._slots = asyncio.Semaphore(limits.concurrency) if limits.concurrency else nullcontext()
         self._turn = asyncio.Lock()
         self._started: deque[float] = deque()
 
     @asynccontextmanager
     async def slot(self) -> AsyncIterator[None]:
         """Holds one of the agent's slots for the duration of a call."""
-        if self._slots is None:
-            await self.pace()
-            yield
-            return
         async with self._slots:
             await self.pace()
             yield

@@ -7,11 +7,12 @@ the gate or when retries are used up. What follows from a fact is decided in `co
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 from typing import Any, Literal, TypeVar, assert_never
 
 from signoff.core import events as ev
+from signoff.core import transitions
 from signoff.core.context import StepContext
 from signoff.core.delta import Delta, diff, merged
 from signoff.core.effects import EffectId
@@ -19,7 +20,6 @@ from signoff.core.frozen import freeze
 from signoff.core.outcome import Outcome
 from signoff.core.requests import Choice, Option
 from signoff.core.run_state import Stage
-from signoff.core.spend import Limits, Spend
 from signoff.core.step import StepDef
 from signoff.core.stop_reason import (
     BudgetReached,
@@ -28,23 +28,14 @@ from signoff.core.stop_reason import (
     StopReason,
     format_limit,
 )
-from signoff.core.transitions import (
-    Chosen,
-    ConditionsBroken,
-    ConditionsMet,
-    Fact,
-    FellShort,
-    Raised,
-    Returned,
-)
 from signoff.errors import BadHandlerResult
-from signoff.remedies import Scope
 from signoff.runtime.attempt_effects import AttemptEffects
+from signoff.runtime.effect_errors import error_info
 from signoff.runtime.fanout import FELL_SHORT
-from signoff.runtime.handler_errors import error_info
-from signoff.runtime.handlers import BoundHandler, check, passes_through, work
+from signoff.runtime.handlers import BoundHandler, broken_conditions, passes_through, work
 from signoff.runtime.journal import RunJournal
 from signoff.runtime.run_inbox import RunInbox
+from signoff.runtime.spend_limits import limit_scopes
 from signoff.runtime.suspension import LimitReached
 
 T = TypeVar("T")
@@ -86,7 +77,7 @@ class Attempt:
             # Produced before the run stopped, and held back until a human decides.
             self.outcome, self.delta = pending.outcome, pending.delta
 
-    async def observe(self, stage: Stage, options: tuple[str, ...]) -> Fact:
+    async def observe(self, stage: Stage, options: tuple[str, ...]) -> transitions.Fact:
         """Returns the fact of a stage; `options` are what a human can choose when escalated."""
         match stage:
             case Stage.ENTER:
@@ -102,13 +93,13 @@ class Attempt:
             case _:
                 assert_never(stage)
 
-    async def _enter(self) -> Fact:
+    async def _enter(self) -> transitions.Fact:
         fact = await self._conditions("preconditions", self._context())
-        if isinstance(fact, ConditionsMet):
+        if isinstance(fact, transitions.ConditionsMet):
             self._journal.record(ev.StepBegun())
         return fact
 
-    async def _work(self) -> Fact:
+    async def _work(self) -> transitions.Fact:
         if self._bound_handler.plain:
             # An ordinary function can act on the outside world without an effect, so everything
             # before it has to be durable first.
@@ -125,20 +116,19 @@ class Attempt:
             self._journal.refuse_secrets(update, self.step.id)
             self.delta = diff(self._state.state, update)
         except FELL_SHORT as error:
-            return await self._after_failure(FellShort(str(error)))
+            return await self._after_failure(transitions.FellShort(str(error)))
         except OutOfTime as error:
-            await self.effects.abort()
-            return await self._after_failure(FellShort(str(error), late=True))
+            return await self._after_failure(transitions.FellShort(str(error), late=True))
         except BaseException as error:  # whatever a handler raises becomes a fact
             if passes_through(error):
                 raise
-            return await self._after_failure(Raised(error_info(error, self.step.id)))
+            return await self._after_failure(transitions.Raised(error_info(error, self.step.id)))
         self.outcome, self._update = outcome, update
         await self.effects.drain()
         await self._journal.step_durable()
-        return Returned(outcome)
+        return transitions.Returned(outcome)
 
-    async def _check(self) -> Fact:
+    async def _check(self) -> transitions.Fact:
         context = replace(
             self._context(),
             step_state=freeze(merged(self._state.state, self.delta)),
@@ -149,24 +139,29 @@ class Attempt:
 
     async def _conditions(
         self, which: Literal["preconditions", "postconditions"], ctx: StepContext
-    ) -> Fact:
+    ) -> transitions.Fact:
         self.effects.may_block()
         conditions = getattr(self.step, which)
+        broken = f"{which} of step {self.step.id!r} not met"
         try:
-            return await self._in_time(lambda timed: check(conditions, ctx, which, timed))
+            problem = await self._in_time(lambda timed: broken_conditions(conditions, ctx, timed))
         except OutOfTime as error:
-            await self.effects.abort()
-            return ConditionsBroken(f"{which} of step {self.step.id!r} not met: {error}")
+            return transitions.ConditionsBroken(f"{broken}: {error}")
+        if not problem:
+            return transitions.ConditionsMet()
+        # The problem of a postcondition becomes the feedback of the retry, so it stays bare.
+        bare = which == "postconditions"
+        return transitions.ConditionsBroken(problem if bare else f"{broken}: {problem}")
 
-    def _gate(self) -> Fact:
+    def _gate(self) -> transitions.Fact:
         gate = self.step.gate
         if gate is None or self.outcome is not Outcome.OK:
-            return ConditionsMet()
+            return transitions.ConditionsMet()
         shown = {name: self._lookup(name) for name in gate.context}
         options = [Option(o.label, o.requires_input) for o in gate.options]
         return self._ask("gate", Choice(gate.prompt, options, shown=shown))
 
-    def _escalation(self, options: tuple[str, ...]) -> Fact:
+    def _escalation(self, options: tuple[str, ...]) -> transitions.Fact:
         pending = self._state.pending
         problem, edge_key = (pending.problem, pending.way) if pending else ("", "")
         # One attempt can meet all three, and none may use the answer to another.
@@ -176,11 +171,11 @@ class Attempt:
         shown = {"problem": problem}
         return self._ask(about, Choice(prompt, options, shown=shown, question_id=name))
 
-    def _ask(self, about: str, request: Any) -> Chosen:
+    def _ask(self, about: str, request: Any) -> transitions.Chosen:
         # Handlers cannot use a key that begins with "!", so theirs never clash with these.
         identity = EffectId(f"!{about}#{self._state.attempt}")
         answer = self._inbox.ask(identity, request)
-        return Chosen(answer.value, answer.text, answer.by)
+        return transitions.Chosen(answer.value, answer.text, answer.by)
 
     def _context(self) -> StepContext:
         state = self._state
@@ -203,46 +198,35 @@ class Attempt:
 
         `work` gets whether any of these apply: only then does it have to be interruptible.
         """
-        step, ceiling = self.step, self._time_limit()
-        if ceiling is None and step.timeout is None:
+        nearest = min(self._deadlines(), key=lambda deadline: deadline[0], default=None)
+        if nearest is None:
             return await work(False)
-        room, reason = ceiling or (None, None)
-        whole, own = asyncio.timeout(room), asyncio.timeout(step.timeout)
+        seconds, error = nearest
+        deadline = asyncio.timeout(seconds)
         try:
-            async with whole, own:
-                if room == 0:
+            async with deadline:
+                if seconds == 0:
                     # Lets the timeout fire before a handler starts that may never await.
                     await asyncio.sleep(0)
                 return await work(True)
         except TimeoutError:
-            if whole.expired():
-                await self.effects.abort()
-                raise LimitReached(reason) from None
-            if own.expired():
-                most = format_limit("seconds", step.timeout or 0)
-                raise OutOfTime(f"step {step.id!r} took longer than {most}") from None
-            raise
+            if not deadline.expired():
+                raise
+            await self.effects.abort()
+            raise error from None
 
-    def _time_limit(self) -> tuple[float, BudgetReached] | None:
-        """Returns the seconds left under the nearest limit on time, and why the run stops there."""
-        state = self._state
-        if state.limits.seconds is None and self.step.limits.seconds is None:
-            return None
-        scopes: tuple[tuple[Scope, Limits, Spend], ...] = (
-            ("run", state.limits, state.spend),
-            ("step", self.step.limits, state.visit_spend),
-        )
-        rooms = [
-            (
-                max(0.0, limits.seconds - spend.seconds),
-                BudgetReached(scope, "seconds", limits.seconds, self.step.id),
-            )
-            for scope, limits, spend in scopes
-            if limits.seconds is not None
-        ]
-        return min(rooms, key=lambda room: room[0], default=None)
+    def _deadlines(self) -> Iterator[tuple[float, BaseException]]:
+        """Yields the seconds left under each limit on time, and what to raise when they pass."""
+        step = self.step
+        for scope, limits, spend in limit_scopes(self._state, step.limits):
+            if limits.seconds is not None:
+                reason = BudgetReached(scope, "seconds", limits.seconds, step.id)
+                yield max(0.0, limits.seconds - spend.seconds), LimitReached(reason)
+        if step.timeout is not None:
+            most = format_limit("seconds", step.timeout)
+            yield step.timeout, OutOfTime(f"step {step.id!r} took longer than {most}")
 
-    async def _after_failure(self, fact: Fact) -> Fact:
+    async def _after_failure(self, fact: transitions.Fact) -> transitions.Fact:
         """Waits for effects that a failed handler left in progress, because they are paid for.
 
         If the journal failed, that is the real cause, whatever the handler raised.

@@ -23,6 +23,7 @@ import random
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, TypeVar
 
+from signoff import errors
 from signoff.core import events as ev
 from signoff.core.checked import Checked, CheckedCall
 from signoff.core.context import Chance, FanOutCall, StepContext
@@ -34,18 +35,11 @@ from signoff.core.run_state import EffectRecord
 from signoff.core.spend import Limits
 from signoff.core.stop_reason import Sleeping
 from signoff.core.wording import replay_digest
-from signoff.errors import (
-    BadHandlerResult,
-    DuplicateKey,
-    NotDeterministic,
-    NotSerialisable,
-    UsageError,
-)
 from signoff.runtime.checked_request import ask_checked, map_checked
-from signoff.runtime.effect_errors import FREE, error_from_json
+from signoff.runtime.effect_errors import FREE, error_from_json, with_usage
 from signoff.runtime.effect_runner import EffectCall, EffectRunner
 from signoff.runtime.fanout import FanOut
-from signoff.runtime.in_doubt import InDoubtRecovery
+from signoff.runtime.in_doubt import settle
 from signoff.runtime.journal import RunJournal
 from signoff.runtime.performers import reply_of
 from signoff.runtime.ports import Progress
@@ -55,6 +49,7 @@ from signoff.runtime.suspension import Outdated, ParkedUntil, Suspension, heavie
 from signoff.runtime.working_copy import files_for_human
 
 T = TypeVar("T")
+Work = Callable[..., Coroutine[Any, Any, Any]]
 
 
 class AttemptEffects:
@@ -87,9 +82,8 @@ class AttemptEffects:
         self._ended = False
         """Whether the attempt is over, so that any further request is an error."""
         self._loop = asyncio.get_running_loop()
-        self._requests = 0
-        self._not_awaited: dict[int, tuple[str, str, Coroutine[Any, Any, Any]]] = {}
-        """Requests that no one has awaited yet: scope, key and coroutine, by number."""
+        self._not_awaited: dict[object, tuple[str, str, Coroutine[Any, Any, Any]]] = {}
+        """Requests that no one has awaited yet: scope, key and coroutine, by a token."""
         self._suspended: dict[str, list[Suspension]] = {}
         """Why a handler or an item of a fan-out could not continue, by its scope."""
 
@@ -97,57 +91,57 @@ class AttemptEffects:
 
     def perform(self, ctx: StepContext, effect: Effect) -> Awaitable[Any]:
         """Performs one effect durably, or returns its recorded reply."""
-        return self._request(self._perform, ctx, effect.key, effect)
+        return self._request(self._keyed, ctx, effect.key, self._replay_or_perform, effect)
 
     def ask_checked(self, ctx: StepContext, call: CheckedCall[T]) -> Awaitable[Checked[T]]:
         """Asks until an answer is accepted, or a human decides about it."""
-        return self._request(self._checked, ctx, call.effect.key, ask_checked, call)
+        return self._request(self._composed, ctx, call.effect.key, ask_checked, call)
 
     def map(self, ctx: StepContext, fan: FanOutCall) -> Awaitable[list[Any]]:
         """Runs a fan-out, each item in a scope of its own."""
         if fan.otherwise is not None:
-            return self._request(self._checked, ctx, fan.key, map_checked, fan)
-        return self._request(self._map, ctx, fan.key, fan)
+            return self._request(self._composed, ctx, fan.key, map_checked, fan)
+        return self._request(self._keyed, ctx, fan.key, self._fan_out, fan)
 
     def park(self, ctx: StepContext, until: float, key: str) -> Awaitable[None]:
         """Suspends the run until a time."""
-        return self._request(self._park, ctx, key, until, key)
+        return self._request(self._keyed, ctx, key, self._park, until)
 
     def _request(
-        self, start: Callable[..., Coroutine[Any, Any, T]], ctx: StepContext, key: str, *args: Any
-    ) -> Awaitable[T]:
+        self, start: Work, ctx: StepContext, key: str, work: Work, request: object
+    ) -> Awaitable[Any]:
         # A coroutine does nothing before it is awaited. Each one is remembered until then, so
         # that a forgotten `await` is reported and not taken for work that was done.
-        number = self._requests = self._requests + 1
-        work = start(number, ctx, *args)
-        self._not_awaited[number] = (ctx.scope, key, work)
-        return work
+        token = object()
+        coroutine = start(token, ctx, key, work, request)
+        self._not_awaited[token] = (ctx.scope, key, coroutine)
+        return coroutine
 
-    async def _perform(self, number: int, ctx: StepContext, effect: Effect) -> Any:
-        del self._not_awaited[number]
-        effect_key = self._reserve_key(ctx, effect.key)
+    async def _keyed(
+        self, token: object, ctx: StepContext, key: str, work: Work, request: object
+    ) -> Any:
+        """Performs a request that is recorded under its key."""
+        del self._not_awaited[token]
+        effect_key = self._reserve_key(ctx, key)
         try:
-            return await self._replay_or_perform(ctx, self._identify(effect_key), effect)
+            return await work(ctx, self._identify(effect_key), request)
         except Suspension as suspension:
-            self._note_suspension(ctx, suspension)
+            self._suspended.setdefault(ctx.scope, []).append(suspension)
             raise
         finally:
             self._active_keys.discard(effect_key)
 
-    async def _checked(self, number: int, ctx: StepContext, perform: Any, call: Any) -> Any:
-        del self._not_awaited[number]
-        return await perform(self, ctx, call)
+    async def _composed(
+        self, token: object, ctx: StepContext, _key: str, work: Work, request: object
+    ) -> Any:
+        """Performs a request that consists of keyed requests and is not recorded itself."""
+        del self._not_awaited[token]
+        return await work(self, ctx, request)
 
-    async def _map(self, number: int, ctx: StepContext, fan: FanOutCall) -> list[Any]:
-        del self._not_awaited[number]
-        effect_key = self._reserve_key(ctx, fan.key)
-        try:
-            return await FanOut(self, self._journal, ctx, fan, self._identify(effect_key)).run()
-        except Suspension as suspension:
-            self._note_suspension(ctx, suspension)
-            raise
-        finally:
-            self._active_keys.discard(effect_key)
+    def _fan_out(
+        self, ctx: StepContext, identity: EffectId, fan: FanOutCall
+    ) -> Coroutine[Any, Any, Any]:
+        return FanOut(self, self._journal, ctx, fan, identity).run()
 
     def now(self, ctx: StepContext) -> float:
         """Returns the time, the same on every replay."""
@@ -161,12 +155,9 @@ class AttemptEffects:
         self._journal.record(ev.EffectFinished(identity, reply=moment))
         return moment
 
-    async def _park(self, number: int, ctx: StepContext, until: float, key: str) -> None:
-        del self._not_awaited[number]
-        self._check_open(ctx)
-        identity = self._identify(_effect_key(ctx.scope, key))
+    async def _park(self, ctx: StepContext, identity: EffectId, until: float) -> None:
         payload_digest = digest(until)
-        record = self.find_record(identity, payload_digest, ctx.step_id, key)
+        record = self.find_record(identity, payload_digest, ctx.step_id)
         if record is not None and record.done:
             return
         if record is None:
@@ -174,9 +165,7 @@ class AttemptEffects:
                 ev.EffectStarted(identity, EffectKind.PARK, payload_digest, {"until": until})
             )
         if self._services.clock.now() < until:
-            suspension = ParkedUntil(Sleeping(until), until)
-            self._note_suspension(ctx, suspension)
-            raise suspension
+            raise ParkedUntil(Sleeping(until), until)
         self._journal.record(ev.EffectFinished(identity))
 
     def random(self, ctx: StepContext) -> Chance:
@@ -207,7 +196,7 @@ class AttemptEffects:
             raise heaviest(suspensions)
         forgotten = [key for owner, key, _work in self._not_awaited.values() if owner == scope]
         if forgotten:
-            raise BadHandlerResult(
+            raise errors.BadHandlerResult(
                 f"the handler of step {step!r} requested {forgotten[0]!r} but did not await it, "
                 "so nothing was done; write `await` before it"
             )
@@ -242,21 +231,18 @@ class AttemptEffects:
 
     # Finding or performing an effect
 
-    def _note_suspension(self, ctx: StepContext, suspension: Suspension) -> None:
-        self._suspended.setdefault(ctx.scope, []).append(suspension)
-
     def find_record(
-        self, identity: EffectId, payload_digest: str, step: str, key: str
+        self, identity: EffectId, payload_digest: str, step: str
     ) -> EffectRecord | None:
         """Returns the record of an effect; raises if it was recorded for another request."""
         record = self._state.effect(identity)
         if record is not None and record.digest != payload_digest:
             if self._state.adopted or self._state.late:
                 raise Outdated
-            raise NotDeterministic(
+            raise errors.NotDeterministic(
                 f"the handler of step {step!r} is not deterministic: when replayed, it made "
-                f"another request with the key {key!r} (use ctx.now() and ctx.random() for time "
-                "and randomness, and give each effect its own key)"
+                f"another request with the key {identity.rpartition('#')[0]!r} (use ctx.now() and "
+                "ctx.random() for time and randomness, and give each effect its own key)"
             )
         return record
 
@@ -265,7 +251,7 @@ class AttemptEffects:
         self._check_open(ctx)
         effect_key = _effect_key(ctx.scope, key)
         if effect_key in self._active_keys:
-            raise DuplicateKey(
+            raise errors.DuplicateKey(
                 f"two concurrent effects in step {ctx.step_id!r} share the key {key!r}; "
                 "give each its own key="
             )
@@ -274,12 +260,12 @@ class AttemptEffects:
 
     def _check_open(self, ctx: StepContext) -> None:
         if self._ended:
-            raise UsageError(
+            raise errors.UsageError(
                 f"an effect was requested for step {ctx.step_id!r} of run {ctx.run!r} "
                 "after its handler had ended; await it in the handler"
             )
         if asyncio.get_running_loop() is not self._loop:
-            raise UsageError(
+            raise errors.UsageError(
                 f"step {ctx.step_id!r} requested an effect from another thread; effects belong "
                 "on the event loop of their run: await them in the handler"
             )
@@ -291,7 +277,7 @@ class AttemptEffects:
 
     async def _replay_or_perform(self, ctx: StepContext, identity: EffectId, effect: Effect) -> Any:
         payload_digest = self._replay_digest(identity, effect)
-        record = self.find_record(identity, payload_digest, ctx.step_id, effect.key)
+        record = self.find_record(identity, payload_digest, ctx.step_id)
         if record is not None and record.done:
             return _replay(effect, record)
         if effect.kind is EffectKind.WAIT:
@@ -301,27 +287,22 @@ class AttemptEffects:
         if effect.kind is EffectKind.ASK:
             effect = self._with_current_agent(effect)
         self._services.performers.check(effect)
-        call = EffectCall(ctx, identity, effect, payload_digest, self._limits)
-        if effect.kind is EffectKind.ASK:
-            request = EffectId(f"{identity}{BY_HUMAN}")
-            by_human = self._services.performers.answered_by_human(effect.payload["agent"])
-            # A human's answer that is already there counts, even if an agent took over since.
-            if by_human or self.inbox.answered(request):
-                return self._ask_human(call, record)
-            self.inbox.dismiss(request)
+        agent = effect.payload.get("agent", "")
+        call = EffectCall(ctx, identity, effect, payload_digest, self._limits, agent)
+        if effect.kind is EffectKind.ASK and self._is_for_human(call):
+            return self._ask_human(call, record)
         if record is None:
             return await self._shielded(self._effect_runner.perform(call))
         # It was started, and its end is not recorded.
-        recovery = InDoubtRecovery(
-            self._services.store, self._journal, self._effect_runner, self.inbox
-        )
-        return await self._shielded(recovery.settle(call, record))
+        return await self._shielded(settle(self._effect_runner, self.inbox, call, record))
 
     def _replay_digest(self, identity: EffectId, effect: Effect) -> str:
         try:
             return replay_digest(self._state, identity, effect, self._roles)
-        except NotSerialisable as error:
-            raise NotSerialisable(f"effect {effect.key!r} cannot be stored: {error}") from error
+        except errors.NotSerialisable as error:
+            raise errors.NotSerialisable(
+                f"effect {effect.key!r} cannot be stored: {error}"
+            ) from error
 
     def _with_current_agent(self, effect: Effect) -> Effect:
         """Returns the effect with the agent that answers now: a replacement, or a role's agent."""
@@ -332,6 +313,19 @@ class AttemptEffects:
         if not self._services.performers.has_agent(to):
             to = self._roles.get(to, to)
         return effect if to == agent else effect._replace(payload={**effect.payload, "agent": to})
+
+    def _is_for_human(self, call: EffectCall) -> bool:
+        """Tells whether a human answers a request to an agent."""
+        if self._services.performers.answered_by_human(call.agent):
+            return True
+        request = EffectId(f"{call.id}{BY_HUMAN}")
+        if self._state.effect(request) is None:
+            return False
+        # The agent was switched since. A human's answer that is already there still counts.
+        answered = self.inbox.answered(request)
+        if not answered:
+            self.inbox.dismiss(request)
+        return answered
 
     def _ask_human(self, call: EffectCall, record: EffectRecord | None) -> Any:
         """Puts a prompt into the inbox; the answer counts as the agent's reply."""
@@ -344,12 +338,14 @@ class AttemptEffects:
         about = payload.get("about", {})
         request = Response("\n\n".join(filter(None, parts)), payload.get("schema"), about=about)
         answer = self.inbox.ask(EffectId(f"{call.id}{BY_HUMAN}"), request)
-        attempt = 1 if record is None else record.attempt + 1
-        call = call._replace(attempt=attempt)
+        call = call._replace(attempt=1 if record is None else record.attempt + 1)
+        self._effect_runner.record_start(call)
         if answer.failed:
-            raise self._effect_runner.record_given_up(call, answer.value)
-        reply = Reply(answer.value, answer.parsed, FREE, agent=payload["agent"])
-        return self._effect_runner.record_reply(call, reply)
+            # Bad output, not an agent error: an attempt that knows the reason may do better.
+            error = with_usage(errors.AgentBadOutput(answer.value), FREE)
+            raise self._effect_runner.record_failure(call, error)
+        reply = Reply(answer.value, answer.parsed, FREE, agent=call.agent)
+        return self._effect_runner.record_reply(call, reply.to_json(), FREE)
 
     def _shielded(self, work: Coroutine[Any, Any, Any]) -> asyncio.Future[Any]:
         """Starts an effect in a task of its own and returns a future for its reply.
@@ -385,7 +381,7 @@ class AttemptEffects:
 def _effect_key(scope: str, key: str) -> str:
     # Brackets mark fan-out items in an identity, and "!" the engine's own requests.
     if not key or key.startswith("!") or "[" in key or "]" in key:
-        raise UsageError(
+        raise errors.UsageError(
             f"an effect's key must be a text without brackets that does not begin with '!', "
             f"not {key!r}"
         )

@@ -1,21 +1,17 @@
-"""Errors of effects as data: stored in the journal and raised again on replay."""
+"""Errors as data: those of effects, which are raised again on replay, and those of handlers."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from signoff import errors
+from signoff.core.error_info import ErrorInfo
 from signoff.core.spend import Usage
-from signoff.errors import (
-    AgentBadOutput,
-    AgentError,
-    AgentQuota,
-    CommandFailed,
-    ModelMissing,
-    SignoffError,
-)
+from signoff.error_text import describe_error, raised_at
 from signoff.remedies import REMEDIES
+
+E = TypeVar("E", bound=errors.SignoffError)
 
 FREE = Usage(tokens_in=0, tokens_out=0, usd=0.0)
 
@@ -24,61 +20,75 @@ _COST_NOTHING = (errors.AgentQuota, errors.AgentAuth, errors.AgentBadRequest)
 
 _WHO = ("agent", "model")
 
-EFFECT_ERRORS = (AgentError, CommandFailed)
+EFFECT_ERRORS = (errors.AgentError, errors.CommandFailed)
 """What a performer may raise; anything else is a bug and stops the run."""
 
 
-def error_to_json(error: SignoffError) -> dict[str, Any]:
+def error_to_json(error: errors.SignoffError) -> dict[str, Any]:
     """Returns an error as the journal stores it."""
     data: dict[str, Any] = {"type": type(error).__name__, "message": str(error)}
-    if isinstance(error, AgentQuota) and error.until is not None:
+    if isinstance(error, errors.AgentQuota) and error.until is not None:
         data["until"] = error.until.timestamp()
-    if isinstance(error, AgentError):
+    if isinstance(error, errors.AgentError):
         data |= {name: value for name in _WHO if (value := getattr(error, name))}
-    if isinstance(error, AgentBadOutput):
+    if isinstance(error, errors.AgentBadOutput):
         data |= {"answer": error.answer} if error.answer else {}
         # The prompt of the retry contains them, so a replay needs exactly these.
         data |= {"problems": list(error.problems)} if len(error.problems) > 1 else {}
-    if isinstance(error, ModelMissing):
+    if isinstance(error, errors.ModelMissing):
         data["available"] = list(error.available)
     if error.remedies:
         data["remedies"] = [REMEDIES.to_json(each) for each in error.remedies]
     return data
 
 
-def error_from_json(data: dict[str, Any]) -> SignoffError:
+def error_from_json(data: dict[str, Any]) -> errors.SignoffError:
     """Returns the error to raise when a recorded failure is replayed."""
     error = _raised_again(data)
-    if isinstance(error, AgentError):
+    if isinstance(error, errors.AgentError):
         error.agent, error.model = (str(data.get(name, "")) for name in _WHO)
     error.remedies = tuple(REMEDIES.from_json(each) for each in data.get("remedies", ()))
     return error
 
 
-def _raised_again(data: dict[str, Any]) -> SignoffError:
+def _raised_again(data: dict[str, Any]) -> errors.SignoffError:
     kind = getattr(errors, str(data.get("type")), None)
     message = str(data.get("message", ""))
-    if kind is AgentQuota and data.get("until") is not None:
-        return AgentQuota(message, until=datetime.fromtimestamp(data["until"], UTC))
-    if kind is AgentBadOutput:
+    if kind is errors.AgentQuota and data.get("until") is not None:
+        return errors.AgentQuota(message, until=datetime.fromtimestamp(data["until"], UTC))
+    if kind is errors.AgentBadOutput:
         answer = str(data.get("answer", ""))
-        return AgentBadOutput(message, *data.get("problems", ()), answer=answer)
-    if kind is ModelMissing:
-        return ModelMissing(message, available=data.get("available", ()))
+        return errors.AgentBadOutput(message, *data.get("problems", ()), answer=answer)
+    if kind is errors.ModelMissing:
+        return errors.ModelMissing(message, available=data.get("available", ()))
     if isinstance(kind, type) and issubclass(kind, EFFECT_ERRORS):
         return kind(message)
-    return AgentError(message)
+    return errors.AgentError(message)
 
 
-def with_usage(error: AgentError, usage: Usage | None) -> AgentError:
+def with_usage(error: E, usage: Usage | None) -> E:
     """Returns the error with the cost of the failed call, so that the ledger can count it."""
     error.usage = usage  # type: ignore[attr-defined]  # read by `usage_of`
     return error
 
 
-def usage_of(error: SignoffError) -> Usage | None:
+def usage_of(error: errors.SignoffError) -> Usage | None:
     """Returns what a failed call cost, or None if that is unknown."""
     usage = getattr(error, "usage", None)
     if isinstance(usage, Usage):
         return usage.cleaned()
     return FREE if isinstance(error, _COST_NOTHING) else None
+
+
+def error_info(error: BaseException, step: str = "") -> ErrorInfo:
+    """Returns an error as data; one of an author's own code names the line that raised."""
+    kind = type(error).__name__
+    if not isinstance(error, errors.SignoffError):
+        message = f"the handler of step {step!r} raised {describe_error(error)}"
+        return ErrorInfo(kind, message, location=raised_at(error).strip(" ()"))
+    agent, model = "", ""
+    if isinstance(error, errors.AgentError):
+        agent, model = error.agent, error.model
+    elif isinstance(error, errors.UnknownName) and error.kind == "agent":
+        agent = error.name
+    return ErrorInfo(kind, str(error), agent, model, remedies=error.remedies)

@@ -20,31 +20,26 @@ from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from functools import partial
 from typing import Any, NamedTuple
 
+from signoff import errors
 from signoff.core import events as ev
 from signoff.core.context import StepContext
-from signoff.core.effects import Effect, EffectId, EffectKind, Reply
-from signoff.core.spend import Limits, Spend, Usage
+from signoff.core.effects import AgentRequest, Effect, EffectId, EffectKind
+from signoff.core.spend import Limits, Usage
 from signoff.core.stop_reason import QuotaExhausted
-from signoff.errors import (
-    AgentBadOutput,
-    AgentError,
-    AgentQuota,
-    AgentStopped,
-    AgentTransient,
-    LeaseLost,
-    SignoffError,
-    StoreError,
-)
-from signoff.remedies import Scope
 from signoff.runtime.agent_limits import AgentGate
-from signoff.runtime.earlier_calls import earlier_calls
-from signoff.runtime.effect_errors import EFFECT_ERRORS, FREE, error_to_json, usage_of, with_usage
-from signoff.runtime.handler_errors import error_info
-from signoff.runtime.journal import RunJournal
+from signoff.runtime.effect_errors import (
+    EFFECT_ERRORS,
+    FREE,
+    error_info,
+    error_to_json,
+    usage_of,
+    with_usage,
+)
+from signoff.runtime.journal import RunJournal, events_in
 from signoff.runtime.performers import reply_of
 from signoff.runtime.ports import Call, EarlierCall, Progress, Retrying, idempotency_key
 from signoff.runtime.services import EngineServices
-from signoff.runtime.spend_limits import SpendLimiter, check_price
+from signoff.runtime.spend_limits import SpendLimiter, check_price, limit_scopes
 from signoff.runtime.suspension import ParkedUntil
 
 PROMPT_COMMIT_SECONDS = 0.005
@@ -64,6 +59,8 @@ class EffectCall(NamedTuple):
     digest: str
     limits: Limits
     """The step's limits; those of the run are in its state."""
+    agent: str
+    """The agent or role that is asked; empty for other effects."""
     attempt: int = 1
 
 
@@ -82,30 +79,21 @@ class EffectRunner:
 
     def perform(self, call: EffectCall) -> Coroutine[Any, Any, Any]:
         """Starts an effect, at once if no limit applies, and returns a coroutine for the rest."""
-        gate = self._gate(call.effect)
+        gate = self._gate(call.agent)
         if gate is not None:
             return self._in_gate(gate, call)
         if call.limits or self._journal.state.limits:
             return self._with_retries(call)
         # Recorded without awaiting anything, so that it shares the commit of the event before.
-        started = self._start(call, call.attempt)
-        self._reserve(call)
-        return self._with_retries(call, started)
+        return self._with_retries(call, self._start(call))
 
-    def _gate(self, effect: Effect) -> AgentGate | None:
-        return self._gate_of(effect.payload["agent"]) if effect.kind is EffectKind.ASK else None
-
-    def _gate_of(self, agent: str) -> AgentGate | None:
+    def _gate(self, agent: str) -> AgentGate | None:
         gates = self._services.gates
         return gates.get(self._services.performers.agent_for(agent)) if gates else None
 
     def _slot(self, agent: str) -> AbstractAsyncContextManager[None]:
-        gate = self._gate_of(agent)
+        gate = self._gate(agent)
         return gate.slot() if gate is not None else nullcontext()
-
-    def _attempts(self, effect: Effect) -> int:
-        gate = self._gate(effect)
-        return (gate.attempts if gate else None) or self._services.backoff.attempts
 
     async def _in_gate(self, gate: AgentGate, call: EffectCall) -> Any:
         async with gate.slot():
@@ -116,117 +104,93 @@ class EffectRunner:
 
         `started` is the number of its start in the journal, if that is recorded already.
         """
-        attempt, last = call.attempt, call.attempt + self._attempts(call.effect) - 1
+        gate, backoff = self._gate(call.agent), self._services.backoff
+        attempts = (gate.attempts if gate else None) or backoff.attempts
+        last = call.attempt + attempts - 1
         while True:
             if started is None:
-                started = await self._begin(call, attempt)
+                await self._wait_for_room(call)
+                started = self._start(call)
             try:
-                return await self._finish(call, attempt, started)
-            except AgentTransient as error:
-                if attempt >= last:
-                    raise self.record_failure(call, attempt, error) from error
+                return await self._finish(call, started)
+            except errors.AgentTransient as error:
+                if call.attempt >= last:
+                    raise self.record_failure(call, error) from error
                 self._record_attempt_failure(call, error)
                 chance = random.random()  # noqa: S311  # jitter
-                pause = self._services.backoff.pause(attempt, chance, error.after)
+                pause = backoff.pause(call.attempt, chance, error.after)
                 self._services.notify(Retrying(self._journal.name, call.id, str(error), pause))
             except EFFECT_ERRORS as error:
-                raise self.record_failure(call, attempt, error) from error
+                raise self.record_failure(call, error) from error
             finally:
                 if call.effect.kind is EffectKind.ASK:
                     self._limiter.release()
             await self._services.clock.sleep(pause)
-            if gate := self._gate(call.effect):
+            if gate is not None:
                 await gate.pace()
-            attempt, started = attempt + 1, None
+            call, started = call._replace(attempt=call.attempt + 1), None
 
-    async def _begin(self, call: EffectCall, attempt: int) -> int:
-        state = self._journal.state
-        if call.effect.kind is EffectKind.ASK:
-            payload = call.effect.payload
-            scopes: list[tuple[Scope, Limits, Spend]] = [
-                ("run", state.limits, state.spend),
-                ("step", call.limits, state.visit_spend),
-            ]
-            for scope, limits, _ in scopes:
-                await check_price(
-                    self._services.performers,
-                    limits,
-                    payload["agent"],
-                    payload.get("model", ""),
-                    scope,
-                )
-            await self._limiter.wait_for_room(payload["agent"], call.ctx.step_id, scopes)
-        started = self._start(call, attempt)
-        self._reserve(call)
-        return started
+    async def _wait_for_room(self, call: EffectCall) -> None:
+        """Returns when the limits of the run and of the step allow an agent call."""
+        if call.effect.kind is not EffectKind.ASK:
+            return
+        state, model = self._journal.state, call.effect.payload.get("model", "")
+        scopes = limit_scopes(state, call.limits)
+        for scope, limits, _ in scopes:
+            await check_price(self._services.performers, limits, call.agent, model, scope)
+        await self._limiter.wait_for_room(call.agent, call.ctx.step_id, scopes)
 
-    def _reserve(self, call: EffectCall) -> None:
-        # Only agent calls cost money; a running program must not hold one back.
-        if call.effect.kind is EffectKind.ASK:
-            self._limiter.reserve()
-
-    async def _finish(self, call: EffectCall, attempt: int, started: int) -> Any:
+    async def _finish(self, call: EffectCall, started: int) -> Any:
         sent = False
         try:
             await self._journal.durable(started)
             if self._closed:
                 raise asyncio.CancelledError
             began = self._services.clock.monotonic()
-            attempt_call, sent = self._call(call, attempt), True
-            reply, usage = await self._services.performers.perform(call.effect, attempt_call)
+            agent_call, sent = self._call(call), True
+            reply, usage = await self._services.performers.perform(call.effect, agent_call)
         except asyncio.CancelledError:
             # We stopped it ourselves, so it is not in doubt. What the agent has charged until
             # then is unknown, unless the request was never sent: then it is free.
             if (call.effect.kind is EffectKind.ASK or not sent) and self._journal.error is None:
-                self.record_failure(
-                    call, attempt, with_usage(AgentStopped(), None if sent else FREE)
-                )
+                self.record_failure(call, with_usage(errors.AgentStopped(), None if sent else FREE))
             raise
-        end = ev.EffectFinished(call.id, reply, usage=usage.to_json() if usage else None)
-        self._end(call, attempt, end)
-        self.note_cost(call.effect, usage)
+        self._end(call, usage, reply)
         if call.effect.kind is EffectKind.ASK:
-            self._limiter.note_missing(call.effect.payload["agent"], usage)
+            self._limiter.note_cost(usage)
+            self._limiter.note_missing(call.agent, usage)
         if self._services.clock.monotonic() - began > PROMPT_COMMIT_SECONDS:
             await self._journal.durable()
         return reply_of(call.effect.kind, reply)
 
-    def record_reply(self, call: EffectCall, reply: Reply) -> Any:
-        """Records a reply that did not come from a call, such as a human's."""
-        self._start(call, call.attempt)
-        usage = reply.usage
-        data = reply.to_json()
-        self._journal.record(
-            ev.EffectFinished(call.id, data, usage=usage.to_json() if usage else None)
-        )
-        self.note_cost(call.effect, usage)
-        return reply_of(call.effect.kind, data)
+    def record_reply(self, call: EffectCall, reply: dict[str, Any], usage: Usage | None) -> Any:
+        """Records a reply that did not come from a call, such as a human's, and returns it."""
+        self._end(call, usage, reply)
+        if call.effect.kind is EffectKind.ASK:
+            self._limiter.note_cost(usage)
+        return reply_of(call.effect.kind, reply)
 
-    def record_given_up(self, call: EffectCall, why: str) -> BaseException:
-        """Records that an outside worker gave up; returns the error to raise."""
-        self._start(call, call.attempt)
-        # Bad output, not an agent error: an attempt that knows the reason may do better.
-        return self.record_failure(call, call.attempt, with_usage(AgentBadOutput(why), FREE))
-
-    def _start(self, call: EffectCall, attempt: int) -> int:
+    def record_start(self, call: EffectCall) -> int:
+        """Records that an effect starts, and returns the number of that event."""
         effect = call.effect
         payload: dict[str, Any] | None = effect.payload
-        if attempt > 1:
+        if call.attempt > 1:
             before = self._journal.state.effect(call.id)
-            if before is not None and before.agent == effect.payload.get("agent", ""):
+            if before is not None and before.agent == call.agent:
                 payload = None  # It is in the journal with the first attempt.
+        kind, on_crash = effect.kind, effect.on_crash.value
         return self._journal.record(
-            ev.EffectStarted(
-                call.id,
-                effect.kind,
-                call.digest,
-                payload,
-                attempt,
-                effect.on_crash.value,
-            )
+            ev.EffectStarted(call.id, kind, call.digest, payload, call.attempt, on_crash)
         )
 
-    def _call(self, call: EffectCall, attempt: int) -> Call:
+    def _start(self, call: EffectCall) -> int:
+        started = self.record_start(call)
+        # Only agent calls cost money; a running program must not hold one back.
+        if call.effect.kind is EffectKind.ASK:
+            self._limiter.reserve()
+        return started
+
+    def _call(self, call: EffectCall) -> Call:
         name, step = self._journal.name, call.ctx.step_id
         state = self._journal.state
 
@@ -236,24 +200,40 @@ class EffectRunner:
         def started(process: dict[str, Any]) -> None:
             self._journal.record(ev.EffectRunning(call.id, process))
 
-        agent = call.effect.payload.get("agent", "")
         return Call(
-            name, call.id, attempt, emit, started, step, agent,
+            name, call.id, call.attempt, emit, started, step, call.agent,
             call.ctx.visit, state.attempt, state.seed, state.folder, self._slot,
-            partial(self._earlier, agent),
+            partial(self._earlier, call.agent),
         )  # fmt: skip
 
     def _earlier(self, agent: str) -> Iterator[EarlierCall]:
-        agent_for = self._services.performers.agent_for
-        target = agent_for(agent)
-        return earlier_calls(
-            self._services.store,
-            self._journal.run,
-            self._journal.name,
-            lambda name: agent_for(name) == target,
-        )
+        """Yields the attempts at calls to an agent that have ended, in order.
 
-    def _record_attempt_failure(self, call: EffectCall, error: AgentTransient) -> None:
+        Those of earlier processes are included. An attempt that a crash interrupted has no end, so
+        it is not included: it is made again.
+        """
+        agent_for, store = self._services.performers.agent_for, self._services.store
+        step = ""
+        started: dict[EffectId, tuple[dict[str, Any], Call]] = {}
+        for event in events_in(store.journal(self._journal.run), store.blob):
+            match event:
+                case ev.RunStarted():
+                    step = event.entry
+                case ev.StepFinished():
+                    step = event.to or ""
+                    started.clear()
+                case ev.EffectStarted(id=effect, kind=EffectKind.ASK):
+                    # Only the first attempt holds the payload.
+                    payload = event.payload or started[effect][0]
+                    name, asked = self._journal.name, payload["agent"]
+                    call = Call(name, effect, event.attempt, step=step, agent=asked)
+                    started[effect] = (payload, call)
+                case ev.EffectAttemptFailed() | ev.EffectFinished() if event.id in started:
+                    payload, call = started[event.id]
+                    if agent_for(call.agent) == agent_for(agent):
+                        yield _earlier_call(payload, call, event)
+
+    def _record_attempt_failure(self, call: EffectCall, error: errors.AgentTransient) -> None:
         """Charges a failed attempt at once, because calls that wait for a limit must see its cost.
 
         If it were charged when the retry starts, it would be missing from the totals during the
@@ -262,57 +242,66 @@ class EffectRunner:
         usage = usage_of(error)
         cost = usage.to_json() if usage is not None else None
         self._journal.record(ev.EffectAttemptFailed(call.id, error_to_json(error), cost))
-        self._note_failure_cost(call.effect, usage)
+        self._note_failure_cost(call, usage)
 
-    def record_failure(self, call: EffectCall, attempt: int, error: SignoffError) -> BaseException:
+    def record_failure(self, call: EffectCall, error: errors.SignoffError) -> BaseException:
         """Records a failure and returns the exception to raise in the handler."""
-        if isinstance(error, AgentError):
-            payload = call.effect.payload
-            error.agent = error.agent or payload.get("agent", "")
-            error.model = error.model or payload.get("model") or ""
+        if isinstance(error, errors.AgentError):
+            error.agent = error.agent or call.agent
+            error.model = error.model or call.effect.payload.get("model") or ""
         usage = usage_of(error)
-        cost = usage.to_json() if usage is not None else None
-        end = ev.EffectFinished(call.id, error=error_to_json(error), usage=cost)
-        self._end(call, attempt, end)
-        self._note_failure_cost(call.effect, usage)
-        if not isinstance(error, AgentQuota):
+        self._end(call, usage, error=error_to_json(error))
+        self._note_failure_cost(call, usage)
+        if not isinstance(error, errors.AgentQuota):
             return error
         pause = self._services.clock.now() + QUOTA_PAUSE_SECONDS
         until = error.until.timestamp() if error.until else pause
         return ParkedUntil(QuotaExhausted(error_info(error), until), until)
 
-    def note_cost(self, effect: Effect, usage: Usage | None) -> None:
-        """Passes the cost of an ended call on to the limits."""
-        if effect.kind is EffectKind.ASK:
-            self._limiter.note_cost(usage)
-
-    def _note_failure_cost(self, effect: Effect, usage: Usage | None) -> None:
-        if effect.kind is not EffectKind.ASK:
+    def _note_failure_cost(self, call: EffectCall, usage: Usage | None) -> None:
+        if call.effect.kind is not EffectKind.ASK:
             return
         self._limiter.note_cost(usage, failed=True)
         if usage is not None and None in (usage.usd, usage.tokens):
             # It reported its usage incompletely, and its replies will do the same.
-            self._limiter.note_missing(effect.payload["agent"], usage)
+            self._limiter.note_missing(call.agent, usage)
 
-    def idempotency_key(self, call: EffectCall) -> str:
-        """Returns a name for an effect that all attempts at it share, and no other effect has."""
-        ctx, attempt = call.ctx, self._journal.state.attempt
-        return idempotency_key(self._journal.name, ctx.step_id, ctx.visit, attempt, call.id)
+    def late_reply(self, call: EffectCall) -> dict[str, Any] | None:
+        """Returns what another runner stored for this attempt after it had lost the run."""
+        key = self._late_key(call, self._journal.state.attempt)
+        outcome = self._services.store.late(self._journal.run).get(key)
+        return json.loads(outcome) if outcome is not None else None
 
-    def _end(self, call: EffectCall, attempt: int, end: ev.EffectFinished) -> None:
-        store_late = partial(self._store_late, call, self._journal.state.attempt, attempt, end)
+    def _end(
+        self,
+        call: EffectCall,
+        usage: Usage | None,
+        reply: dict[str, Any] | None = None,
+        error: dict[str, Any] | None = None,
+    ) -> None:
+        cost = usage.to_json() if usage is not None else None
+        end = ev.EffectFinished(call.id, reply, error, cost)
+        store_late = partial(self._store_late, call, self._journal.state.attempt, end)
         try:
             self._journal.record(end, store_late)
-        except LeaseLost:
+        except errors.LeaseLost:
             store_late()
             raise
 
-    def _store_late(
-        self, call: EffectCall, step_attempt: int, attempt: int, end: ev.EffectFinished
-    ) -> None:
-        outcome = {"reply": end.reply, "error": end.error, "usage": end.usage}
-        ctx = call.ctx
-        key = idempotency_key(self._journal.name, ctx.step_id, ctx.visit, step_attempt, call.id)
+    def _store_late(self, call: EffectCall, step_attempt: int, end: ev.EffectFinished) -> None:
+        outcome = json.dumps({"reply": end.reply, "error": end.error, "usage": end.usage})
         # If it cannot be stored, the new owner calls the agent again: expensive, but correct.
-        with suppress(StoreError):
-            self._services.store.keep_late(self._journal.run, key, attempt, json.dumps(outcome))
+        with suppress(errors.StoreError):
+            key = self._late_key(call, step_attempt)
+            self._services.store.keep_late(self._journal.run, *key, outcome)
+
+    def _late_key(self, call: EffectCall, step_attempt: int) -> tuple[str, int]:
+        name, ctx = self._journal.name, call.ctx
+        key = idempotency_key(name, ctx.step_id, ctx.visit, step_attempt, call.id)
+        return key, call.attempt
+
+
+def _earlier_call(payload: dict[str, Any], call: Call, end: ev.Event) -> EarlierCall:
+    request = AgentRequest(**{name: value for name, value in payload.items() if name != "agent"})
+    reply = end.reply if isinstance(end, ev.EffectFinished) else None
+    return EarlierCall(request, call, (reply or {}).get("agent") or "")

@@ -13,7 +13,6 @@ import time
 from collections.abc import Mapping, Sequence, Set
 from contextlib import suppress
 from secrets import token_hex
-from types import TracebackType
 from typing import Any, Self
 
 from signoff.core import events as ev
@@ -25,7 +24,7 @@ from signoff.core.outcome import FINAL, Status
 from signoff.core.requests import ItemState, default_answer
 from signoff.core.run_state import RunState
 from signoff.core.spend import Limits
-from signoff.core.stop_reason import AnswersUnused, Cancelled, ProcessStopped
+from signoff.core.stop_reason import AnswersUnused, Cancelled, ProcessStopped, StopReason
 from signoff.core.workflow import Workflow
 from signoff.errors import DefinitionChanged, InvalidAnswer, RunBusy
 from signoff.remedies import PassOption, Resume, ShowRun
@@ -43,7 +42,7 @@ from signoff.runtime.result import RunResult
 from signoff.runtime.runner import Runner
 from signoff.runtime.services import Backoff, EngineServices
 from signoff.runtime.spend_limits import check_prices
-from signoff.runtime.store_port import InboxItem, NewRun, RunId, RunRow, Store
+from signoff.runtime.store_port import InboxItem, NewRun, RunRow, Store
 from signoff.runtime.writer import GroupWriter
 
 CANCEL_PATIENCE_SECONDS = 20.0
@@ -76,16 +75,11 @@ class Engine:
         gates = {n: AgentGate(each, self._clock) for n, each in (agent_limits or {}).items()}
         self._owner = this_process()
         self._heartbeat = Heartbeat(store, self._owner, self._clock, self._cancel_asked)
+        secrets = Secrets.of(os.environ) if secrets is None else secrets
         self._services = EngineServices(
             store=store,
             clock=self._clock,
-            performers=Performers(
-                agents,
-                roles or {},
-                files,
-                pass_env,
-                Secrets.of(os.environ) if secrets is None else secrets,
-            ),
+            performers=Performers(agents, roles or {}, files, pass_env, secrets),
             gates=gates,
             observers=tuple(observers),
             backoff=backoff or Backoff(),
@@ -99,12 +93,7 @@ class Engine:
         """Returns the engine."""
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_error: object) -> None:
         """Closes the engine."""
         await self.close()
 
@@ -129,6 +118,7 @@ class Engine:
         """
         values = workflow.bind(params or {})
         self._check_switch(switch or {})
+        # The limits of the run go before those of the workflow, and these before the settings.
         effective = (limits or Limits()).over(workflow.limits).over(self._limits)
         await check_prices(self._services.performers, workflow, effective)
         self._heartbeat.start()
@@ -141,18 +131,18 @@ class Engine:
             created_at=self._clock.now(),
             owner=self._owner.id,
         )
-        journal = self._journal(new.name, RunState(), RunId(0), 0, 1, new)
-        journal.record(
-            ev.RunStarted(
-                workflow.name,
-                workflow.digest,
-                workflow.entry_point,
-                values,
-                effective.to_json(),
-                token_hex(8),
-                current_folder(),
-            )
+        journal = self._journal(new.name, new)
+        entry, spend_limits = workflow.entry_point, effective.to_json()
+        started = ev.RunStarted(
+            new.workflow,
+            new.definition,
+            entry,
+            values,
+            spend_limits,
+            token_hex(8),
+            current_folder(),
         )
+        journal.record(started)
         self._switch(journal, switch or {})
         await journal.durable()
         return await self._drive(workflow, journal, {})
@@ -167,9 +157,9 @@ class Engine:
         switch: Mapping[str, str] | None = None,
         params: Mapping[str, Any] | None = None,
     ) -> RunResult:
-        """Takes a run up where it rests and drives it on; a finished one just says how it ended.
+        """Resumes a run where it stopped and drives it on; a finished one returns its result.
 
-        `switch` names agents that from here on are stood in for by others; `params` corrects
+        `switch` maps agents to those that answer in their place from here on; `params` corrects
         parameters that no finished step has used.
         """
         row = self._store.row(name)
@@ -179,7 +169,10 @@ class Engine:
         if name in self._tasks:
             raise RunBusy(f"run {name!r} is already being driven by this process")
         _check_definition(row, workflow, adopt=adopt)
-        self._check_params(name, workflow, params or {})
+        # Wrong options are refused before the run is taken: a mistake must not touch it.
+        if params:
+            workflow.correct(params, folded_state(self._store.load(name), self._store.blob))
+        self._check_switch(switch or {})
         journal = self._take(row)
         if journal.state.status in FINAL:
             # Another process finished it after we read the row and before we took the lease.
@@ -195,11 +188,6 @@ class Engine:
         self._switch(journal, switch or {})
         journal.record(ev.RunResumed())
         return await self._drive(workflow, journal, self._live_items(name))
-
-    def _check_params(self, name: str, workflow: Workflow, params: Mapping[str, Any]) -> None:
-        """Refuses wrong corrections before the run is taken: a mistake must not touch it."""
-        if params:
-            workflow.correct(params, folded_state(self._store.load(name), self._store.blob))
 
     async def cancel(self, name: str, why: str = "") -> Status:
         """Cancels a run; returns after all its processes have ended."""
@@ -219,9 +207,7 @@ class Engine:
                 return journal.state.status
             await _end_processes(journal.state)
             journal.withdraw_items()
-            journal.record(ev.RunStopped.because(Status.CANCELLED, Cancelled(why)))
-            journal.release()
-            await journal.durable()
+            await _stop(journal, Status.CANCELLED, Cancelled(why))
             return Status.CANCELLED
         return row.status
 
@@ -232,10 +218,9 @@ class Engine:
 
     def _check_switch(self, switch: Mapping[str, str]) -> None:
         for to in switch.values():
-            self._services.performers.check_agent(to)
+            self._services.performers.agent(to)
 
     def _switch(self, journal: RunJournal, switch: Mapping[str, str]) -> None:
-        self._check_switch(switch)
         for agent, to in switch.items():
             journal.record(ev.AgentSwitched(agent, to))
 
@@ -255,45 +240,29 @@ class Engine:
             if not journal.wake:
                 return self._result(journal.name, journal.state)
             # An answer arrived while the run was about to wait. The commit that would have parked
-            # the run saw it and kept the lease, so that the answer wakes no one in vain.
+            # the run saw it and did not give up the lease, so that the answer is used right away.
             journal.wake = False
             previous, inbox = _answered(inbox), self._live_items(journal.name)
             if _answered(inbox) <= previous:
                 # There is no new answer: the step ignores those it has, and would loop forever.
-                await self._stuck(journal, _answered(inbox))
+                unused = tuple(sorted(_answered(inbox)))
+                why = AnswersUnused(journal.state.step or "", unused)
+                await _stop(journal, Status.FAILED, why)
                 return self._result(journal.name, journal.state)
             journal.record(ev.RunResumed())
 
-    async def _stuck(self, journal: RunJournal, numbers: Set[int]) -> None:
-        why = AnswersUnused(journal.state.step or "", tuple(sorted(numbers)))
-        journal.record(ev.RunStopped.because(Status.FAILED, why))
-        journal.release()
-        await journal.durable()
-
     def _take(self, row: RunRow) -> RunJournal:
+        # From here on the store refuses commits of the previous owner, which have a lower fence.
         fence = self._store.take(row.id, self._owner, self._clock.now(), is_alive)
         self._heartbeat.start(announce=False)
         # Loaded only after taking the lease: before that, another process could still write.
-        stored = self._store.load(row.name)
-        head, state = stored.row.head, folded_state(stored, self._store.blob)
-        journal = self._journal(row.name, state, row.id, head, fence, None)
-        journal.continue_from(stored)
+        journal = self._journal(row.name)
+        journal.continue_from(self._store.load(row.name), fence, self._store.blob)
         return journal
 
-    def _journal(
-        self, name: str, state: RunState, run: RunId, head: int, fence: int, new: NewRun | None
-    ) -> RunJournal:
-        journal = RunJournal(
-            name=name,
-            state=state,
-            writer=self._writer,
-            clock=self._clock,
-            run=run,
-            head=head,
-            fence=fence,
-            new=new,
-            secrets=self._services.performers.secrets,
-        )
+    def _journal(self, name: str, new: NewRun | None = None) -> RunJournal:
+        secrets = self._services.performers.secrets
+        journal = RunJournal(name, self._writer, self._clock, secrets, new)
         if self._services.observers:
             journal.notify = lambda events: self._services.notify(Recorded(name, events))
         return journal
@@ -383,6 +352,13 @@ async def _end_processes(state: RunState) -> None:
                 await end_process(record.process)
     if marks:
         await end_orphans(*marks)
+
+
+async def _stop(journal: RunJournal, status: Status, why: StopReason) -> None:
+    """Records that a run stopped, and gives up its lease."""
+    journal.record(ev.RunStopped.because(status, why))
+    journal.release()
+    await journal.durable()
 
 
 def _answered(inbox: Mapping[str, InboxItem]) -> Set[int]:

@@ -1,7 +1,7 @@
-"""What a program sees of this process's environment, and the secrets in it that are never stored.
+"""The environment variables that programs get, and the secrets in them, which are never stored.
 
 A shell holds keys to many things, so programs get an allow-list of variables. Values that look
-like secrets are taken out of everything that programs and agents say.
+like secrets are removed from everything that programs and agents return.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ORDINARY = frozenset(
     SYSTEMROOT COMSPEC PATHEXT USERPROFILE APPDATA LOCALAPPDATA
     """.split()
 )
-"""Every program gets these: where things are, which language, how the network is reached."""
+"""Every program gets these: paths, the language, and how to reach the network."""
 
 TOOLS = frozenset(
     """
@@ -36,9 +36,9 @@ _SECRET_NAME = re.compile(
 )
 _LOGIN_IN_ADDRESS = re.compile(r"//([^/@\s:]+:[^/@\s]+)@")
 _SHORTEST_SECRET = 8
-"""Shorter values are words like `true`; hiding them would garble honest text."""
+"""Shorter values are words like `true`; hiding them would garble ordinary text."""
 _LONGEST_WORD = 20
-"""Letters alone, up to this many, are taken for a word such as `postgres`, for the same reason."""
+"""A value of letters only, up to this long, counts as a word such as `postgres`."""
 _HIDDEN = re.compile(r"\[hidden: ([^\]\s]+)\]")
 
 
@@ -59,9 +59,9 @@ def command_environment(names: Iterable[str], fixed: Mapping[str, str]) -> dict[
 
 
 def hidden_in(text: str) -> str | None:
-    """Returns the variable whose value was taken out of a text, if one was.
+    """Returns the variable whose value was removed from a text, if one was.
 
-    A text may be about this very mark, so only the names of real variables count.
+    A text may quote the mark itself, so only the names of existing variables count.
     """
     return next((name for name in _HIDDEN.findall(text) if name in os.environ), None)
 
@@ -71,7 +71,7 @@ class Secrets:
     """Values that must not be stored, each with the name of the variable that holds it."""
 
     named: tuple[tuple[str, str], ...] = ()
-    """Name and value, the longest first: part of it may be another one."""
+    """Name and value, the longest value first: it may contain a shorter one."""
 
     @classmethod
     def of(cls, environment: Mapping[str, str], keys: Iterable[str] = ()) -> Secrets:
@@ -90,14 +90,14 @@ class Secrets:
         return cls(tuple((name, value) for value, name in longest_first))
 
     def hide(self, text: str) -> str:
-        """Returns a text with the name of its variable in the place of each secret."""
+        """Returns a text in which each secret is replaced by the name of its variable."""
         for name, value in self.named:
             if value in text:
                 text = text.replace(value, f"[hidden: {name}]")
         return text
 
     def hide_in(self, value: Any) -> Any:
-        """Returns a JSON value with the secrets taken out of all its texts."""
+        """Returns a JSON value with the secrets removed from all its texts."""
         match value:
             case str():
                 return self.hide(value)
@@ -134,7 +134,7 @@ class HidingStream:
     def add(self, piece: str) -> None:
         """Passes on what cannot be the start of a secret, and holds back the rest."""
         text = self._secrets.hide(self._held + piece)
-        cut = len(text) - self._begun(text)
+        cut = len(text) - self._overlap_length(text)
         self._held = text[cut:]
         if cut:
             self._emit(text[:cut])
@@ -145,7 +145,7 @@ class HidingStream:
             self._emit(self._held)
         self._held = ""
 
-    def _begun(self, text: str) -> int:
+    def _overlap_length(self, text: str) -> int:
         """Returns how many characters at the end may be the start of a secret."""
         return max((_overlap(text, value) for _, value in self._secrets.named), default=0)
 

@@ -11,8 +11,11 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from signoff import errors
 from signoff.core import events as ev
 from signoff.core.attempts import answers_in
 from signoff.core.context import Failure, FanOutCall, StepContext
@@ -24,16 +27,7 @@ from signoff.core.request_rules import GiveUp, RequestPosition, decide_request
 from signoff.core.stop_reason import AnswerPending
 from signoff.core.transitions import FellShort, Raised
 from signoff.error_text import describe_error, error_message
-from signoff.errors import (
-    AgentBadOutput,
-    AgentTimeout,
-    ItemsFailed,
-    NotSerialisable,
-    OperatorError,
-    SignoffError,
-    StepFailed,
-)
-from signoff.runtime.handler_errors import error_info
+from signoff.runtime.effect_errors import error_info
 from signoff.runtime.handlers import awaited, passes_through
 from signoff.runtime.journal import RunJournal
 from signoff.runtime.suspension import Suspension, WaitingForAnswer, heaviest
@@ -41,70 +35,69 @@ from signoff.runtime.suspension import Suspension, WaitingForAnswer, heaviest
 if TYPE_CHECKING:
     from signoff.runtime.attempt_effects import AttemptEffects
 
-FELL_SHORT = (StepFailed, AgentBadOutput, AgentTimeout)
+FELL_SHORT = (errors.StepFailed, errors.AgentBadOutput, errors.AgentTimeout)
 """Errors about content: an attempt that knows the reason may do better."""
 
 
+@dataclass
 class FanOut:
     """One call of `ctx.map`."""
 
-    def __init__(
-        self,
-        effects: AttemptEffects,
-        journal: RunJournal,
-        ctx: StepContext,
-        fan: FanOutCall,
-        identity: EffectId,
-    ) -> None:
-        self._effects = effects
-        self._journal = journal
-        self._ctx = ctx
-        self._fan = fan
-        self._identity = identity
-        self._slots = asyncio.Semaphore(fan.concurrency) if fan.concurrency else None
-        self._blocked: dict[str, float | None] = {}
-        self._failed: dict[str, str] = {}
-        """Failures that the handler got before the replay, by the item's index."""
-        self._operator_errors: list[OperatorError] = []
+    effects: AttemptEffects
+    journal: RunJournal
+    ctx: StepContext
+    fan: FanOutCall
+    identity: EffectId
+    _blocked: dict[str, float | None] = field(default_factory=dict)
+    """Items that can do nothing but wait for a human, with their first deadline."""
+    _failed: dict[str, str] = field(default_factory=dict)
+    """Failures that the handler got before the replay, by the item's index."""
+    _operator_errors: list[errors.OperatorError] = field(default_factory=list)
 
     async def run(self) -> list[Any]:
         """Runs all items and returns their results in order."""
-        items = list(self._fan.items)
+        items = list(self.fan.items)
         self._begin(items)
-        if not inspect.iscoroutinefunction(self._fan.handler):
-            self._effects.may_block()
-        scopes = [f"{self._identity}[{index}]" for index in range(len(items))]
-        if not self._journal.state.adopted:
+        if not inspect.iscoroutinefunction(self.fan.handler):
+            self.effects.may_block()
+        scopes = [f"{self.identity}[{index}]" for index in range(len(items))]
+        if not self.journal.state.adopted:
             # With a changed definition, they may make other requests.
-            self._blocked = self._effects.inbox.blocked(scopes)
+            self._blocked = self.effects.inbox.blocked(scopes)
+        limit = self.fan.concurrency
+        slots = asyncio.Semaphore(limit) if limit else nullcontext()
+        numbered = enumerate(zip(scopes, items, strict=True))
         ended = await asyncio.gather(
-            *(self._item(i, s, x) for i, (s, x) in enumerate(zip(scopes, items, strict=True)))
+            *(self._item(index, scope, item, slots) for index, (scope, item) in numbered)
         )
+        # All items have ended by now. A suspension goes first: the failures of other items are
+        # recorded, and the replay after the wait returns them.
         resting = [end for end in ended if isinstance(end, Suspension)]
         if resting:
             raise heaviest(resting)
-        if self._operator_errors and self._fan.on_failure == "ask":
+        if self._operator_errors and self.fan.on_failure == "ask":
             # No human can fix this by a choice: the run fails, and a resume runs these items again.
             raise self._operator_errors[0]
         failures = {end.index: end.error for end in ended if isinstance(end, Failure)}
         if failures and not self._failed:
             self._record(failures)
-        if failures and self._fan.on_failure == "raise":
-            raise ItemsFailed(self._fan.key, failures, len(items))
+        if failures and self.fan.on_failure == "raise":
+            raise errors.ItemsFailed(self.fan.key, failures, len(items))
         return ended
 
     def _begin(self, items: list[Any]) -> None:
         """Records a digest of the items, so that a replay with other items is detected."""
         try:
             items_digest = digest(items)
-        except NotSerialisable:
+        except errors.NotSerialisable:
             # Items may be any objects; of those that are not JSON only the number is compared.
             items_digest = digest(len(items))
-        identity, key = self._identity, self._fan.key
-        record = self._effects.find_record(identity, items_digest, self._ctx.step_id, key)
+        record = self.effects.find_record(self.identity, items_digest, self.ctx.step_id)
         if record is None:
             payload = {"items": len(items)}
-            self._journal.record(ev.EffectStarted(identity, EffectKind.MAP, items_digest, payload))
+            self.journal.record(
+                ev.EffectStarted(self.identity, EffectKind.MAP, items_digest, payload)
+            )
         elif record.error is not None:
             self._failed = record.error["failures"]
 
@@ -114,11 +107,13 @@ class FanOut:
         It may handle them and then wait for a human. A replay must not run these items again.
         """
         by_index = {str(index): problem for index, problem in failures.items()}
-        error = {"type": ItemsFailed.__name__, "failures": by_index}
-        self._journal.record(ev.EffectFinished(self._identity, error=error))
+        error = {"type": errors.ItemsFailed.__name__, "failures": by_index}
+        self.journal.record(ev.EffectFinished(self.identity, error=error))
 
-    async def _item(self, index: int, scope: str, item: Any) -> Any:
-        done = self._journal.state.items
+    async def _item(
+        self, index: int, scope: str, item: Any, slots: AbstractAsyncContextManager[Any]
+    ) -> Any:
+        done = self.journal.state.items
         if scope in done:
             return thaw(done[scope])
         if str(index) in self._failed:
@@ -126,58 +121,56 @@ class FanOut:
         if scope in self._blocked:
             return WaitingForAnswer(AnswerPending(), self._blocked[scope])
         try:
-            if self._slots is None:
-                return await self._attempts(index, scope, item)
-            async with self._slots:
+            async with slots:
                 return await self._attempts(index, scope, item)
         except Suspension as suspension:
             return suspension
 
     async def _attempts(self, index: int, scope: str, item: Any) -> Any:
-        state = self._journal.state
-        if self._used(scope) > self._fan.retries:
+        state = self.journal.state
+        if self._used(scope) > self.fan.retries:
             # It had used its retries before the run stopped because of another item.
             return Failure(state.item_failures[scope][-1], index)
         while True:
             earlier = state.item_failures.get(scope, [])
             attempt = len(earlier) + 1
-            feedback = earlier[-1] if earlier else self._ctx.feedback
+            feedback = earlier[-1] if earlier else self.ctx.feedback
             answers = answers_in(state, item_scope(scope, attempt - 1)) if earlier else {}
-            ctx = self._ctx.in_item(item_scope(scope, attempt), attempt, feedback, answers)
+            ctx = self.ctx.in_item(item_scope(scope, attempt), attempt, feedback, answers)
             try:
-                result = await awaited(self._fan.handler(ctx, item))
-                self._effects.check_awaited(ctx.scope, ctx.step_id)
+                result = await awaited(self.fan.handler(ctx, item))
+                self.effects.check_awaited(ctx.scope, ctx.step_id)
                 return self._finished(scope, result)
             except BaseException as error:  # an item's failure must not reach its siblings
                 if passes_through(error):
                     raise
-                if isinstance(error, OperatorError):
+                if isinstance(error, errors.OperatorError):
                     self._operator_errors.append(error)
                 problem, fresh = _error_text(error), isinstance(error, FELL_SHORT)
-                self._journal.record(ev.ItemFailed(scope, problem, fresh))
-                position = RequestPosition(self._used(scope), self._fan.retries)
+                self.journal.record(ev.ItemFailed(scope, problem, fresh))
+                position = RequestPosition(self._used(scope), self.fan.retries)
                 fact = FellShort(problem) if fresh else Raised(error_info(error, ctx.step_id))
                 if isinstance(decide_request(position, fact), GiveUp):
                     return Failure(problem, index)
 
     def _used(self, scope: str) -> int:
         """Returns how many attempts of an item count as used; a resume forgives earlier ones."""
-        state = self._journal.state
+        state = self.journal.state
         return len(state.item_failures.get(scope, ())) - state.forgiven.get(scope, 0)
 
     def _finished(self, scope: str, result: Any) -> Any:
-        self._journal.refuse_secrets(result, self._ctx.step_id)
+        self.journal.refuse_secrets(result, self.ctx.step_id)
         try:
-            self._journal.record(ev.ItemFinished(scope, result))
-        except NotSerialisable as error:
-            raise NotSerialisable(
-                f"an item of {self._fan.key!r} returned {type(result).__name__}, which cannot be "
+            self.journal.record(ev.ItemFinished(scope, result))
+        except errors.NotSerialisable as error:
+            raise errors.NotSerialisable(
+                f"an item of {self.fan.key!r} returned {type(result).__name__}, which cannot be "
                 "stored; return text, numbers, lists or dicts (of a reply, its .text or .value)"
             ) from error
         return thaw(freeze(result))
 
 
 def _error_text(error: BaseException) -> str:
-    if isinstance(error, SignoffError):
+    if isinstance(error, errors.SignoffError):
         return error_message(error) or type(error).__name__
     return describe_error(error)

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from concurrent.futures import Future
-from contextlib import suppress
 from contextvars import copy_context
-from typing import Any, TypeVar
+from functools import partial
+from typing import TypeVar
 
-from signoff.core.checked import Checked, CheckedCall
-from signoff.core.context import Chance, EffectPort, FanOutCall, StepContext
-from signoff.core.effects import Effect
+from signoff.core.context import Chance, EffectPort, StepContext
 
 T = TypeVar("T")
 
@@ -26,35 +24,23 @@ async def on_thread(call: Callable[[], T]) -> T:
 
     Unlike a thread of the loop's pool, it does not keep the program from exiting.
     """
-    loop = asyncio.get_running_loop()
-    ended: asyncio.Future[T] = loop.create_future()
-    context = copy_context()
-
-    def work() -> None:
-        result: Any = None
-        error: BaseException | None = None
-        try:
-            result = context.run(call)
-        except BaseException as raised:  # noqa: BLE001  # raised again where it is waited for
-            error = raised
-        # If the loop has ended, no one waits for the result.
-        with suppress(RuntimeError):
-            loop.call_soon_threadsafe(_end, ended, result, error)
-
+    done: Future[T] = Future()
+    # A future that counts as running cannot be cancelled, so the thread can always set its result.
+    done.set_running_or_notify_cancel()
+    work = partial(_complete, done, partial(copy_context().run, call))
     threading.Thread(target=work, name="signoff-handler", daemon=True).start()
-    return await ended
+    return await asyncio.wrap_future(done)
 
 
-def _end(ended: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
-    if ended.done():
-        return
-    if isinstance(error, StopIteration):
-        # A future cannot carry it.
-        ended.set_exception(RuntimeError("StopIteration was raised"))
-    elif error is not None:
-        ended.set_exception(error)
-    else:
-        ended.set_result(result)
+def _complete(done: Future[T], call: Callable[[], T]) -> None:
+    """Makes a call and stores its result or error in a future."""
+    try:
+        done.set_result(call())
+    except StopIteration:
+        # An asyncio future cannot carry it, and the handler would wait forever.
+        done.set_exception(RuntimeError("StopIteration was raised"))
+    except BaseException as error:  # noqa: BLE001  # raised again where the result is awaited
+        done.set_exception(error)
 
 
 class FromThread:
@@ -63,6 +49,10 @@ class FromThread:
     def __init__(self, port: EffectPort, loop: asyncio.AbstractEventLoop) -> None:
         self._port = port
         self._loop = loop
+        # These only build an awaitable. An ordinary function may return it, and it is then awaited
+        # on the loop.
+        self.perform, self.ask_checked = port.perform, port.ask_checked
+        self.map, self.park = port.map, port.park
 
     def now(self, ctx: StepContext) -> float:
         """Returns the time, the same on every replay."""
@@ -80,38 +70,12 @@ class FromThread:
         """Prepares the engine for code that may block the event loop."""
         self._on_loop(self._port.may_block)
 
-    # These only build an awaitable. An ordinary function may return it, and it is then awaited
-    # on the loop.
-
-    def perform(self, ctx: StepContext, effect: Effect) -> Awaitable[Any]:
-        """Returns an awaitable that performs an effect."""
-        return self._port.perform(ctx, effect)
-
-    def ask_checked(self, ctx: StepContext, call: CheckedCall[T]) -> Awaitable[Checked[T]]:
-        """Returns an awaitable that asks until an answer is accepted."""
-        return self._port.ask_checked(ctx, call)
-
-    def map(self, ctx: StepContext, fan: FanOutCall) -> Awaitable[list[Any]]:
-        """Returns an awaitable that runs a fan-out."""
-        return self._port.map(ctx, fan)
-
-    def park(self, ctx: StepContext, until: float, key: str) -> Awaitable[None]:
-        """Returns an awaitable that suspends the run until a time."""
-        return self._port.park(ctx, until, key)
-
     def _on_loop(self, call: Callable[[], T]) -> T:
         if _loop_here() is self._loop:
             # The loop awaits what the function returned. Waiting for the loop here would deadlock.
             return call()
         done: Future[T] = Future()
-
-        def run() -> None:
-            try:
-                done.set_result(call())
-            except BaseException as error:  # noqa: BLE001  # raised again where it was asked for
-                done.set_exception(error)
-
-        self._loop.call_soon_threadsafe(run)
+        self._loop.call_soon_threadsafe(_complete, done, call)
         return done.result()
 
 

@@ -1,26 +1,40 @@
-"""Calls handlers and conditions, and turns their results and errors into facts."""
+"""Calls handlers and conditions, and turns their results and errors into facts.
+
+A step without a handler of its own can dispatch its work to a sub-agent: its handler then builds a
+prompt and parses the verdict strictly.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from types import MappingProxyType
 from typing import Any
 
 from signoff.core.context import StepContext
+from signoff.core.correction import enclosed_answer
+from signoff.core.effects import ProductPrompt
 from signoff.core.outcome import Outcome
 from signoff.core.step import Condition, Dispatch, StepDef
-from signoff.core.transitions import ConditionsBroken, ConditionsMet
 from signoff.core.workflow import Workflow, checked_result
 from signoff.error_text import describe_error
-from signoff.runtime.dispatch import dispatch
+from signoff.errors import AgentBadOutput
 from signoff.runtime.from_thread import FromThread, on_thread
 from signoff.runtime.suspension import Suspension, cause_of
 
 Work = tuple[Outcome, dict[str, Any]]
+
+DISPATCH_KEY = "dispatch"
+
+VERDICT_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {"status": {"enum": ["pass", "fail"]}, "notes": {"type": "string"}},
+    "required": ["status", "notes"],
+    "additionalProperties": False,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +55,54 @@ def bound_handler(workflow: Workflow, step: StepDef, params: Mapping[str, Any]) 
     if handler is None:
         return BoundHandler(step, _do_nothing, (), plain=False)
     if isinstance(handler, Dispatch):
-        return BoundHandler(step, dispatch(step, handler), (), plain=False)
+        return BoundHandler(step, _dispatch(step, handler), (), plain=False)
     # Reading a signature is slow, and a run without parameters has none to pass.
     names = tuple(workflow.params[step.id]) if params else ()
     return BoundHandler(step, handler, names, plain=not _is_async(handler))
+
+
+def _dispatch(step: StepDef, how: Dispatch) -> Callable[[StepContext], Awaitable[Work]]:
+    """Returns a handler that asks the sub-agent and maps its verdict to an outcome."""
+
+    async def handler(ctx: StepContext) -> Work:
+        role = str(how.agent)
+        schema = None if how.free_form else VERDICT_SCHEMA
+        reply = await ctx.ask(role, _prompt(step, how, ctx), key=DISPATCH_KEY, schema=schema)
+        if how.free_form:
+            return Outcome.OK, {step.id: reply.text}
+        verdict = _verdict(step.id, reply.value, reply.text)
+        outcome = Outcome.OK if verdict["status"] == "pass" else Outcome.FAIL
+        return outcome, {step.id: verdict}
+
+    return handler
+
+
+def _prompt(step: StepDef, how: Dispatch, ctx: StepContext) -> ProductPrompt:
+    parts = [f"# {step.title or step.id}", *map(str, step.actions)]
+    if how.script:
+        parts.append(f"Run this and follow what it prints: python3 -m {how.script}")
+    if how.context_vars:
+        parts.append("Context:\n" + json.dumps(dict(how.context_vars), indent=2))
+    if ctx.feedback:
+        if previous := ctx.previous_answers.get(DISPATCH_KEY):
+            parts.append(enclosed_answer(previous))
+        parts.append(f"Previous attempt failed: {ctx.feedback}")
+    if not how.free_form:
+        parts.append('Answer with one JSON object: {"status": "pass" or "fail", "notes": "..."}')
+    material = [step.title, [*map(str, step.actions)], how.script, dict(how.context_vars)]
+    return ProductPrompt("\n\n".join(parts), [*material, ctx.feedback])
+
+
+def _verdict(step: str, value: Any, text: str) -> dict[str, Any]:
+    """Parses a verdict; anything else is bad output and never a pass."""
+    if value is None:
+        try:
+            value = json.loads(text)
+        except ValueError as error:
+            raise AgentBadOutput(f"the answer to {step!r} is not JSON: {error}") from error
+    if not isinstance(value, dict) or value.get("status") not in ("pass", "fail"):
+        raise AgentBadOutput(f'the answer to {step!r} has no status "pass" or "fail"')
+    return {"status": value["status"], "notes": str(value.get("notes", ""))}
 
 
 async def _do_nothing(_ctx: StepContext) -> Work:
@@ -66,15 +124,13 @@ async def work(bound_handler: BoundHandler, ctx: StepContext, timed: bool = Fals
     """
     arguments = {n: ctx.workflow_params[n] for n in bound_handler.names if n in ctx.workflow_params}
     if bound_handler.plain and timed:
-        returned = await _in_thread(bound_handler.call, ctx, arguments)
+        returned = await _in_thread(bound_handler.call, ctx, **arguments)
     else:
         returned = bound_handler.call(ctx, **arguments)
     return checked_result(bound_handler.step.id, await awaited(returned))
 
 
-async def _in_thread(
-    call: Callable[..., Any], ctx: StepContext, arguments: Mapping[str, Any] = MappingProxyType({})
-) -> Any:
+async def _in_thread(call: Callable[..., Any], ctx: StepContext, /, **arguments: Any) -> Any:
     """Calls an ordinary function in a thread, which can be abandoned when its time is up."""
     if ctx.port is not None:
         ctx = replace(ctx, port=FromThread(ctx.port, asyncio.get_running_loop()))
@@ -104,22 +160,12 @@ def passes_through(error: BaseException) -> bool:
     return isinstance(error, Suspension | KeyboardInterrupt | GeneratorExit)
 
 
-async def check(
-    conditions: Sequence[Condition], ctx: StepContext, when: str, timed: bool = False
-) -> ConditionsMet | ConditionsBroken:
-    """Evaluates conditions; one that raises is broken and never passed."""
-    problems = []
-    for condition in conditions:
-        problem = await _problem(condition, ctx, timed)
-        if problem:
-            problems.append(problem)
-    if not problems:
-        return ConditionsMet()
-    problem = "; ".join(problems)
-    # The problem of a postcondition becomes the feedback of the retry, so it stays bare.
-    if when == "postconditions":
-        return ConditionsBroken(problem)
-    return ConditionsBroken(f"preconditions of step {ctx.step_id!r} not met: {problem}")
+async def broken_conditions(
+    conditions: Sequence[Condition], ctx: StepContext, timed: bool = False
+) -> str:
+    """Returns the problems of conditions that do not hold; one that raises does not hold."""
+    problems = [await _problem(condition, ctx, timed) for condition in conditions]
+    return "; ".join(filter(None, problems))
 
 
 async def _problem(condition: Condition, ctx: StepContext, timed: bool) -> str:

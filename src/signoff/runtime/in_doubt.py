@@ -16,82 +16,67 @@ it is charged at unknown cost, never at zero.
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
-from signoff.core import events as ev
 from signoff.core.effects import EffectId, EffectKind, OnCrash
-from signoff.core.requests import Choice
+from signoff.core.requests import Answer, Choice
 from signoff.core.run_state import EffectRecord
 from signoff.core.spend import Usage
 from signoff.errors import AgentError
-from signoff.runtime.effect_errors import error_from_json
+from signoff.runtime.effect_errors import error_from_json, with_usage
 from signoff.runtime.effect_runner import EffectCall, EffectRunner
-from signoff.runtime.journal import RunJournal
-from signoff.runtime.performers import reply_of
 from signoff.runtime.run_inbox import RunInbox
-from signoff.runtime.store_port import Store
 
 RERUN, DONE, FAILED = "rerun", "done", "failed"
 
 _INTERRUPTED = "was interrupted by a stop or a crash"
 
 
-class InDoubtRecovery:
-    """Finds out how effects in doubt ended, or decides how they count."""
+async def settle(
+    runner: EffectRunner, inbox: RunInbox, call: EffectCall, record: EffectRecord
+) -> Any:
+    """Returns the reply of an effect in doubt, running it again if that is its rule."""
+    again = call._replace(attempt=record.attempt + 1)
+    if record.ended:
+        # The last attempt failed and is charged; only the retry is missing.
+        return await runner.perform(again)
+    call = call._replace(attempt=record.attempt)
+    late = runner.late_reply(call)
+    if late is not None:
+        return _use_late(runner, call, late)
+    if record.on_crash == OnCrash.FAIL.value:
+        error = AgentError(f"this {_INTERRUPTED}, and its result is unknown")
+        raise runner.record_failure(call, error)
+    if record.on_crash == OnCrash.ASK.value:
+        answer = _ask(inbox, call)
+        if answer.value != RERUN:
+            return _use_answer(runner, call, answer)
+    return await runner.perform(again)
 
-    def __init__(
-        self, store: Store, journal: RunJournal, effect_runner: EffectRunner, inbox: RunInbox
-    ) -> None:
-        self._store = store
-        self._journal = journal
-        self._effect_runner = effect_runner
-        self._inbox = inbox
 
-    async def settle(self, call: EffectCall, record: EffectRecord) -> Any:
-        """Returns the effect's reply, running it again if that is its rule."""
-        if record.ended:
-            # The last attempt failed and is charged; only the retry is missing.
-            return await self._rerun(call, record)
-        attempt_key = (self._effect_runner.idempotency_key(call), record.attempt)
-        late = self._store.late(self._journal.run).get(attempt_key)
-        if late is not None:
-            return self._use_late(call, json.loads(late))
-        if record.on_crash == OnCrash.FAIL.value:
-            error = AgentError(f"this {_INTERRUPTED}, and its result is unknown")
-            raise self._effect_runner.record_failure(call, record.attempt, error)
-        if record.on_crash == OnCrash.ASK.value:
-            return await self._ask(call, record)
-        return await self._rerun(call, record)
+def _use_late(runner: EffectRunner, call: EffectCall, late: dict[str, Any]) -> Any:
+    """Records a reply or an error that the previous runner could not record."""
+    usage = Usage(**late["usage"]) if late["usage"] is not None else None
+    if late["error"] is not None:
+        raise runner.record_failure(call, with_usage(error_from_json(late["error"]), usage))
+    return runner.record_reply(call, late["reply"], usage)
 
-    async def _rerun(self, call: EffectCall, record: EffectRecord) -> Any:
-        return await self._effect_runner.perform(call._replace(attempt=record.attempt + 1))
 
-    async def _ask(self, call: EffectCall, record: EffectRecord) -> Any:
-        what = call.effect.payload.get("argv") or call.effect.payload.get("agent")
-        question = Choice(
-            f"{call.effect.kind.value} {what!r} {_INTERRUPTED}, and it is unknown whether it "
-            "completed. Run it again, or count it as done or failed?",
-            [RERUN, DONE, FAILED],
-        )
-        answer = self._inbox.ask(EffectId(f"{call.id}?{record.attempt}"), question)
-        if answer.value == RERUN:
-            return await self._rerun(call, record)
-        if answer.value == FAILED:
-            error = AgentError(answer.text or "a human marked it as failed")
-            raise self._effect_runner.record_failure(call, record.attempt, error)
-        reply: dict[str, Any] = {"code": 0, "stdout": answer.text, "stderr": ""}
-        if call.effect.kind is EffectKind.ASK:
-            reply = {"text": answer.text}
-            self._effect_runner.note_cost(call.effect, None)
-        self._journal.record(ev.EffectFinished(call.id, reply))
-        return reply_of(call.effect.kind, reply)
+def _ask(inbox: RunInbox, call: EffectCall) -> Answer:
+    what = call.effect.payload.get("argv") or call.agent
+    question = Choice(
+        f"{call.effect.kind.value} {what!r} {_INTERRUPTED}, and it is unknown whether it "
+        "completed. Run it again, or count it as done or failed?",
+        [RERUN, DONE, FAILED],
+    )
+    return inbox.ask(EffectId(f"{call.id}?{call.attempt}"), question)
 
-    def _use_late(self, call: EffectCall, late: dict[str, Any]) -> Any:
-        """Records a reply or an error that the previous runner could not record."""
-        self._journal.record(ev.EffectFinished(call.id, **late))
-        usage = Usage(**late["usage"]) if late["usage"] is not None else None
-        self._effect_runner.note_cost(call.effect, usage)
-        if late["error"] is not None:
-            raise error_from_json(late["error"])
-        return reply_of(call.effect.kind, late["reply"])
+
+def _use_answer(runner: EffectRunner, call: EffectCall, answer: Answer) -> Any:
+    if answer.value == FAILED:
+        error = AgentError(answer.text or "a human marked it as failed")
+        raise runner.record_failure(call, error)
+    reply: dict[str, Any] = {"code": 0, "stdout": answer.text, "stderr": ""}
+    if call.effect.kind is EffectKind.ASK:
+        reply = {"text": answer.text}
+    return runner.record_reply(call, reply, None)

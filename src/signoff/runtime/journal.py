@@ -13,7 +13,7 @@ have contained paid replies, so their `rescue` callbacks store them for the new 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from signoff.core import events as ev
@@ -48,41 +48,37 @@ class RunJournal:
 
     def __init__(
         self,
-        *,
         name: str,
-        state: RunState,
         writer: GroupWriter,
         clock: Clock,
-        run: RunId,
-        head: int,
-        fence: int,
+        secrets: Secrets,
         new: NewRun | None = None,
-        secrets: Secrets = Secrets(),  # noqa: B008  # it cannot change
     ) -> None:
         self.name = name
-        self.state = state
-        self.run = run
-        self.fence = fence
+        self.state = RunState()
+        self.run = RunId(0)
         self.secrets = secrets
         self.error: SignoffError | None = None
         """Why nothing more can be recorded; the runner then stops."""
         self.wake = False
         """Whether an answer arrived just when the run was about to wait."""
         self.notify: Callable[[list[ev.Event]], None] | None = None
-        self._head = head
+        self._head = 0
+        self._fence = 1
         self._writer = writer
         self._clock = clock
         self._new = new
-        self._events: list[ev.Event] = []
-        self._texts: list[str] = []
-        self._committing: list[ev.Event] = []
-        self._rescues: list[Rescue] = []
-        self._rescues_committing: list[Rescue] = []
+        self._queued: list[tuple[ev.Event, str, Rescue | None]] = []
+        """Events for the next commit, as values and as texts."""
+        self._committing: list[tuple[ev.Event, str, Rescue | None]] = []
         self._blobs: Blobs = {}
-        self._opened: list[NewItem] = []
-        self._used: list[int] = []
-        self._withdraw = False
-        self._withdrawn: list[int] = []
+        self.opened: list[NewItem] = []
+        """Requests to humans that the next commit opens."""
+        self.used: list[int] = []
+        """Requests whose answers the next commit consumes."""
+        self.withdrawn: list[int] = []
+        """Requests that the next commit closes, if they are still open."""
+        self._withdraw_all = False
         self._release = False
         self._recorded = 0
         self._handed_over = 0
@@ -104,15 +100,13 @@ class RunJournal:
         event.at = self._clock.now()
         if self.secrets.named:
             self._hide_secrets(event)
+        # Encoded before it is folded: a value that is not JSON must not change the state.
         text = encode(ev.to_json(event), self._blobs)
         evolve(self.state, event)
         # Queued only after the fold accepted it: an event that cannot be folded would make
         # every later resume fail.
-        self._texts.append(text)
-        self._events.append(event)
+        self._queued.append((event, text, rescue))
         self._recorded += 1
-        if rescue is not None:
-            self._rescues.append(rescue)
         if type(event) is ev.StepFinished:
             self._last_step = self._recorded
         self._writer.touch(self)
@@ -133,8 +127,11 @@ class RunJournal:
                 "leave it out"
             )
 
-    def continue_from(self, stored: StoredRun) -> None:
-        """Counts what earlier processes stored: a run of many short processes needs checkpoints."""
+    def continue_from(self, stored: StoredRun, fence: int, blob: Callable[[str], str]) -> None:
+        """Continues a stored run under a new fence."""
+        self.state = folded_state(stored, blob)
+        self.run, self._head, self._fence = stored.row.id, stored.row.head, fence
+        # Counted across processes: a run of many short ones needs checkpoints too.
         self._checkpoint_size = len(stored.checkpoint or "")
         self._since_checkpoint = sum(len(row.events) for row in stored.tail)
 
@@ -142,31 +139,14 @@ class RunJournal:
         """Returns a value as it is stored; long texts in it are written with the next commit."""
         return encode(value, self._blobs)
 
-    def open_item(self, item: NewItem) -> None:
-        """Opens a request to a human with the next commit."""
-        self._opened.append(item)
-
-    def use_item(self, number: int) -> None:
-        """Consumes an answer with the next commit."""
-        self._used.append(number)
-
-    def withdraw_item(self, number: int) -> None:
-        """Closes one request with the next commit, if it is still open."""
-        self._withdrawn.append(number)
-
     def withdraw_items(self) -> None:
         """Closes all open requests with the next commit."""
-        self._opened.clear()
-        self._withdraw = True
+        self.opened.clear()
+        self._withdraw_all = True
 
     def release(self) -> None:
         """Gives up the run's lease with the next commit."""
         self._release = True
-
-    @property
-    def saved(self) -> bool:
-        """Whether everything recorded is durable."""
-        return self._safe == self._recorded
 
     async def durable(self, number: int | None = None) -> None:
         """Returns when an event, or everything recorded so far, is committed; raises on failure.
@@ -191,10 +171,10 @@ class RunJournal:
     def take_commit(self) -> Commit:
         """Returns everything queued as one commit, and starts a new queue."""
         state = self.state
-        events = f"[{','.join(self._texts)}]"
+        events = f"[{','.join([text for _, text, _ in self._queued])}]"
         commit = Commit(
             run=self.run,
-            fence=self.fence,
+            fence=self._fence,
             head=self._head,
             events=events,
             status=state.status,
@@ -204,41 +184,37 @@ class RunJournal:
             due_at=state.due_at,
             at=state.updated_at,
             blobs=self._blobs,
-            opened=self._opened,
-            used=self._used,
-            withdraw=self._withdraw,
-            withdrawn=self._withdrawn,
+            opened=self.opened,
+            used=self.used,
+            withdraw=self._withdraw_all,
+            withdrawn=self.withdrawn,
             ledger=list(state.ledger.values()) if self._release else (),
             release=self._release,
             new=self._new,
         )
+        # A checkpoint costs as much as its state is large. Writing one only after four times as
+        # many bytes of events keeps the total linear in the length of the run.
         self._since_checkpoint += len(events)
         if self._since_checkpoint > max(CHECKPOINT_FROM_BYTES, 4 * self._checkpoint_size):
             commit.checkpoint = encode(state_to_json(state), self._blobs, CHECKPOINT_DEPTH)
             self._checkpoint_size = len(commit.checkpoint)
             self._since_checkpoint = 0
-        self._committing, self._events = self._events, []
+        self._committing, self._queued = self._queued, []
         self._handed_over = self._recorded
-        self._rescues_committing, self._rescues = self._rescues, []
-        self._texts, self._blobs = [], {}
-        self._opened, self._used, self._withdrawn = [], [], []
-        self._withdraw = self._release = False
+        self._blobs, self.opened, self.used, self.withdrawn = {}, [], [], []
+        self._withdraw_all = self._release = False
         return commit
 
     def settle(self, result: CommitResult) -> None:
         """Processes the store's result for the commit that was taken last."""
         committed, self._committing = self._committing, []
         if not result.accepted:
-            self.fail(
-                NameTaken(
-                    f"run {self.name!r} already exists; choose another name",
-                    remedy=Resume(self.name),
-                )
-                if self._new is not None
-                else LeaseLost(f"another process has taken over run {self.name!r}; this one stops")
-            )
-            for rescue in (*self._rescues_committing, *self._rescues):
-                rescue()
+            lost = [*committed, *self._queued]
+            self.fail(self._refusal())
+            # Replies that were recorded but can no longer be committed are paid for.
+            for _event, _text, rescue in lost:
+                if rescue is not None:
+                    rescue()
             return
         self._head += 1
         self._new = None
@@ -247,13 +223,18 @@ class RunJournal:
         if result.run is not None:
             self.run = result.run
         if self.notify is not None:
-            self.notify(committed)
+            self.notify([event for event, _, _ in committed])
+
+    def _refusal(self) -> SignoffError:
+        if self._new is None:
+            return LeaseLost(f"another process has taken over run {self.name!r}; this one stops")
+        problem = f"run {self.name!r} already exists; choose another name"
+        return NameTaken(problem, remedy=Resume(self.name))
 
     def fail(self, error: SignoffError) -> None:
         """Stops the journal: nothing more can be recorded."""
         self.error = error
-        self._committing = []
-        self._events = []
+        self._committing, self._queued = [], []
 
 
 def folded_state(stored: StoredRun, blob: Callable[[str], str]) -> RunState:
@@ -261,5 +242,10 @@ def folded_state(stored: StoredRun, blob: Callable[[str], str]) -> RunState:
     start = None
     if stored.checkpoint is not None:
         start = state_from_json(decode(stored.checkpoint, blob))
-    rows = (decode(row.events, blob) for row in stored.tail)
-    return fold((ev.from_json(event) for row in rows for event in row), start)
+    return fold(events_in(stored.tail, blob), start)
+
+
+def events_in(rows: Iterable[tuple[int, str]], blob: Callable[[str], str]) -> Iterator[ev.Event]:
+    """Yields the events of stored commits, oldest first."""
+    for _number, events in rows:
+        yield from map(ev.from_json, decode(events, blob))

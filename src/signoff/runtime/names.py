@@ -13,7 +13,6 @@ LONGEST = 100
 """Characters in a run's name; it is also the name of a directory."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-_RESERVED = frozenset({"latest"})
 
 
 def fresh_name(workflow: str) -> str:
@@ -29,10 +28,10 @@ def checked_name(name: str) -> str:
             f"{name!r} is not a valid run name: numbers are names of requests",
             remedy=ShowInbox(int(name)),
         )
-    if _NAME.fullmatch(name) and name not in _RESERVED:
-        return name
-    if name in _RESERVED:
+    if name == "latest":
         raise UsageError(f"{name!r} is not a valid run name: it means the newest run")
+    if _NAME.fullmatch(name):
+        return name
     if len(name) > LONGEST and _NAME.fullmatch(name[:LONGEST]):
         raise UsageError(
             f"'{name[:20]}...' is not a valid run name: it has {len(name)} characters, and at "

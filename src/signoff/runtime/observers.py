@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -18,15 +19,11 @@ LOGGER = "signoff.run"
 
 log = logging.getLogger("signoff")
 
-_LEVELS = {
-    Weight.DETAIL: logging.DEBUG,
-    Weight.NEWS: logging.INFO,
-    Weight.TROUBLE: logging.WARNING,
-}
+_LEVELS = {Weight.DETAIL: logging.DEBUG, Weight.NEWS: logging.INFO, Weight.TROUBLE: logging.WARNING}
 
 
 class LoggingObserver:
-    """Tells runs to a logger; prompts, replies and parameters stay out of it."""
+    """Writes what runs do to a logger; prompts, replies and parameters stay out of it."""
 
     def __init__(self, logger: logging.Logger | None = None) -> None:
         self._logger = logger if logger is not None else logging.getLogger(LOGGER)
@@ -36,13 +33,13 @@ class LoggingObserver:
         """Logs one notice, each line with the run's name before it."""
         match notice:
             case Recorded(run=run, events=events):
-                self._tell(run, events)
+                self._log_events(run, events)
             case Progress(run=run, step=step, text=text):
                 self._logger.debug("%s: %s: %s", run, step, text)
             case Retrying(run=run, effect=effect, error=error, seconds=seconds):
                 self._logger.warning("%s: %s: %s; again in %.1fs", run, effect, error, seconds)
 
-    def _tell(self, run: str, events: Any) -> None:
+    def _log_events(self, run: str, events: Any) -> None:
         narrator = self._narrators[run]
         for event in events:
             for line in narrator.narrate(event):
@@ -55,8 +52,8 @@ class LoggingObserver:
 class JsonlObserver:
     """Appends everything that happens to a file, one JSON object per line.
 
-    A new file is for its owner alone, as prompts and replies are in it. One that can no
-    longer be written is said once and then left alone: the run does not depend on it.
+    A new file is readable by its owner only, because prompts and replies are in it. If it can no
+    longer be written, one warning is logged and the run continues without it.
     """
 
     def __init__(self, path: Path) -> None:
@@ -64,15 +61,13 @@ class JsonlObserver:
         self._file: TextIO | None = open(path, "a", encoding="utf-8", opener=create_private)  # noqa: SIM115  # Path.open takes no opener; `close` closes it
 
     def notice(self, notice: Notice) -> None:
-        """Writes one notice; what is written can be read at once by whoever follows."""
+        """Writes one notice and flushes it, so that other programs can follow the file."""
         match notice:
             case Recorded(run=run, events=events):
                 lines = [{"run": run, **ev.to_json(event)} for event in events]
-            case Progress(run=run, step=step, scope=scope, text=text):
-                lines = [{"run": run, "e": "progress", "step": step, "scope": scope, "text": text}]
-            case Retrying(run=run, effect=effect, error=error, seconds=seconds):
-                told = {"effect": effect, "error": error, "seconds": seconds}
-                lines = [{"run": run, "e": "retrying", **told}]
+            case Progress() | Retrying():
+                kind = type(notice).__name__.lower()
+                lines = [{"run": notice.run, "e": kind, **asdict(notice)}]
             case _:
                 return
         if self._file is None:
@@ -84,7 +79,7 @@ class JsonlObserver:
             self._give_up(self._file, error)
 
     def close(self) -> None:
-        """Lets go of the file."""
+        """Closes the file."""
         if self._file is None:
             return
         try:

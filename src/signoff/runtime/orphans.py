@@ -1,4 +1,4 @@
-"""Finds processes that no call holds anymore: left behind by a runner that died, or daemons.
+"""Finds orphans: processes that a dead runner left behind, and daemons that left their group.
 
 The processes of a call or command carry a mark in their environment, which children inherit. It
 follows from the effect alone, so the next runner knows it even if the last one died before it
@@ -34,7 +34,7 @@ def mark_of(run_key: str, step: str, visit: int, attempt: int, effect: str) -> s
 
 
 def call_mark(call: Call) -> str:
-    """Returns the mark for the processes of a call or command under way."""
+    """Returns the mark for the processes of a call or command in progress."""
     if not call.run_key:
         # It belongs to no run, so no runner resumes it: with one mark, two of them would end
         # each other's programs.
@@ -47,7 +47,7 @@ async def end_orphans(*marks: str, also: Iterable[psutil.Process] = ()) -> None:
     known = set(also)
     for number in (signal.SIGTERM, signal.SIGKILL):
         for _ in range(_LOOKS):
-            # Looked for each time: until it is gone, a program may start others.
+            # Searched again each time: until it is gone, a program may start others.
             known.update(await asyncio.to_thread(marked, *marks))
             left = [process for process in known if _lives(process)]
             if not left:
@@ -62,24 +62,25 @@ def send(processes: Iterable[psutil.Process], number: int) -> None:
 
     for process in processes:
         with suppress(psutil.Error):
-            process.send_signal(number)  # It knows if the number belongs to another one by now.
+            process.send_signal(number)  # psutil notices when the pid was reused.
 
 
 def descendants(pid: int) -> list[psutil.Process]:
     """Returns the children of a process, their children, and so on.
 
-    psutil's own way compares times of birth, which a system whose clock is being corrected tells
-    differently from one moment to the next; children would be missed.
+    psutil's own function compares start times. A system whose clock is being corrected reports
+    those differently from one moment to the next, and children would be missed.
     """
+    import psutil
+
+    parents: dict[psutil.Process, int] = {}
+    for process in _processes():
+        with suppress(psutil.Error):
+            parents[process] = process.ppid()
     family, found = {pid}, []
-    parents = {process: _parent(process) for process in _processes()}
-    grown = True
-    while grown:
-        children = [each for each, parent in parents.items() if parent in family]
-        new = [each for each in children if each.pid not in family]
-        family.update(each.pid for each in new)
+    while new := [p for p, parent in parents.items() if parent in family and p.pid not in family]:
+        family.update(process.pid for process in new)
         found += new
-        grown = bool(new)
     return found
 
 
@@ -103,15 +104,6 @@ def _processes() -> Iterator[psutil.Process]:
     for pid in psutil.pids():
         with suppress(psutil.Error):
             yield psutil.Process(pid)
-
-
-def _parent(process: psutil.Process) -> int | None:
-    import psutil
-
-    try:
-        return int(process.ppid())
-    except psutil.Error:
-        return None
 
 
 def _lives(process: psutil.Process) -> bool:

@@ -21,7 +21,7 @@ LOOK_SECONDS = 0.25
 
 
 def this_process() -> Owner:
-    """Describes the running process, so that a later one with its number is told apart."""
+    """Describes the running process, so that it differs from a later one with the same pid."""
     pid = os.getpid()
     return Owner(secrets.token_hex(8), this_host(), pid, birth_of(pid) or "")
 
@@ -36,7 +36,7 @@ def is_alive(owner: Owner) -> bool | None:
 
 
 def birth_of(pid: int) -> str | None:
-    """Returns something that tells a process from a later one of the same number.
+    """Returns when a process started, which no later process with its pid shares.
 
     None means there is no such process.
     """
@@ -65,7 +65,7 @@ def _birth_without_proc(pid: int) -> str | None:
 
 
 def this_host() -> str:
-    """Names the place whose process numbers mean the same as ours: a container is its own."""
+    """Names the host whose pids mean the same as ours: a container is a host of its own."""
     try:
         space = str(Path("/proc/self/ns/pid").readlink())
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
@@ -78,8 +78,8 @@ class Heartbeat:
     """A thread that renews this process's leases and hears requests to cancel.
 
     It is a thread because code that blocks the event loop must not lose its run. Starting one
-    takes as long as some runs do, so it begins only when it first has to look, or before ordinary
-    code is called. What is `async` has to let others go on, at least at first.
+    takes as long as some runs do, so it starts only when it first has to look, or before an
+    ordinary function is called, which may block the loop.
     """
 
     def __init__(
@@ -99,25 +99,25 @@ class Heartbeat:
     def start(self, *, announce: bool = True) -> None:
         """Announces the owner and will soon begin to beat; a second call does nothing.
 
-        Taking a run announces its owner too, so whoever does that next need not.
+        Taking a run announces its owner too, so `announce` can be False before that.
         """
         loop = asyncio.get_running_loop()
         if self._loop is loop:
             return
         if self._loop is not None:
-            # That one is gone, and a thread with it to tell, or a timer that never comes.
+            # That loop has ended: its timer never fires, and its thread has no loop to call.
             self._end()
         if announce:
             self._store.beat(self._owner, self._clock.now() + LEASE_SECONDS)
         self._last = self._clock.monotonic()
         self._loop = loop
         self._stop.clear()
-        self._later = loop.call_later(LOOK_SECONDS, self._start_thread, 0.0)
+        self._later = loop.call_later(LOOK_SECONDS, self._start_thread, loop, 0.0)
 
     def begin(self) -> None:
         """Begins to beat, if a run was started: the event loop may be blocked from now on."""
-        if self._later is not None:
-            self._start_thread(LOOK_SECONDS)
+        if self._later is not None and self._loop is not None:
+            self._start_thread(self._loop, LOOK_SECONDS)
 
     def stop(self) -> None:
         """Ends the thread and forgets the owner."""
@@ -126,12 +126,12 @@ class Heartbeat:
         self._end()
         self._store.leave(self._owner)
 
-    def _start_thread(self, wait: float) -> None:
+    def _start_thread(self, loop: asyncio.AbstractEventLoop, wait: float) -> None:
         if self._later is not None:
             self._later.cancel()
             self._later = None
         self._thread = threading.Thread(
-            target=self._beat, args=(wait,), name="signoff-heartbeat", daemon=True
+            target=self._beat, args=(loop, wait), name="signoff-heartbeat", daemon=True
         )
         self._thread.start()
 
@@ -143,38 +143,23 @@ class Heartbeat:
             self._thread.join()
         self._later = self._loop = self._thread = None
 
-    def _beat(self, wait: float) -> None:
-        _leave_signals_to_the_program()
+    def _beat(self, loop: asyncio.AbstractEventLoop, wait: float) -> None:
+        # A signal that this thread received would not wake the event loop's own, and a Ctrl-C
+        # would be noticed only when something else happens.
+        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         store: Store | None = None
         while not self._stop.wait(wait):
             wait = LOOK_SECONDS
             try:
                 store = store or self._store.reopen()
-                self._renew(store)
-                self._hear(store)
+                if self._clock.monotonic() - self._last >= BEAT_SECONDS:
+                    store.beat(self._owner, self._clock.now() + LEASE_SECONDS)
+                    self._last = self._clock.monotonic()
+                for run, why in store.cancels(self._owner):
+                    loop.call_soon_threadsafe(self._on_cancel, run, why)
             except (StoreError, RuntimeError):
                 # Busy or gone for a moment, or the loop has just closed: the next beat
                 # tries again, and losing the lease is caught by the fence.
                 continue
         if store is not None and store is not self._store:
             store.close()
-
-    def _renew(self, store: Store) -> None:
-        if self._clock.monotonic() - self._last >= BEAT_SECONDS:
-            store.beat(self._owner, self._clock.now() + LEASE_SECONDS)
-            self._last = self._clock.monotonic()
-
-    def _hear(self, store: Store) -> None:
-        loop = self._loop
-        for run, why in store.cancels(self._owner):
-            if loop is not None:
-                loop.call_soon_threadsafe(self._on_cancel, run, why)
-
-
-def _leave_signals_to_the_program() -> None:
-    """Keeps signals from this thread: one that it got would not wake the event loop's own.
-
-    A Ctrl-C would then be noticed only when something else happens.
-    """
-    if hasattr(signal, "pthread_sigmask"):
-        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())

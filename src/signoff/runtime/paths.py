@@ -1,9 +1,8 @@
-"""Paths that come from models, files and names, judged before anything is written.
+"""Paths that come from models, files and names, checked before anything is written.
 
-They are hostile until shown otherwise. The rules are the same on every system, so a
-workflow that runs here also runs where names are compared without case, where a colon
-opens a hidden stream and where a trailing dot vanishes. The last two functions
-find the folder that a run's own programs work in.
+They are treated as hostile. The rules are the same on every system, so a workflow that runs here
+also runs where names are compared without case, where a colon opens a hidden stream and where a
+trailing dot is dropped. The last two functions find the folder that a run's programs work in.
 """
 
 from __future__ import annotations
@@ -16,25 +15,25 @@ from typing import NoReturn
 from signoff.errors import UnsafePath
 
 LONGEST_NAME = 240
-"""Bytes of one name; file systems stop at 255."""
+"""Bytes of one name; file systems allow at most 255."""
 
 LONGEST_PATH = 1000
 """Bytes of a whole relative path."""
 
 _INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
-"""Kinds of character a name cannot show; some file systems ignore them when comparing."""
+"""Categories of invisible characters; some file systems ignore them when comparing names."""
 
 _DEVICES = frozenset(
     {"con", "prn", "aux", "nul", "conin$", "conout$"}
     | {f"{port}{digit}" for port in ("com", "lpt") for digit in "0123456789¹²³"}
 )
-"""Names that Windows takes for devices, whatever their ending."""
+"""Names of devices on Windows, with any file extension."""
 
 
 def safe_path(
     root: Path, relative: str, *, reserved: Collection[str] = (), hidden: Collection[str] = ()
 ) -> Path:
-    """Returns the place of `relative` under `root`, or raises `UnsafePath` saying why not.
+    """Returns the path of `relative` under `root`; raises `UnsafePath` with the reason.
 
     `root` is trusted, `relative` is not: it must be plain names joined by `/`, and no
     existing part of it may be a link. First names in `reserved` (lower case) are refused, and
@@ -43,21 +42,21 @@ def safe_path(
     names = _names(relative, hidden)
     if fold_name(names[0]) in reserved:
         _refuse(relative, f"{names[0]!r} belongs to the engine; choose another name")
-    place = root
+    path = root
     for name in names:
-        place = place / name
-        if _is_link(place):
+        path = path / name
+        if path.is_symlink():
             _refuse(relative, f"{name!r} is a link, and links are not followed")
-    return place
+    return path
 
 
 def check_path(relative: str) -> None:
-    """Raises `UnsafePath` for what can be written under no folder, whatever stands there."""
+    """Raises `UnsafePath` for a path that can't be written under any folder."""
     _names(relative, ())
 
 
 def fold_name(name: str) -> str:
-    """Returns a name as file systems that ignore case and accents' spelling compare it."""
+    """Returns a name as file systems compare it that ignore case and Unicode composition."""
     return unicodedata.normalize("NFKC", name).casefold()
 
 
@@ -110,19 +109,13 @@ def _check_name(relative: str, name: str) -> None:
         _refuse(relative, f"a name in it is longer than {LONGEST_NAME} bytes")
 
 
-def _is_link(place: Path) -> bool:
-    if place.is_symlink():
-        return True
-    return hasattr(place, "is_junction") and bool(place.is_junction())
-
-
 def _refuse(relative: str, why: str) -> NoReturn:
-    shown = relative if len(relative) <= 80 else f"{relative[:77]}..."
-    raise UnsafePath(f"the path {shown!r} cannot be used: {why}")
+    path = relative if len(relative) <= 80 else f"{relative[:77]}..."
+    raise UnsafePath(f"the path {path!r} cannot be used: {why}")
 
 
 def current_folder() -> str:
-    """Returns the folder this process works in; nothing when that was removed."""
+    """Returns the working directory of this process; empty if it was removed."""
     try:
         return str(Path.cwd())
     except OSError:
@@ -130,9 +123,9 @@ def current_folder() -> str:
 
 
 def path_from(folder: str, path: str | None = None) -> str | None:
-    """Returns a path as it was meant where a run was started; as it is, for a process there.
+    """Returns a path relative to the folder a run was started in; unchanged for a process there.
 
-    A project may have been moved since: where that folder is gone, this process's own stands in.
+    A project may have been moved since. If that folder is gone, the path is left as it is.
     """
     if not folder or folder == current_folder() or not Path(folder).is_dir():
         return path

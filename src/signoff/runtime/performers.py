@@ -9,84 +9,59 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
+from signoff import errors
 from signoff.core.digest import text_digest
 from signoff.core.effects import AgentRequest, CommandResult, Effect, EffectKind, Reply, Written
 from signoff.core.requests import Answer
 from signoff.core.spend import Usage
 from signoff.error_text import describe_error
-from signoff.errors import (
-    AgentBadOutput,
-    AgentError,
-    AgentRefused,
-    AgentTimeout,
-    AgentTransient,
-    SignoffError,
-    UnknownName,
-    UsageError,
-)
 from signoff.runtime.effect_errors import with_usage
 from signoff.runtime.environment import HidingStream, Secrets, command_environment
 from signoff.runtime.orphans import call_mark
-from signoff.runtime.paths import path_from
-from signoff.runtime.ports import (
-    Agent,
-    Call,
-    FilePort,
-    Slot,
-    capabilities_for,
-    capabilities_of,
-)
+from signoff.runtime.paths import check_path, path_from
+from signoff.runtime.ports import Agent, Call, FilePort, Slot, capabilities_for, capabilities_of
 from signoff.runtime.process import run_process
-from signoff.runtime.working_copy import ask_on_copy, check_names
+from signoff.runtime.working_copy import ask_on_copy
 
 Performed = tuple[dict[str, Any], Usage | None]
-Performer = Callable[[Effect, Call], Awaitable[Performed]]
+
+_REPLY_TYPES: dict[EffectKind, Callable[..., Any]] = {
+    EffectKind.COMMAND: CommandResult,
+    EffectKind.WRITE: Written,
+    EffectKind.WAIT: Answer,
+}
 
 
+@dataclass(frozen=True)
 class Performers:
     """Performs effects in this process, each kind with its own method."""
 
-    def __init__(
-        self,
-        agents: Mapping[str, Agent],
-        roles: Mapping[str, str],
-        files: FilePort | None,
-        pass_env: Sequence[str] = (),
-        secrets: Secrets = Secrets(),  # noqa: B008  # it cannot change
-    ) -> None:
-        self._agents = agents
-        self._roles = roles
-        """The agent for each role."""
-        self._files = files
-        self._pass_env = tuple(pass_env)
-        """Environment variables that every command gets in addition to the ordinary ones."""
-        self.secrets = secrets
-        """Values that are removed from replies, output and errors."""
-        self._by_kind: dict[EffectKind, Performer] = {
-            EffectKind.ASK: self._ask,
-            EffectKind.COMMAND: self._command,
-            EffectKind.WRITE: self._write,
-        }
-
-    @property
-    def files(self) -> FilePort | None:
-        """Where a run's files are written; None if this engine has no place for files."""
-        return self._files
+    agents: Mapping[str, Agent]
+    roles: Mapping[str, str]
+    """The agent for each role."""
+    files: FilePort | None
+    """Where a run's files are written; None if this engine cannot write files."""
+    pass_env: Sequence[str]
+    """Environment variables that every command gets in addition to the ordinary ones."""
+    secrets: Secrets
+    """Values that are removed from replies, output and errors."""
 
     async def perform(self, effect: Effect, call: Call) -> Performed:
         """Performs an effect; raises `AgentError` or `CommandFailed`. Known secrets are hidden."""
         stream = HidingStream(self.secrets, call.emit)
         try:
-            reply, usage = await self._by_kind[effect.kind](effect, call._replace(emit=stream.add))
-        except SignoffError as error:
+            performer = _PERFORMERS[effect.kind]
+            reply, usage = await performer(self, effect, call._replace(emit=stream.add))
+        except errors.SignoffError as error:
             error.args = tuple(self.secrets.hide_in(each) for each in error.args)
             raise
         finally:
             stream.close()
+        # Most replies contain no secret, and then they need no copy.
         if not self.secrets.name_in(reply):
             return reply, usage
         self._refuse_secret_files(reply, usage)
@@ -94,25 +69,32 @@ class Performers:
 
     def _refuse_secret_files(self, reply: dict[str, Any], usage: Usage | None) -> None:
         """Raises for a secret in a file: hidden, the file would not be what the agent made."""
-        for name, text in (reply.get("contents") or {}).items():
-            if variable := self.secrets.name_in(text):
-                problem = f"the agent put the value of {variable} into {name}; leave it out"
-                raise with_usage(AgentBadOutput(problem), usage)
-        for name, text in (reply.get("files") or {}).items():
-            if variable := self.secrets.name_in(text):
-                # Its workspace is the user's own, and changed already.
-                problem = f"the value of {variable} is in {name}, which the agent changed"
-                raise with_usage(AgentRefused(f"{problem}; take it out"), usage)
+        name, variable = self._secret_in(reply.get("contents"))
+        if variable:
+            problem = f"the agent put the value of {variable} into {name}; leave it out"
+            raise with_usage(errors.AgentBadOutput(problem), usage)
+        name, variable = self._secret_in(reply.get("files"))
+        if variable:
+            # Its workspace is the user's own, and changed already.
+            problem = f"the value of {variable} is in {name}, which the agent changed"
+            raise with_usage(errors.AgentRefused(f"{problem}; take it out"), usage)
+
+    def _secret_in(self, values: Mapping[str, Any] | None) -> tuple[str, str]:
+        """Returns the first name whose value contains a secret, and the secret's variable."""
+        for name, value in (values or {}).items():
+            if variable := self.secrets.name_in(value):
+                return name, variable
+        return "", ""
 
     def check(self, effect: Effect) -> None:
         """Raises before anything is recorded when an effect can never be performed here."""
         self._check_secrets(effect)
         if effect.kind is EffectKind.ASK:
-            self.check_agent(effect.payload["agent"])
-            if "files" in effect.payload:
-                check_names(effect.payload["files"])
-        if effect.kind is EffectKind.WRITE and self._files is None:
-            raise UsageError("this engine cannot write files; create it with files=...")
+            self.agent(effect.payload["agent"])
+            for name in effect.payload.get("files", ()):
+                check_path(name)
+        if effect.kind is EffectKind.WRITE and self.files is None:
+            raise errors.UsageError("this engine cannot write files; create it with files=...")
 
     def _check_secrets(self, effect: Effect) -> None:
         """Refuses to store a request with a secret in it, or to send one to an agent."""
@@ -121,45 +103,39 @@ class Performers:
         payload = {**effect.payload.get("files", {}), **effect.payload}
         if effect.kind is EffectKind.WRITE:
             payload = {payload["path"]: payload["text"]}
-        matches = ((name, self.secrets.name_in(value)) for name, value in payload.items())
-        where, variable = next((each for each in matches if each[1]), (effect.key, "a variable"))
+        where, variable = self._secret_in(payload)
         hint = "; pass it on with pass_env=" if effect.kind is EffectKind.COMMAND else ""
-        raise UsageError(
-            f"{effect.kind.value} {effect.key!r}: {where} contains the value of {variable}, which "
-            f"would be stored; take it out{hint}"
+        raise errors.UsageError(
+            f"{effect.kind.value} {effect.key!r}: {where or effect.key} contains the value of "
+            f"{variable or 'a variable'}, which would be stored; take it out{hint}"
         )
 
     def agent_for(self, name: str) -> str:
         """Returns the name of an agent, given its name or the name of a role."""
-        return name if name in self._agents else self._roles.get(name, name)
+        return name if name in self.agents else self.roles.get(name, name)
 
     def has_agent(self, name: str) -> bool:
         """Tells whether a name is an agent's, or a role that has an agent."""
-        return name in self._agents or self._roles.get(name, name) in self._agents
-
-    def check_agent(self, name: str) -> None:
-        """Raises `UnknownName` when there is no such agent or role."""
-        self._agent(name)
+        return self.agent_for(name) in self.agents
 
     def answered_by_human(self, name: str) -> bool:
         """Tells whether an agent's answers come through the inbox."""
-        return capabilities_of(self._agent(name)).answered_by_human
+        return capabilities_of(self.agent(name)).answered_by_human
 
     async def reports_price(self, agent: str, model: str | None) -> bool:
         """Tells whether a call's cost will be known; without a declaration, it is assumed."""
         try:
-            declared = await capabilities_for(self._agents.get(self.agent_for(agent)), model)
-        except AgentError:
+            declared = await capabilities_for(self.agents.get(self.agent_for(agent)), model)
+        except errors.AgentError:
             # The agent is not available, and the call itself fails with a better message.
             return True
         return declared.reports_price is not False
 
-    def _agent(self, name: str) -> Agent:
-        agent = self._agents.get(name)
-        if agent is None and name in self._roles:
-            agent = self._agents.get(self._roles[name])
+    def agent(self, name: str) -> Agent:
+        """Returns an agent by its name or a role's; raises `UnknownName`."""
+        agent = self.agents.get(self.agent_for(name))
         if agent is None:
-            raise UnknownName("agent", name, [*self._agents, *self._roles])
+            raise errors.UnknownName("agent", name, [*self.agents, *self.roles])
         return agent
 
     async def _ask(self, effect: Effect, call: Call) -> Performed:
@@ -167,21 +143,23 @@ class Performers:
         name = payload.pop("agent")
         if payload.get("workspace") is not None:
             payload["workspace"] = path_from(call.folder, payload["workspace"])
-        agent = self._agent(name)
+        agent = self.agent(name)
         try:
             request = AgentRequest(**payload)
             if effect.timeout is None:
                 reply = await self._reply(agent, request, call)
             else:
                 reply = await self._reply_in_time(agent, request, call, effect.timeout)
-        except SignoffError:
+        except errors.SignoffError:
             raise
         except Exception as error:
             # A bug of the agent, which must not look like an error of the handler.
-            raise AgentError(f"agent {name!r} failed: {describe_error(error)}") from error
+            raise errors.AgentError(f"agent {name!r} failed: {describe_error(error)}") from error
         if not isinstance(reply, Reply):
             kind = type(reply).__name__
-            raise AgentError(f"agent {name!r} answered with a {kind}; its ask() returns a Reply")
+            raise errors.AgentError(
+                f"agent {name!r} answered with a {kind}; its ask() returns a Reply"
+            )
         if reply.usage is not None:
             reply = replace(reply, usage=_checked(name, reply.usage))
         return reply.to_json(), reply.usage
@@ -189,11 +167,12 @@ class Performers:
     def _reply(self, agent: Agent, request: AgentRequest, call: Call) -> Awaitable[Reply]:
         if not request.files:
             return agent.ask(request, call)
-        return ask_on_copy(agent, request, call, self._files)
+        return ask_on_copy(agent, request, call, self.files)
 
     async def _reply_in_time(
         self, agent: Agent, request: AgentRequest, call: Call, seconds: float
     ) -> Reply:
+        # Agents may time out by themselves, and only our own clock means `AgentTimeout`.
         clock = asyncio.timeout(seconds)
         call = call._replace(slot=partial(_untimed, call.slot, clock, seconds))
         try:
@@ -201,38 +180,43 @@ class Performers:
                 return await self._reply(agent, request, call)
         except TimeoutError as error:
             if not clock.expired():
-                raise AgentTransient(f"the agent timed out by itself: {error}") from error
-            raise AgentTimeout(f"no answer within {seconds:g} seconds") from None
+                raise errors.AgentTransient(f"the agent timed out by itself: {error}") from error
+            raise errors.AgentTimeout(f"no answer within {seconds:g} seconds") from None
 
     async def _command(self, effect: Effect, call: Call) -> Performed:
         payload = effect.payload
+        pass_env = [*self.pass_env, *payload.get("pass_env", ())]
         result = await run_process(
             payload["argv"],
             cwd=path_from(call.folder, payload.get("cwd")),
             stdin=payload.get("stdin"),
-            env=command_environment(
-                [*self._pass_env, *payload.get("pass_env", ())],
-                payload.get("env", {}),
-            ),
+            env=command_environment(pass_env, payload.get("env", {})),
             mark=call_mark(call),
             seconds=effect.timeout,
             started=call.started,
             emit=call.emit,
         )
-        return {"code": result.code, "stdout": result.stdout, "stderr": result.stderr}, None
+        return asdict(result), None
 
     async def _write(self, effect: Effect, call: Call) -> Performed:
         path, text = effect.payload["path"], effect.payload["text"]
-        if self._files is not None:
-            self._files.write(call.run, path, text)
+        if self.files is not None:
+            self.files.write(call.run, path, text)
         return {"path": path, "digest": text_digest(text)}, None
+
+
+_PERFORMERS = {
+    EffectKind.ASK: Performers._ask,
+    EffectKind.COMMAND: Performers._command,
+    EffectKind.WRITE: Performers._write,
+}
 
 
 def _checked(agent: str, usage: Usage) -> Usage:
     """Refuses impossible usage such as NaN, which would silently disable a limit on money."""
     problems = ", ".join(f"{name} {value!r:.40}" for name, value in usage.impossible().items())
     if problems:
-        error = AgentError(f"agent {agent!r} reported an impossible usage: {problems}")
+        error = errors.AgentError(f"agent {agent!r} reported an impossible usage: {problems}")
         raise with_usage(error, usage)
     return usage.cleaned()
 
@@ -250,14 +234,7 @@ async def _untimed(
 
 def reply_of(kind: EffectKind, data: Any) -> Any:
     """Returns a stored reply as the handler gets it."""
-    match kind:
-        case EffectKind.ASK:
-            return Reply.from_json(data)
-        case EffectKind.COMMAND:
-            return CommandResult(**data)
-        case EffectKind.WRITE:
-            return Written(**data)
-        case EffectKind.WAIT:
-            return Answer(**data)
-        case _:
-            return data
+    if kind is EffectKind.ASK:
+        return Reply.from_json(data)
+    reply_type = _REPLY_TYPES.get(kind)
+    return reply_type(**data) if reply_type is not None else data

@@ -33,7 +33,7 @@ class Clock(Protocol):
         ...
 
     async def sleep(self, seconds: float) -> None:
-        """Waits."""
+        """Returns after that many seconds."""
         ...
 
 
@@ -41,7 +41,7 @@ Slot = Callable[[str], AbstractAsyncContextManager[None]]
 
 
 class SystemClock:
-    """Tells the time; a wall clock that jumps does not disturb it within one process."""
+    """The system's time; within one process, it does not jump when the wall clock is set."""
 
     def __init__(self) -> None:
         # Wall time is read once: durations and order inside a process then follow the
@@ -62,7 +62,7 @@ class SystemClock:
 
 
 class Call(NamedTuple):
-    """What an agent gets to know about a call besides the request itself."""
+    """What an agent gets besides the request itself."""
 
     run: str
     effect: EffectId
@@ -148,8 +148,8 @@ class ModelChoice(StrEnum):
 class Capabilities:
     """What an agent can do, declared by its kind.
 
-    This is the only way other code may tell agents apart: a new kind that declares them is
-    treated like the built-in ones without any list of names to extend.
+    Other code distinguishes agents only by these: a new kind that declares them is treated like
+    the built-in ones, without any list of names to extend.
     """
 
     edits_files: bool = False
@@ -163,7 +163,7 @@ class Capabilities:
     prompt_caching: bool = False
     """The start of a prompt that was sent before costs less."""
     reports_price: bool | None = None
-    """Replies carry their cost in dollars; None where the agent does not say."""
+    """Replies carry their cost in dollars; None if the agent does not declare it."""
     free: bool = False
     """No call is billed."""
     model_family: str | None = None
@@ -186,7 +186,7 @@ class ModelDependent(Protocol):
     """An agent that can do more with one model than with another."""
 
     async def capabilities_for(self, model: str | None) -> Capabilities:
-        """Returns what it can do with a model; None stands for the one it uses by default."""
+        """Returns what it can do with a model; None means its default model."""
         ...
 
 

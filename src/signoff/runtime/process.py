@@ -27,13 +27,13 @@ GRACE_SECONDS = 5.0
 """Time between asking a group to end and killing it."""
 
 KEPT_BYTES = 4_000_000
-"""How much of each stream is kept; the middle of anything longer is dropped."""
+"""How much of each stream is stored; the middle of anything longer is dropped."""
 
 LINGER_SECONDS = 0.5
-"""How long output is still waited for after a program has left; a pipe holds little."""
+"""How long to wait for more output after a program has exited; a pipe holds little."""
 
 _START_SECONDS = 2.0
-"""How long a program that is no longer wanted may take to begin."""
+"""How long a program that was cancelled while starting may take to start."""
 
 _CHUNK = 65_536
 _LOOK_SECONDS = 0.02
@@ -58,21 +58,21 @@ async def run_process(
 ) -> CommandResult:
     """Runs a program to its end and returns what it printed; its group never outlives this call.
 
-    A program that is stopped takes everything with it that it started, wherever that went; `mark`
-    is what those processes are known by.
+    When a program is stopped, everything it started is stopped too, even in another group. Those
+    processes are found by `mark`.
 
-    It sees the variables in `env` and no others; without `env`, the ordinary ones. `out` and
-    `err` take what it prints as it comes, in place of `emit`; one that raises ends the program.
+    The program gets the variables in `env` and no others; without `env`, the ordinary ones. `out`
+    and `err` get its output as it arrives, instead of `emit`; one that raises ends the program.
     """
     variables = command_environment((), {}) if env is None else env
     marking = {MARK: mark} if mark else {}
     process = await _started(asyncio.ensure_future(_start(argv, cwd, {**variables, **marking})))
-    kept = _Kept(out or _decoded(emit)), _Kept(err or _decoded(emit))
+    outputs = _Output(out or _decoded(emit)), _Output(err or _decoded(emit))
     finished = False
     try:
         started({"pid": process.pid, "born": birth_of(process.pid) or "", "mark": mark})
         async with asyncio.timeout(seconds):
-            code = await _converse(process, stdin, *kept)
+            code = await _converse(process, stdin, *outputs)
         finished = True
     except TimeoutError:
         raise CommandFailed(
@@ -82,7 +82,7 @@ async def run_process(
         # Shielded: a second cancellation must not leave half of the group running.
         ending = _end_family(process, mark, thoroughly=not finished)
         await asyncio.shield(asyncio.ensure_future(ending))
-    return CommandResult(code, kept[0].text(), kept[1].text())
+    return CommandResult(code, outputs[0].text(), outputs[1].text())
 
 
 async def _started(
@@ -90,8 +90,8 @@ async def _started(
 ) -> asyncio.subprocess.Process:
     """Returns the program once it runs.
 
-    Cancelled in between, asyncio would end the program alone, and then wait until the children
-    it has by then let go of its pipes.
+    If this were cancelled in between, asyncio would end the program alone, and then wait until
+    its children close its pipes.
     """
     try:
         return await asyncio.shield(starting)
@@ -102,7 +102,7 @@ async def _started(
 
 async def _end_unwanted(starting: asyncio.Future[asyncio.subprocess.Process]) -> None:
     await asyncio.wait({starting}, timeout=_START_SECONDS)
-    # Cancelled itself, by a program that ends, it may wait for pipes nobody opens any more.
+    # If the start was cancelled as well, it may wait for pipes that are never opened.
     starting.cancel()
     with suppress(CommandFailed, asyncio.CancelledError):
         await _end(await starting)
@@ -123,18 +123,18 @@ async def _start(
             preexec_fn=_adopting(),
         )
     except FileNotFoundError:
-        place = f" (in {cwd})" if cwd is not None else ""
-        raise CommandFailed(f"{argv[0]!r} was not found{place}; check the name and PATH") from None
+        folder = f" (in {cwd})" if cwd is not None else ""
+        raise CommandFailed(f"{argv[0]!r} was not found{folder}; check the name and PATH") from None
     except (OSError, ValueError) as error:
         raise CommandFailed(f"{argv[0]!r} could not be started: {error}") from error
 
 
 @cache
 def _adopting() -> Callable[[], object] | None:
-    """Returns what makes a program the parent of every orphan among its descendants (Linux).
+    """Returns a call that makes a program adopt the orphans among its descendants (Linux).
 
     A daemon's parent exits, so the daemon would become a child of the system's first process, and
-    nothing would tell that it is ours. Set between fork and exec, this survives the exec.
+    could not be recognized as ours. The setting is made between fork and exec and survives exec.
     """
     if sys.platform != "linux":
         return None
@@ -148,18 +148,18 @@ def _adopting() -> Callable[[], object] | None:
 
 
 async def _converse(
-    process: asyncio.subprocess.Process, stdin: str | None, out: _Kept, err: _Kept
+    process: asyncio.subprocess.Process, stdin: str | None, out: _Output, err: _Output
 ) -> int:
     """Writes a program's input and reads its output; returns its exit code."""
     talk = asyncio.gather(_feed(process, stdin), out.read(process.stdout), err.read(process.stderr))
-    # Looked at in any case: cut off below, it would be reported as an error nobody saw.
+    # Always retrieved: asyncio would otherwise log the error of a conversation cut off below.
     talk.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
     leaving = asyncio.ensure_future(_left(process))
     try:
         either: set[asyncio.Future[Any]] = {talk, leaving}
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         if not talk.done():
-            # It has left; children it left behind may hold its pipes open for ever.
+            # It has exited; children it left behind may hold its pipes open forever.
             await asyncio.wait({talk}, timeout=LINGER_SECONDS)
         if talk.done():
             talk.result()
@@ -170,7 +170,7 @@ async def _converse(
 
 
 async def _left(process: asyncio.subprocess.Process) -> int:
-    """Returns the exit code once the program has left, whoever still holds its pipes.
+    """Returns the exit code once the program has exited, even if its pipes are still open.
 
     `wait()` alone would wait for the pipes as well.
     """
@@ -184,14 +184,14 @@ async def _left(process: asyncio.subprocess.Process) -> int:
 
 
 async def _end_family(process: asyncio.subprocess.Process, mark: str, *, thoroughly: bool) -> None:
-    """Ends a program with its group; thoroughly, with everything it started, wherever it went."""
+    """Ends a program with its group; `thoroughly`, also what it started in other groups."""
     loose: Sequence[Any] = ()
     try:
-        # Looked for while the program lives: its death would scatter them.
+        # Searched while the program lives: after it they have other parents.
         loose = await asyncio.to_thread(descendants, process.pid) if thoroughly else ()
         await _end(process)
     except asyncio.CancelledError:
-        # The loop itself is ending: no time is left for politeness.
+        # The loop itself is ending, so there is no time for SIGTERM first.
         kill_family(process.pid, loose)
         raise
     if thoroughly:
@@ -201,8 +201,8 @@ async def _end_family(process: asyncio.subprocess.Process, mark: str, *, thoroug
 async def _end(process: asyncio.subprocess.Process) -> None:
     await end_group(process.pid)
     await _left(process)
-    # Whoever left the group may hold the other ends; ours are closed all the same.
-    process._transport.close()  # type: ignore[attr-defined]  # there is no public way
+    # A process that left the group may hold the other ends; ours are closed all the same.
+    process._transport.close()  # type: ignore[attr-defined]  # no public method does this
 
 
 def _decoded(emit: Callable[[str], None]) -> Sink:
@@ -213,7 +213,7 @@ async def _feed(process: asyncio.subprocess.Process, text: str | None) -> None:
     pipe = process.stdin
     if pipe is None:
         return
-    # A program that does not read its input has a right to; its exit code tells.
+    # A program need not read its input; its exit code says whether that was an error.
     with suppress(BrokenPipeError, ConnectionResetError):
         if text:
             pipe.write(text.encode("utf-8", "surrogatepass"))
@@ -221,8 +221,8 @@ async def _feed(process: asyncio.subprocess.Process, text: str | None) -> None:
     pipe.close()
 
 
-class _Kept:
-    """One output stream, bounded: its beginning and its end."""
+class _Output:
+    """The output of one stream: its beginning and its end, of limited size."""
 
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
@@ -249,11 +249,12 @@ class _Kept:
 
 
 async def end_process(process: Mapping[str, Any]) -> None:
-    """Ends what a runner that died has left: the group on record, and what left that group."""
+    """Ends what a dead runner left behind: the recorded group, and processes that left it."""
     pid, born = process["pid"], process.get("born")
-    ours = born is not None and birth_of(pid) == born
-    loose = await asyncio.to_thread(descendants, pid) if ours else []
-    await end_group(pid, born=born)
+    current = birth_of(pid)
+    loose = await asyncio.to_thread(descendants, pid) if born and current == born else []
+    if born is None or current in (born, None):  # Otherwise the pid belongs to another process.
+        await end_group(pid)
     await end_orphans(process.get("mark", ""), also=loose)
 
 
@@ -266,15 +267,11 @@ def kill_family(pid: int, loose: Sequence[Any] = ()) -> None:
 
 def kill_children() -> None:
     """Kills every program that this process started, and its descendants, at once."""
-    for process in descendants(os.getpid()):
-        with suppress(OSError):
-            os.kill(process.pid, signal.SIGKILL)
+    send(descendants(os.getpid()), signal.SIGKILL)
 
 
-async def end_group(pid: int, *, born: str | None = None) -> None:
-    """Ends a process group: politely, then for good. Returns when it is gone."""
-    if born is not None and birth_of(pid) not in (born, None):
-        return  # The pid belongs to another process by now.
+async def end_group(pid: int) -> None:
+    """Ends a process group, first with SIGTERM, then with SIGKILL; returns when it is gone."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         if not _signal(pid, number):
             return

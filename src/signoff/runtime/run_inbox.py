@@ -11,16 +11,16 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from signoff.core import events as ev
-from signoff.core.codec import decode
 from signoff.core.digest import digest, text_digest
 from signoff.core.effects import EffectId, EffectKind
 from signoff.core.requests import Answer, ItemState, Request, RequestKind
 from signoff.core.stop_reason import AnswerPending, ApprovalStale
 from signoff.errors import UnsafePath
-from signoff.runtime.journal import RunJournal
+from signoff.runtime.journal import RunJournal, events_in
 from signoff.runtime.ports import Clock, FilePort
 from signoff.runtime.store_port import InboxItem, NewItem, Store
 from signoff.runtime.suspension import WaitingForAnswer
@@ -29,36 +29,30 @@ BY_HUMAN = "?person"
 """Suffix of the effect id of a request to a human who answers in an agent's place."""
 
 
+@dataclass(frozen=True)
 class RunInbox:
     """The requests of one run to humans."""
 
-    def __init__(
-        self,
-        journal: RunJournal,
-        clock: Clock,
-        live: Mapping[str, InboxItem],
-        files: ApprovedFiles | None = None,
-    ) -> None:
-        """`files` compares files with what their approvers saw; None if runs have no files."""
-        self._journal = journal
-        self._clock = clock
-        self._live = live
-        """Open and answered requests as the store had them, by effect."""
-        self._files = files
+    journal: RunJournal
+    clock: Clock
+    live: Mapping[str, InboxItem]
+    """Open and answered requests as the store had them, by effect."""
+    files: ApprovedFiles | None = None
+    """Compares files with what their approvers saw; None if runs have no files."""
 
     def ask(self, identity: EffectId, request: Request) -> Answer:
         """Returns the answer; raises `WaitingForAnswer` while there is none."""
         form = request.to_json()
         return self.answer(identity, form, digest(form))
 
-    def answer(self, identity: EffectId, form: dict[str, object], shown: str) -> Answer:
+    def answer(self, identity: EffectId, form: dict[str, object], form_digest: str) -> Answer:
         """Returns the answer to a request in its stored form."""
-        record = self._journal.state.effect(identity)
+        record = self.journal.state.effect(identity)
         if record is not None and record.done:
             return Answer(**record.reply)
-        item = self._live.get(identity)
+        item = self.live.get(identity)
         if record is None:
-            self._journal.record(ev.EffectStarted(identity, EffectKind.WAIT, shown, form))
+            self.journal.record(ev.EffectStarted(identity, EffectKind.WAIT, form_digest, form))
             deadline = self._open(identity, form)
         elif item is None:
             # Switching agents closes a request but not its wait, so it is opened again.
@@ -67,7 +61,7 @@ class RunInbox:
             stale = self._stale(item, form)
             if stale is None:
                 return self._use(item)
-            self._journal.use_item(item.id)
+            self.journal.used.append(item.id)
             deadline = self._open(identity, form, str(stale))
             raise WaitingForAnswer(stale, deadline)
         else:
@@ -83,14 +77,14 @@ class RunInbox:
         """Closes a request whose answer is no longer needed."""
         item = self._current_item(identity)
         if item is not None and item.state == ItemState.OPEN:
-            self._journal.withdraw_item(item.id)
+            self.journal.withdrawn.append(item.id)
 
     def _current_item(self, identity: EffectId) -> InboxItem | None:
         """Returns this attempt's request; one of an earlier step may have the same id."""
-        item = self._live.get(identity)
+        item = self.live.get(identity)
         if item is None:
             return None
-        record = self._journal.state.effect(identity)
+        record = self.journal.state.effect(identity)
         return item if record is not None and not record.done else None
 
     def blocked(self, scopes: Iterable[str]) -> dict[str, float | None]:
@@ -101,14 +95,14 @@ class RunInbox:
         """
         blocked: dict[str, float | None] = {}
         for scope in scopes:
-            records = self._journal.state.effects.get(scope, {})
+            records = self.journal.state.effects.get(scope, {})
             pending = [key for key, record in records.items() if not record.done]
             if not pending or any(records[key].kind is not EffectKind.WAIT for key in pending):
                 continue
             if any(key.endswith(BY_HUMAN) for key in pending):
                 # The agent may have been switched since to one that needs no human.
                 continue
-            items = [self._live.get(key) for key in pending]
+            items = [self.live.get(key) for key in pending]
             if all(item is not None and item.state == ItemState.OPEN for item in items):
                 times = [i.deadline for i in items if i is not None and i.deadline is not None]
                 blocked[scope] = min(times, default=None)
@@ -116,10 +110,10 @@ class RunInbox:
 
     def _stale(self, item: InboxItem, form: dict[str, object]) -> ApprovalStale | None:
         """Returns why an approval is no longer valid; None if it is, or if it is none."""
-        if self._files is None or json.loads(item.answer or "{}").get("value") is not True:
+        if self.files is None or json.loads(item.answer or "{}").get("value") is not True:
             return None
         try:
-            if self._files.unchanged(item.run, form):
+            if self.files.unchanged(item.run, form):
                 return None
         except UnsafePath:
             pass  # The file was replaced by a link.
@@ -127,18 +121,18 @@ class RunInbox:
 
     def _open(self, identity: EffectId, form: dict[str, object], before: str = "") -> float | None:
         """Opens a request; `before` is a note that precedes its prompt."""
-        now = self._clock.now()
+        now = self.clock.now()
         seconds = form.get("deadline_seconds")
         deadline = now + seconds if isinstance(seconds, int | float) else None
-        self._journal.open_item(
+        self.journal.opened.append(
             NewItem(
                 effect=identity,
                 kind=RequestKind(str(form["kind"])),
                 prompt=f"{before}\n\n{form['prompt']}" if before else str(form["prompt"]),
-                form=self._journal.encode(form),
-                # Of every word that is shown; the effect's own digest may cover the material only.
+                form=self.journal.encode(form),
+                # Covers every word; the effect's own digest may cover the material only.
                 digest=digest(form),
-                step=self._journal.state.step or "",
+                step=self.journal.state.step or "",
                 opened_at=now,
                 deadline=deadline,
             )
@@ -156,11 +150,12 @@ class RunInbox:
         }
         if stored.get("failed"):
             reply["failed"] = True
-        self._journal.use_item(item.id)
-        self._journal.record(ev.EffectFinished(EffectId(item.effect), reply, item=item.id))
+        self.journal.used.append(item.id)
+        self.journal.record(ev.EffectFinished(EffectId(item.effect), reply, item=item.id))
         return Answer(**reply)
 
 
+@dataclass(frozen=True)
 class ApprovedFiles:
     """Compares the file of an approval with what its approver was shown.
 
@@ -168,9 +163,8 @@ class ApprovedFiles:
     file may change in between.
     """
 
-    def __init__(self, store: Store, files: FilePort) -> None:
-        self._store = store
-        self._files = files
+    store: Store
+    files: FilePort
 
     def unchanged(self, run: str, form: Mapping[str, Any]) -> bool:
         """Tells whether the file of a request is as it was shown; raises `UnsafePath`.
@@ -180,7 +174,7 @@ class ApprovedFiles:
         path = form.get("path")
         if not path:
             return True
-        data = self._files.read(run, path)
+        data = self.files.read(run, path)
         expected = self._expected_digest(run, form)
         return data is not None and hashlib.sha256(data).hexdigest() == expected
 
@@ -190,11 +184,11 @@ class ApprovedFiles:
         if isinstance(content, str):
             return text_digest(content)
         written = None
-        for row in self._store.journal(self._store.row(run).id):
-            # Digests are stored in the event itself, so the long texts need not be loaded.
-            for event in map(ev.from_json, decode(row.events, lambda digest: digest)):
-                if not isinstance(event, ev.EffectFinished) or not isinstance(event.reply, dict):
-                    continue
-                if event.reply.get("path") == form["path"] and "digest" in event.reply:
-                    written = event.reply["digest"]
+        rows = self.store.journal(self.store.row(run).id)
+        # Digests are stored in the event itself, so the long texts need not be loaded.
+        for event in events_in(rows, lambda digest: digest):
+            if not isinstance(event, ev.EffectFinished) or not isinstance(event.reply, dict):
+                continue
+            if event.reply.get("path") == form["path"] and "digest" in event.reply:
+                written = event.reply["digest"]
         return written

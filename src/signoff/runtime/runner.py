@@ -15,35 +15,19 @@ from dataclasses import replace
 from typing import Any, assert_never
 
 from signoff.core import events as ev
+from signoff.core import transitions
 from signoff.core.delta import Delta
 from signoff.core.edges import ERROR
 from signoff.core.effects import EffectKind
 from signoff.core.outcome import FINAL, Outcome, Status
 from signoff.core.run_state import Stage
-from signoff.core.step import StepDef
 from signoff.core.stop_reason import ProcessStopped, StepError, StopReason
-from signoff.core.transitions import (
-    Chosen,
-    Decision,
-    Fact,
-    Finish,
-    Lift,
-    Limit,
-    Move,
-    Position,
-    Proceed,
-    Raised,
-    Retry,
-    Wait,
-    answers,
-    decide,
-)
 from signoff.core.workflow import Workflow
 from signoff.errors import UnmappedOutcome
 from signoff.runtime.attempt import Attempt
 from signoff.runtime.attempt_effects import AttemptEffects
+from signoff.runtime.effect_errors import error_info
 from signoff.runtime.effect_runner import EffectRunner
-from signoff.runtime.handler_errors import error_info
 from signoff.runtime.handlers import BoundHandler, bound_handler
 from signoff.runtime.journal import RunJournal
 from signoff.runtime.run_inbox import ApprovedFiles, RunInbox
@@ -92,7 +76,7 @@ class Runner:
             await self._journal.durable()
 
     def stop(self, status: Status, why: StopReason) -> None:
-        """Stops the run: effects in progress are ended, and everything recorded is kept."""
+        """Stops the run: effects in progress are ended, and nothing recorded is lost."""
         if self._stop_as is not None:
             return
         self._stop_as = (status, why)
@@ -114,18 +98,20 @@ class Runner:
             if clock.monotonic() - last_poll > STOP_POLL_SECONDS:
                 await self._poll_stop_requests()
                 last_poll = clock.monotonic()
+            # Most steps have no preconditions, and an event less per step is worth a shortcut.
             if stage is Stage.ENTER and not self._attempt.step.preconditions:
                 stage = Stage.WORK
-            options = answers(self._position(stage)) if stage is Stage.ESCALATED else ()
+            options = transitions.answers(self._position(stage)) if stage is Stage.ESCALATED else ()
             try:
                 fact = await self._attempt.observe(stage, options)
             except Outdated:
+                # A definition that the user adopted makes other requests than the recorded ones.
                 stage = await self._restart_attempt()
                 continue
             try:
-                decision = decide(self._position(stage), fact)
+                decision = transitions.decide(self._position(stage), fact)
             except UnmappedOutcome as error:
-                decision = Finish(
+                decision = transitions.Finish(
                     Status.FAILED, StepError(self._attempt.step.id, error_info(error))
                 )
             stage = self._act(decision, fact)
@@ -138,9 +124,9 @@ class Runner:
         for _ in range(3):
             await asyncio.sleep(0)
 
-    def _position(self, stage: Stage) -> Position:
+    def _position(self, stage: Stage) -> transitions.Position:
         state = self._state
-        return Position(
+        return transitions.Position(
             workflow=self._workflow,
             step=self._attempt.step.id,
             stage=stage,
@@ -152,7 +138,11 @@ class Runner:
         )
 
     def _new_attempt(self) -> Attempt:
-        bound = self._bound_handler(self._workflow[self._state.step or ""])
+        step = self._workflow[self._state.step or ""]
+        bound = self._bound_handlers.get(step.id)
+        if bound is None:
+            bound = bound_handler(self._workflow, step, self._state.params)
+            self._bound_handlers[step.id] = bound
         effects = AttemptEffects(
             self._services,
             self._journal,
@@ -163,30 +153,32 @@ class Runner:
         )
         return Attempt(bound, self._journal, self._inbox, effects)
 
-    def _bound_handler(self, step: StepDef) -> BoundHandler:
-        if step.id not in self._bound_handlers:
-            self._bound_handlers[step.id] = bound_handler(self._workflow, step, self._state.params)
-        return self._bound_handlers[step.id]
+    def _next_attempt(self, event: ev.Event) -> None:
+        """Ends the attempt, records why, and starts the next one."""
+        self._withdraw()
+        self._journal.record(event)
+        self._attempt.effects.end()
+        self._attempt = self._new_attempt()
 
     # Performing decisions
 
-    def _act(self, decision: Decision, fact: Fact) -> Stage | None:
+    def _act(self, decision: transitions.Decision, fact: transitions.Fact) -> Stage | None:
         match decision:
-            case Proceed():
+            case transitions.Proceed():
                 return self._proceed(decision.stage)
-            case Retry():
+            case transitions.Retry():
                 return self._retry(decision)
-            case Wait():
+            case transitions.Wait():
                 return self._escalate(decision)
-            case Lift():
+            case transitions.Lift():
                 self._journal.record(ev.LimitLifted(decision.edge_key))
                 self._hold_back()
                 return Stage.GATE
-            case Move():
+            case transitions.Move():
                 return self._leave(decision, fact)
-            case Finish():
+            case transitions.Finish():
                 self._finish(decision, fact)
-            case Limit():
+            case transitions.Limit():
                 self._end_at(decision)
             case _:
                 assert_never(decision)
@@ -200,17 +192,16 @@ class Runner:
 
     def _hold_back(self) -> None:
         """Records the step's result, which becomes part of the state when the step is left."""
-        self._journal.record(ev.StepWorked(self._outcome, self._attempt.delta))
-
-    def _retry(self, decision: Retry) -> Stage:
-        self._withdraw()
         self._journal.record(
+            ev.StepWorked(self._attempt.outcome or Outcome.OK, self._attempt.delta)
+        )
+
+    def _retry(self, decision: transitions.Retry) -> Stage:
+        self._next_attempt(
             ev.AttemptOpened(decision.feedback)
             if decision.by_human
             else ev.AttemptFailed(decision.feedback, decision.late)
         )
-        self._attempt.effects.end()
-        self._attempt = self._new_attempt()
         return Stage.WORK
 
     async def _restart_attempt(self) -> Stage:
@@ -218,13 +209,10 @@ class Runner:
         await self._attempt.effects.abort()
         if self._journal.error is not None:
             raise self._journal.error
-        self._withdraw()
-        self._journal.record(ev.AttemptReplaced())
-        self._attempt.effects.end()
-        self._attempt = self._new_attempt()
+        self._next_attempt(ev.AttemptReplaced())
         return self._state.stage
 
-    def _escalate(self, wait: Wait) -> Stage:
+    def _escalate(self, wait: transitions.Wait) -> Stage:
         attempt = self._attempt
         # At a loop's limit, the step's own reason says best what is still to do.
         problem = str((wait.edge_key and attempt.reason) or wait.problem)
@@ -233,26 +221,16 @@ class Runner:
         self._journal.record(ev.Escalated(problem, wait.edge_key, attempt.outcome, attempt.delta))
         return Stage.ESCALATED
 
-    def _leave(self, move: Move, fact: Fact) -> Stage:
-        self._withdraw()
+    def _leave(self, move: transitions.Move, fact: transitions.Fact) -> Stage:
         delta, outcome = self._result(move.edge.name, fact)
-        self._journal.record(
-            ev.StepFinished(
-                outcome,
-                move.edge.key,
-                move.to,
-                delta,
-                move.iteration,
-                move.edge.counted,
-                move.resets,
-                move.feedback,
-            )
+        edge, iteration = move.edge, move.iteration
+        finished = ev.StepFinished(
+            outcome, edge.key, move.to, delta, iteration, edge.counted, move.resets, move.feedback
         )
-        self._attempt.effects.end()
-        self._attempt = self._new_attempt()
+        self._next_attempt(finished)
         return Stage.ENTER
 
-    def _finish(self, finish: Finish, fact: Fact) -> None:
+    def _finish(self, finish: transitions.Finish, fact: transitions.Fact) -> None:
         if finish.edge is not None:
             self._withdraw()
             delta, outcome = self._result(finish.edge.name, fact)
@@ -262,26 +240,22 @@ class Runner:
             )
         self._come_to_rest(finish.status, finish.reason or self._attempt.reason)
 
-    def _end_at(self, limit: Limit) -> None:
+    def _end_at(self, limit: transitions.Limit) -> None:
         # A handler that raised has no result to hold back; a resume runs it again.
         if self._attempt.outcome is not None:
             self._hold_back()
         detail = str(self._attempt.reason or "")
         self._come_to_rest(Status.LIMIT, replace(limit.reason, detail=detail))
 
-    def _result(self, edge_name: str, fact: Fact) -> tuple[Delta, Outcome]:
+    def _result(self, edge_name: str, fact: transitions.Fact) -> tuple[Delta, Outcome]:
         step = self._attempt.step.id
-        if edge_name == ERROR and isinstance(fact, Raised):
+        if edge_name == ERROR and isinstance(fact, transitions.Raised):
             return {"set": {"_error": {"step": step, "message": fact.problem}}}, Outcome.FAIL
         delta = self._attempt.delta
-        if isinstance(fact, Chosen) and edge_name.startswith("gate:"):
+        if isinstance(fact, transitions.Chosen) and edge_name.startswith("gate:"):
             chosen = {"step": step, "option": fact.label, "input": fact.text}
             delta = {**delta, "set": {**delta.get("set", {}), "_gate": chosen}}
-        return delta, self._outcome
-
-    @property
-    def _outcome(self) -> Outcome:
-        return self._attempt.outcome or Outcome.OK
+        return delta, self._attempt.outcome or Outcome.OK
 
     def _withdraw(self) -> None:
         """Closes open requests whose answers are no longer needed."""
@@ -303,6 +277,7 @@ class Runner:
         self._journal.release()
 
     async def _rest(self, suspension: Suspension) -> None:
+        # Calls in progress are paid for, so their replies are recorded before the run stops.
         await self._attempt.drain()
         if self._journal.error is not None:
             raise self._journal.error
@@ -311,6 +286,7 @@ class Runner:
     async def _stopped(self) -> None:
         """Records that the run was stopped, on request or because the program ends."""
         status, why = self._stop_as or (Status.INTERRUPTED, ProcessStopped())
+        # Effects whose start is recorded but not yet committed must not start anymore.
         self._effect_runner.close()
         await self._attempt.effects.abort()
         if self._journal.error is None:

@@ -49,7 +49,7 @@ def remove_leftovers() -> None:
             continue
         try:
             # Everyone can write to the temporary folder, so another user may have this name.
-            ours = not folder.is_symlink() and folder.stat().st_uid == _user()
+            ours = not folder.is_symlink() and folder.stat().st_uid == os.getuid()
         except OSError:
             continue  # Another process has removed it.
         if ours:
@@ -59,7 +59,3 @@ def remove_leftovers() -> None:
 @cache
 def _host() -> str:
     return text_digest(this_host())[:8]
-
-
-def _user() -> int:
-    return os.getuid() if hasattr(os, "getuid") else 0

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from signoff.runtime.agent_limits import AgentGate
 from signoff.runtime.performers import Performers
-from signoff.runtime.ports import Clock, Notice, Observer, Progress, Retrying
+from signoff.runtime.ports import Clock, Notice, Observer, Progress
 from signoff.runtime.store_port import Store
 
 log = logging.getLogger("signoff")
@@ -49,12 +49,9 @@ class EngineServices:
 
     def notify(self, notice: Notice) -> None:
         """Passes a notice to every observer, without known secrets; a failed one is ignored."""
-        hide = self.performers.secrets.hide
-        match notice:
-            case Progress():
-                notice = replace(notice, text=hide(notice.text))
-            case Retrying():
-                notice = replace(notice, error=hide(notice.error))
+        if isinstance(notice, Progress):
+            # Events and errors have been cleaned by the journal and the performers already.
+            notice = replace(notice, text=self.performers.secrets.hide(notice.text))
         for observer in self.observers:
             try:
                 observer.notice(notice)

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import asyncio
 
+from signoff.core.run_state import RunState
 from signoff.core.spend import Limits, Spend, Usage, reached
 from signoff.core.step import Dispatch
 from signoff.core.stop_reason import BudgetReached
@@ -30,6 +31,14 @@ from signoff.runtime.performers import Performers
 from signoff.runtime.suspension import LimitReached
 
 _LIMIT_CALLS = PassOption("limit", "calls=NUMBER")
+
+
+LimitScopes = list[tuple[Scope, Limits, Spend]]
+
+
+def limit_scopes(state: RunState, step_limits: Limits) -> LimitScopes:
+    """Returns the limits of the run and of its current step, each with what was spent."""
+    return [("run", state.limits, state.spend), ("step", step_limits, state.visit_spend)]
 
 
 async def check_price(
@@ -70,9 +79,7 @@ class SpendLimiter:
         """The amounts that no reply of an agent has reported so far."""
         self._changed = asyncio.Event()
 
-    async def wait_for_room(
-        self, agent: str, step: str, scopes: list[tuple[Scope, Limits, Spend]]
-    ) -> None:
+    async def wait_for_room(self, agent: str, step: str, scopes: LimitScopes) -> None:
         """Returns when a call fits within all limits; raises when a limit is reached."""
         scopes = [scope for scope in scopes if scope[1]]
         while scopes:

@@ -17,7 +17,7 @@ LEASE_SECONDS = 30.0
 """How long an owner on another host is believed alive after its last heartbeat."""
 
 RunId = NewType("RunId", int)
-"""A run's number in its store; people use its name."""
+"""A run's number in its store; users see its name."""
 
 
 class RunRow(NamedTuple):
@@ -138,7 +138,7 @@ class NewRun:
     """The frozen definition, as JSON."""
     created_at: float
     owner: str
-    """Who drives it from its first moment on, with fence 1."""
+    """The process that drives it first, with fence 1."""
 
 
 @dataclass(slots=True)
@@ -165,12 +165,12 @@ class Commit:
     withdraw: bool = False
     """Whether requests that are still open have become pointless."""
     withdrawn: Sequence[int] = ()
-    """Open requests that alone have become pointless."""
+    """Single open requests that have become pointless."""
     ledger: Sequence[LedgerEntry] = ()
-    """What calls have cost so far, in place of what stood there; given when a run comes to rest."""
+    """What calls have cost so far; replaces the stored ledger when a run stops."""
     checkpoint: str | None = None
     release: bool = False
-    """Whether the runner lets go of the run."""
+    """Whether the runner gives up the run."""
     new: NewRun | None = None
     """Set in a run's first commit, which creates it with head 0 and fence 1."""
 
@@ -180,7 +180,7 @@ class CommitResult(NamedTuple):
 
     accepted: bool
     wake: bool = False
-    """The run wanted to wait, but an answer had come in meanwhile: it was not released."""
+    """The run was about to wait, but an answer had arrived: it was not released."""
     run: RunId | None = None
     """The number of a run this commit created."""
 
@@ -192,18 +192,18 @@ class Store(Protocol):
     """
 
     def reopen(self) -> Store:
-        """Opens the same store once more, for a thread that should not wait its turn."""
+        """Opens the same store again, for a thread that must not wait for its turn."""
         ...
 
     def commit(self, commits: Sequence[Commit], *, wait: bool = True) -> list[CommitResult]:
         """Applies the commits of several runs in one transaction, each all or nothing.
 
-        With `wait=False` a store that is locked by somebody else raises `StoreBusy` at once.
+        With `wait=False`, a store that another process has locked raises `StoreBusy` at once.
 
         A commit whose fence or head is not the stored one is refused, and so is one that
-        creates a run whose name is taken; the others stand.
+        creates a run whose name is taken; the others are applied.
         A commit that releases the run with status waiting re-checks the inbox in the same
-        transaction: if an answer is there unused, the run is kept and `wake` is set.
+        transaction: if there is an unused answer, the run is not released and `wake` is set.
         """
         ...
 
@@ -230,14 +230,14 @@ class Store(Protocol):
         ...
 
     def blob(self, digest: str) -> str:
-        """Returns a text kept apart; raises `StoreDamaged` when it is not there."""
+        """Returns a text that is stored separately; raises `StoreDamaged` if it is missing."""
         ...
 
     def take(self, run: RunId, owner: Owner, now: float, alive: Alive) -> int:
         """Gives the run to an owner, whose leases it renews, and returns the new fence.
 
-        Raises `RunBusy` when another owner has it and `alive` says it lives, or, where
-        `alive` cannot tell, when its last heartbeat is recent.
+        Raises `RunBusy` when another owner has it that `alive` reports as running, or, if
+        `alive` cannot tell, whose last heartbeat is recent.
         """
         ...
 
@@ -246,15 +246,15 @@ class Store(Protocol):
         ...
 
     def cancels(self, owner: Owner) -> list[tuple[str, str]]:
-        """Returns (run, why) for each run of an owner that somebody asked to cancel."""
+        """Returns (run, why) for each run of an owner that the user asked to cancel."""
         ...
 
     def leave(self, owner: Owner) -> None:
-        """Forgets an owner that ends."""
+        """Removes an owner that ends."""
         ...
 
     def owner(self, identity: str) -> Owner | None:
-        """Returns a process that drives runs, or did and could not say that it ended."""
+        """Returns a process that drives runs, or did and ended without `leave`."""
         ...
 
     def ask_cancel(self, run: RunId, why: str) -> None:
@@ -292,7 +292,7 @@ class Store(Protocol):
         ...
 
     def keep_late(self, run: RunId, effect: str, attempt: int, outcome: str) -> None:
-        """Keeps a reply that a fenced runner could no longer record."""
+        """Stores a reply that a runner could not record because it had lost the run."""
         ...
 
     def late(self, run: RunId) -> dict[tuple[str, int], str]:
@@ -300,5 +300,5 @@ class Store(Protocol):
         ...
 
     def close(self) -> None:
-        """Lets go of the database."""
+        """Closes the database."""
         ...

@@ -1,8 +1,8 @@
-"""What happened in a run, as data for humans: visits, decisions, what is under way.
+"""What happened in a run, as data for humans: visits, decisions, effects in progress.
 
-One fold serves the terminal view, the log, `show` and the run directory. It builds on
-the runner's own state (`core.fold`) and adds what a runner can forget: every visit with
-its duration, who works on what since when, and what humans decided.
+One fold serves the terminal view, the log, `show` and the run directory. It builds on the
+runner's own state (`core.fold`) and adds what a runner can forget: every visit with its
+duration, which agent works on what since when, and what humans decided.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _ORDINAL = re.compile(r"[#~]\d+(?=$|/|\[)")
 _WORK = RequestKind.RESPONSE.value
 """The kind of a request for work in an agent's place."""
 
-_ATTEMPT_ENDS = (ev.AttemptFailed, ev.AttemptOpened, ev.AttemptReplaced, ev.StepFinished)
+ATTEMPT_ENDS = (ev.AttemptFailed, ev.AttemptOpened, ev.AttemptReplaced, ev.StepFinished)
 _COUNTED = (ev.RunStopped, ev.StepFinished, ev.EffectFinished, ev.EffectAttemptFailed)
 """Events up to which time at work is counted."""
 
@@ -39,49 +39,49 @@ LABEL_WIDTH = 60
 
 @dataclass(slots=True)
 class StepVisit:
-    """One time a step was worked."""
+    """One visit to a step."""
 
     step: str
     visit: int
     iteration: int
     started_at: float
     seconds: float = 0.0
-    """Time at work; waits for people and for quota are left out."""
+    """Time at work, without waits for humans and for quota."""
     outcome: Outcome | None = None
-    """None while it is under way."""
+    """None while it is in progress."""
     to: str | None = None
     """The step it led to."""
     attempts: int = 1
     effects: Counter[str] = field(default_factory=Counter)
-    """How many things it had done outside, by kind; one that was tried again counts again."""
+    """How many effects it started, by kind; a retry counts again."""
     feedback: str = ""
-    """Why the last attempt fell short."""
+    """Why the last attempt failed."""
     error: str = ""
-    """What its handler raised, where the workflow says how to go on from there."""
+    """What its handler raised, if the step was left by its `on_error` edge."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What a person decided."""
+    """What a human decided."""
 
     step: str
     kind: str
     """What was asked for: an approval, a choice, a question."""
     value: Any
     text: str
-    """Why, or what else they wrote."""
+    """The reason, or what else they wrote."""
     by: str
     at: float
 
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """Something under way outside."""
+    """An effect in progress."""
 
     id: str
     kind: EffectKind
     label: str
-    """Who or what is at work: the agent, the program, the file."""
+    """The agent, the program or the file."""
     started_at: float
     attempt: int
     fan: str
@@ -94,32 +94,32 @@ class Running:
 
 @dataclass(slots=True)
 class FanOutProgress:
-    """How far a fan-out has come."""
+    """The progress of a fan-out."""
 
     name: str
     total: int | None = None
-    """None while nobody has said how many items there are."""
+    """None while the number of items is unknown."""
     seen: set[int] = field(default_factory=set)
     done: set[int] = field(default_factory=set)
     failed: int = 0
 
     @property
     def size(self) -> int:
-        """How many items there are, as far as is known."""
+        """The number of items, or of those seen so far if it is unknown."""
         return self.total if self.total is not None else len(self.seen)
 
 
 @dataclass(slots=True)
 class Timeline:
-    """Everything someone who watches a run wants to know."""
+    """Everything that the views of a run show."""
 
     state: RunState = field(default_factory=RunState)
     """The run as its runner knows it; feed events to the timeline only, never to this."""
     visits: list[StepVisit] = field(default_factory=list)
     running: dict[str, Running] = field(default_factory=dict)
-    """What is under way now, oldest first."""
+    """Effects in progress, oldest first."""
     unfinished: dict[str, Running] = field(default_factory=dict)
-    """What the current attempt has started and not finished, though its process may be gone."""
+    """Effects of the current attempt without a recorded end, even if their process is gone."""
     fans: dict[str, FanOutProgress] = field(default_factory=dict)
     """Fan-outs of the current attempt."""
     decisions: list[Decision] = field(default_factory=list)
@@ -127,7 +127,7 @@ class Timeline:
 
     @property
     def current(self) -> StepVisit | None:
-        """The visit under way, or the last one when the run has ended."""
+        """The visit in progress, or the last one when the run has ended."""
         return self.visits[-1] if self.visits else None
 
     @property
@@ -137,7 +137,7 @@ class Timeline:
 
     @property
     def processes(self) -> dict[str, int]:
-        """The process group of each effect under way that has one."""
+        """The process group of each effect in progress that has one."""
         records = {effect: self.state.effect(effect) for effect in self.running}
         processes = {effect: r.process for effect, r in records.items() if r and r.process}
         return {e: p["pid"] for e, p in processes.items() if isinstance(p.get("pid"), int)}
@@ -148,8 +148,8 @@ class Timeline:
 
     def visit_seconds(self, visit: StepVisit, now: float) -> float:
         """Returns the time at work of one visit so far."""
-        under_way = visit.outcome is None and visit is self.current
-        return visit.seconds + (self._since_counted(now) if under_way else 0.0)
+        in_progress = visit.outcome is None and visit is self.current
+        return visit.seconds + (self._since_counted(now) if in_progress else 0.0)
 
     def follow(self, events: Iterable[ev.Event]) -> Timeline:
         """Applies events in order."""
@@ -161,13 +161,14 @@ class Timeline:
         """Applies one event."""
         state = self.state
         if isinstance(event, ev.RunResumed):
-            # A process that died left no stop behind: its last sign of life is where its time ends.
+            # A process that died recorded no stop, so its time ends with its last event.
             count_time(state, state.updated_at)
         elif isinstance(event, _COUNTED):
             count_time(state, event.at)
+        # Read before the event is applied, because the end of a step resets the visit's spend.
         if self.visits and self.visits[-1].outcome is None:
             self.visits[-1].seconds = state.visit_spend.seconds
-        if isinstance(event, _ATTEMPT_ENDS):
+        if isinstance(event, ATTEMPT_ENDS):
             self._forget_attempt()
         evolve(state, event)
         how = _HOW.get(event.tag)
@@ -175,7 +176,7 @@ class Timeline:
             how(self, event)
 
     def close_bill(self) -> None:
-        """Counts calls in doubt as made, at unknown cost; for a run that no process drives."""
+        """Charges calls in doubt at unknown cost; for a run that no process drives."""
         for scope in self.state.effects.values():
             for record in scope.values():
                 if record.kind is EffectKind.ASK and not (record.done or record.ended):
@@ -208,10 +209,6 @@ class Timeline:
         return fan, index
 
 
-def _run_started(line: Timeline, event: ev.RunStarted) -> None:
-    line._enter(event.at)
-
-
 def _nothing_runs(line: Timeline, _event: ev.RunResumed | ev.RunStopped) -> None:
     """Forgets what died with its process; requests to humans outlive it."""
     line.running = {k: r for k, r in line.running.items() if r.kind is EffectKind.WAIT}
@@ -238,19 +235,12 @@ def _effect_started(line: Timeline, event: ev.EffectStarted) -> None:
         _fan_started(line, event)
         return
     fan, index = line._fan(event.id)
-    payload = event.payload if isinstance(event.payload, dict) else None
-    if payload is None:
-        before = line.unfinished.get(event.id)
-        payload = dict(before.payload) if before is not None else {}
+    # The journal stores the payload with the first attempt only.
+    before = line.unfinished.get(event.id)
+    payload = event.payload or (dict(before.payload) if before is not None else {})
+    label, fan_name = label_of(event.kind, payload), fan.name if fan else ""
     line.running[event.id] = line.unfinished[event.id] = Running(
-        event.id,
-        event.kind,
-        label_of(event.kind, payload),
-        event.at,
-        event.attempt,
-        fan.name if fan else "",
-        index,
-        payload,
+        event.id, event.kind, label, event.at, event.attempt, fan_name, index, payload
     )
     if line.current is not None:
         line.current.effects[event.kind.value] += 1
@@ -261,30 +251,27 @@ def _fan_started(line: Timeline, event: ev.EffectStarted) -> None:
         return
     name = readable(event.id)
     fan = line.fans.setdefault(name, FanOutProgress(name))
-    fan.total = event.payload.get("items") if isinstance(event.payload, dict) else None
+    fan.total = (event.payload or {}).get("items")
 
 
 def _effect_finished(line: Timeline, event: ev.EffectFinished) -> None:
     line.unfinished.pop(event.id, None)
     ended = line.running.pop(event.id, None)
+    # A human's work in an agent's place is an answer, but not a decision.
     if ended is not None and ended.kind is EffectKind.WAIT and ended.label != _WORK:
         line.decisions.append(_decision(line, ended, event))
 
 
 def _decision(line: Timeline, asked: Running, event: ev.EffectFinished) -> Decision:
     reply = event.reply if isinstance(event.reply, dict) else {}
-    return Decision(
-        line.current.step if line.current is not None else "",
-        asked.label,
-        reply.get("value"),
-        str(reply.get("text") or ""),
-        str(reply.get("by") or ""),
-        reply.get("at") or event.at,
-    )
+    step = line.current.step if line.current is not None else ""
+    text, by = str(reply.get("text") or ""), str(reply.get("by") or "")
+    return Decision(step, asked.label, reply.get("value"), text, by, reply.get("at") or event.at)
 
 
 def _item_finished(line: Timeline, event: ev.ItemFinished) -> None:
     fan, index = line._fan(event.scope)
+    # Only items of outermost fan-outs are counted; a nested one is part of its item.
     if fan is not None and index is not None and "/" not in event.scope:
         fan.done.add(index)
 
@@ -296,7 +283,7 @@ def _item_failed(line: Timeline, event: ev.ItemFailed) -> None:
 
 
 _HOW: dict[str, Callable[[Timeline, Any], None]] = {
-    ev.RunStarted.tag: _run_started,
+    ev.RunStarted.tag: lambda line, event: line._enter(event.at),
     ev.RunResumed.tag: _nothing_runs,
     ev.RunStopped.tag: _nothing_runs,
     ev.AttemptFailed.tag: _new_attempt,
@@ -324,7 +311,7 @@ def error_of(event: ev.StepFinished) -> str:
 
 
 def label_of(kind: EffectKind, payload: Mapping[str, Any]) -> str:
-    """Names who or what works on an effect."""
+    """Returns the agent, program or file of an effect, for display."""
     match kind:
         case EffectKind.ASK:
             model = payload.get("model")

@@ -1,8 +1,8 @@
-"""Lets an agent work on a copy: texts go into a fresh folder, and come back out of it.
+"""Lets an agent work on a copy: texts are written to a new folder and read back from it.
 
-Nothing else is touched, so a call that was lost is simply made again. The folder lies
-outside the run's own, and the agent may do anything to it: a file it deleted is missing,
-and one it replaced by a link or a pipe is refused.
+Nothing else is touched, so a call that was lost is simply repeated. The folder is outside the
+run's own, and the agent may do anything to it: a file it deleted is left out of the reply, and
+one it replaced by a link or a pipe is refused.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,12 +23,13 @@ from signoff.documents.regular_files import (
     read_regular,
 )
 from signoff.errors import AgentBadOutput, UnsafePath, WriteFailed
-from signoff.runtime.paths import check_path, safe_path
+from signoff.runtime.effect_errors import with_usage
+from signoff.runtime.paths import safe_path
 from signoff.runtime.ports import Agent, Call, FilePort
 from signoff.runtime.scratch import scratch_folder
 
 LARGEST_BYTES = 64_000_000
-"""A file that grew beyond this is a fault, not an edit."""
+"""A file that grew beyond this is an error, not an edit."""
 
 
 async def ask_on_copy(
@@ -43,19 +44,13 @@ async def ask_on_copy(
         try:
             contents = dict(_collect(folder, request.files)) if request.edit else None
         except AgentBadOutput as error:
-            error.usage = reply.usage  # type: ignore[attr-defined]  # read by faults.usage_of
+            with_usage(error, reply.usage)
             raise
     return replace(reply, contents=contents)
 
 
-def check_names(names: Iterable[str]) -> None:
-    """Raises `UnsafePath` for a name that would leave the folder of a working copy."""
-    for name in names:
-        check_path(name)
-
-
 def files_for_human(files: Mapping[str, str], *, edit: bool) -> list[str]:
-    """Returns the texts as a person is given them, and what to send back."""
+    """Returns the texts as a human sees them, and what to send back."""
     parts = [f"----- {name} -----\n{text}" for name, text in files.items()]
     return [*parts, "Answer with the whole new text, and nothing else."] if edit else parts
 
@@ -68,32 +63,27 @@ def _folder(call: Call, files: FilePort | None) -> Iterator[Path]:
         return
     name = _name(call)
     folder = files.working_copies(call.run) / f"{name}-{call.attempt}"
-    _clear(folder.parent, f"{name}-")
+    # Earlier attempts at the same call left theirs if their process died.
+    for old in folder.parent.glob(f"{name}-*"):
+        _remove(old)
     try:
         _make(folder)
         yield folder.resolve()
     finally:
         _remove(folder)
-        _remove_empty(folder.parent)
-        _remove_empty(folder.parent.parent)
+        for parent in (folder.parent, folder.parent.parent):
+            with suppress(OSError):  # Another call may be working in there.
+                parent.rmdir()
 
 
 def _name(call: Call) -> str:
-    """Names a copy for people, and by the call's key apart from every other."""
+    """Names a copy: readable for humans, and unique by the call's key."""
     plain = re.sub(r"[^A-Za-z0-9]+", "-", f"{call.step}-{call.effect}").strip("-")
     return f"{plain[:60]}-{call.idempotency_key[:8]}"
 
 
-def _clear(parent: Path, prefix: str) -> None:
-    """Removes what earlier attempts at the same call left when their process died."""
-    if parent.is_dir():
-        for old in parent.iterdir():
-            if old.name.startswith(prefix):
-                _remove(old)
-
-
 def _remove(folder: Path) -> None:
-    """Removes a working copy; one that became a link loses the link, not where it leads."""
+    """Removes a working copy; of one that became a link, only the link and not its target."""
     if folder.is_symlink():
         folder.unlink()
     else:
@@ -101,7 +91,7 @@ def _remove(folder: Path) -> None:
 
 
 def _make(folder: Path) -> None:
-    """Makes a folder that must be new, and those above it that are missing, for the owner alone."""
+    """Creates a new folder and its missing parents, readable by the owner only."""
     try:
         make_private_folders(folder.parent)
         make_private_folder(folder)
@@ -109,22 +99,15 @@ def _make(folder: Path) -> None:
         raise WriteFailed(f"cannot make {folder}: {error.strerror or error}") from error
 
 
-def _remove_empty(folder: Path) -> None:
-    try:
-        folder.rmdir()
-    except OSError:
-        return  # another call is at work in there
-
-
 def _lay_out(folder: Path, files: Mapping[str, str]) -> None:
     for name, text in files.items():
-        place = safe_path(folder, name)
+        path = safe_path(folder, name)
         try:
-            make_private_folders(place.parent)
-            with os.fdopen(create_private(place), "wb") as file:
+            make_private_folders(path.parent)
+            with os.fdopen(create_private(path), "wb") as file:
                 file.write(text.encode("utf-8", "surrogatepass"))
         except OSError as error:
-            raise WriteFailed(f"cannot write {place}: {error.strerror or error}") from error
+            raise WriteFailed(f"cannot write {path}: {error.strerror or error}") from error
 
 
 def _collect(folder: Path, names: Iterable[str]) -> Iterator[tuple[str, str]]:
@@ -137,7 +120,7 @@ def _collect(folder: Path, names: Iterable[str]) -> Iterator[tuple[str, str]]:
         try:
             yield name, data.decode("utf-8")
         except UnicodeDecodeError as error:
-            raise AgentBadOutput(f"the agent left {name} as something that is no text") from error
+            raise AgentBadOutput(f"the agent left {name} as something that is not text") from error
 
 
 def _read(folder: Path, name: str) -> bytes | None:
@@ -156,5 +139,5 @@ def _read(folder: Path, name: str) -> bytes | None:
     except UnsafePath as error:
         raise AgentBadOutput(f"the agent replaced {name} or its folder by a link") from error
     except OSError as error:
-        told = error.strerror or error
-        raise AgentBadOutput(f"the agent left {name} unreadable: {told}") from error
+        why = error.strerror or error
+        raise AgentBadOutput(f"the agent left {name} unreadable: {why}") from error

@@ -131,7 +131,7 @@ class GroupWriter:
             self._settle(batch, _as_signoff_error(error))
             return
         except BaseException:
-            self._settle(batch, _interrupted())
+            self._settle(batch, WriteFailed("the program ended during a write; resume the run"))
             raise
         if self._clock.monotonic() - started > SLOW_SECONDS:
             self._threaded = THREADED_COMMITS
@@ -178,8 +178,3 @@ def _as_signoff_error(error: BaseException) -> SignoffError:
     bug = EngineError(f"the store failed unexpectedly with {type(error).__name__}: {error}")
     bug.__cause__ = error
     return bug
-
-
-def _interrupted() -> SignoffError:
-    """Returns the error for runs that wait for a write when the program is being ended."""
-    return WriteFailed("the program ended during a write; resume the run")

@@ -1,4 +1,4 @@
-"""An engine on a workbench: a store in memory, a scripted agent, a clock that stands still."""
+"""An engine for tests: a store in memory, a scripted agent, and a clock that does not move."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class EngineFixture:
         return await self.engine.start(workflow, params, name="run")
 
     async def resume(self, workflow: Workflow, **options: Any) -> RunResult:
-        """Takes the run up in a new process."""
+        """Resumes the run in a new process."""
         await self.restart()
         return await self.engine.resume("run", workflow, **options)
 

@@ -26,7 +26,7 @@ async def crowd(gate: AgentGate, clock: FrozenClock, count: int) -> list[float]:
     return began
 
 
-async def test_no_more_calls_are_under_way_than_the_agent_takes() -> None:
+async def test_no_more_calls_are_in_progress_than_the_agent_takes() -> None:
     """A local model has room for one; two would swap it to death."""
     bench = EngineFixture(agent_limits={"claude": AgentLimits(concurrency=3)})
 
@@ -50,7 +50,7 @@ async def test_no_more_calls_are_under_way_than_the_agent_takes() -> None:
     assert bench.agent.most_at_once == 3
 
 
-async def test_all_runs_of_a_process_share_an_agents_places() -> None:
+async def test_all_runs_of_a_process_share_an_agents_slots() -> None:
     """The limit is the agent's, not the run's."""
     bench = EngineFixture(agent_limits={"claude": AgentLimits(concurrency=2)})
 
@@ -79,7 +79,7 @@ async def test_calls_are_spread_over_the_period() -> None:
     assert await crowd(gate, clock, 7) == [0, 0, 60, 60, 120, 120, 180]
 
 
-async def test_a_period_without_calls_leaves_nobody_waiting() -> None:
+async def test_after_a_period_without_calls_no_call_waits() -> None:
     """Old calls no longer count."""
     clock = FrozenClock()
     gate = AgentGate(AgentLimits(calls=2, period=60.0), clock)
@@ -105,7 +105,7 @@ async def test_within_any_stretch_of_a_period_there_are_never_too_many() -> None
         assert len([t for t in times if start <= t < start + 60]) <= 3
 
 
-async def test_a_call_that_fails_gives_its_place_back() -> None:
+async def test_a_call_that_fails_releases_its_slot() -> None:
     """Otherwise three errors would lock an agent for good."""
     gate = AgentGate(AgentLimits(concurrency=1), FrozenClock())
 
@@ -120,7 +120,7 @@ async def test_a_call_that_fails_gives_its_place_back() -> None:
         pass
 
 
-async def test_without_limits_nobody_waits() -> None:
+async def test_without_limits_no_call_waits() -> None:
     """The default is no limit."""
     clock = FrozenClock()
 

@@ -16,7 +16,7 @@ from signoff.runtime.amounts import duration, format_spend, money
         (-1, "0.0s"),
     ],
 )
-def test_a_duration_is_as_exact_as_a_person_needs(seconds: float, words: str) -> None:
+def test_a_duration_is_as_exact_as_a_human_needs(seconds: float, words: str) -> None:
     """`3725.123s` makes people reach for a calculator."""
     assert duration(seconds) == words
 
@@ -37,8 +37,8 @@ def test_a_small_amount_is_not_shown_as_nothing(usd: float | None, words: str) -
     assert money(usd) == words
 
 
-def test_what_nobody_reported_is_said_to_be_unknown() -> None:
-    """Unknown cost shown as $0.00 is how bills surprise people."""
+def test_an_amount_that_no_call_reported_is_unknown() -> None:
+    """Users would be surprised by a bill for a cost that was displayed as $0.00."""
     spend = Spend(calls=1)
     spend.add(None)
 

@@ -95,7 +95,7 @@ async def test_an_error_that_was_handled_is_replayed_as_it_was(bench: EngineFixt
         except AgentError:
             draft = (await ctx.ask("claude", "Write simply.", key="second")).text
         answer = await ctx.wait(Question(f"Is {draft!r} good?"))
-        return OK, {"draft": draft, "said": answer.value}
+        return OK, {"draft": draft, "texts": answer.value}
 
     bench.agent.on("Write simply.", "plan b").on("Write.", AgentError("no"), "plan a")
     workflow = one_step(work)
@@ -104,14 +104,14 @@ async def test_an_error_that_was_handled_is_replayed_as_it_was(bench: EngineFixt
     bench.answer("yes")
     result = await bench.resume(workflow)
 
-    assert result.state == {"draft": "plan b", "said": "yes"}
+    assert result.state == {"draft": "plan b", "texts": "yes"}
     assert bench.agent.prompts == ["Write.", "Write simply."]
 
 
 # Identity
 
 
-async def test_a_handler_that_asks_something_else_on_replay_is_told_so(
+async def test_a_handler_that_makes_another_request_on_replay_is_an_error(
     bench: EngineFixture,
 ) -> None:
     """A recorded reply to another question must not be passed off as the answer to this one."""
@@ -135,13 +135,13 @@ async def test_a_handler_that_asks_something_else_on_replay_is_told_so(
     assert "'ask'" in result.reason
 
 
-async def test_effects_of_one_key_are_told_apart_by_their_order(bench: EngineFixture) -> None:
+async def test_effects_with_one_key_are_distinguished_by_their_order(bench: EngineFixture) -> None:
     """A loop asks under the same key again and again."""
 
     async def work(ctx: StepContext) -> Work:
-        said = [(await ctx.ask("claude", f"n{n}")).text for n in range(3)]
+        texts = [(await ctx.ask("claude", f"n{n}")).text for n in range(3)]
         await ctx.wait(Question("Good?"))
-        return OK, {"said": said}
+        return OK, {"texts": texts}
 
     for n in range(3):
         bench.agent.on(f"n{n}", f"r{n}")
@@ -151,7 +151,7 @@ async def test_effects_of_one_key_are_told_apart_by_their_order(bench: EngineFix
     bench.answer("yes")
     result = await bench.resume(workflow)
 
-    assert result.state == {"said": ["r0", "r1", "r2"]}
+    assert result.state == {"texts": ["r0", "r1", "r2"]}
     assert [e.id for e in bench.events(ev.EffectStarted)][:3] == ["ask#1", "ask#2", "ask#3"]
 
 
@@ -328,7 +328,7 @@ async def test_chance_differs_from_run_to_run_and_from_visit_to_visit(bench: Eng
 # Parking
 
 
-async def test_a_parked_run_goes_on_when_its_time_has_come(bench: EngineFixture) -> None:
+async def test_a_parked_run_continues_when_its_time_has_come(bench: EngineFixture) -> None:
     """`resume --due` wakes it; before that a resume changes nothing."""
 
     async def work(ctx: StepContext) -> Work:
@@ -348,7 +348,7 @@ async def test_a_parked_run_goes_on_when_its_time_has_come(bench: EngineFixture)
     assert result.state == {"woken": True}
 
 
-async def test_a_time_that_has_passed_parks_nobody(bench: EngineFixture) -> None:
+async def test_a_time_that_has_passed_does_not_park_the_run(bench: EngineFixture) -> None:
     """The run was resumed late; it should not wait another night."""
 
     async def work(ctx: StepContext) -> Work:
@@ -361,13 +361,13 @@ async def test_a_time_that_has_passed_parks_nobody(bench: EngineFixture) -> None
 # Progress
 
 
-async def test_progress_reaches_whoever_watches_and_is_not_recorded() -> None:
+async def test_progress_reaches_observers_and_is_not_recorded() -> None:
     """A progress bar must not cost a commit per step of it."""
-    told: list[Notice] = []
+    notices: list[Notice] = []
 
     class Watcher:
         def notice(self, notice: Notice) -> None:
-            told.append(notice)
+            notices.append(notice)
 
     def work(ctx: StepContext) -> Work:
         ctx.progress("half way")
@@ -376,7 +376,7 @@ async def test_progress_reaches_whoever_watches_and_is_not_recorded() -> None:
     bench = EngineFixture(observers=[Watcher()])
     await bench.start(one_step(work))
 
-    assert only([n for n in told if isinstance(n, Progress)]) == Progress(
+    assert only([n for n in notices if isinstance(n, Progress)]) == Progress(
         "run", "work", "", "half way"
     )
     assert len(bench.events()) == 3
@@ -387,12 +387,12 @@ async def test_progress_reaches_whoever_watches_and_is_not_recorded() -> None:
 
 
 async def test_a_wait_that_is_swallowed_is_waited_for_all_the_same(bench: EngineFixture) -> None:
-    """`gather(..., return_exceptions=True)` would let a run go on without its approval."""
+    """`gather(..., return_exceptions=True)` would let a run continue without its approval."""
 
     async def handler(ctx: StepContext) -> Work:
         waits = [ctx.wait(Question(f"{key}?"), key=key) for key in ("one", "two")]
         found = await asyncio.gather(*waits, return_exceptions=True)
-        return OK, {"said": [getattr(each, "value", "nobody") for each in found]}
+        return OK, {"texts": [getattr(each, "value", "nobody") for each in found]}
 
     workflow = one_step(handler)
     result = await bench.start(workflow)
@@ -401,10 +401,10 @@ async def test_a_wait_that_is_swallowed_is_waited_for_all_the_same(bench: Engine
     assert len(result.inbox) == 2
     for item in result.inbox:
         bench.answer("yes", number=item.id)
-    assert (await bench.resume(workflow)).state == {"said": ["yes", "yes"]}
+    assert (await bench.resume(workflow)).state == {"texts": ["yes", "yes"]}
 
 
-async def test_a_swallowed_park_is_kept(bench: EngineFixture) -> None:
+async def test_a_park_that_the_handler_swallows_still_applies(bench: EngineFixture) -> None:
     """A bare `except:` around a pause must not shorten it."""
 
     async def handler(ctx: StepContext) -> Work:
@@ -421,7 +421,7 @@ async def test_a_swallowed_park_is_kept(bench: EngineFixture) -> None:
 
 
 async def test_what_is_asked_for_after_the_end_is_refused(bench: EngineFixture) -> None:
-    """A task left behind would go on spending, and write into the journal of an ended run."""
+    """A task left behind would keep spending, and write into the journal of an ended run."""
     left: list[StepContext] = []
 
     async def handler(ctx: StepContext) -> Work:

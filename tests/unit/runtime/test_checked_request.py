@@ -41,7 +41,7 @@ async def test_an_answer_that_can_be_read_is_returned_as_its_value(bench: Engine
 async def test_a_bad_answer_is_sent_back_with_itself_and_all_its_problems(
     bench: EngineFixture,
 ) -> None:
-    """Told one problem at a time, an agent needs as many calls as it made mistakes."""
+    """An agent that gets one problem at a time needs as many calls as it made mistakes."""
     bench.agent.on("not a number", "7").on("", "seven or so")
 
     result = await bench.start(one_step(count))
@@ -57,7 +57,7 @@ async def test_a_bad_answer_is_sent_back_with_itself_and_all_its_problems(
 async def test_a_human_decides_when_the_retry_did_not_help(
     bench: EngineFixture, choice: str, count_: int | None
 ) -> None:
-    """What nobody could read must not count, and must not be asked for forever."""
+    """An unreadable answer must not count, and must not be requested forever."""
     bench.agent.on("Count the cats.", "7").on("", "many")
     workflow = one_step(count)
     waiting = await bench.start(workflow)
@@ -163,7 +163,7 @@ async def fan(ctx: StepContext) -> Work:
 
 
 @pytest.mark.parametrize(("choice", "second"), [("retry", "B"), ("leave out", None)])
-async def test_a_human_decides_about_failed_items_and_the_others_are_kept(
+async def test_a_human_decides_about_failed_items_and_the_others_are_not_lost(
     bench: EngineFixture, choice: str, second: str | None
 ) -> None:
     """A thousand finished items must not be worked again for one that failed."""
@@ -181,7 +181,7 @@ async def test_a_human_decides_about_failed_items_and_the_others_are_kept(
 
 
 async def test_what_an_operator_must_fix_is_no_question_about_items(bench: EngineFixture) -> None:
-    """Working the items again helps nobody while, say, the database is out of reach."""
+    """Running the items again does not help while, for example, the database is down."""
 
     async def unreachable(_ctx: StepContext, _name: str) -> str:
         raise UsageError("there is no database")
@@ -196,7 +196,7 @@ async def test_what_an_operator_must_fix_is_no_question_about_items(bench: Engin
     assert "there is no database" in result.reason
 
 
-async def test_a_replay_of_a_checked_request_asks_nobody_again(bench: EngineFixture) -> None:
+async def test_a_replay_of_a_checked_request_makes_no_call(bench: EngineFixture) -> None:
     """Every try was paid for."""
 
     async def work(ctx: StepContext) -> Work:
@@ -239,7 +239,7 @@ async def test_another_attempt_knows_the_answers_of_the_one_before_and_no_others
     assert seen == [({}, None), ({"draft": "one"}, "bad 1"), ({"draft": "two"}, "again")]
 
 
-async def test_an_answer_that_does_not_fit_its_schema_is_shown_on_the_retry(
+async def test_an_answer_that_does_not_fit_its_schema_is_quoted_in_the_retry(
     bench: EngineFixture,
 ) -> None:
     """It is the most common fault, and without the answer the problems refer to nothing."""

@@ -34,7 +34,7 @@ def test_the_end_of_a_quota_is_remembered() -> None:
 
 
 @pytest.mark.parametrize("kind", ["NoSuchError", "SignoffError", "Exception", "datetime", "", None])
-def test_a_kind_nobody_knows_is_an_agents_error_all_the_same(kind: str | None) -> None:
+def test_an_unknown_kind_is_an_agent_error_all_the_same(kind: str | None) -> None:
     """A newer or damaged journal must not raise whatever it names."""
     again = error_from_json({"type": kind, "message": "odd"})
 
@@ -44,11 +44,11 @@ def test_a_kind_nobody_knows_is_an_agents_error_all_the_same(kind: str | None) -
 
 def test_what_a_failure_cost_is_unknown_unless_it_says() -> None:
     """Unknown is never nothing."""
-    dear = AgentError("cut off")
-    dear.usage = Usage(usd=2.0)  # type: ignore[attr-defined]  # how agents say what a failure cost
+    expensive = AgentError("cut off")
+    expensive.usage = Usage(usd=2.0)  # type: ignore[attr-defined]  # how agents say what a failure cost
 
     assert usage_of(AgentError("cut off")) is None
-    assert usage_of(dear) == Usage(usd=2.0)
+    assert usage_of(expensive) == Usage(usd=2.0)
 
 
 @pytest.mark.parametrize("kind", [errors.AgentQuota, errors.AgentAuth, errors.AgentBadRequest])

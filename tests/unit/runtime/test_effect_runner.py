@@ -37,10 +37,10 @@ def costing(error: Exception, usage: Usage) -> Exception:
     return error
 
 
-# Faults that pass
+# Transient errors
 
 
-async def test_a_passing_fault_is_met_with_patience(bench: EngineFixture) -> None:
+async def test_a_transient_error_is_retried_with_growing_pauses(bench: EngineFixture) -> None:
     """An overloaded provider must not end a run."""
     bench.agent.on("Write.", AgentTransient("overloaded"), AgentTransient("overloaded"), "hello")
 
@@ -53,7 +53,7 @@ async def test_a_passing_fault_is_met_with_patience(bench: EngineFixture) -> Non
     assert 1.5 <= second <= 2.5
 
 
-async def test_patience_ends(bench: EngineFixture) -> None:
+async def test_retries_end(bench: EngineFixture) -> None:
     """A fault that does not pass is a failure, and a resume tries again."""
     bench.agent.on("Write.", *[AgentTransient("overloaded")] * 4, "hello")
 
@@ -67,7 +67,7 @@ async def test_patience_ends(bench: EngineFixture) -> None:
 
 
 async def test_every_try_is_counted_and_recorded(bench: EngineFixture) -> None:
-    """Each of them may have cost money; a ceiling of four calls means four."""
+    """Each of them may have cost money; a limit of four calls means four."""
     bench.agent.on("Write.", AgentTransient("overloaded"), AgentTransient("overloaded"), "hello")
 
     result = await bench.start(WRITE)
@@ -123,13 +123,13 @@ async def test_runs_of_the_same_name_carry_different_idempotency_keys() -> None:
     assert keys[0] != keys[1]
 
 
-async def test_whoever_watches_is_told_about_the_pause() -> None:
+async def test_observers_are_notified_of_the_pause() -> None:
     """A run that seems to hang is often one that backs off."""
-    told: list[Notice] = []
+    notices: list[Notice] = []
 
     class Watcher:
         def notice(self, notice: Notice) -> None:
-            told.append(notice)
+            notices.append(notice)
 
     bench = EngineFixture(observers=[Watcher()], backoff=Backoff(attempts=2, first=8.0))
     bench.agent.on("Write.", AgentTransient("overloaded"), "hello")
@@ -137,12 +137,12 @@ async def test_whoever_watches_is_told_about_the_pause() -> None:
     await bench.start(WRITE)
     await bench.close()
 
-    retrying = only([n for n in told if isinstance(n, Retrying)])
+    retrying = only([n for n in notices if isinstance(n, Retrying)])
     assert (retrying.effect, retrying.error) == ("ask#1", "overloaded")
     assert retrying.seconds == bench.clock.slept[0]
 
 
-async def test_a_busy_server_is_asked_again_when_it_said(bench: EngineFixture) -> None:
+async def test_a_busy_server_is_asked_again_at_the_time_it_named(bench: EngineFixture) -> None:
     """Sooner it would only refuse again, and the tries are counted."""
     bench.agent.on("Write.", AgentTransient("busy", after=30.0), "hello")
 
@@ -152,7 +152,7 @@ async def test_a_busy_server_is_asked_again_when_it_said(bench: EngineFixture) -
     assert 30.0 <= only(bench.clock.slept) < 40.0
 
 
-async def test_a_fault_of_content_is_not_repeated_behind_the_handlers_back(
+async def test_an_error_of_content_is_not_retried_without_the_handler(
     bench: EngineFixture,
 ) -> None:
     """It needs feedback, not the same again; that is the step's retry."""
@@ -171,7 +171,7 @@ async def test_a_fault_of_content_is_not_repeated_behind_the_handlers_back(
 async def test_out_of_quota_parks_the_run_until_the_time_the_agent_names(
     bench: EngineFixture,
 ) -> None:
-    """Nobody has to sit there; `resume --due` goes on by itself."""
+    """No one has to watch it; `resume --due` continues the run."""
     until = datetime.fromtimestamp(bench.clock.now() + 7200, UTC)
     bench.agent.on("Write.", AgentQuota("5 hour limit", until=until), "hello")
 
@@ -217,7 +217,7 @@ async def test_an_agent_that_is_not_logged_in_fails_the_run_and_a_resume_asks_on
     async def work(ctx: StepContext) -> Work:
         draft = await ctx.ask("claude", "Write.", key="draft")
         check = await ctx.ask("claude", f"Check {draft.text}", key="check")
-        return OK, {"said": check.text}
+        return OK, {"reply": check.text}
 
     bench.agent.on("Check", AgentAuth("run `claude login`"), "fine").on("Write.", "hello")
     workflow = one_step(work)
@@ -226,7 +226,7 @@ async def test_an_agent_that_is_not_logged_in_fails_the_run_and_a_resume_asks_on
     result = await bench.resume(workflow)
 
     assert (failed.status, failed.reason) == (Status.FAILED, "run `claude login`")
-    assert result.state == {"said": "fine"}
+    assert result.state == {"reply": "fine"}
     assert bench.agent.prompts == ["Write.", "Check hello", "Check hello"]
     assert failed.spend.usd == 0.0
 
@@ -252,7 +252,7 @@ async def test_a_call_stopped_with_its_run_leaves_its_cost_unknown(bench: Engine
     assert stopped.spend.tokens is None
 
 
-async def test_a_call_stopped_with_its_run_is_made_again_on_resume(bench: EngineFixture) -> None:
+async def test_a_call_stopped_with_its_run_is_repeated_on_resume(bench: EngineFixture) -> None:
     """Ctrl-C loses nothing that was finished, and nothing else."""
 
     async def hang(_request: AgentRequest) -> str:
@@ -291,7 +291,7 @@ async def test_a_call_that_takes_too_long_is_cut_off(
 
 
 async def test_nothing_goes_outside_before_its_start_is_durable(bench: EngineFixture) -> None:
-    """A call the journal knows nothing of is a call that is made twice."""
+    """A call that is missing in the journal would be made twice."""
     durable: list[list[str]] = []
 
     def look(_request: AgentRequest) -> str:
@@ -305,10 +305,10 @@ async def test_nothing_goes_outside_before_its_start_is_durable(bench: EngineFix
     assert durable == [["run_started", "effect_started"]]
 
 
-async def test_a_reply_that_took_its_time_is_durable_before_its_handler_goes_on(
+async def test_a_slow_reply_is_durable_before_its_handler_continues(
     bench: EngineFixture,
 ) -> None:
-    """A handler that then blocks or crashes must not lose what was dear."""
+    """A handler that then blocks or crashes must not lose an expensive reply."""
     durable: list[str] = []
 
     async def work(ctx: StepContext) -> Work:
@@ -351,12 +351,12 @@ async def test_a_role_is_paced_like_the_agent_that_plays_it() -> None:
 
 async def test_every_further_try_counts_against_the_rate() -> None:
     """A busy provider that limits the rate was asked more often, not less."""
-    begun: list[float] = []
+    starts: list[float] = []
     bench = EngineFixture(agent_limits={"claude": AgentLimits(calls=1, period=60.0)})
 
     def busy(_request: AgentRequest) -> str:
-        begun.append(bench.clock.monotonic())
-        if len(begun) < 3:
+        starts.append(bench.clock.monotonic())
+        if len(starts) < 3:
             raise AgentTransient("overloaded")
         return "hello"
 
@@ -366,16 +366,16 @@ async def test_every_further_try_counts_against_the_rate() -> None:
     await bench.close()
 
     assert result.ok
-    assert [later - begun[0] for later in begun] == [0, 60, 120]
+    assert [later - starts[0] for later in starts] == [0, 60, 120]
 
 
-async def test_who_lets_another_agent_answer_holds_a_place_of_that_one() -> None:
-    """The other one's limits hold whoever asks."""
+async def test_an_agent_that_passes_a_request_on_holds_a_slot_of_the_other() -> None:
+    """The other agent's limits apply, no matter which agent passes the request on."""
     waiting: list[bool] = []
 
     class Delegate:
         async def ask(self, request: AgentRequest, call: Call) -> Reply:
-            async with call.slot("claude"), call.slot("somebody without limits"):
+            async with call.slot("claude"), call.slot("an agent without limits"):
                 waiting.append(True)
                 await asyncio.sleep(0)
                 assert waiting.pop()
@@ -397,8 +397,8 @@ async def test_who_lets_another_agent_answer_holds_a_place_of_that_one() -> None
     assert result.ok, result.reason
 
 
-async def test_waiting_for_a_place_of_another_agent_is_not_the_time_to_answer_in() -> None:
-    """Calls that were never sent were told to have had no answer in time."""
+async def test_waiting_for_a_slot_of_another_agent_does_not_count_as_time_to_answer() -> None:
+    """Calls that were never sent were reported as not answered in time."""
     loop = SkippingLoop()
 
     class Delegate:
@@ -441,7 +441,7 @@ class Usurped:
         return Reply("paid for", usage=DOLLAR)
 
 
-async def test_a_reply_that_comes_after_the_run_was_lost_is_kept_for_the_new_owner() -> None:
+async def test_a_reply_that_arrives_after_the_run_was_lost_is_stored_for_the_new_owner() -> None:
     """It was paid for, so the new owner must not have to pay again."""
     bench = EngineFixture()
     await bench.restart(agents={"claude": Usurped(bench)})

@@ -41,7 +41,7 @@ Work = tuple[Outcome, dict[str, Any]]
 
 async def wait(ctx: StepContext) -> Work:
     answer = await ctx.wait(Question("Good?"))
-    return OK, {"said": answer.value}
+    return OK, {"texts": answer.value}
 
 
 async def ask(ctx: StepContext) -> Work:
@@ -49,7 +49,7 @@ async def ask(ctx: StepContext) -> Work:
 
 
 class Hanging:
-    """A run whose agent does not answer until it is told to."""
+    """A run whose agent does not answer before the test lets it."""
 
     def __init__(self, bench: EngineFixture, workflow: Workflow | None = None) -> None:
         self._called = asyncio.Event()
@@ -62,7 +62,7 @@ class Hanging:
         await self.let_go.wait()
         return "text"
 
-    async def begun(self) -> None:
+    async def has_started(self) -> None:
         """Returns when the agent has been asked."""
         async with asyncio.timeout(PATIENCE_SECONDS):
             await self._called.wait()
@@ -110,7 +110,7 @@ async def test_parameters_reach_handlers_by_name_and_are_checked_first(
     assert [row.name for row in bench.store.rows()] == ["good"]
 
 
-async def test_a_name_that_is_taken_is_refused_with_the_way_on(bench: EngineFixture) -> None:
+async def test_a_name_that_is_taken_is_refused_with_a_remedy(bench: EngineFixture) -> None:
     """Resume is never implied."""
     await bench.start(one_step(None))
 
@@ -181,7 +181,7 @@ async def test_a_run_driven_elsewhere_is_refused_at_once(
 ) -> None:
     """Two runners on one run would pay for everything twice."""
     hanging = Hanging(bench)
-    await hanging.begun()
+    await hanging.has_started()
 
     with pytest.raises(RunBusy, match="'run'"):
         await other.resume("run", one_step(ask))
@@ -193,7 +193,7 @@ async def test_a_run_driven_elsewhere_is_refused_at_once(
 async def test_a_run_driven_by_this_very_engine_is_refused_too(bench: EngineFixture) -> None:
     """A server asked twice for the same run must not fence itself."""
     hanging = Hanging(bench)
-    await hanging.begun()
+    await hanging.has_started()
 
     with pytest.raises(RunBusy, match="'run'"):
         await bench.engine.resume("run", one_step(ask))
@@ -215,7 +215,7 @@ async def test_a_dead_owners_run_is_taken_over(bench: EngineFixture, other: Engi
     assert bench.store.row("run").fence == 2
 
 
-async def test_an_owner_nobody_can_see_is_believed_while_its_heart_beats(
+async def test_an_owner_on_another_host_counts_as_alive_while_its_heart_beats(
     bench: EngineFixture, other: Engine
 ) -> None:
     """It may be on another machine that shares the file."""
@@ -242,7 +242,7 @@ async def test_a_run_goes_through_many_processes(bench: EngineFixture) -> None:
         bench.answer(f"answer {count}")
         result = await bench.resume(workflow)
 
-    assert result.state == {"said": "answer 2"}
+    assert result.state == {"texts": "answer 2"}
     assert bench.store.row("run").fence == 4
 
 
@@ -262,7 +262,7 @@ def version(number: int) -> Workflow:
 
 
 async def test_a_changed_definition_is_refused_with_both_digests(bench: EngineFixture) -> None:
-    """A run must not silently go on under other rules than it began with."""
+    """A run must not silently continue under other rules than it started with."""
     await bench.start(version(1))
     bench.answer("yes")
 
@@ -276,7 +276,7 @@ async def test_a_changed_definition_is_refused_with_both_digests(bench: EngineFi
 
 
 async def test_another_workflow_is_not_taken_for_a_changed_one(bench: EngineFixture) -> None:
-    """Told to adopt what had changed, nobody would see that they named the wrong file."""
+    """A hint to adopt the change would hide that the user named the wrong file."""
     await bench.start(version(1))
     other = Workflow("other", StepDef("work", handler=ask, next={OK: None}))
 
@@ -288,7 +288,7 @@ async def test_another_workflow_is_not_taken_for_a_changed_one(bench: EngineFixt
 
 
 async def test_a_changed_definition_can_be_adopted(bench: EngineFixture) -> None:
-    """A mended handler is what a failed run waits for."""
+    """A failed run is resumed after its handler was fixed."""
     await bench.start(version(1))
     bench.answer("yes")
 
@@ -308,15 +308,15 @@ def asking(prompt: str, *items: str) -> Workflow:
         return (await ctx.ask("claude", f"{prompt} {item}")).text
 
     async def handler(ctx: StepContext) -> Work:
-        said = await ctx.map(items, one) if items else [await one(ctx, "it")]
+        texts = await ctx.map(items, one) if items else [await one(ctx, "it")]
         await ctx.wait(Question("Good?"))
-        return OK, {"said": said}
+        return OK, {"texts": texts}
 
     handler.__dict__["definition"] = [prompt, *items]
     return one_step(handler)
 
 
-async def test_a_step_that_asks_for_something_else_now_is_worked_anew(bench: EngineFixture) -> None:
+async def test_a_step_that_makes_another_request_now_starts_over(bench: EngineFixture) -> None:
     """Whoever improves the rules of a waiting run must not find it stuck for ever."""
     bench.agent.on("", lambda request: request.prompt)
     await bench.start(asking("old"))
@@ -326,12 +326,12 @@ async def test_a_step_that_asks_for_something_else_now_is_worked_anew(bench: Eng
     result = await bench.resume(asking("new"))
 
     assert waiting.status is Status.WAITING
-    assert result.state == {"said": ["new it"]}
+    assert result.state == {"texts": ["new it"]}
     assert len(bench.events(ev.AttemptReplaced)) == 1
     assert bench.agent.prompts == ["old it", "new it"]
 
 
-async def test_a_fan_out_over_other_items_is_worked_anew(bench: EngineFixture) -> None:
+async def test_a_fan_out_over_other_items_starts_over(bench: EngineFixture) -> None:
     """A result that was recorded for one item must never be taken for another's."""
     bench.agent.on("", lambda request: request.prompt)
     await bench.start(asking("look at", "a", "b"))
@@ -341,7 +341,7 @@ async def test_a_fan_out_over_other_items_is_worked_anew(bench: EngineFixture) -
     result = await bench.resume(asking("look at", "b", "c", "a"))
 
     assert waiting.status is Status.WAITING
-    assert result.state == {"said": ["look at b", "look at c", "look at a"]}
+    assert result.state == {"texts": ["look at b", "look at c", "look at a"]}
 
 
 async def test_a_changed_definition_that_asks_the_same_pays_nothing_twice(
@@ -361,10 +361,10 @@ async def test_a_changed_definition_that_asks_the_same_pays_nothing_twice(
     assert bench.events(ev.AttemptReplaced) == []
 
 
-async def test_a_definition_without_the_step_the_run_stands_in_cannot_be_adopted(
+async def test_a_definition_without_the_current_step_cannot_be_adopted(
     bench: EngineFixture,
 ) -> None:
-    """There would be nowhere to go on from; the old definition stays."""
+    """The run could not continue anywhere, so it keeps the old definition."""
     await bench.start(version(1))
     renamed = Workflow("flow", StepDef("other", handler=wait, next={OK: None}))
 
@@ -381,7 +381,7 @@ async def test_a_definition_without_the_step_the_run_stands_in_cannot_be_adopted
 
 
 async def test_a_run_at_rest_is_cancelled_here(bench: EngineFixture) -> None:
-    """It needs nobody's help for that, and its requests go with it."""
+    """No other process is needed for that, and its requests are withdrawn."""
     await bench.start(one_step(wait))
 
     status = await bench.engine.cancel("run", "no longer needed")
@@ -394,9 +394,9 @@ async def test_a_run_at_rest_is_cancelled_here(bench: EngineFixture) -> None:
 
 
 async def test_a_run_of_this_engine_is_cancelled_where_it_is(bench: EngineFixture) -> None:
-    """The call under way is ended, what is finished is kept."""
+    """The call in progress is ended, and finished work is not lost."""
     hanging = Hanging(bench)
-    await hanging.begun()
+    await hanging.has_started()
 
     status = await bench.engine.cancel("run", "enough")
     result = await hanging.task
@@ -409,9 +409,9 @@ async def test_a_run_of_this_engine_is_cancelled_where_it_is(bench: EngineFixtur
 async def test_a_run_driven_elsewhere_is_asked_to_stop_and_waited_for(
     bench: EngineFixture, other: Engine
 ) -> None:
-    """When `cancel` returns, nothing of the run is under way any more."""
+    """When `cancel` returns, no effect of the run is in progress."""
     hanging = Hanging(bench)
-    await hanging.begun()
+    await hanging.has_started()
 
     status = await other.cancel("run", "enough")
 
@@ -437,7 +437,7 @@ async def test_a_dead_owners_run_is_cancelled_here(bench: EngineFixture, other: 
 
 
 class LooksTooEarly(WrappedStore):
-    """Shows a run as it was just before somebody else brought it to its end."""
+    """Shows a run as it was just before another process finished it."""
 
     def __init__(self, inner: Store, before: RunRow) -> None:
         super().__init__(inner)
@@ -453,7 +453,7 @@ async def waits_then_asks(ctx: StepContext) -> Work:
     return await ask(ctx)
 
 
-async def test_a_run_that_ends_while_it_is_taken_up_is_not_worked_again(
+async def test_a_run_that_ends_while_it_is_resumed_is_not_driven_again(
     bench: EngineFixture,
 ) -> None:
     """Two people resume at once: the second would pay for the last step once more."""
@@ -488,7 +488,7 @@ async def test_a_run_that_ends_while_it_is_cancelled_stays_as_it_ended(
 
 
 class ComesToRest(WrappedStore):
-    """The owner lets the run wait at the very moment somebody asks it to cancel."""
+    """The owner stops to wait at the very moment the user cancels the run."""
 
     def __init__(self, inner: Store) -> None:
         super().__init__(inner)
@@ -515,7 +515,7 @@ async def test_a_run_that_comes_to_rest_by_itself_is_cancelled_all_the_same(
 async def test_a_program_of_a_dead_process_ends_when_its_run_is_cancelled(
     bench: EngineFixture, other: Engine
 ) -> None:
-    """Cancelled means that nobody works on it any more."""
+    """Cancelled means that no process works on it anymore."""
     sleeper = await asyncio.to_thread(_sleeper)
 
     async def work(ctx: StepContext) -> Work:
@@ -563,7 +563,7 @@ async def test_an_interrupt_stops_every_run_and_each_can_be_resumed(bench: Engin
 async def test_a_program_that_is_stopped_leaves_its_runs_interrupted(bench: EngineFixture) -> None:
     """Whoever cancels the task that drives a run gets a run that can be resumed."""
     hanging = Hanging(bench)
-    await hanging.begun()
+    await hanging.has_started()
 
     hanging.task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -573,8 +573,8 @@ async def test_a_program_that_is_stopped_leaves_its_runs_interrupted(bench: Engi
     assert (row.status, row.owner) == (Status.INTERRUPTED, None)
 
 
-async def test_an_interrupt_before_the_run_has_begun_is_heard(bench: EngineFixture) -> None:
-    """However early somebody presses Ctrl-C."""
+async def test_an_interrupt_before_the_run_has_started_is_obeyed(bench: EngineFixture) -> None:
+    """However early the user presses Ctrl-C."""
     bench.agent.on("Write.", "hello")
     run = asyncio.create_task(bench.start(one_step(ask)))
 
@@ -593,7 +593,7 @@ async def test_an_interrupt_before_the_run_has_begun_is_heard(bench: EngineFixtu
 async def test_who_is_asked_to_stop_while_a_handler_blocks_begins_no_further_step(
     bench: EngineFixture, ask_to_stop: str
 ) -> None:
-    """Ctrl-C came too late for the next step, which published, and the run said `completed`."""
+    """The next step ran in spite of Ctrl-C, published, and the run ended as `completed`."""
     published: list[str] = []
 
     def block(_ctx: StepContext) -> Work:
@@ -621,18 +621,18 @@ async def test_a_program_asked_for_just_before_the_stop_is_never_started(
     bench: EngineFixture, tmp_path: Path
 ) -> None:
     """It did its work after the stop, and a person was then asked whether it had."""
-    made = tmp_path / "made"
+    file = tmp_path / "file"
 
     async def work(ctx: StepContext) -> Work:
         bench.engine.interrupt()
-        await ctx.command([sys.executable, "-c", f"open({str(made)!r}, 'x')"])
+        await ctx.command([sys.executable, "-c", f"open({str(file)!r}, 'x')"])
         return OK, {}
 
     flow = one_step(work)
     stopped = await bench.start(flow)
 
     assert stopped.status is Status.INTERRUPTED
-    assert not made.exists()
+    assert not file.exists()
     assert stopped.inbox == ()
 
 
@@ -660,7 +660,7 @@ async def test_an_engine_closes_itself(bench: EngineFixture) -> None:
     assert bench.store.row("own").owner is None
 
 
-async def test_a_ceiling_for_all_runs_is_the_weakest(bench: EngineFixture) -> None:
+async def test_a_limit_for_all_runs_is_the_weakest(bench: EngineFixture) -> None:
     """Settings propose, workflows and people overrule them."""
     agent = ScriptedAgent().on("", "text")
     engine = Engine(

@@ -3,15 +3,15 @@ import pytest
 from signoff.runtime.environment import HidingStream, Secrets, program_environment
 
 
-def test_only_what_is_named_or_ordinary_is_given_along(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_named_and_ordinary_variables_are_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """Everything else in a shell is none of an agent's business."""
     for name in ("GITHUB_TOKEN", "LC_TIME", "MINE", "PATH"):
         monkeypatch.setenv(name, "value")
 
-    given = program_environment(["MINE"], {"FIXED": "1"})
+    variables = program_environment(["MINE"], {"FIXED": "1"})
 
-    assert given.keys() >= {"LC_TIME", "MINE", "PATH", "FIXED"}
-    assert "GITHUB_TOKEN" not in given
+    assert variables.keys() >= {"LC_TIME", "MINE", "PATH", "FIXED"}
+    assert "GITHUB_TOKEN" not in variables
 
 
 def test_secrets_are_known_by_the_names_of_their_variables() -> None:

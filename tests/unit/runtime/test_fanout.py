@@ -54,7 +54,7 @@ async def test_nothing_fanned_out_is_nothing_back(bench: EngineFixture) -> None:
 
 
 async def test_items_may_be_handled_by_plain_functions(bench: EngineFixture) -> None:
-    """Not every item asks somebody."""
+    """Not every item asks a human."""
     result = await bench.start(fan(lambda _ctx, topic: topic.upper()))
 
     assert result.state == {"texts": ["CATS", "DOGS", "FISH"]}
@@ -153,7 +153,7 @@ async def test_an_item_that_fell_short_is_tried_again_alone_and_knows_why(
 async def test_an_items_attempts_are_bounded_and_a_resume_grants_new_ones(
     bench: EngineFixture,
 ) -> None:
-    """A hopeless item costs what was allowed; whoever resumes it means it."""
+    """A hopeless item uses its retries once; a resume grants them again."""
     tries: list[int] = []
 
     async def item(ctx: StepContext, topic: str) -> str:
@@ -194,7 +194,7 @@ async def test_an_answer_for_one_item_grants_a_failed_one_nothing(bench: EngineF
     assert "no luck" in result.state["texts"][1]
 
 
-async def test_failures_can_be_kept_in_their_places(bench: EngineFixture) -> None:
+async def test_failures_can_be_returned_at_the_index_of_their_items(bench: EngineFixture) -> None:
     """A critic that fails is a finding, not the end."""
     bench.agent.on("dogs", AgentAuth("not logged in")).on("Write", "fine")
 
@@ -205,14 +205,14 @@ async def test_failures_can_be_kept_in_their_places(bench: EngineFixture) -> Non
     assert "not logged in" in result.state["texts"][1]
 
 
-async def test_a_failure_that_was_kept_is_the_same_on_every_replay(bench: EngineFixture) -> None:
+async def test_a_returned_failure_is_the_same_on_every_replay(bench: EngineFixture) -> None:
     """The handler went on from it; tried again it might succeed, and the past would be another."""
 
     async def work(ctx: StepContext) -> Work:
         found = await ctx.map(TOPICS, write, key="topics", on_failure="keep")
         failures = [each for each in found if isinstance(each, Failure)]
         answer = await ctx.wait(Question(f"{failures} failed. Go on?"))
-        return OK, {"said": answer.value, "failed": [f.index for f in failures]}
+        return OK, {"reply": answer.value, "failed": [f.index for f in failures]}
 
     bench.agent.on("dogs", AgentAuth("not logged in"), "on dogs").on("Write", "fine")
     workflow = one_step(work)
@@ -221,12 +221,12 @@ async def test_a_failure_that_was_kept_is_the_same_on_every_replay(bench: Engine
     bench.answer("yes")
     result = await bench.resume(workflow)
 
-    assert result.state == {"said": "yes", "failed": [1]}
+    assert result.state == {"reply": "yes", "failed": [1]}
     assert len(bench.agent.prompts) == 3
 
 
 async def test_a_bug_in_one_item_is_that_items_failure(bench: EngineFixture) -> None:
-    """It says what it is, and the others are kept."""
+    """The error names the type, and the other items are not lost."""
 
     def item(_ctx: StepContext, topic: str) -> str:
         return {"cats": "x", "fish": "y"}[topic]
@@ -260,7 +260,7 @@ async def test_an_item_that_swallows_its_wait_still_waits(bench: EngineFixture) 
         try:
             return str((await ctx.wait(Question(f"{topic}?"))).value)
         except BaseException:  # noqa: BLE001  # the mistake this is about
-            return "nobody asked"
+            return "not asked"
 
     workflow = fan(item, ["cats"])
     result = await bench.start(workflow)
@@ -505,7 +505,7 @@ async def test_a_fan_out_beside_a_wait_is_finished_before_the_run_rests(
     assert len(bench.agent.prompts) == 3
 
 
-async def test_an_item_says_where_it_stands(bench: EngineFixture) -> None:
+async def test_an_item_knows_its_scope(bench: EngineFixture) -> None:
     """Logs and live views show which item is meant."""
     scopes: list[str] = []
 

@@ -35,7 +35,7 @@ async def test_a_handler_in_a_thread_gets_time_and_chance_like_any_other(
     assert threads[0] is not threading.main_thread()
 
 
-async def test_the_time_a_thread_was_told_is_recorded(bench: EngineFixture) -> None:
+async def test_the_time_that_a_thread_gets_is_recorded(bench: EngineFixture) -> None:
     """It has to be the same when the handler runs again."""
 
     def work(ctx: StepContext) -> Work:
@@ -56,13 +56,13 @@ async def test_the_time_a_thread_was_told_is_recorded(bench: EngineFixture) -> N
     assert result.state == {"at": began}
 
 
-async def test_progress_from_a_thread_is_told_on_the_loop() -> None:
+async def test_progress_from_a_thread_is_reported_on_the_loop() -> None:
     """Observers need not be safe for threads."""
-    told: list[tuple[Notice, threading.Thread]] = []
+    notices: list[tuple[Notice, threading.Thread]] = []
 
     class Watcher:
         def notice(self, notice: Notice) -> None:
-            told.append((notice, threading.current_thread()))
+            notices.append((notice, threading.current_thread()))
 
     def work(ctx: StepContext) -> Work:
         ctx.progress("half way")
@@ -72,14 +72,14 @@ async def test_progress_from_a_thread_is_told_on_the_loop() -> None:
     await bench.start(one_step(work, timeout=60))
     await bench.close()
 
-    assert [type(notice) for notice, _ in told].count(Progress) == 1
-    assert {thread for _, thread in told} == {threading.main_thread()}
+    assert [type(notice) for notice, _ in notices].count(Progress) == 1
+    assert {thread for _, thread in notices} == {threading.main_thread()}
 
 
 async def test_a_handler_left_behind_adds_nothing_to_what_comes_after_it(
     bench: EngineFixture, loop: SkippingLoop
 ) -> None:
-    """Its attempt is over; what it learns now belongs to nobody."""
+    """Its attempt is over, so what it still returns is ignored."""
     ended = threading.Event()
 
     def slow(ctx: StepContext) -> Work:

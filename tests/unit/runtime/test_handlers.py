@@ -17,25 +17,25 @@ Work = tuple[Outcome, dict[str, Any]]
 
 
 def plain(ctx: StepContext, greeting: str = "hi") -> Work:
-    return OK, {"said": greeting}
+    return OK, {"text": greeting}
 
 
 async def asynchronous(ctx: StepContext, greeting: str = "hi") -> Work:
-    return OK, {"said": greeting}
+    return OK, {"text": greeting}
 
 
 class Speaker:
     async def __call__(self, ctx: StepContext) -> Work:
-        return OK, {"said": "object"}
+        return OK, {"text": "object"}
 
 
 class Methods:
     def method(self, ctx: StepContext) -> Work:
-        return OK, {"said": "method"}
+        return OK, {"text": "method"}
 
     @classmethod
     async def of_class(cls, ctx: StepContext) -> Work:
-        return OK, {"said": "class"}
+        return OK, {"text": "class"}
 
 
 @functools.wraps(asynchronous)
@@ -44,7 +44,7 @@ def wrapped(*args: Any, **kwargs: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("handler", "said"),
+    ("handler", "text"),
     [
         (plain, "hi"),
         (asynchronous, "hi"),
@@ -54,15 +54,15 @@ def wrapped(*args: Any, **kwargs: Any) -> Any:
         (Methods().method, "method"),
         (Methods.of_class, "class"),
         (wrapped, "hi"),
-        (lambda _ctx: (OK, {"said": "lambda"}), "lambda"),
+        (lambda _ctx: (OK, {"text": "lambda"}), "lambda"),
     ],
     ids=["plain", "async", "partial", "async partial", "object", "method", "class", "wrapped", "λ"],
 )
-async def test_a_handler_may_be_any_callable(bench: EngineFixture, handler: Any, said: str) -> None:
+async def test_a_handler_may_be_any_callable(bench: EngineFixture, handler: Any, text: str) -> None:
     """People write functions, methods, partials and objects."""
     result = await bench.start(one_step(handler))
 
-    assert result.state == {"said": said}
+    assert result.state == {"text": text}
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ async def test_a_handler_may_be_any_callable(bench: EngineFixture, handler: Any,
     ],
     ids=["plain", "async", "partial", "object", "wrapped", "method", "none"],
 )
-def test_a_plain_function_is_told_from_an_async_one(handler: Any, is_plain: bool) -> None:
+def test_a_plain_function_is_distinguished_from_an_async_one(handler: Any, is_plain: bool) -> None:
     """What a plain one does outside cannot be seen, so everything is saved before it."""
     workflow = Workflow("flow", StepDef("work", handler=handler, next={OK: None}))
 
@@ -91,7 +91,7 @@ async def test_a_value_that_takes_no_time_is_passed_on() -> None:
 
 
 async def test_one_error_in_a_task_group_is_that_error() -> None:
-    """`unhandled errors in a TaskGroup (1 sub-exception)` helps nobody."""
+    """`unhandled errors in a TaskGroup (1 sub-exception)` does not name the cause."""
     error = ValueError("the real one")
 
     with pytest.raises(ValueError, match="the real one") as raised:
@@ -101,7 +101,7 @@ async def test_one_error_in_a_task_group_is_that_error() -> None:
 
 
 async def test_an_error_beside_a_suspension_is_what_counts() -> None:
-    """A bug must not be hidden until somebody has answered."""
+    """A bug must not stay hidden until a human has answered."""
     group = BaseExceptionGroup("group", [WaitingForAnswer(), ValueError("a bug")])
 
     with pytest.raises(ValueError, match="a bug"):
@@ -128,7 +128,7 @@ class SpeechlessError(Exception):
 
 
 @pytest.mark.parametrize(
-    ("error", "said"),
+    ("error", "text"),
     [
         (SystemExit(0), "SystemExit: 0"),
         (Odd("past everybody"), "Odd: past everybody"),
@@ -138,7 +138,7 @@ class SpeechlessError(Exception):
     ids=["exit", "odd", "cancelled", "speechless"],
 )
 async def test_whatever_a_handler_raises_is_its_failure(
-    bench: EngineFixture, error: BaseException, said: str
+    bench: EngineFixture, error: BaseException, text: str
 ) -> None:
     """`sys.exit(0)` in a handler would end the program with 0: `signoff run && deploy` deploys."""
 
@@ -154,12 +154,12 @@ async def test_whatever_a_handler_raises_is_its_failure(
     assert (result.status, other.status) == (Status.FAILED, Status.FAILED)
     places = [each.__code__.co_firstlineno + 1 for each in (handler, as_function)]
     assert [result.reason, other.reason] == [
-        f"the handler of step 'work' raised {said} (test_handlers.py:{line})" for line in places
+        f"the handler of step 'work' raised {text} (test_handlers.py:{line})" for line in places
     ]
 
 
 async def test_a_condition_that_would_end_the_program_is_not_met(bench: EngineFixture) -> None:
-    """A check that cannot be made has not been passed, and ends nothing."""
+    """A check that raises has not passed, and does not end the program."""
 
     def leave(_ctx: StepContext) -> bool:
         raise SystemExit(0)

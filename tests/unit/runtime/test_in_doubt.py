@@ -29,12 +29,12 @@ def asking(**options: Any) -> Workflow:
 
 
 async def in_doubt(bench: EngineFixture, workflow: Workflow) -> None:
-    """Starts the run in a process that dies while its first effect is under way."""
+    """Starts the run in a process that dies while its first effect is in progress."""
     await bench.start_and_die(workflow, at=3)
 
 
 async def test_a_call_in_doubt_is_made_again_by_default(bench: EngineFixture) -> None:
-    """A model call does nothing but cost; asking again is what everybody would do."""
+    """A model call changes nothing, so it can be repeated."""
     bench.agent.on("Write.", "lost", "hello")
     workflow = asking()
 
@@ -47,7 +47,7 @@ async def test_a_call_in_doubt_is_made_again_by_default(bench: EngineFixture) ->
 
 
 async def test_what_the_lost_call_cost_is_unknown(bench: EngineFixture) -> None:
-    """It was made, and nobody saw its bill."""
+    """The call was made, and its cost is unknown."""
     bench.agent.on("Write.", "lost", "hello")
     workflow = asking()
 
@@ -60,7 +60,7 @@ async def test_what_the_lost_call_cost_is_unknown(bench: EngineFixture) -> None:
 
 
 async def test_a_call_in_doubt_can_count_as_failed(bench: EngineFixture) -> None:
-    """Some calls must never be made twice; the run fails and a person looks."""
+    """Some calls must never be made twice: the run fails, and a human has to look."""
     bench.agent.on("Write.", "lost", "hello")
     workflow = asking(on_crash="fail")
 
@@ -74,7 +74,7 @@ async def test_a_call_in_doubt_can_count_as_failed(bench: EngineFixture) -> None
 
 
 @pytest.mark.parametrize("options", [{"on_crash": "ask"}, {"edit": True}])
-async def test_an_edit_in_doubt_goes_to_a_person(
+async def test_an_edit_in_doubt_goes_to_a_human(
     bench: EngineFixture, options: dict[str, Any]
 ) -> None:
     """Half an edit on top of half an edit is worse than waiting."""
@@ -90,7 +90,7 @@ async def test_an_edit_in_doubt_goes_to_a_person(
     assert len(bench.agent.calls) == 1
 
 
-async def test_a_person_can_have_it_run_again(bench: EngineFixture) -> None:
+async def test_a_human_can_have_it_run_again(bench: EngineFixture) -> None:
     """They looked, and nothing had happened yet."""
     bench.agent.on("Write.", "lost", "hello")
     workflow = asking(on_crash="ask")
@@ -103,7 +103,7 @@ async def test_a_person_can_have_it_run_again(bench: EngineFixture) -> None:
     assert result.state == {"draft": "hello"}
 
 
-async def test_a_person_can_take_it_as_done_and_say_what_came_of_it(bench: EngineFixture) -> None:
+async def test_a_human_can_mark_it_as_done_with_its_result(bench: EngineFixture) -> None:
     """They looked, and the work was there."""
     bench.agent.on("Write.", "lost")
     workflow = asking(on_crash="ask")
@@ -118,7 +118,7 @@ async def test_a_person_can_take_it_as_done_and_say_what_came_of_it(bench: Engin
     assert len(bench.agent.calls) == 1
 
 
-async def test_a_person_can_take_it_as_failed(bench: EngineFixture) -> None:
+async def test_a_human_can_mark_it_as_failed(bench: EngineFixture) -> None:
     """They looked, and it was half done."""
     bench.agent.on("Write.", "lost")
     workflow = asking(on_crash="ask")
@@ -131,8 +131,8 @@ async def test_a_person_can_take_it_as_failed(bench: EngineFixture) -> None:
     assert (result.status, result.reason) == (Status.FAILED, "only half the files")
 
 
-async def test_a_second_crash_asks_anew(bench: EngineFixture) -> None:
-    """The answer was about the first attempt; nobody knows about the second."""
+async def test_a_second_crash_asks_again(bench: EngineFixture) -> None:
+    """The answer was about the first attempt; the second one is in doubt again."""
     bench.agent.on("Write.", "lost", "lost again", "hello")
     workflow = asking(on_crash="ask")
     await in_doubt(bench, workflow)
@@ -153,7 +153,7 @@ async def test_commands_are_asked_about_by_default(bench: EngineFixture) -> None
 
     async def work(ctx: StepContext) -> Work:
         result = await ctx.command(TRUE)
-        return OK, {"said": result.stdout}
+        return OK, {"reply": result.stdout}
 
     workflow = one_step(work)
     await in_doubt(bench, workflow)
@@ -163,7 +163,7 @@ async def test_commands_are_asked_about_by_default(bench: EngineFixture) -> None
     result = await bench.resume(workflow)
 
     assert "'-c'" in only(waiting.inbox).prompt
-    assert result.state == {"said": "saw it myself"}
+    assert result.state == {"reply": "saw it myself"}
 
 
 async def test_what_is_asked_about_a_command_is_true_of_a_run_that_was_stopped(
@@ -179,13 +179,13 @@ async def test_what_is_asked_about_a_command_is_true_of_a_run_that_was_stopped(
 
 
 async def test_a_late_reply_of_the_runner_before_is_used(bench: EngineFixture) -> None:
-    """It lost its run while the call was under way, and put the paid reply aside."""
+    """It lost its run while the call was in progress, and stored the paid reply."""
     bench.agent.on("Write.", "lost")
     workflow = asking()
     await in_doubt(bench, workflow)
     run = bench.store.row("run").id
-    kept = '{"reply": {"text": "late"}, "error": null, "usage": {"usd": 0.5}}'
-    bench.store.keep_late(run, KEY, 1, kept)
+    outcome = '{"reply": {"text": "late"}, "error": null, "usage": {"usd": 0.5}}'
+    bench.store.keep_late(run, KEY, 1, outcome)
 
     result = await bench.resume(workflow)
 
@@ -200,23 +200,38 @@ async def test_a_late_failure_of_the_runner_before_is_a_failure(bench: EngineFix
     workflow = asking()
     await in_doubt(bench, workflow)
     error = '{"type": "AgentAuth", "message": "not logged in"}'
-    kept = f'{{"reply": null, "error": {error}, "usage": null}}'
-    bench.store.keep_late(bench.store.row("run").id, KEY, 1, kept)
+    outcome = f'{{"reply": null, "error": {error}, "usage": null}}'
+    bench.store.keep_late(bench.store.row("run").id, KEY, 1, outcome)
 
     result = await bench.resume(workflow)
 
     assert (result.status, result.reason) == (Status.FAILED, "not logged in")
 
 
-async def test_a_late_reply_to_an_earlier_attempt_is_not_taken_for_this_one(
-    bench: EngineFixture,
-) -> None:
-    """It may have been given to other words."""
+async def test_a_late_report_of_an_empty_quota_parks_the_run(bench: EngineFixture) -> None:
+    """A quota that comes back by itself must not fail the run, whichever runner noticed it."""
     bench.agent.on("Write.", "lost", "hello")
     workflow = asking()
     await in_doubt(bench, workflow)
-    kept = '{"reply": {"text": "old"}, "error": null, "usage": null}'
-    bench.store.keep_late(bench.store.row("run").id, KEY, 7, kept)
+    until = bench.clock.now() + 60
+    error = f'{{"type": "AgentQuota", "message": "no quota", "until": {until}}}'
+    outcome = f'{{"reply": null, "error": {error}, "usage": null}}'
+    bench.store.keep_late(bench.store.row("run").id, KEY, 1, outcome)
+
+    result = await bench.resume(workflow)
+
+    assert (result.status, result.due_at) == (Status.PARKED, until)
+
+
+async def test_a_late_reply_to_an_earlier_attempt_is_not_taken_for_this_one(
+    bench: EngineFixture,
+) -> None:
+    """It may be the reply to another prompt."""
+    bench.agent.on("Write.", "lost", "hello")
+    workflow = asking()
+    await in_doubt(bench, workflow)
+    outcome = '{"reply": {"text": "old"}, "error": null, "usage": null}'
+    bench.store.keep_late(bench.store.row("run").id, KEY, 7, outcome)
 
     assert (await bench.resume(workflow)).state == {"draft": "hello"}
 
@@ -226,9 +241,9 @@ async def test_a_late_reply_to_another_step_is_not_taken_for_this_one(bench: Eng
     bench.agent.on("Write.", "lost", "hello")
     workflow = asking()
     await in_doubt(bench, workflow)
-    kept = '{"reply": {"text": "elsewhere"}, "error": null, "usage": null}'
+    outcome = '{"reply": {"text": "elsewhere"}, "error": null, "usage": null}'
     other = idempotency_key("run", "before", 1, 1, "ask#1")
-    bench.store.keep_late(bench.store.row("run").id, other, 1, kept)
+    bench.store.keep_late(bench.store.row("run").id, other, 1, outcome)
 
     assert (await bench.resume(workflow)).state == {"draft": "hello"}
 

@@ -100,7 +100,7 @@ async def test_concurrent_effects_share_few_commits() -> None:
 
 
 async def test_the_ledger_is_written_when_the_run_comes_to_rest() -> None:
-    """Until then it stands in the journal; a row more in every commit makes each step dearer."""
+    """Until then it is in the journal; another row in every commit would slow each step down."""
     bench = EngineFixture(store=(store := LedgerWatch()))
     bench.agent.on("Write", Reply("text", usage=Usage(tokens_in=2, tokens_out=3, usd=0.5)))
 
@@ -174,7 +174,7 @@ async def test_watchers_hear_of_what_is_durable_and_of_nothing_else() -> None:
 async def test_a_disk_that_fails_stops_the_run_and_nothing_after_its_last_commit_counts(
     bench: EngineFixture, at: int
 ) -> None:
-    """Better to stop than to go on paying for work that is lost."""
+    """It is better to stop than to keep paying for work that is lost."""
     bench.agent.on("Write", "text")
     workflow = chain(ask, plain, ask)
 
@@ -191,8 +191,8 @@ async def test_a_disk_that_fails_stops_the_run_and_nothing_after_its_last_commit
     assert result.state == {"step1": "text", "step2": "done", "step3": "text"}
 
 
-async def test_after_a_disk_failed_the_same_process_can_go_on(bench: EngineFixture) -> None:
-    """Somebody freed some space; nobody should have to restart a server for it."""
+async def test_after_a_disk_failed_the_same_process_can_continue(bench: EngineFixture) -> None:
+    """After the user freed some space, a server must not need a restart."""
     bench.agent.on("Write", "text")
     workflow = chain(ask, ask)
     store = DyingStore(bench.store, 3)
@@ -257,7 +257,7 @@ async def test_one_run_that_is_lost_does_not_stop_the_others(bench: EngineFixtur
 
 
 async def test_a_long_run_is_resumed_from_a_checkpoint(bench: EngineFixture) -> None:
-    """Folding ten thousand steps for every answer would make waiting runs dear."""
+    """Folding ten thousand steps for every answer would make waiting runs expensive."""
     chunk = "x" * 5000
 
     def work(ctx: StepContext) -> Work:

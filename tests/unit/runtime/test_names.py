@@ -18,7 +18,7 @@ from signoff.runtime.names import checked_name, fresh_name
     ],
 )
 def test_a_name_is_refused_for_the_reason_that_holds(name: str, why: str) -> None:
-    """Told to use letters, whoever typed three hundred of them would try the next hundred."""
+    """A hint to use letters would not help a user who typed three hundred of them."""
     with pytest.raises(UsageError, match=why):
         checked_name(name)
 

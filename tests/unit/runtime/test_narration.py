@@ -15,7 +15,7 @@ from signoff.runtime.narration import SHOWN_WHY, Narrator, Weight, describe_answ
 STARTED = ev.RunStarted("review", "d", "draft", {"topic": "secret plans"}, at=0)
 
 
-def told(*events: ev.Event) -> list[str]:
+def described(*events: ev.Event) -> list[str]:
     narrator = Narrator()
     return [line.text for event in events for line in narrator.narrate(event)]
 
@@ -25,11 +25,11 @@ def ask(at: float, effect: str = "ask#1") -> ev.EffectStarted:
     return ev.EffectStarted(EffectId(effect), EffectKind.ASK, "d", payload, at=at)
 
 
-def test_a_short_run_is_told_from_beginning_to_end() -> None:
-    """Whoever reads the log of a server sees what happened without any other tool."""
+def test_a_short_run_is_described_from_start_to_end() -> None:
+    """The log of a server shows what happened without any other tool."""
     usage = {"tokens_in": 1000, "tokens_out": 204, "usd": 0.0123}
 
-    lines = told(
+    lines = described(
         STARTED,
         ask(1),
         ev.EffectFinished(EffectId("ask#1"), {"text": "t"}, usage=usage, at=3),
@@ -53,18 +53,18 @@ def test_a_short_run_is_told_from_beginning_to_end() -> None:
 @pytest.mark.parametrize(
     ("by", "who"), [("codex", "codex (for claude (large))"), ("claude", "claude (large)")]
 )
-def test_whoever_stood_in_is_named(by: str, who: str) -> None:
-    """A fallback that answers unseen is noticed only on its bill."""
+def test_the_agent_that_answered_instead_is_named(by: str, who: str) -> None:
+    """Without its name in the log, a fallback would be noticed only on its bill."""
     reply = {"text": "t", "agent": by}
 
-    *_, line = told(STARTED, ask(1), ev.EffectFinished(EffectId("ask#1"), reply, at=3))
+    *_, line = described(STARTED, ask(1), ev.EffectFinished(EffectId("ask#1"), reply, at=3))
 
     assert line == f"draft: {who} answered in 2.0s"
 
 
 def test_prompts_and_parameters_are_not_repeated() -> None:
     """Logs travel further than prompts may."""
-    assert "secret" not in " ".join(told(STARTED, ask(1)))
+    assert "secret" not in " ".join(described(STARTED, ask(1)))
 
 
 def test_trouble_weighs_more_than_news() -> None:
@@ -100,14 +100,14 @@ def test_an_answer_says_who_gave_it_and_why() -> None:
     wait = ev.EffectStarted(EffectId("wait#1"), EffectKind.WAIT, "d", {"kind": "approval"}, at=1)
     reply = {"value": True, "text": "fine", "by": "ann", "at": 2.0}
 
-    lines = told(STARTED, wait, ev.EffectFinished(EffectId("wait#1"), reply, at=2))
+    lines = described(STARTED, wait, ev.EffectFinished(EffectId("wait#1"), reply, at=2))
 
     assert lines[-2:] == ["draft: waits for a human (approval)", "draft: approved by ann: fine"]
 
 
 def test_an_item_is_named_without_the_engines_numbers() -> None:
     """`critics#1[3]~2` means nothing to a person."""
-    lines = told(STARTED, ev.ItemFailed("critics#1[3]", "bad JSON", at=1))
+    lines = described(STARTED, ev.ItemFailed("critics#1[3]", "bad JSON", at=1))
 
     assert lines[-1] == "draft critics[3]: failed: bad JSON"
 
@@ -136,18 +136,18 @@ def test_items_that_fail_alike_tell_their_reason_once() -> None:
         ev.EffectFinished(EffectId("critics#1"), error={"failures": failures}, at=3),
     ]
 
-    told = [line for event in events for line in narrator.narrate(event)]
+    described = [line for event in events for line in narrator.narrate(event)]
 
-    assert [line.text for line in told if line.weight is Weight.TROUBLE] == [
+    assert [line.text for line in described if line.weight is Weight.TROUBLE] == [
         "draft critics[0]: claude (large) failed: bad JSON",
         "draft: 3 items of critics failed",
     ]
-    assert told[-2].text == "draft critics[2]: failed for the same reason"
+    assert described[-2].text == "draft critics[2]: failed for the same reason"
 
 
 def test_items_that_fail_for_reasons_of_their_own_tell_each() -> None:
     """What went wrong elsewhere must not hide behind the first failure."""
-    lines = told(
+    lines = described(
         STARTED,
         ev.ItemFailed("critics#1[0]", "bad JSON", at=1),
         ev.ItemFailed("critics#1[1]", "no quota", at=1),
@@ -162,20 +162,20 @@ def test_items_that_fail_for_reasons_of_their_own_tell_each() -> None:
     ]
 
 
-def test_the_next_attempt_tells_its_failures_anew() -> None:
+def test_the_next_attempt_describes_its_failures_in_full_again() -> None:
     """That it failed again, for the same reason, is news."""
     failed = ev.ItemFailed("critics#1[0]", "bad JSON", at=1)
 
-    lines = told(STARTED, failed, ev.AttemptFailed("1 item failed", at=2), failed)
+    lines = described(STARTED, failed, ev.AttemptFailed("1 item failed", at=2), failed)
 
     assert lines[-1] == lines[2] == "draft critics[0]: failed: bad JSON"
 
 
-def test_a_process_that_died_is_told_before_the_run_goes_on() -> None:
-    """A log showed nothing between a kill and `resumed`, as if somebody had stopped the run."""
+def test_a_process_that_died_is_reported_before_the_run_continues() -> None:
+    """A log showed nothing between a kill and `resumed`, as if the user had stopped the run."""
     died, stopped = ev.RunResumed(at=5), ev.RunStopped(Status.INTERRUPTED, at=9)
 
-    lines = told(STARTED, died, stopped, ev.RunResumed(at=10))
+    lines = described(STARTED, died, stopped, ev.RunResumed(at=10))
 
     assert lines[2:] == [
         "its process had died",
@@ -190,12 +190,12 @@ def _failed(item: int, reason: str) -> ev.EffectFinished:
     return ev.EffectFinished(EffectId(f"critics#1[{item}]/ask#1"), error=error, at=2)
 
 
-def test_every_kind_of_event_has_been_thought_of() -> None:
-    """A new event that nobody put into words would be missing from logs without a sign."""
+def test_every_kind_of_event_is_described_or_silent_on_purpose() -> None:
+    """A new event without a description would be missing from logs, and no one would notice."""
     silent = {"step_begun", "step_worked", "effect_running", "effect_attempt_failed"}
-    from signoff.runtime.narration import _DESCRIBE
+    from signoff.runtime.narration import _DESCRIBE, _TEMPLATES
 
-    assert set(ev.KINDS) - set(_DESCRIBE) == silent
+    assert set(ev.KINDS) - set(_DESCRIBE) - set(_TEMPLATES) == silent
 
 
 @pytest.mark.parametrize(
@@ -216,9 +216,9 @@ def test_the_end_of_a_run_says_nothing_twice(
     status: Status, reason: StopReason | None, line: str
 ) -> None:
     """`interrupted: interrupted` reads like a mistake of the program."""
-    (told_end,) = told(ev.RunStopped.because(status, reason))
+    (end,) = described(ev.RunStopped.because(status, reason))
 
-    assert told_end == line
+    assert end == line
 
 
 @pytest.mark.parametrize(
@@ -232,8 +232,8 @@ def test_the_end_of_a_run_says_nothing_twice(
         ({"value": 0, "by": "ann"}, "answered '0' by ann"),
     ],
 )
-def test_an_answer_is_told_on_one_line(answer: dict[str, object], words: str) -> None:
-    """A log is read line by line, and why somebody said no is what people look for."""
+def test_an_answer_is_described_on_one_line(answer: dict[str, object], words: str) -> None:
+    """A log is read line by line, and the reason for a rejection is what users look for."""
     assert describe_answer(answer) == words
 
 
@@ -246,25 +246,25 @@ def test_a_very_long_reason_is_cut() -> None:
 
 
 def test_a_step_left_by_its_error_edge_says_what_went_wrong() -> None:
-    """The run goes on, so nothing else would ever tell."""
+    """The run continues, so no other line would report it."""
     error = {"set": {"_error": {"step": "draft", "message": "the disk was full"}}}
     narrator = Narrator()
     narrator.narrate(STARTED)
 
     line, begins = narrator.narrate(
-        ev.StepFinished(Outcome.FAIL, "draft/error", "mend", delta=error, at=2)
+        ev.StepFinished(Outcome.FAIL, "draft/error", "fix", delta=error, at=2)
     )
 
     assert line.text == "draft: fail in 2.0s: the disk was full"
     assert line.weight is Weight.TROUBLE
-    assert begins.text == "mend: begins"
+    assert begins.text == "fix: begins"
     assert narrator.timeline.visits[0].error == "the disk was full"
 
 
-def test_an_error_that_an_earlier_step_left_behind_is_not_told_again() -> None:
+def test_an_error_that_an_earlier_step_left_behind_is_not_described_again() -> None:
     """A handler may carry `_error` on in what it makes."""
     error = {"set": {"_error": {"step": "draft", "message": "the disk was full"}}}
 
-    *_, line = told(STARTED, ev.StepFinished(Outcome.OK, "draft/ok", None, delta=error, at=2))
+    *_, line = described(STARTED, ev.StepFinished(Outcome.OK, "draft/ok", None, delta=error, at=2))
 
     assert line == "draft: ok in 2.0s"

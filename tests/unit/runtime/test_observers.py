@@ -12,7 +12,7 @@ from signoff.runtime.ports import Progress, Recorded, Retrying
 STARTED = ev.RunStarted("review", "d", "draft", {"topic": "secret plans"}, at=1)
 
 
-def test_a_run_is_told_to_pythons_logging(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_run_is_logged_by_pythons_logging(caplog: pytest.LogCaptureFixture) -> None:
     """Programs that embed the engine look into their own logs."""
     caplog.set_level(logging.DEBUG, "signoff.run")
     observer = LoggingObserver()
@@ -77,7 +77,7 @@ def test_an_existing_file_is_continued(tmp_path: Path) -> None:
     assert len(path.read_text().splitlines()) == 2
 
 
-def test_a_file_that_cannot_be_written_is_said_once_and_then_left_alone(
+def test_a_file_that_cannot_be_written_is_reported_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """A full disk must not end a run, nor say so at each of its steps."""

@@ -54,7 +54,7 @@ async def test_what_a_dead_runner_recorded_is_enough_to_end_its_daemons() -> Non
     assert birth_of(pid) is None
 
 
-def test_a_mark_nobody_carries_finds_nobody() -> None:
+def test_an_unused_mark_finds_no_process() -> None:
     """A needle that matches everything would end every process of the user."""
     assert marked("no-such-mark") == []
     assert marked("") == []
@@ -67,7 +67,7 @@ def test_calls_of_no_run_do_not_share_a_mark() -> None:
     assert call_mark(call) != call_mark(call)
 
 
-def test_a_call_of_a_run_has_the_same_mark_whoever_drives_it() -> None:
+def test_a_call_of_a_run_has_the_same_mark_in_every_process() -> None:
     """A program that a dead runner has left behind is found by it."""
     call = Call("one", EffectId("ask#1"), run_key="seed")
 

@@ -156,20 +156,20 @@ async def test_a_request_to_cancel_reaches_the_loop(bed: Bed) -> None:
     run.begin()
     bed.heartbeat.start()
 
-    bed.inner.ask_cancel(run.run, "too dear")
+    bed.inner.ask_cancel(run.run, "too expensive")
     await bed.something_heard()
 
-    assert bed.heard[0] == ("run", "too dear")
+    assert bed.heard[0] == ("run", "too expensive")
     assert bed.thread is threading.main_thread()
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="nothing here tells of signals")
 async def test_the_thread_leaves_signals_to_the_event_loops(bed: Bed) -> None:
-    """A Ctrl-C that it took would not wake the loop, and the run would go on unmoved."""
+    """A Ctrl-C that this thread received would not wake the loop, and the run would continue."""
     run = JournalWriter(bed.inner, owner=bed.owner)
     run.begin()
     bed.heartbeat.start()
-    bed.inner.ask_cancel(run.run, "it has begun by now")
+    bed.inner.ask_cancel(run.run, "it has started by now")
     await bed.something_heard()
 
     thread = bed.heartbeat._thread
@@ -190,7 +190,7 @@ def test_a_second_event_loop_is_served_like_the_first() -> None:
     bed = Bed()
     run = JournalWriter(bed.inner, owner=bed.owner)
     run.begin()
-    bed.inner.ask_cancel(run.run, "too dear")
+    bed.inner.ask_cancel(run.run, "too expensive")
 
     async def hear() -> None:
         bed._something_heard = asyncio.Event()
@@ -212,10 +212,10 @@ async def test_a_stopped_heart_can_beat_again(bed: Bed) -> None:
     run.begin()
 
     bed.heartbeat.start()
-    bed.inner.ask_cancel(run.run, "too dear")
+    bed.inner.ask_cancel(run.run, "too expensive")
     await bed.something_heard()
 
-    assert bed.heard[0] == ("run", "too dear")
+    assert bed.heard[0] == ("run", "too expensive")
 
 
 async def test_a_lease_is_renewed_while_the_loop_is_blocked(bed: Bed) -> None:
@@ -265,18 +265,18 @@ class ShakyStore(WrappedStore):
 
 
 async def test_a_store_that_is_busy_for_a_moment_does_not_stop_the_heart() -> None:
-    """The process goes on; so must its lease."""
+    """The process continues, so it must not lose its lease."""
     inner = MemoryStore()
     bed = Bed(ShakyStore(inner))
     run = JournalWriter(inner, owner=bed.owner)
     run.begin()
-    inner.ask_cancel(run.run, "too dear")
+    inner.ask_cancel(run.run, "too expensive")
 
     bed.heartbeat.start()
     await bed.something_heard()
     bed.heartbeat.stop()
 
-    assert bed.heard[0] == ("run", "too dear")
+    assert bed.heard[0] == ("run", "too expensive")
 
 
 def _wait_until(event: threading.Event, holds: Callable[[], bool]) -> None:

@@ -16,7 +16,7 @@ Work = tuple[Outcome, dict[str, Any]]
 
 
 OTHERS: set[threading.Thread] = set()
-"""Threads that were there before the test, of engines that nobody closed."""
+"""Threads that existed before the test, of engines that were not closed."""
 
 
 def beats() -> bool:
@@ -66,8 +66,8 @@ async def test_the_lease_is_renewed_before_ordinary_code_is_called(kind: Any) ->
     await bench.close()
 
 
-async def test_code_that_lets_others_go_on_needs_no_thread_at_first() -> None:
-    """Most runs that are answered and go on are done before one would have started."""
+async def test_async_code_needs_no_thread_at_first() -> None:
+    """Most resumed runs end before a thread would have started."""
     bench = EngineFixture()
 
     async def work(_ctx: StepContext) -> Work:

@@ -79,16 +79,16 @@ HOSTILE = {
 @pytest.mark.parametrize("relative", HARMLESS)
 def test_a_plain_path_is_taken_as_it_is(tmp_path: Path, relative: str) -> None:
     """A rule that refuses ordinary names would stop honest workflows."""
-    place = safe_path(tmp_path, relative)
+    path = safe_path(tmp_path, relative)
 
-    assert place == tmp_path.joinpath(*relative.split("/"))
+    assert path == tmp_path.joinpath(*relative.split("/"))
 
 
 @pytest.mark.parametrize(("relative", "why"), HOSTILE.items(), ids=map(ascii, HOSTILE))
 def test_a_hostile_path_is_refused_and_the_reason_named(
     tmp_path: Path, relative: str, why: str
 ) -> None:
-    """A model could otherwise write outside the run, or where nobody looks."""
+    """A model could otherwise write outside the run, or into hidden files."""
     with pytest.raises(UnsafePath, match=why):
         safe_path(tmp_path, relative)
 
@@ -108,13 +108,13 @@ def test_a_reserved_first_name_is_refused_however_it_is_spelt(tmp_path: Path, na
 
 def test_a_reserved_name_is_free_further_down(tmp_path: Path) -> None:
     """A code project may well have a state.json of its own."""
-    place = safe_path(tmp_path, "code/state.json", reserved={"state.json"})
+    path = safe_path(tmp_path, "code/state.json", reserved={"state.json"})
 
-    assert place == tmp_path / "code" / "state.json"
+    assert path == tmp_path / "code" / "state.json"
 
 
 @pytest.mark.parametrize("relative", ["link", "link/x.txt", "sub/inner/x.txt", "dangling/x"])
-def test_no_link_on_the_way_is_followed(tmp_path: Path, relative: str) -> None:
+def test_no_link_in_a_path_is_followed(tmp_path: Path, relative: str) -> None:
     """A link planted in the run directory would lead writes anywhere on the machine."""
     root, outside = tmp_path / "run", tmp_path / "outside"
     (root / "sub").mkdir(parents=True)
@@ -132,9 +132,9 @@ def test_the_root_itself_may_be_reached_through_a_link(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "alias").symlink_to("real")
 
-    place = safe_path(tmp_path / "alias", "a.txt")
+    path = safe_path(tmp_path / "alias", "a.txt")
 
-    assert place == tmp_path / "alias" / "a.txt"
+    assert path == tmp_path / "alias" / "a.txt"
 
 
 def test_a_long_path_is_cut_in_the_message(tmp_path: Path) -> None:
@@ -146,7 +146,7 @@ def test_a_long_path_is_cut_in_the_message(tmp_path: Path) -> None:
 
 
 def test_a_hidden_folder_may_be_allowed_by_name(tmp_path: Path) -> None:
-    """The engine's own caches are hidden; what stands in them is judged all the same."""
+    """The engine's own caches are hidden; the names in them are checked all the same."""
     assert safe_path(tmp_path, ".cache/a.md", hidden={".cache"}) == tmp_path / ".cache" / "a.md"
     for path in (".cache/.a", ".other/a", "a/.cache", ".cache/../a"):
         with pytest.raises(UnsafePath):
@@ -162,7 +162,7 @@ async def looks_around(ctx: StepContext) -> Work:
     here = await ctx.command(WHERE, key="here")
     below = await ctx.command(WHERE, cwd="sub", key="below")
     reply = await ctx.ask("claude", "Write.", workspace="sub")
-    return Outcome.OK, {"seen": [here.stdout, below.stdout], "said": reply.text}
+    return Outcome.OK, {"seen": [here.stdout, below.stdout], "reply": reply.text}
 
 
 @pytest.fixture
@@ -188,7 +188,7 @@ async def test_programs_run_where_their_run_was_started(
     result = await bench.resume(flow)
 
     assert result.state["seen"] == [str(started), str(started / "sub")]
-    assert result.state["said"] == str(started / "sub")
+    assert result.state["reply"] == str(started / "sub")
     await bench.close()
 
 

@@ -34,7 +34,7 @@ class Shelf:
         self.files[run, path] = text
 
     def folder(self, run: str, path: str) -> Path:
-        raise AssertionError(f"nobody works on copies here: {run}/{path}")
+        raise AssertionError(f"no copies are used here: {run}/{path}")
 
 
 async def write(ctx: StepContext) -> Work:
@@ -53,7 +53,7 @@ async def test_a_file_is_written_for_its_run() -> None:
     assert result.state == {"digest": text_digest("# Report")}
 
 
-async def test_without_a_place_to_write_nothing_is_begun(bench: EngineFixture) -> None:
+async def test_without_a_file_port_no_write_starts(bench: EngineFixture) -> None:
     """The message says what is missing."""
     result = await bench.start(one_step(write))
 
@@ -62,7 +62,7 @@ async def test_without_a_place_to_write_nothing_is_begun(bench: EngineFixture) -
     assert len(bench.events()) == 2
 
 
-async def test_a_path_that_leaves_its_place_fails_the_run() -> None:
+async def test_a_path_that_leaves_its_folder_fails_the_run() -> None:
     """Paths come from models too."""
 
     async def work(ctx: StepContext) -> Work:
@@ -157,7 +157,7 @@ def _fields(value: Any) -> dict[str, Any]:
 
 
 class Faulty:
-    """An agent somebody wrote in a hurry."""
+    """An agent with a bug."""
 
     def __init__(self, does: Callable[[], Any]) -> None:
         self._does = does
@@ -167,7 +167,7 @@ class Faulty:
 
 
 @pytest.mark.parametrize(
-    ("does", "told"),
+    ("does", "reason"),
     [
         (lambda: "text", "agent 'hasty' answered with a str; its ask() returns a Reply"),
         (
@@ -176,7 +176,9 @@ class Faulty:
         ),
     ],
 )
-async def test_an_agents_own_bug_is_told_in_its_name(does: Callable[[], Any], told: str) -> None:
+async def test_an_agents_own_bug_is_reported_with_its_name(
+    does: Callable[[], Any], reason: str
+) -> None:
     """Its author would else look for it in the handler that asked."""
     bench = EngineFixture(agents={"hasty": Faulty(does)})
 
@@ -187,7 +189,7 @@ async def test_an_agents_own_bug_is_told_in_its_name(does: Callable[[], Any], to
     await bench.close()
 
     assert result.status is Status.FAILED
-    assert result.reason.startswith(told)
+    assert result.reason.startswith(reason)
 
 
 async def test_a_command_sees_only_ordinary_variables_and_those_it_is_meant_to(
@@ -216,7 +218,7 @@ SECRETS = Secrets.of({"MY_API_KEY": KEY})
 
 
 class Ears:
-    """Hears everything that is told about a run."""
+    """Collects every notice about a run."""
 
     def __init__(self) -> None:
         self.heard: list[str] = []
@@ -229,7 +231,7 @@ class Ears:
 
 
 async def run_with_secrets(handler: Callable[..., Any], *answers: Any, **settings: Any) -> Any:
-    """Returns how a run ended, and everything that was stored or told of it."""
+    """Returns how a run ended, and everything that was stored or reported about it."""
     ears = Ears()
     bench = EngineFixture(secrets=SECRETS, observers=[ears], files=Shelf(), **settings)
     bench.agent.on("", *(answers or ["text"]))
@@ -260,7 +262,7 @@ async def test_a_secret_in_output_of_a_command_is_hidden_before_it_is_stored() -
     code = f"import sys; print({KEY!r}); print({KEY!r}, file=sys.stderr)"
 
     async def show(ctx: StepContext) -> Work:
-        # Put together by the program, as nobody passes a key as an argument.
+        # Assembled by the program, because no one passes a key as an argument.
         argv = [sys.executable, "-c", code.replace(KEY, "zq-4711' + '-very-secret")]
         done = await ctx.command(argv)
         return OK, {"out": done.stdout, "err": done.stderr}
@@ -289,7 +291,7 @@ async def test_a_secret_in_an_error_is_hidden_before_it_is_stored(error: type[Ex
 async def test_a_secret_in_a_file_an_agent_wrote_is_an_error_that_names_the_file(
     where: str,
 ) -> None:
-    """Hidden, the file would be another one than the agent made, and nobody would know."""
+    """With the secret hidden, the file would silently differ from what the agent wrote."""
 
     async def edit(ctx: StepContext) -> Work:
         reply = await ctx.ask("claude", "Edit.")

@@ -51,7 +51,7 @@ async def test_a_manual_agent_is_answered_through_the_inbox(bench: EngineFixture
     await bench.close()
 
 
-async def test_a_manual_agent_holds_up_nobody_else(bench: EngineFixture) -> None:
+async def test_a_manual_agent_does_not_hold_up_others(bench: EngineFixture) -> None:
     """A fan-out with one item for a person must not wait for that person with the others."""
     bench.agent.on("claude", "From claude.")
     workflow = one_step(write_twice)
@@ -79,7 +79,7 @@ async def test_a_waiting_run_can_be_switched_to_another_agent(bench: EngineFixtu
     await bench.close()
 
 
-async def test_somebody_can_stand_in_from_the_start_and_still_does_on_a_resume(
+async def test_an_agent_can_be_replaced_from_the_start_and_stays_so_on_a_resume(
     bench: EngineFixture,
 ) -> None:
     """Going on with a run must not hand it back to the agent it was taken from."""
@@ -94,7 +94,7 @@ async def test_somebody_can_stand_in_from_the_start_and_still_does_on_a_resume(
     await bench.close()
 
 
-async def test_a_stand_in_nobody_knows_is_refused_before_the_run_exists(
+async def test_an_unknown_replacement_is_refused_before_the_run_exists(
     bench: EngineFixture,
 ) -> None:
     """A slip of the pen must leave no run behind."""
@@ -121,7 +121,7 @@ async def test_a_switch_keeps_requests_that_have_nothing_to_do_with_it(
     await bench.close()
 
 
-async def test_a_persons_answer_is_not_taken_for_the_next_steps(bench: EngineFixture) -> None:
+async def test_a_humans_answer_is_not_used_for_the_next_step(bench: EngineFixture) -> None:
     """Both steps ask under the same name; only one of them asks a person."""
     bench.agent.on("Write a line", "By machine.")
 
@@ -152,7 +152,7 @@ async def test_a_switch_loses_no_answer(bench: EngineFixture) -> None:
 
 
 async def test_a_switch_leaves_other_requests_as_they_are(bench: EngineFixture) -> None:
-    """Their numbers are in commands that were handed to somebody."""
+    """Their numbers are in commands that users have already copied."""
     workflow = one_step(write)
 
     waiting = await bench.start(workflow)
@@ -162,8 +162,8 @@ async def test_a_switch_leaves_other_requests_as_they_are(bench: EngineFixture) 
     await bench.close()
 
 
-async def test_a_fan_out_of_people_can_be_switched_to_an_agent(bench: EngineFixture) -> None:
-    """Items that wait for a person must notice that nobody has to any more."""
+async def test_a_fan_out_of_humans_can_be_switched_to_an_agent(bench: EngineFixture) -> None:
+    """Items that wait for a human must notice that an agent answers now."""
     bench.agent.on("Write about", "By machine.")
     workflow = one_step(write_twice)
 
@@ -175,7 +175,7 @@ async def test_a_fan_out_of_people_can_be_switched_to_an_agent(bench: EngineFixt
     await bench.close()
 
 
-async def test_a_switch_to_nobody_is_refused(bench: EngineFixture) -> None:
+async def test_a_switch_to_an_unknown_agent_is_refused(bench: EngineFixture) -> None:
     """A slip of the pen would otherwise fail in the middle of the run."""
     workflow = one_step(write)
     await bench.start(workflow)

@@ -23,10 +23,10 @@ FAMILY = """
 import os, subprocess, sys, time
 child = "import os, sys, time; print(os.getpid(), file=open(sys.argv[1], 'w', 1)); time.sleep(600)"
 grandchild = f"import subprocess as s, sys; s.run([sys.executable, '-c', {child!r}, sys.argv[1]])"
-place = sys.argv[1]
-subprocess.Popen([sys.executable, "-c", child, place + "/a"])
-subprocess.Popen([sys.executable, "-c", grandchild, place + "/b"])
-print(os.getpid(), file=open(place + "/parent", "w"), flush=True)
+folder = sys.argv[1]
+subprocess.Popen([sys.executable, "-c", child, folder + "/a"])
+subprocess.Popen([sys.executable, "-c", grandchild, folder + "/b"])
+print(os.getpid(), file=open(folder + "/parent", "w"), flush=True)
 time.sleep(600)
 """
 """A program with a child and a grandchild, which all write their numbers down."""
@@ -66,8 +66,8 @@ async def test_a_program_gives_back_its_code_and_what_it_printed() -> None:
     assert not result.ok
 
 
-async def test_a_program_reads_what_it_is_given() -> None:
-    """Prompts go in this way; they are too long for a command line."""
+async def test_a_program_reads_its_standard_input() -> None:
+    """Prompts are passed on standard input, because they are too long for a command line."""
     text = "grüße\n" * 50_000
 
     result = await run_process(python("import sys; print(len(sys.stdin.read()))"), stdin=text)
@@ -89,7 +89,7 @@ async def test_a_program_without_input_sees_an_empty_one() -> None:
     assert result.stdout == "''\n"
 
 
-async def test_a_program_runs_where_and_with_what_it_is_told(tmp_path: Path) -> None:
+async def test_a_program_runs_in_its_folder_with_its_variables(tmp_path: Path) -> None:
     """It sees the variables it gets, and no others."""
     script = "import os; print(os.listdir(), os.environ['EXTRA'], 'PATH' in os.environ)"
     (tmp_path / "here").touch()
@@ -99,7 +99,7 @@ async def test_a_program_runs_where_and_with_what_it_is_told(tmp_path: Path) -> 
     assert result.stdout == "['here'] yes False\n"
 
 
-async def test_endless_output_is_kept_in_bounds() -> None:
+async def test_endless_output_is_limited() -> None:
     """Ten megabytes of log must not become ten megabytes of journal; both ends matter most."""
     script = "import sys; sys.stdout.write('a' * 5_000_000 + 'b' * 5_000_000)"
 
@@ -111,7 +111,7 @@ async def test_endless_output_is_kept_in_bounds() -> None:
     assert f"[... {10_000_000 - KEPT_BYTES} bytes left out ...]" in result.stdout
 
 
-async def test_output_that_is_no_text_is_kept_as_well_as_it_can_be() -> None:
+async def test_output_that_is_not_text_is_decoded_as_far_as_possible() -> None:
     """A program that prints an image must not break the run."""
     script = "import sys; sys.stdout.buffer.write(b'a\\xff\\xfe\\x00b')"
 
@@ -120,21 +120,21 @@ async def test_output_that_is_no_text_is_kept_as_well_as_it_can_be() -> None:
     assert result.stdout == "a\ufffd\ufffd\x00b"
 
 
-async def test_output_is_told_as_it_comes() -> None:
+async def test_output_is_reported_as_it_arrives() -> None:
     """A live view shows what a build is doing now."""
-    told: list[str] = []
+    pieces: list[str] = []
     script = "import sys; print('one', flush=True); print('two', file=sys.stderr, flush=True)"
 
-    await run_process(python(script), emit=told.append)
+    await run_process(python(script), emit=pieces.append)
 
-    assert sorted("".join(told).split()) == ["one", "two"]
+    assert sorted("".join(pieces).split()) == ["one", "two"]
 
 
 # What cannot be started
 
 
 async def test_a_missing_program_is_named() -> None:
-    """The remedy is to install it, or to mend the name."""
+    """The remedy is to install it, or to fix the name."""
     with pytest.raises(CommandFailed, match=r"'no-such-program' was not found.*PATH"):
         await run_process(["no-such-program"])
 
@@ -158,16 +158,16 @@ async def test_what_cannot_be_run_says_so_in_one_line(argv: list[str]) -> None:
 
 
 async def test_a_program_out_of_time_is_gone_with_all_its_children(tmp_path: Path) -> None:
-    """Left behind, they go on changing files of a run that has moved on."""
+    """Left behind, they would keep changing files of a run that has continued."""
     family: list[str] = []
     for seconds in (1, 5, 25):
         # A busy machine may take longer than the first time to start them all.
         if len(family) < 3:
-            place = tmp_path / str(seconds)
-            place.mkdir()
+            folder = tmp_path / str(seconds)
+            folder.mkdir()
             with pytest.raises(CommandFailed, match=f"took longer than {seconds} seconds"):
-                await run_process(python(FAMILY, str(place)), seconds=seconds)
-            family = [text for path in place.iterdir() if (text := path.read_text())]
+                await run_process(python(FAMILY, str(folder)), seconds=seconds)
+            family = [text for path in folder.iterdir() if (text := path.read_text())]
 
     assert [birth_of(int(pid)) for pid in family] == [None] * 3
 
@@ -203,7 +203,7 @@ async def test_a_program_cancelled_while_it_starts_is_gone_with_all_its_children
 
 
 async def test_children_a_program_leaves_behind_end_with_it(tmp_path: Path) -> None:
-    """And nobody waits for them: the program is done."""
+    """They are not waited for: the program has ended."""
     script = f"""
 import subprocess, sys
 subprocess.Popen([sys.executable, "-c", {STUBBORN.replace("SIG_IGN", "SIG_DFL")!r}, sys.argv[1]])
@@ -249,7 +249,7 @@ async def test_a_loop_that_ends_leaves_nothing_behind_either(tmp_path: Path) -> 
     await asyncio.to_thread(_gone, pid)
 
 
-async def test_a_program_that_nobody_can_record_is_not_left_running(tmp_path: Path) -> None:
+async def test_a_program_that_cannot_be_recorded_is_not_left_running(tmp_path: Path) -> None:
     """The run was lost in the moment the program started."""
     started: list[int] = []
 
@@ -397,13 +397,13 @@ async def test_a_command_runs_once_however_often_its_handler_does(
 
 
 def _written(directory: Path, *names: str) -> list[int]:
-    """Returns the process numbers written into files; nothing else goes on meanwhile."""
+    """Returns the pids that were written to files, blocking until they are there."""
     until = time.monotonic() + PATIENCE_SECONDS
     places = [directory / name for name in names]
-    while not all(place.exists() and place.read_text().endswith("\n") for place in places):
+    while not all(folder.exists() and folder.read_text().endswith("\n") for folder in places):
         assert time.monotonic() < until, f"{names} were not all started"
         time.sleep(0.01)
-    return [int(place.read_text()) for place in places]
+    return [int(folder.read_text()) for folder in places]
 
 
 def _gone(pid: int) -> None:

@@ -16,7 +16,7 @@ def python(code: str) -> list[str]:
     return [sys.executable, "-IS", "-c", code]
 
 
-async def test_a_program_sees_only_the_variables_it_is_given(
+async def test_a_program_gets_only_the_variables_passed_to_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Keys of other vendors would otherwise reach every agent."""
@@ -82,7 +82,7 @@ time.sleep(600)
 """
 
 
-async def test_a_child_that_nobody_buries_does_not_hold_up_the_end() -> None:
+async def test_a_zombie_does_not_hold_up_the_end() -> None:
     """In a container without an init process, every cancelled call would take ten seconds."""
     heard: asyncio.Queue[bytes] = asyncio.Queue()
     running = asyncio.create_task(run_process(python(UNBURIED), out=heard.put_nowait))

@@ -27,7 +27,7 @@ def asking(request: Request, answers: list[Answer] | None = None) -> Any:
         answer = await ctx.wait(request)
         if answers is not None:
             answers.append(answer)
-        return OK, {"said": answer.value, "by": answer.by}
+        return OK, {"reply": answer.value, "by": answer.by}
 
     return one_step(work)
 
@@ -42,7 +42,7 @@ def asking(request: Request, answers: list[Answer] | None = None) -> Any:
         (Response("Do it by hand."), "response", "done by hand"),
     ],
 )
-async def test_every_kind_of_request_waits_and_goes_on(
+async def test_every_kind_of_request_waits_and_continues(
     bench: EngineFixture, request_: Request, kind: str, value: Any
 ) -> None:
     """A paste, a question, an approval and a choice are one thing with different forms."""
@@ -55,11 +55,11 @@ async def test_every_kind_of_request_waits_and_goes_on(
     item = only(waiting.inbox)
     assert (waiting.status, item.kind, item.step) == (Status.WAITING, kind, "work")
     assert json.loads(item.form)["prompt"] == request_.prompt
-    assert result.state == {"said": value, "by": "ann"}
+    assert result.state == {"reply": value, "by": "ann"}
 
 
 async def test_a_waiting_run_holds_nothing(bench: EngineFixture) -> None:
-    """Its process may exit; nobody has to ask it for the run back."""
+    """Its process may exit, because it has given up the lease."""
     await bench.start(asking(Question("Topic?")))
 
     row = bench.store.row("run")
@@ -67,7 +67,7 @@ async def test_a_waiting_run_holds_nothing(bench: EngineFixture) -> None:
 
 
 async def test_a_resume_without_an_answer_waits_on(bench: EngineFixture) -> None:
-    """And asks nobody twice."""
+    """No request is made twice."""
     workflow = asking(Question("Topic?"))
     first = await bench.start(workflow)
 
@@ -98,7 +98,7 @@ async def test_an_answer_is_used_once(bench: EngineFixture) -> None:
     async def work(ctx: StepContext) -> Work:
         first = await ctx.wait(Question("Good?"))
         second = await ctx.wait(Question("Good?"))
-        return OK, {"said": [first.value, second.value]}
+        return OK, {"reply": [first.value, second.value]}
 
     workflow = one_step(work)
     await bench.start(workflow)
@@ -130,7 +130,7 @@ async def test_a_death_after_the_answer_was_used_does_not_lose_it(bench: EngineF
     async def work(ctx: StepContext) -> Work:
         answer = await ctx.wait(Question("Topic?"))
         await ctx.ask("claude", f"Write about {answer.value}.")
-        return OK, {"said": answer.value}
+        return OK, {"reply": answer.value}
 
     bench.agent.on("Write", "hello")
     workflow = one_step(work)
@@ -142,7 +142,7 @@ async def test_a_death_after_the_answer_was_used_does_not_lose_it(bench: EngineF
 
     result = await bench.resume(workflow)
 
-    assert result.state == {"said": "cats"}
+    assert result.state == {"reply": "cats"}
 
 
 async def test_an_answer_bound_to_other_content_is_refused(bench: EngineFixture) -> None:
@@ -169,18 +169,18 @@ async def test_a_deadline_is_when_the_run_is_due(bench: EngineFixture) -> None:
     assert [r.name for r in bench.store.rows(due_before=due)] == ["run"]
 
 
-async def test_at_the_deadline_the_default_is_taken(bench: EngineFixture) -> None:
-    """Nobody answered; the author said what that means."""
+async def test_at_the_deadline_the_default_is_used(bench: EngineFixture) -> None:
+    """No one answered, and the author defined a default."""
     workflow = asking(Question("Topic?", deadline=timedelta(hours=1), default="cats"))
     await bench.start(workflow)
     bench.clock.advance(3600)
 
     result = await bench.resume(workflow)
 
-    assert result.state == {"said": "cats", "by": "deadline"}
+    assert result.state == {"reply": "cats", "by": "deadline"}
 
 
-async def test_before_the_deadline_nobody_decides_for_you(bench: EngineFixture) -> None:
+async def test_before_the_deadline_the_default_is_not_used(bench: EngineFixture) -> None:
     """A minute early is not late."""
     workflow = asking(Question("Topic?", deadline=timedelta(hours=1), default="cats"))
     first = await bench.start(workflow)
@@ -198,7 +198,7 @@ async def test_an_answer_before_the_deadline_wins(bench: EngineFixture) -> None:
     bench.answer("dogs")
     bench.clock.advance(99_999)
 
-    assert (await bench.resume(workflow)).state == {"said": "dogs", "by": "ann"}
+    assert (await bench.resume(workflow)).state == {"reply": "dogs", "by": "ann"}
 
 
 async def test_the_first_of_several_deadlines_is_when_the_run_is_due(bench: EngineFixture) -> None:
@@ -209,7 +209,7 @@ async def test_the_first_of_several_deadlines_is_when_the_run_is_due(bench: Engi
         return str((await ctx.wait(request)).value)
 
     async def work(ctx: StepContext) -> Work:
-        return OK, {"said": await ctx.map([3, 1, 2], item)}
+        return OK, {"reply": await ctx.map([3, 1, 2], item)}
 
     workflow = one_step(work)
     began = bench.clock.now()
@@ -232,7 +232,7 @@ class RacingStore(WrappedStore):
         return self.inner.answer(number, answer, by, at, digest)
 
 
-async def test_an_answer_in_the_last_moment_is_taken_instead_of_the_default(
+async def test_an_answer_in_the_last_moment_is_used_instead_of_the_default(
     bench: EngineFixture,
 ) -> None:
     """The person was first; the resume must not fail because of it."""
@@ -243,7 +243,7 @@ async def test_an_answer_in_the_last_moment_is_taken_instead_of_the_default(
 
     result = await bench.engine.resume("run", workflow)
 
-    assert result.state == {"said": "dogs", "by": "ann"}
+    assert result.state == {"reply": "dogs", "by": "ann"}
 
 
 # Wake-ups
@@ -258,7 +258,7 @@ async def test_an_answer_that_comes_while_a_sibling_works_is_not_missed(
         reply, answer = await asyncio.gather(
             ctx.ask("claude", "Write."), ctx.wait(Question("Topic?"))
         )
-        return OK, {"draft": reply.text, "said": answer.value}
+        return OK, {"draft": reply.text, "reply": answer.value}
 
     def quick_person(_request: AgentRequest) -> str:
         bench.answer("quick")
@@ -268,7 +268,7 @@ async def test_an_answer_that_comes_while_a_sibling_works_is_not_missed(
 
     result = await bench.start(one_step(work))
 
-    assert result.state == {"draft": "hello", "said": "quick"}
+    assert result.state == {"draft": "hello", "reply": "quick"}
     assert len(bench.agent.prompts) == 1
     assert [e.tag for e in bench.events(ev.RunStopped)] == ["run_stopped"] * 2
 
@@ -283,7 +283,7 @@ async def work(ctx: StepContext) -> tuple[Outcome, dict[str, object]]:
 
 
 @pytest.mark.parametrize("content", [TEXT, None], ids=["text shown", "only the file"])
-async def test_a_file_holds_what_was_shown_until_somebody_changes_it(
+async def test_a_file_counts_as_unchanged_until_its_content_changes(
     tmp_path: Path, content: object
 ) -> None:
     """An approval counts for that and nothing else; the earlier draft will not do either."""

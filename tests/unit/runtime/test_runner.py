@@ -20,7 +20,9 @@ OK = Outcome.OK
 Work = tuple[Outcome, dict[str, Any]]
 
 
-async def test_a_chain_runs_to_its_end_and_gives_what_its_steps_made(bench: EngineFixture) -> None:
+async def test_a_chain_runs_to_its_end_and_returns_the_results_of_its_steps(
+    bench: EngineFixture,
+) -> None:
     """The main road: if this fails nothing works."""
 
     async def draft(ctx: StepContext) -> Work:
@@ -72,7 +74,7 @@ async def test_a_precondition_that_does_not_hold_stops_the_run_before_its_handle
 async def test_a_precondition_is_checked_again_when_the_run_is_resumed(
     bench: EngineFixture,
 ) -> None:
-    """Whoever mends what was missing only has to resume."""
+    """After fixing what was missing, the user only has to resume."""
     there: list[str] = []
     ready = Condition("file is there", lambda _ctx: bool(there), "the file is missing")
     workflow = one_step(lambda _ctx: (OK, {}), preconditions=[ready])
@@ -86,7 +88,7 @@ async def test_a_precondition_is_checked_again_when_the_run_is_resumed(
 async def test_a_precondition_that_held_is_not_checked_again_after_a_wait(
     bench: EngineFixture,
 ) -> None:
-    """The handler itself may have changed what it needed; the visit has begun."""
+    """The handler itself may have changed what it needed; the visit has started."""
     checks: list[int] = []
 
     async def work(ctx: StepContext) -> Work:
@@ -105,10 +107,10 @@ async def test_a_precondition_that_held_is_not_checked_again_after_a_wait(
     assert len(checks) == 1
 
 
-@pytest.mark.parametrize("given", [1, "yes", None, [True]])
-async def test_a_condition_holds_only_when_it_says_true(bench: EngineFixture, given: Any) -> None:
+@pytest.mark.parametrize("value", [1, "yes", None, [True]])
+async def test_a_condition_holds_only_when_it_says_true(bench: EngineFixture, value: Any) -> None:
     """A check that returns an object by mistake must not let everything through."""
-    sloppy = Condition("sloppy", lambda _ctx: given, "not true")
+    sloppy = Condition("sloppy", lambda _ctx: value, "not true")
 
     result = await bench.start(one_step(None, preconditions=[sloppy]))
 
@@ -116,7 +118,7 @@ async def test_a_condition_holds_only_when_it_says_true(bench: EngineFixture, gi
 
 
 async def test_a_condition_that_raises_is_broken_and_says_why(bench: EngineFixture) -> None:
-    """A check that cannot be made has not been passed."""
+    """A check that raises has not passed."""
     broken = Condition("reads state", lambda ctx: ctx.step_state["x"] == 1, "x must be 1")
 
     result = await bench.start(one_step(None, preconditions=[broken]))
@@ -208,7 +210,7 @@ async def test_a_failed_attempt_leaves_nothing_in_the_state(bench: EngineFixture
     assert result.state == {"draft": "abcde"}
 
 
-async def test_when_attempts_are_used_up_a_person_is_asked(bench: EngineFixture) -> None:
+async def test_when_attempts_are_used_up_a_human_is_asked(bench: EngineFixture) -> None:
     """Neither a silent pass nor a dead end."""
     bench.agent.on("Write.", "abc")
 
@@ -220,7 +222,7 @@ async def test_when_attempts_are_used_up_a_person_is_asked(bench: EngineFixture)
     assert "too short" in only(result.inbox).prompt
 
 
-async def test_a_person_can_send_the_step_back_with_guidance(bench: EngineFixture) -> None:
+async def test_a_human_can_send_the_step_back_with_guidance(bench: EngineFixture) -> None:
     """What the person wrote is the next attempt's feedback."""
     workflow = one_step(write, retries=0, postconditions=[LONG_ENOUGH])
     bench.agent.on("a poem", "a long poem").on("Write.", "abc")
@@ -233,7 +235,7 @@ async def test_a_person_can_send_the_step_back_with_guidance(bench: EngineFixtur
     assert result.state == {"draft": "a long poem"}
 
 
-async def test_a_retry_that_falls_short_again_goes_back_to_the_person(bench: EngineFixture) -> None:
+async def test_a_retry_that_falls_short_again_goes_back_to_the_human(bench: EngineFixture) -> None:
     """One retry was granted, not a new budget of them."""
     workflow = one_step(write, retries=0, postconditions=[LONG_ENOUGH])
     bench.agent.on("Write.", "abc")
@@ -246,7 +248,7 @@ async def test_a_retry_that_falls_short_again_goes_back_to_the_person(bench: Eng
     assert len(bench.agent.prompts) == 2
 
 
-async def test_a_person_can_accept_what_fell_short(bench: EngineFixture) -> None:
+async def test_a_human_can_accept_what_fell_short(bench: EngineFixture) -> None:
     """The rule was too strict this once; nothing is asked again."""
     workflow = one_step(write, retries=0, postconditions=[LONG_ENOUGH])
     bench.agent.on("Write.", "abc")
@@ -260,7 +262,7 @@ async def test_a_person_can_accept_what_fell_short(bench: EngineFixture) -> None
     assert len(bench.agent.prompts) == 1
 
 
-async def test_a_person_can_stop_the_run(bench: EngineFixture) -> None:
+async def test_a_human_can_stop_the_run(bench: EngineFixture) -> None:
     """It ends rejected, which no script takes for success."""
     workflow = one_step(write, retries=0, postconditions=[LONG_ENOUGH])
     bench.agent.on("Write.", "abc")
@@ -282,11 +284,11 @@ async def test_a_handler_that_says_it_fell_short_is_tried_again(
     def work(ctx: StepContext) -> Work:
         if ctx.attempt == 1:
             raise error
-        return OK, {"told": ctx.feedback}
+        return OK, {"feedback": ctx.feedback}
 
     result = await bench.start(one_step(work))
 
-    assert result.state == {"told": str(error)}
+    assert result.state == {"feedback": str(error)}
 
 
 async def test_a_step_that_never_produced_anything_cannot_be_accepted(bench: EngineFixture) -> None:
@@ -307,7 +309,7 @@ async def test_a_step_that_never_produced_anything_cannot_be_accepted(bench: Eng
 async def test_a_handler_that_raises_fails_the_run_and_a_resume_works_it_again(
     bench: EngineFixture,
 ) -> None:
-    """A bug is mended and the run goes on; what was paid for before it is kept."""
+    """The bug is fixed and the run continues; nothing that was paid for is lost."""
     broken = ["yes"]
 
     async def work(ctx: StepContext) -> Work:
@@ -337,7 +339,7 @@ async def test_an_error_goes_where_on_error_says(bench: EngineFixture) -> None:
         raise RuntimeError("no network")
 
     def repair(ctx: StepContext) -> Work:
-        return OK, {"said": ctx.step_state["_error"]["message"]}
+        return OK, {"texts": ctx.step_state["_error"]["message"]}
 
     result = await bench.start(
         Workflow(
@@ -348,7 +350,7 @@ async def test_an_error_goes_where_on_error_says(bench: EngineFixture) -> None:
     )
 
     assert result.ok
-    assert "no network" in result.state["said"]
+    assert "no network" in result.state["texts"]
     assert result.state["_error"]["step"] == "work"
 
 
@@ -364,7 +366,7 @@ async def test_a_wrong_return_value_is_named(bench: EngineFixture, returned: Any
 
 
 async def test_the_default_outcome_is_an_edge_and_no_result(bench: EngineFixture) -> None:
-    """It stands for whatever has no edge of its own."""
+    """It applies to every outcome without an edge of its own."""
     result = await bench.start(one_step(lambda _ctx: (Outcome.DEFAULT, {})))
 
     assert result.status is Status.FAILED
@@ -419,12 +421,12 @@ async def test_an_async_handler_that_takes_too_long_fell_short(
     async def work(ctx: StepContext) -> Work:
         if ctx.attempt == 1:
             await loop.hang()
-        return OK, {"told": ctx.feedback}
+        return OK, {"feedback": ctx.feedback}
 
     result = await bench.start(one_step(work, timeout=60))
 
     assert result.ok
-    assert "took longer than 60 seconds" in result.state["told"]
+    assert "took longer than 60 seconds" in result.state["feedback"]
 
 
 async def test_a_plain_handler_that_takes_too_long_is_left_behind(
@@ -468,7 +470,7 @@ def slow(request: pytest.FixtureRequest, loop: SkippingLoop) -> Condition:
 async def test_a_condition_that_takes_too_long_does_not_hold(
     bench: EngineFixture, slow: Condition
 ) -> None:
-    """A check that hangs held up the run for ever, whatever time its step was given."""
+    """A check that hung blocked the run forever, in spite of the step's timeout."""
     before = one_step(plain, timeout=60, preconditions=[slow])
     after = one_step(plain, timeout=60, postconditions=[slow])
 
@@ -483,10 +485,8 @@ async def test_a_condition_that_takes_too_long_does_not_hold(
     assert "took longer than 60 seconds" in waiting.inbox[0].prompt
 
 
-async def test_a_ceiling_on_time_holds_for_conditions(
-    bench: EngineFixture, slow: Condition
-) -> None:
-    """The run ends by name at its ceiling, wherever it is."""
+async def test_a_limit_on_time_holds_for_conditions(bench: EngineFixture, slow: Condition) -> None:
+    """The run ends by name at its limit, wherever it is."""
     workflow = one_step(plain, postconditions=[slow], limits=Limits(seconds=60))
 
     result = await bench.start(workflow)
@@ -495,10 +495,10 @@ async def test_a_ceiling_on_time_holds_for_conditions(
     assert result.stop_reason == BudgetReached("step", "seconds", 60, "work")
 
 
-async def test_a_ceiling_on_time_cuts_an_ordinary_function_off(
+async def test_a_limit_on_time_cuts_an_ordinary_function_off(
     bench: EngineFixture, loop: SkippingLoop
 ) -> None:
-    """One step of an hour would otherwise overrun a ceiling of a minute."""
+    """One step of an hour would otherwise overrun a limit of a minute."""
 
     def work(_ctx: StepContext) -> Work:
         loop.block()
@@ -523,7 +523,7 @@ async def test_a_time_out_of_the_handlers_own_is_an_error_like_any_other(
     assert "a socket of mine" in result.reason
 
 
-async def test_a_ceiling_on_time_ends_the_run_by_name(bench: EngineFixture) -> None:
+async def test_a_limit_on_time_ends_the_run_by_name(bench: EngineFixture) -> None:
     """Wall time is money too."""
 
     async def work(_ctx: StepContext) -> Work:
@@ -540,7 +540,7 @@ async def test_a_ceiling_on_time_ends_the_run_by_name(bench: EngineFixture) -> N
     assert "0.01 seconds" in result.reason
 
 
-async def test_a_ceiling_on_time_holds_for_steps_that_never_wait(bench: EngineFixture) -> None:
+async def test_a_limit_on_time_holds_for_steps_that_never_wait(bench: EngineFixture) -> None:
     """A chain of ordinary functions takes time like any other."""
     worked: list[str] = []
 
@@ -557,7 +557,7 @@ async def test_a_ceiling_on_time_holds_for_steps_that_never_wait(bench: EngineFi
     assert worked == ["step1", "step2"]
 
 
-async def test_a_steps_ceiling_on_time_is_the_one_that_is_named(bench: EngineFixture) -> None:
+async def test_a_steps_limit_on_time_is_the_one_that_is_named(bench: EngineFixture) -> None:
     """Raising the wrong limit would not help."""
 
     async def work(_ctx: StepContext) -> Work:
@@ -579,7 +579,7 @@ def gated(*options: GateOption, context: tuple[str, ...] = ("draft",)) -> Workfl
         return OK, {"draft": f"draft {ctx.visit}: {ctx.feedback}"}
 
     def publish(ctx: StepContext) -> Work:
-        return OK, {"published": ctx.step_state["draft"], "told": ctx.feedback}
+        return OK, {"published": ctx.step_state["draft"], "feedback": ctx.feedback}
 
     gate = Gate("Good?", options, context)
     return Workflow(
@@ -597,7 +597,7 @@ YES, AGAIN, NO = (
 
 
 async def test_a_gate_waits_and_shows_what_it_is_about(bench: EngineFixture) -> None:
-    """Nobody can approve what they are not shown."""
+    """A human cannot approve what is not displayed."""
     result = await bench.start(gated(YES, AGAIN, NO))
 
     item = only(result.inbox)
@@ -620,8 +620,8 @@ async def test_a_gate_leads_where_its_option_says(bench: EngineFixture) -> None:
     assert result.state["_gate"] == {"step": "draft", "option": "yes", "input": ""}
 
 
-async def test_what_a_person_writes_at_a_gate_reaches_the_next_step(bench: EngineFixture) -> None:
-    """A change request that nobody reads is no change request."""
+async def test_what_a_human_writes_at_a_gate_reaches_the_next_step(bench: EngineFixture) -> None:
+    """A change request has to reach the next attempt."""
     workflow = gated(YES, AGAIN, NO)
     await bench.start(workflow)
 
@@ -632,7 +632,7 @@ async def test_what_a_person_writes_at_a_gate_reaches_the_next_step(bench: Engin
     assert result.state["draft"] == "draft 2: more jokes"
 
 
-async def test_a_gate_asks_anew_on_every_visit(bench: EngineFixture) -> None:
+async def test_a_gate_asks_again_on_every_visit(bench: EngineFixture) -> None:
     """A yes to the first draft is no yes to the second."""
     workflow = gated(YES, AGAIN, NO)
     await bench.start(workflow)
@@ -647,7 +647,7 @@ async def test_a_gate_asks_anew_on_every_visit(bench: EngineFixture) -> None:
 
 
 async def test_a_gate_can_reject(bench: EngineFixture) -> None:
-    """The run's end says so by name, and what was made is still there to look at."""
+    """The run's status names it, and its results are still there to look at."""
     workflow = gated(YES, NO)
     await bench.start(workflow)
 
@@ -713,7 +713,7 @@ async def test_a_loop_ends_at_its_bound_by_name(bench: EngineFixture) -> None:
     assert "3 times" in result.reason
 
 
-async def test_at_a_limit_a_person_can_let_the_loop_go_on(bench: EngineFixture) -> None:
+async def test_at_a_limit_a_human_can_let_the_loop_continue(bench: EngineFixture) -> None:
     """The history is worth more than the bound."""
     workflow = looping(bound=2, on_limit="ask")
     first = await bench.start(workflow)
@@ -725,7 +725,7 @@ async def test_at_a_limit_a_person_can_let_the_loop_go_on(bench: EngineFixture) 
     assert (second.status, second.state["visits"]) == (Status.WAITING, 5)
 
 
-async def test_at_a_limit_a_person_can_stop(bench: EngineFixture) -> None:
+async def test_at_a_limit_a_human_can_stop(bench: EngineFixture) -> None:
     """The other answer to the same question."""
     workflow = looping(bound=2, on_limit="ask")
     await bench.start(workflow)
@@ -758,13 +758,13 @@ async def test_rounds_are_counted_and_bounded(bench: EngineFixture) -> None:
 async def test_a_step_that_returns_without_the_answer_it_asked_for_waits_for_it(
     bench: EngineFixture,
 ) -> None:
-    """However it came past its own question, nobody has answered it."""
+    """However the handler got past its own request, it has no answer yet."""
 
     async def work(ctx: StepContext) -> Work:
         asked = asyncio.ensure_future(ctx.wait(Question("Any wishes?")))
         await asyncio.wait([asked])
         answered = asked.exception() is None
-        return OK, {"said": asked.result().value if answered else "nothing"}
+        return OK, {"texts": asked.result().value if answered else "nothing"}
 
     workflow = one_step(work)
 
@@ -773,7 +773,7 @@ async def test_a_step_that_returns_without_the_answer_it_asked_for_waits_for_it(
     result = await bench.resume(workflow)
 
     assert waiting.status is Status.WAITING
-    assert result.state == {"said": "more jokes"}
+    assert result.state == {"texts": "more jokes"}
 
 
 async def test_a_wait_left_open_by_a_step_that_failed_is_withdrawn(bench: EngineFixture) -> None:
@@ -796,7 +796,9 @@ async def test_a_wait_left_open_by_a_step_that_failed_is_withdrawn(bench: Engine
     assert bench.store.items("run") == []
 
 
-async def test_a_request_answered_in_vain_is_withdrawn_with_the_run(bench: EngineFixture) -> None:
+async def test_a_request_whose_answer_is_unused_is_withdrawn_with_the_run(
+    bench: EngineFixture,
+) -> None:
     """A cancelled run leaves nothing in anybody's inbox."""
 
     async def work(ctx: StepContext) -> Work:
@@ -873,10 +875,10 @@ async def test_a_handler_that_catches_everything_is_suspended_all_the_same(
     assert (await bench.resume(workflow)).state == {"topic": "cats"}
 
 
-async def test_a_handler_that_fails_while_a_call_is_under_way_keeps_the_reply(
+async def test_a_handler_that_fails_while_a_call_is_in_progress_does_not_lose_the_reply(
     bench: EngineFixture,
 ) -> None:
-    """The call is paid for; the mended handler gets its reply for nothing."""
+    """The call is paid for; the fixed handler gets its reply without another call."""
     broken = ["yes"]
 
     async def work(ctx: StepContext) -> Work:
@@ -918,7 +920,7 @@ async def test_a_stop_at_the_moment_a_call_begins_ends_both(bench: EngineFixture
 
 
 async def test_what_a_run_did_is_all_in_its_journal(bench: EngineFixture) -> None:
-    """Everything that is shown later is read from here."""
+    """Everything that is displayed later is read from the journal."""
     bench.agent.on("too short", "long enough").on("Write.", "abc")
 
     await bench.start(one_step(write, postconditions=[LONG_ENOUGH]))
@@ -947,7 +949,7 @@ async def _awaited(effect: Any) -> Any:
 
 
 class FullDisk:
-    """A place for files that takes none."""
+    """A file port that refuses every file."""
 
     def write(self, run: str, path: str, text: str) -> None:
         raise WriteFailed(f"{path} cannot be written")
@@ -991,7 +993,7 @@ async def critic(ctx: StepContext, name: str) -> str:
 
 async def reviewed(ctx: StepContext) -> Work:
     brief = (await ctx.ask("claude", "brief")).text
-    return OK, {"said": [brief, *await ctx.map(["a", "b", "slow"], critic)]}
+    return OK, {"texts": [brief, *await ctx.map(["a", "b", "slow"], critic)]}
 
 
 async def test_a_step_that_runs_out_of_time_keeps_what_it_had_finished(
@@ -1004,14 +1006,14 @@ async def test_a_step_that_runs_out_of_time_keeps_what_it_had_finished(
 
     result = await bench.start(one_step(reviewed, timeout=60))
 
-    assert result.state == {"said": ["BRIEF", "A", "B", "late slow"]}
+    assert result.state == {"texts": ["BRIEF", "A", "B", "late slow"]}
     assert asked(bench) == ["a", "b", "brief", "slow", "slow"]
 
 
-async def test_a_late_step_that_a_person_sends_back_is_worked_from_its_top(
+async def test_a_late_step_that_a_human_sends_back_starts_from_the_top(
     bench: EngineFixture, loop: SkippingLoop
 ) -> None:
-    """Their word, or what they mended meanwhile, may be about anything in it."""
+    """Their remark, or what they fixed in the meantime, may concern any part of the step."""
     for prompt in ("brief", "a", "b"):
         bench.agent.on(prompt, prompt.upper())
     slow_once(bench, loop, "slow")
@@ -1022,14 +1024,14 @@ async def test_a_late_step_that_a_person_sends_back_is_worked_from_its_top(
     result = await bench.resume(flow)
 
     assert waiting.status is Status.WAITING
-    assert result.state == {"said": ["BRIEF", "A", "B", "late slow"]}
+    assert result.state == {"texts": ["BRIEF", "A", "B", "late slow"]}
     assert asked(bench) == sorted(["a", "b", "brief", "slow"] * 2)
 
 
 async def test_a_late_step_that_then_asks_for_something_else_is_worked_from_its_top(
     bench: EngineFixture, loop: SkippingLoop
 ) -> None:
-    """What it had finished was built on other words; all tries it was given are left."""
+    """Its finished work was based on another prompt; all its retries are left."""
     tries: list[int] = []
 
     async def work(ctx: StepContext) -> Work:
@@ -1037,7 +1039,7 @@ async def test_a_late_step_that_then_asks_for_something_else_is_worked_from_its_
         tries.append(ctx.attempt)
         if len(tries) < 3:
             await loop.hang()
-        return OK, {"said": (await ctx.ask("claude", f"second after {first}")).text}
+        return OK, {"texts": (await ctx.ask("claude", f"second after {first}")).text}
 
     bench.agent.on("first", lambda request: request.prompt)
     bench.agent.on("second", lambda request: request.prompt)
@@ -1045,7 +1047,7 @@ async def test_a_late_step_that_then_asks_for_something_else_is_worked_from_its_
     result = await bench.start(one_step(work, timeout=60, retries=2))
 
     why = "step 'work' took longer than 60 seconds"
-    assert result.state == {"said": f"second after first, knowing {why}"}
+    assert result.state == {"texts": f"second after first, knowing {why}"}
     assert asked(bench).count("first, knowing None") == 1
 
 
@@ -1056,7 +1058,7 @@ async def test_items_are_worked_again_where_a_late_step_then_works_others(
     lists = [["a", "slow"], ["b", "c"]]
 
     async def work(ctx: StepContext) -> Work:
-        return OK, {"said": await ctx.map(lists[min(ctx.attempt, 2) - 1], critic)}
+        return OK, {"texts": await ctx.map(lists[min(ctx.attempt, 2) - 1], critic)}
 
     for prompt in ("a", "b", "c"):
         bench.agent.on(prompt, prompt.upper())
@@ -1064,29 +1066,29 @@ async def test_items_are_worked_again_where_a_late_step_then_works_others(
 
     result = await bench.start(one_step(work, timeout=60))
 
-    assert result.state == {"said": ["B", "C"]}
+    assert result.state == {"texts": ["B", "C"]}
 
 
 async def test_a_step_that_fell_short_is_worked_from_its_top(bench: EngineFixture) -> None:
-    """What is not good enough has to be made anew, with the reason known."""
+    """Work that is not good enough has to be done again, with the reason in the prompt."""
 
     async def work(ctx: StepContext) -> Work:
-        said = (await ctx.ask("claude", "brief")).text
+        texts = (await ctx.ask("claude", "brief")).text
         if ctx.attempt == 1:
             raise StepFailed("too long")
-        return OK, {"said": said}
+        return OK, {"texts": texts}
 
     bench.agent.on("brief", "long", "short")
 
     result = await bench.start(one_step(work))
 
-    assert result.state == {"said": "short"}
+    assert result.state == {"texts": "short"}
 
 
-async def test_a_late_step_goes_on_from_everything_its_handler_had_seen(
+async def test_a_late_step_continues_from_everything_its_handler_had_received(
     bench: EngineFixture, loop: SkippingLoop
 ) -> None:
-    """A failure it had dealt with, and chance, are part of what its items were made of."""
+    """A handled failure and random numbers are part of the input of its items."""
 
     async def item(ctx: StepContext, words: str) -> str:
         return (await ctx.ask("claude", words)).text
@@ -1097,8 +1099,8 @@ async def test_a_late_step_goes_on_from_everything_its_handler_had_seen(
         except AgentBadOutput:
             hint = "none"
         number = ctx.random().randint(1, 10**9)
-        said = await ctx.map([f"a {hint} {number}", f"slow {hint} {number}"], item)
-        return OK, {"said": said}
+        texts = await ctx.map([f"a {hint} {number}", f"slow {hint} {number}"], item)
+        return OK, {"texts": texts}
 
     bench.agent.on("hint", AgentBadOutput("no hint"), "H")
     bench.agent.on("a ", lambda request: request.prompt)
@@ -1106,7 +1108,7 @@ async def test_a_late_step_goes_on_from_everything_its_handler_had_seen(
 
     result = await bench.start(one_step(work, timeout=60))
 
-    (first, second) = result.state["said"]
+    (first, second) = result.state["texts"]
     assert first.startswith("a none ")
     assert second == "late slow"
     prompts = asked(bench)
@@ -1136,7 +1138,7 @@ async def test_a_sibling_that_hangs_does_not_hold_up_a_step_with_a_time_out(
     assert "nonsense" in result.inbox[0].prompt
 
 
-async def test_what_was_asked_of_people_is_withdrawn_when_the_step_itself_needs_one(
+async def test_requests_to_humans_are_withdrawn_when_the_step_itself_needs_one(
     bench: EngineFixture, loop: SkippingLoop
 ) -> None:
     """The answer to it was of no use any more, and failed the run."""
@@ -1147,7 +1149,7 @@ async def test_what_was_asked_of_people_is_withdrawn_when_the_step_itself_needs_
         return str((await ctx.wait(Question("Which tone?"))).value)
 
     async def work(ctx: StepContext) -> Work:
-        return OK, {"said": await ctx.map(["ask", "slow"], item)}
+        return OK, {"texts": await ctx.map(["ask", "slow"], item)}
 
     result = await bench.start(one_step(work, timeout=60, retries=0))
 
@@ -1159,7 +1161,7 @@ async def test_what_was_asked_of_people_is_withdrawn_when_the_step_itself_needs_
 async def test_a_changed_precondition_is_checked_before_anything_is_worked(
     bench: EngineFixture,
 ) -> None:
-    """Under another definition the step began at its handler, and nobody was asked."""
+    """Under another definition the step started at its handler, and no human was asked."""
 
     def flow(words: str) -> Workflow:
         async def allowed(ctx: StepContext) -> bool:

@@ -29,7 +29,7 @@ def rounds(most: int, *, on_limit: Any = "end") -> Workflow:
 async def test_a_run_ends_in_the_words_of_the_step_that_ended_it(
     bench: EngineFixture, end: End | None
 ) -> None:
-    """`not converging` alone tells nobody what to do about it."""
+    """`not converging` alone does not say what to do about it."""
 
     def work(_ctx: StepContext) -> Work:
         return Outcome.FAIL, {"open": 3, "_reason": "no fewer findings for 3 rounds"}
@@ -48,7 +48,7 @@ async def test_a_run_at_its_limit_ends_in_the_words_of_its_step(bench: EngineFix
     assert result.state == {}
 
 
-async def test_words_for_an_end_are_forgotten_where_the_run_goes_on(bench: EngineFixture) -> None:
+async def test_a_reason_for_an_end_is_dropped_if_the_run_continues(bench: EngineFixture) -> None:
     """The reason of a first round must not explain the end of a later one."""
 
     def first(_ctx: StepContext) -> Work:
@@ -70,7 +70,7 @@ async def test_words_for_an_end_are_forgotten_where_the_run_goes_on(bench: Engin
 
 
 async def test_a_reason_that_is_no_text_is_the_handlers_mistake(bench: EngineFixture) -> None:
-    """It would otherwise be shown as whatever Python makes of it."""
+    """It would otherwise be displayed as Python's representation of it."""
 
     def work(_ctx: StepContext) -> Work:
         return Outcome.OK, {"_reason": 3}
@@ -93,7 +93,7 @@ async def test_the_question_at_the_limit_of_rounds_has_a_name(bench: EngineFixtu
 
 
 async def test_other_questions_of_the_engine_have_none(bench: EngineFixture) -> None:
-    """A name that stands for several questions answers the wrong one some day."""
+    """A name shared by several questions would answer the wrong one some day."""
 
     again = Edge("work", bound=1, on_limit="ask")
 

@@ -26,7 +26,7 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_folder_of_a_killed_process_is_removed_by_the_next_one(temporary: Path) -> None:
-    """Prompts and drafts would pile up in a folder that nobody looks at."""
+    """Prompts and drafts would pile up in the temporary folder."""
     subprocess.run([sys.executable, "-c", KILLED], check=False)
     (left,) = temporary.iterdir()
 

@@ -50,8 +50,8 @@ async def limited(bench: EngineFixture, workflow: Workflow, **limits: Any) -> An
     return await bench.engine.start(workflow, name="run", limits=Limits(**limits))
 
 
-async def test_a_ceiling_on_calls_is_exact_even_in_a_fan_out(bench: EngineFixture) -> None:
-    """Ten calls are ten calls, however many want to be made at once."""
+async def test_a_limit_on_calls_is_exact_even_in_a_fan_out(bench: EngineFixture) -> None:
+    """Ten calls are ten calls, however many are requested at once."""
     bench.agent.on("", _slowly("text"))
 
     result = await limited(bench, fan(), calls=10)
@@ -63,10 +63,10 @@ async def test_a_ceiling_on_calls_is_exact_even_in_a_fan_out(bench: EngineFixtur
 
 
 @pytest.mark.parametrize("limits", [{"usd": 10.0}, {"tokens": 1000}])
-async def test_a_ceiling_on_money_or_tokens_is_not_overshot_in_a_fan_out(
+async def test_a_limit_on_money_or_tokens_is_not_overshot_in_a_fan_out(
     bench: EngineFixture, limits: dict[str, Any]
 ) -> None:
-    """Fifty calls at once must not be begun on the money for ten."""
+    """Fifty calls must not start at once with the money for ten."""
     bench.agent.on("", _slowly(cost(usd=1.0, tokens=100)))
 
     result = await limited(bench, fan(), **limits)
@@ -85,7 +85,7 @@ async def test_a_ceiling_on_money_or_tokens_is_not_overshot_in_a_fan_out(
     ],
     ids=str,
 )
-async def test_a_ceiling_that_no_answer_counts_against_stops_the_run_after_one(
+async def test_a_limit_that_no_answer_counts_against_stops_the_run_after_one(
     bench: EngineFixture, limits: dict[str, Any], named: str
 ) -> None:
     """It was taken for nothing, and the calls went on for ever."""
@@ -104,7 +104,7 @@ async def test_a_ceiling_that_no_answer_counts_against_stops_the_run_after_one(
     assert more.ok
 
 
-async def test_a_ceiling_that_some_answers_count_against_holds_by_those(
+async def test_a_limit_that_some_answers_count_against_holds_by_those(
     bench: EngineFixture,
 ) -> None:
     """Money may be unknown where tokens are not."""
@@ -117,8 +117,8 @@ async def test_a_ceiling_that_some_answers_count_against_holds_by_those(
 
 async def test_an_answer_that_for_once_reports_nothing_stops_no_run(bench: EngineFixture) -> None:
     """Some servers leave the usage out now and then; the others still count."""
-    told = Reply("text", usage=Usage(tokens_in=1, tokens_out=0))
-    bench.agent.on("Write.", told, Reply("text"), told, told)
+    reported = Reply("text", usage=Usage(tokens_in=1, tokens_out=0))
+    bench.agent.on("Write.", reported, Reply("text"), reported, reported)
 
     result = await limited(bench, chain(ask, ask, ask, ask), tokens=10)
 
@@ -126,15 +126,15 @@ async def test_an_answer_that_for_once_reports_nothing_stops_no_run(bench: Engin
 
 
 async def test_the_silence_of_one_agent_says_nothing_of_another() -> None:
-    """A free one may come before a dear one."""
-    free, dear = ScriptedAgent(), ScriptedAgent()
+    """A free call may come before an expensive one."""
+    free, expensive = ScriptedAgent(), ScriptedAgent()
     free.on("", Reply("text"))
-    dear.on("", cost(usd=0.5))
-    bench = EngineFixture(agents={"free": free, "dear": dear})
+    expensive.on("", cost(usd=0.5))
+    bench = EngineFixture(agents={"free": free, "expensive": expensive})
 
     async def work(ctx: StepContext) -> Work:
         await ctx.ask("free", "a", key="a")
-        await ctx.ask("dear", "b", key="b")
+        await ctx.ask("expensive", "b", key="b")
         return OK, {}
 
     result = await limited(bench, one_step(work), usd=1.0)
@@ -143,7 +143,7 @@ async def test_the_silence_of_one_agent_says_nothing_of_another() -> None:
     assert result.ok, result.reason
 
 
-async def test_of_a_steps_ceiling_on_money_the_step_is_told_to_limit_its_calls() -> None:
+async def test_the_error_about_a_steps_limit_on_money_names_the_step() -> None:
     """`--limit calls=9` is about the run, and changed nothing."""
 
     class Mute(ScriptedAgent):
@@ -160,10 +160,10 @@ async def test_of_a_steps_ceiling_on_money_the_step_is_told_to_limit_its_calls()
     assert result.error.remedies == ()
 
 
-async def test_a_price_that_does_not_divide_the_ceiling_is_overshot_by_one_call_at_most(
+async def test_a_price_that_does_not_divide_the_limit_is_overshot_by_one_call_at_most(
     bench: EngineFixture,
 ) -> None:
-    """The last call's price is only known when it is made."""
+    """The price of the last call is known only afterwards."""
     bench.agent.on("", _slowly(cost(usd=3.0)))
 
     result = await limited(bench, fan(), usd=10.0)
@@ -175,12 +175,12 @@ PRICES = {
     "a cheap first one": [0.01] + [1.0] * 49,
     "dearer and dearer": [0.1 * n for n in range(1, 51)],
     "cheaper and cheaper": [0.1 * n for n in range(50, 0, -1)],
-    "now and then a dear one": [2.0 if n % 7 == 6 else 0.1 for n in range(50)],
+    "now and then an expensive one": [2.0 if n % 7 == 6 else 0.1 for n in range(50)],
 }
 
 
 @pytest.mark.parametrize("prices", PRICES.values(), ids=PRICES.keys())
-async def test_a_ceiling_on_money_holds_when_no_two_calls_cost_the_same(
+async def test_a_limit_on_money_holds_when_no_two_calls_cost_the_same(
     bench: EngineFixture, prices: list[float]
 ) -> None:
     """The first bill says little about the next forty-nine."""
@@ -196,13 +196,13 @@ async def test_a_ceiling_on_money_holds_when_no_two_calls_cost_the_same(
 
     result = await limited(bench, fan(), usd=5.0)
 
-    made = prices[: result.spend.calls]
+    calls = prices[: result.spend.calls]
     assert result.status is Status.BUDGET
-    assert 5.0 <= result.spend.known_usd <= 5.0 + max(made)
+    assert 5.0 <= result.spend.known_usd <= 5.0 + max(calls)
 
 
-async def test_below_its_ceiling_a_fan_out_soon_runs_at_once(bench: EngineFixture) -> None:
-    """A ceiling that is far away must not make everything serial."""
+async def test_below_its_limit_a_fan_out_soon_runs_at_once(bench: EngineFixture) -> None:
+    """A limit that is far away must not make everything serial."""
     bench.agent.on("", _slowly(cost(usd=0.01)))
 
     result = await limited(bench, fan(), usd=100.0)
@@ -223,7 +223,7 @@ async def test_prices_seen_before_a_wait_are_not_forgotten_after_it(bench: Engin
     assert result.spend.known_usd == 8.0
 
 
-async def test_a_ceiling_counts_what_failed_tries_cost(bench: EngineFixture) -> None:
+async def test_a_limit_counts_what_failed_tries_cost(bench: EngineFixture) -> None:
     """Money spent on an overloaded provider is spent."""
     bench.agent.on("", *[AgentTransient("overloaded")] * 3, "text")
 
@@ -234,15 +234,15 @@ async def test_a_ceiling_counts_what_failed_tries_cost(bench: EngineFixture) -> 
 
 
 @pytest.mark.parametrize("error", [AgentTransient, AgentBadOutput])
-async def test_a_fan_out_of_calls_that_are_billed_and_fail_stays_under_its_ceiling(
+async def test_a_fan_out_of_calls_that_are_billed_and_fail_stays_under_its_limit(
     bench: EngineFixture, error: type[AgentError]
 ) -> None:
     """300 parallel items at $0.10 must not spend $30 under a limit of $0.50."""
-    made = 0
+    calls = 0
 
     async def answer(_request: AgentRequest) -> Reply:
-        nonlocal made
-        made += 1
+        nonlocal calls
+        calls += 1
         for _ in range(3):
             await asyncio.sleep(0)
         raise with_usage(error("overloaded"), Usage(tokens_in=1, tokens_out=1, usd=0.1))
@@ -252,11 +252,11 @@ async def test_a_fan_out_of_calls_that_are_billed_and_fail_stays_under_its_ceili
     result = await limited(bench, fan(300), usd=0.5)
 
     assert result.status is Status.BUDGET
-    assert made == result.spend.calls <= 6
-    assert result.spend.usd == pytest.approx(0.1 * made)
+    assert calls == result.spend.calls <= 6
+    assert result.spend.usd == pytest.approx(0.1 * calls)
 
 
-async def test_a_retry_that_a_ceiling_held_back_is_made_after_it_was_raised(
+async def test_a_retry_that_a_limit_prevented_is_made_after_the_limit_was_raised(
     bench: EngineFixture,
 ) -> None:
     """Its first attempt has ended and is charged: it is neither in doubt nor charged again."""
@@ -323,7 +323,7 @@ async def test_an_agent_whose_bills_are_impossible_is_not_asked_without_end(
     assert result.spend.calls == 1
 
 
-async def test_ceilings_survive_a_resume(bench: EngineFixture) -> None:
+async def test_limits_survive_a_resume(bench: EngineFixture) -> None:
     """Ten resumes must not be ten budgets."""
     bench.agent.on("", "text")
     workflow = fan(5)
@@ -335,7 +335,7 @@ async def test_ceilings_survive_a_resume(bench: EngineFixture) -> None:
     assert len(bench.agent.calls) == 3
 
 
-async def test_a_raised_ceiling_lets_the_run_go_on_from_where_it_was(bench: EngineFixture) -> None:
+async def test_a_raised_limit_lets_the_run_continue_where_it_stopped(bench: EngineFixture) -> None:
     """The three answers it has are not paid for again."""
     bench.agent.on("", "text")
     workflow = fan(5)
@@ -347,7 +347,7 @@ async def test_a_raised_ceiling_lets_the_run_go_on_from_where_it_was(bench: Engi
     assert len(bench.agent.calls) == 5
 
 
-async def test_raising_one_ceiling_leaves_the_others_alone(bench: EngineFixture) -> None:
+async def test_raising_one_limit_leaves_the_others_alone(bench: EngineFixture) -> None:
     """`--limit calls=5` says nothing about money."""
     bench.agent.on("", cost(usd=1.0))
     workflow = fan(9)
@@ -360,7 +360,7 @@ async def test_raising_one_ceiling_leaves_the_others_alone(bench: EngineFixture)
 
 
 async def test_a_call_in_doubt_still_counts(bench: EngineFixture) -> None:
-    """It was made; a run that dies again and again must not spend without end."""
+    """The call was made; a run that dies again and again must not spend without limit."""
     bench.agent.on("", "lost", "text")
     workflow = one_step(ask)
     await bench.restart(DyingStore(bench.store, 3))
@@ -373,7 +373,7 @@ async def test_a_call_in_doubt_still_counts(bench: EngineFixture) -> None:
     assert len(bench.agent.calls) == 1
 
 
-async def test_a_steps_ceiling_is_for_one_visit_of_it(bench: EngineFixture) -> None:
+async def test_a_steps_limit_is_for_one_visit_of_it(bench: EngineFixture) -> None:
     """The next step, and the next visit, have their own."""
     bench.agent.on("", "text")
 
@@ -396,7 +396,7 @@ async def test_a_steps_ceiling_is_for_one_visit_of_it(bench: EngineFixture) -> N
     assert result.spend.calls == 3
 
 
-async def test_a_ceiling_of_the_workflow_holds_unless_the_run_sets_its_own(
+async def test_a_limit_of_the_workflow_holds_unless_the_run_sets_its_own(
     bench: EngineFixture,
 ) -> None:
     """The author proposes, the operator decides."""
@@ -408,10 +408,10 @@ async def test_a_ceiling_of_the_workflow_holds_unless_the_run_sets_its_own(
     workflow = Workflow("flow", *steps, limits=Limits(calls=1))
 
     own = await bench.engine.start(workflow, name="own")
-    given = await bench.engine.start(workflow, name="given", limits=Limits(calls=2))
+    limited_run = await bench.engine.start(workflow, name="limited_run", limits=Limits(calls=2))
 
     assert own.status is Status.BUDGET
-    assert given.ok
+    assert limited_run.ok
 
 
 async def test_time_at_rest_costs_no_seconds(bench: EngineFixture) -> None:
@@ -431,10 +431,10 @@ async def test_time_at_rest_costs_no_seconds(bench: EngineFixture) -> None:
     assert result.spend.seconds == 30
 
 
-async def test_a_command_under_way_does_not_hold_a_call_back(
+async def test_a_command_in_progress_does_not_hold_a_call_back(
     bench: EngineFixture, tmp_path: Path
 ) -> None:
-    """It costs no money, so it has no place in the reckoning."""
+    """It costs no money, so it does not count."""
     flag = tmp_path / "answered"
     script = f"""
 import pathlib, time
@@ -458,7 +458,7 @@ while not pathlib.Path({str(flag)!r}).exists():
 
 
 async def test_a_call_that_never_fits_is_refused_before_it_is_made() -> None:
-    """Zero dollars is a ceiling too: a dry run makes no call."""
+    """Zero dollars is a limit too: a dry run makes no call."""
     with pytest.raises(LimitReached) as caught:
         await SpendLimiter().wait_for_room("claude", "draft", [("run", Limits(usd=0.0), Spend())])
 

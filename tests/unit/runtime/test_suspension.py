@@ -17,8 +17,8 @@ def test_a_suspension_is_not_caught_by_accident() -> None:
     assert not issubclass(Suspension, Exception)
 
 
-def test_of_several_reasons_to_rest_the_heaviest_is_told() -> None:
-    """Nobody should answer questions of a run that has no money to go on."""
+def test_of_several_suspensions_the_heaviest_decides() -> None:
+    """No human should answer questions of a run that has no money left to continue."""
     waiting, parked = WaitingForAnswer(AnswerPending()), ParkedUntil(Sleeping(5.0))
     spent = LimitReached(BudgetReached("run", "usd", 1.0))
 

@@ -36,7 +36,7 @@ def test_a_visit_knows_its_number_round_outcome_and_duration() -> None:
     assert (third.visit, third.iteration, third.outcome) == (2, 2, Outcome.OK)
 
 
-def test_time_spent_waiting_for_a_person_is_not_time_at_work() -> None:
+def test_time_spent_waiting_for_a_human_is_not_time_at_work() -> None:
     """A step that waited over the weekend did not take three days."""
     line = Timeline().follow(
         [started(0), ev.RunStopped(Status.WAITING, at=5), ev.RunResumed(at=1000), moved(1002, None)]
@@ -47,14 +47,14 @@ def test_time_spent_waiting_for_a_person_is_not_time_at_work() -> None:
 
 
 def test_a_process_that_died_is_counted_until_its_last_sign_of_life() -> None:
-    """The night until somebody resumed the run was nobody's work."""
+    """The night before the run was resumed is not time at work."""
     line = Timeline().follow([started(0), asked(4, "ask#1"), ev.RunResumed(at=1000)])
 
     assert line.visits[0].seconds == 4
     assert line.running == {}
 
 
-def test_what_is_under_way_names_who_works_and_since_when() -> None:
+def test_an_effect_in_progress_names_its_agent_and_start() -> None:
     """It is what people stare at while they wait."""
     line = Timeline().follow([started(0), asked(1, "a#1"), asked(2, "b#1"), answered(3, "a#1")])
 
@@ -71,7 +71,7 @@ def test_a_second_attempt_keeps_the_name_of_who_is_asked() -> None:
 
 
 def test_a_fan_out_says_how_many_items_are_done_of_how_many() -> None:
-    """With a limit on concurrency most items have not even begun."""
+    """With a limit on concurrency, most items have not even started."""
     fan = ev.EffectStarted(EffectId("critics#1"), EffectKind.MAP, "d", {"items": 8}, at=1)
 
     line = Timeline().follow(
@@ -122,7 +122,7 @@ def test_a_repeated_call_counts_what_the_first_one_cost() -> None:
 
 
 def test_attempts_and_their_reason_belong_to_the_visit() -> None:
-    """People want to see that the third try is under way, and why."""
+    """Users want to see that the third attempt is in progress, and why."""
     line = Timeline().follow([started(0), ev.AttemptFailed("too short", at=1)])
 
     assert line.visits[0].attempts == 2
@@ -130,15 +130,15 @@ def test_attempts_and_their_reason_belong_to_the_visit() -> None:
 
 
 def test_effects_are_counted_by_kind_as_often_as_they_were_tried() -> None:
-    """`show` said `2 calls` above a table with `1 ask`, and the live view `1 call`."""
+    """`show` printed `2 calls` above a table with `1 ask`, and the live view `1 call`."""
     line = Timeline().follow([started(0), asked(1, "a#1"), asked(2, "a#1", 2), asked(3, "b#1")])
 
     assert line.visits[0].effects == {"ask": 3}
     assert line.spend.calls == 3
 
 
-def test_a_call_in_doubt_is_no_free_call_once_nobody_drives_the_run() -> None:
-    """`show` of a run that was killed in its first call said `1 call · $0.00`."""
+def test_a_call_in_doubt_is_not_free_once_no_process_drives_the_run() -> None:
+    """`show` of a run that was killed in its first call printed `1 call · $0.00`."""
     line = Timeline().follow([started(0), asked(1, "a#1")])
 
     line.close_bill()
@@ -146,7 +146,7 @@ def test_a_call_in_doubt_is_no_free_call_once_nobody_drives_the_run() -> None:
     assert (line.spend.calls, line.spend.usd) == (1, None)
 
 
-def test_a_call_in_doubt_is_counted_when_its_attempt_is_given_up() -> None:
+def test_a_call_in_doubt_is_counted_when_its_attempt_ends() -> None:
     """After `resume --adopt` its cost would be forgotten, and the total look exact."""
     line = Timeline().follow(
         [
@@ -163,14 +163,14 @@ def test_a_call_in_doubt_is_counted_when_its_attempt_is_given_up() -> None:
 
 
 def test_a_reply_that_came_late_is_on_the_bill() -> None:
-    """The process that asked had died, so its call was not under way any more."""
+    """The process that asked had died, so its call was no longer in progress."""
     line = Timeline().follow([started(0), asked(1, "a#1"), ev.RunResumed(at=2), answered(3, "a#1")])
 
     assert (line.spend.calls, line.spend.usd) == (1, 0.5)
 
 
-def test_the_visit_under_way_grows_with_the_clock() -> None:
-    """Elapsed time that stands still looks like a hang."""
+def test_the_visit_in_progress_grows_with_the_clock() -> None:
+    """Elapsed time that does not move looks like a hang."""
     line = Timeline().follow([started(10)])
     visit = line.visits[0]
 
@@ -178,8 +178,8 @@ def test_the_visit_under_way_grows_with_the_clock() -> None:
     assert line.seconds(now=14) == 4
 
 
-def test_what_people_decided_is_kept_with_who_and_why() -> None:
-    """`show` is where people look for who said no, long after."""
+def test_decisions_of_humans_are_listed_with_author_and_reason() -> None:
+    """`show` is where users look for a rejection long afterwards."""
     approval = {"kind": "approval", "prompt": "Ship?"}
     reply = {"value": False, "text": "too long", "by": "ann", "at": 2.0}
 
@@ -194,7 +194,7 @@ def test_what_people_decided_is_kept_with_who_and_why() -> None:
     assert line.decisions == [Decision("draft", "approval", False, "too long", "ann", 2.0)]
 
 
-def test_work_a_person_did_in_an_agents_place_is_no_decision() -> None:
+def test_work_that_a_human_did_for_an_agent_is_no_decision() -> None:
     """A run worked by hand has hundreds of them, each as long as a draft."""
     work = {"kind": "response", "prompt": "Write."}
 

@@ -55,13 +55,13 @@ def leave_behind(request: AgentRequest) -> None:
 
 
 async def test_an_agent_edits_a_copy_and_the_new_text_comes_back(tmp_path: Path) -> None:
-    """A refinement is what stands in the file afterwards, not what the agent says about it."""
+    """A refinement is the content of the file afterwards, not what the agent writes about it."""
     bench = EngineFixture(files=RunFiles(tmp_path))
     seen = []
 
-    def change(place: Path) -> None:
-        seen.append(place.read_text())
-        place.write_text("new\n")
+    def change(path: Path) -> None:
+        seen.append(path.read_text())
+        path.write_text("new\n")
 
     bench.agent.on("Mend", edits(change))
 
@@ -75,7 +75,7 @@ async def test_an_agent_edits_a_copy_and_the_new_text_comes_back(tmp_path: Path)
 async def test_a_copy_lies_outside_the_run_and_is_gone_afterwards(tmp_path: Path) -> None:
     """From inside the run's folder an agent could write an answer with a short relative path."""
     bench = EngineFixture(files=RunFiles(tmp_path))
-    bench.agent.on("Mend", edits(lambda place: place.write_text("new")))
+    bench.agent.on("Mend", edits(lambda path: path.write_text("new")))
 
     await bench.start(editing())
     await bench.close()
@@ -85,14 +85,14 @@ async def test_a_copy_lies_outside_the_run_and_is_gone_afterwards(tmp_path: Path
     assert not (tmp_path / ".work").exists()
 
 
-async def test_every_folder_on_the_way_to_a_copy_is_the_owners_alone(tmp_path: Path) -> None:
-    """The names of a person's runs are nobody else's business."""
+async def test_every_folder_above_a_copy_is_readable_by_the_owner_only(tmp_path: Path) -> None:
+    """Other users must not see the names of someone's runs."""
     root = tmp_path / "runs"
     bench = EngineFixture(files=RunFiles(root))
     modes: list[Any] = []
 
-    def look(place: Path) -> None:
-        modes.extend((root, *place.relative_to(root).parents)[1:])
+    def look(path: Path) -> None:
+        modes.extend((root, *path.relative_to(root).parents)[1:])
         modes[:] = [oct((root / each).stat().st_mode & 0o077) for each in modes]
 
     bench.agent.on("", edits(look))
@@ -102,9 +102,9 @@ async def test_every_folder_on_the_way_to_a_copy_is_the_owners_alone(tmp_path: P
     assert set(modes) == {"0o0"}
 
 
-async def test_the_agent_is_told_of_a_workspace_and_not_of_texts(bench: EngineFixture) -> None:
+async def test_the_agent_gets_a_workspace_and_not_the_texts(bench: EngineFixture) -> None:
     """Every kind of agent knows workspaces; none has to learn anything for this."""
-    bench.agent.on("Mend", edits(lambda place: place.write_text("new")))
+    bench.agent.on("Mend", edits(lambda path: path.write_text("new")))
 
     await bench.start(editing())
 
@@ -123,20 +123,20 @@ async def test_a_deleted_file_is_simply_not_there(bench: EngineFixture) -> None:
     assert result.state["contents"] == {}
 
 
-def link_to(target: Path, place: Path) -> None:
-    place.unlink()
-    place.symlink_to(target)
+def link_to(target: Path, path: Path) -> None:
+    path.unlink()
+    path.symlink_to(target)
 
 
-def make_pipe(place: Path) -> None:
-    place.unlink()
-    os.mkfifo(place)
+def make_pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
 
 
-def replace_folder(target: Path, place: Path) -> None:
+def replace_folder(target: Path, path: Path) -> None:
     """Turns the folder of the working copy itself into a link."""
-    shutil.rmtree(place.parent)
-    place.parent.symlink_to(target)
+    shutil.rmtree(path.parent)
+    path.parent.symlink_to(target)
 
 
 @pytest.mark.parametrize("change", [link_to, replace_folder])
@@ -155,7 +155,7 @@ async def test_a_working_copy_replaced_by_a_link_is_refused(
     await bench.close()
 
     assert result.status is Status.WAITING
-    assert any(told in result.inbox[0].prompt for told in ("by a link", "the folder of its"))
+    assert any(reason in result.inbox[0].prompt for reason in ("by a link", "the folder of its"))
     assert secret.read_text() == "secret"
     assert not (tmp_path / "runs" / ".work").exists()
 
@@ -170,12 +170,12 @@ async def test_a_working_copy_replaced_by_a_pipe_is_refused(bench: EngineFixture
     assert "is a pipe" in result.inbox[0].prompt
 
 
-async def test_a_folder_in_the_files_place_is_no_text_that_came_back(bench: EngineFixture) -> None:
+async def test_a_folder_instead_of_the_file_is_not_returned_as_text(bench: EngineFixture) -> None:
     """An agent that makes a mess of its copy must not end the run with an error of ours."""
 
-    def change(place: Path) -> None:
-        place.unlink()
-        place.mkdir()
+    def change(path: Path) -> None:
+        path.unlink()
+        path.mkdir()
 
     bench.agent.on("Mend", edits(change))
 
@@ -185,7 +185,7 @@ async def test_a_folder_in_the_files_place_is_no_text_that_came_back(bench: Engi
 
 
 async def test_a_folder_turned_into_a_link_is_refused(bench: EngineFixture, tmp_path: Path) -> None:
-    """The same by way of the folder a file stands in."""
+    """The same attack through the folder of the file."""
     (tmp_path / NAME).write_text("secret")
 
     def answer(request: AgentRequest) -> str:
@@ -203,21 +203,21 @@ async def test_a_folder_turned_into_a_link_is_refused(bench: EngineFixture, tmp_
     assert "by a link" in result.inbox[0].prompt
 
 
-async def test_what_is_no_text_is_a_bad_answer_that_was_paid_for(bench: EngineFixture) -> None:
+async def test_a_binary_file_is_a_bad_answer_that_was_paid_for(bench: EngineFixture) -> None:
     """Bytes cannot be reviewed, and the bill stays known."""
     agent = ScriptedAgent(usage=Usage(1, 1, 0.5))
-    agent.on("Mend", edits(lambda place: place.write_bytes(b"\xff\xfe\x00")))
+    agent.on("Mend", edits(lambda path: path.write_bytes(b"\xff\xfe\x00")))
     await bench.restart(agents={"claude": agent})
 
     result = await bench.start(editing())
 
     assert result.status is Status.WAITING
-    assert "no text" in result.inbox[0].prompt
+    assert "not text" in result.inbox[0].prompt
     assert (result.spend.calls, result.spend.usd) == (2, 1.0)
 
 
 @pytest.mark.parametrize("name", ["../escape.md", "/etc/passwd", ".hidden", "a/../b", "C:x", ""])
-async def test_a_hostile_name_is_refused_before_anything_is_begun(
+async def test_a_hostile_name_is_refused_before_anything_starts(
     bench: EngineFixture, name: str
 ) -> None:
     """Names may come from a model's plan."""
@@ -246,9 +246,9 @@ async def test_another_try_begins_with_the_text_as_it_was(tmp_path: Path) -> Non
     bench = EngineFixture(files=RunFiles(tmp_path))
     seen = []
 
-    def change(place: Path) -> None:
-        seen.append(place.read_text())
-        place.write_text("half")
+    def change(path: Path) -> None:
+        seen.append(path.read_text())
+        path.write_text("half")
         if len(seen) == 1:
             raise AgentTransient("busy")
 
@@ -261,15 +261,15 @@ async def test_another_try_begins_with_the_text_as_it_was(tmp_path: Path) -> Non
     assert result.state["contents"] == {NAME: "half"}
 
 
-async def test_after_a_crash_the_call_is_made_again_on_a_fresh_copy(tmp_path: Path) -> None:
+async def test_after_a_crash_the_call_is_repeated_on_a_new_copy(tmp_path: Path) -> None:
     """Nobody is asked what to do about a half-edited copy: nothing else was touched."""
     bench = EngineFixture(files=RunFiles(tmp_path))
     seen: list[tuple[str, list[str]]] = []
 
-    def change(place: Path) -> None:
-        beside = sorted(each.name for each in place.parent.parent.iterdir())
-        seen.append((place.read_text(), beside))
-        place.write_text("new")
+    def change(path: Path) -> None:
+        beside = sorted(each.name for each in path.parent.parent.iterdir())
+        seen.append((path.read_text(), beside))
+        path.write_text("new")
 
     bench.agent.on("Mend", edits(change))
     await bench.start_and_die(editing(), at=3)
@@ -295,7 +295,7 @@ async def test_a_replayed_call_gives_the_recorded_text(tmp_path: Path) -> None:
         return Outcome.OK, {"contents": reply.contents}
 
     bench = EngineFixture(files=RunFiles(tmp_path))
-    bench.agent.on("Mend", edits(lambda place: place.write_text("new")))
+    bench.agent.on("Mend", edits(lambda path: path.write_text("new")))
     await bench.start(one_step(work))
     bench.answer("yes")
 
@@ -306,10 +306,10 @@ async def test_a_replayed_call_gives_the_recorded_text(tmp_path: Path) -> None:
     assert len(bench.agent.requests) == 1
 
 
-async def test_a_person_is_shown_the_text_and_answers_with_the_new_one(
+async def test_a_human_gets_the_text_and_answers_with_the_new_one(
     bench: EngineFixture,
 ) -> None:
-    """Whoever stands in has no folder to work in; the whole text goes back and forth."""
+    """A human has no folder to work in, so the whole text is sent both ways."""
     await bench.restart(agents={"claude": ManualAgent()})
 
     first = await bench.start(editing("Teh text."))
@@ -323,7 +323,7 @@ async def test_a_person_is_shown_the_text_and_answers_with_the_new_one(
 
 
 async def test_a_program_that_edits_in_silence_has_done_its_work(tmp_path: Path) -> None:
-    """Coding agents are told not to print the artifact, and some then print nothing at all."""
+    """Coding agents are asked not to print the artifact, and some then print nothing at all."""
     body = f"open({NAME!r}, 'a').write('more\\n')\n"
     agent = ClaudeAgent(path=program(tmp_path / "bin", "claude", body))
     bench = EngineFixture(files=RunFiles(tmp_path / "runs"), agents={"claude": agent})

@@ -25,7 +25,7 @@ def plain(ctx: StepContext) -> Work:
 
 
 class ThreadWatch(WrappedStore):
-    """Notes on which thread each commit is made."""
+    """Records the thread of each commit."""
 
     def __init__(self) -> None:
         super().__init__(MemoryStore())
@@ -59,7 +59,7 @@ class SlowOnce(ThreadWatch):
 
 
 class BusyOnce(ThreadWatch):
-    """Is locked by somebody else when the third commit is made without waiting."""
+    """Is locked by another process at the third commit that does not wait."""
 
     def commit(self, commits: Sequence[Commit], *, wait: bool = True) -> list[CommitResult]:
         if len(self.on_loop) == 2 and not wait:
@@ -98,11 +98,11 @@ async def test_a_call_goes_out_in_the_turn_after_it_was_asked_for() -> None:
         for _ in range(LAZY_TICKS + 2):
             await asyncio.sleep(0)
         tick()
-        return OK, {"said": (await ctx.ask("claude", "Write.")).text}
+        return OK, {"reply": (await ctx.ask("claude", "Write.")).text}
 
     result = await bench.start(one_step(work))
 
-    assert result.state["said"] == "in turn 2"
+    assert result.state["reply"] == "in turn 2"
     await bench.close()
 
 
@@ -114,7 +114,7 @@ async def test_calls_of_many_runs_go_out_after_one_commit() -> None:
     bench.agent.on("Write", "text")
 
     async def work(ctx: StepContext) -> Work:
-        return OK, {"said": (await ctx.ask("claude", "Write.")).text}
+        return OK, {"reply": (await ctx.ask("claude", "Write.")).text}
 
     workflow = chain(work, work, work)
     await asyncio.gather(*(bench.engine.start(workflow, name=f"run{n}") for n in range(50)))
@@ -134,7 +134,7 @@ async def test_on_a_quick_disk_commits_are_made_without_a_thread() -> None:
 
 
 async def test_a_slow_disk_makes_a_thread_take_over_and_a_quick_one_gives_back() -> None:
-    """While the disk is slow the loop must go on serving everybody else."""
+    """While the disk is slow, the loop must keep serving the other runs."""
     bench = engine_on(store := SlowOnce())
 
     result = await bench.start(chain(*[plain] * (THREADED_COMMITS + 10)))
@@ -157,7 +157,7 @@ async def test_a_locked_database_is_waited_for_in_a_thread() -> None:
     await bench.close()
 
 
-async def test_while_a_thread_commits_the_loop_goes_on() -> None:
+async def test_while_a_thread_commits_the_loop_continues() -> None:
     """A run whose commit takes a second does not stop the others for a second."""
     bench = engine_on(SlowWhileWatched())
     store = bench.store
@@ -245,7 +245,7 @@ async def test_a_bug_in_a_store_stops_the_run_instead_of_hanging_it(threaded: bo
 async def test_a_disk_that_fails_is_reported_to_every_run_of_the_transaction(
     threaded: bool,
 ) -> None:
-    """None of them may go on as if its work were safe."""
+    """None of them may continue as if its work were safe."""
     bench = engine_on(Broken(WriteFailed("disk full"), threaded=threaded))
     workflow = chain(*[plain] * 5)
 
@@ -258,7 +258,7 @@ async def test_a_disk_that_fails_is_reported_to_every_run_of_the_transaction(
 
 
 class Forgetful(ThreadWatch):
-    """Answers for fewer commits than it was given."""
+    """Returns fewer results than it got commits."""
 
     def commit(self, commits: Sequence[Commit], *, wait: bool = True) -> list[CommitResult]:
         return super().commit(commits, wait=wait)[1:]
@@ -273,7 +273,7 @@ async def test_a_store_that_does_not_answer_is_not_believed() -> None:
     await bench.close()
 
 
-async def test_closing_waits_for_a_commit_under_way() -> None:
+async def test_closing_waits_for_a_commit_in_progress() -> None:
     """A program that ends must not cut its last write off."""
     bench = engine_on(store := SlowWhileWatched())
     run = asyncio.create_task(bench.start(chain(plain, plain)))
@@ -321,7 +321,7 @@ class SlowAlways(ThreadWatch):
 
 
 class BusyAlways(ThreadWatch):
-    """Is locked by somebody else whenever a commit is made without waiting."""
+    """Is locked by another process whenever a commit does not wait."""
 
     def commit(self, commits: Sequence[Commit], *, wait: bool = True) -> list[CommitResult]:
         if not wait:

@@ -39,7 +39,7 @@ async def test_a_verdict_becomes_the_steps_outcome(
     assert result.state == {"check": {"status": status, "notes": "seen"}}
 
 
-async def test_the_sub_agent_is_told_everything_it_needs(bench: EngineFixture) -> None:
+async def test_the_sub_agent_gets_everything_it_needs(bench: EngineFixture) -> None:
     """It sees the prompt and nothing else."""
     how = Dispatch("claude", script="tools.review", context_vars={"depth": 3})
     bench.agent.on("Check", {"status": "pass", "notes": ""})
@@ -53,19 +53,19 @@ async def test_the_sub_agent_is_told_everything_it_needs(bench: EngineFixture) -
 
 
 @pytest.mark.parametrize(
-    "said",
+    "text",
     ["Looks good to me!", '{"status": "passed"}', "{}", '["pass"]', '{"status": "pass"', "null"],
 )
-async def test_what_is_no_verdict_is_never_a_pass(bench: EngineFixture, said: str) -> None:
-    """It is asked for once more, told what was wrong, and then a person decides."""
-    bench.agent.on("Check", said)
+async def test_what_is_no_verdict_is_never_a_pass(bench: EngineFixture, text: str) -> None:
+    """The request is retried once with the problem, and then a human decides."""
+    bench.agent.on("Check", text)
 
     result = await bench.start(flow(REVIEW))
 
     assert result.status is Status.WAITING
     assert len(bench.agent.prompts) == 2
     assert "Previous attempt failed" in bench.agent.prompts[1]
-    assert said in bench.agent.prompts[1]
+    assert text in bench.agent.prompts[1]
 
 
 async def test_a_verdict_written_as_text_is_read_too(bench: EngineFixture) -> None:
@@ -87,7 +87,7 @@ async def test_a_free_answer_is_taken_as_it_is(bench: EngineFixture) -> None:
     assert bench.agent.requests[0].schema is None
 
 
-async def test_a_role_nobody_plays_is_named(bench: EngineFixture) -> None:
+async def test_a_role_without_an_agent_is_named(bench: EngineFixture) -> None:
     """The remedy is a line in the settings."""
     result = await bench.start(flow(Dispatch(AgentRole.ARCHITECT)))
 
