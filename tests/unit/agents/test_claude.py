@@ -215,9 +215,8 @@ def test_a_tool_it_was_not_offered_counts_as_denied() -> None:
     reader.read_event({"type": "user", "message": outcome})
     reader.read_event(RESULT)
 
-    said = reader.reply()
-    assert said is not None
-    assert said.denied == ("Write (not offered)",)
+    reply = reader.reply
+    assert reply.denied == ("Write (not offered)",)
 
 
 def test_the_models_together_make_up_the_tokens() -> None:
@@ -230,9 +229,8 @@ def test_the_models_together_make_up_the_tokens() -> None:
 
     reader.read_event({**RESULT, "modelUsage": models})
 
-    said = reader.reply()
-    assert said is not None
-    assert said.usage == Usage(15, 6, 0.25, "large")
+    reply = reader.reply
+    assert reply.usage == Usage(15, 6, 0.25, "large")
 
 
 async def test_a_key_of_the_environment_does_not_go_to_another_server(

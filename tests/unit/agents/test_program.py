@@ -32,9 +32,9 @@ def test_a_program_inside_an_installed_package_is_found_without_importing_it(
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path))
 
-    assert find_program("tool", None, bundled_program("bundling", "bin", "tool"), "") == place
-    assert bundled_program("bundling", "bin", "other")() is None
-    assert bundled_program("no_such_package", "bin")() is None
+    assert find_program("tool", None, ("bundling", "bin", "tool"), "") == place
+    assert bundled_program("bundling", "bin", "other") is None
+    assert bundled_program("no_such_package", "bin") is None
     assert "bundling" not in sys.modules
 
 
@@ -45,7 +45,7 @@ def test_a_program_on_the_path_comes_before_one_in_a_package(
     place = program(tmp_path, "tool", "")
     monkeypatch.setenv("PATH", str(tmp_path))
 
-    assert find_program("tool", None, lambda: Path("other"), "") == place
+    assert find_program("tool", None, ("other", "tool"), "") == place
 
 
 def test_a_place_given_from_here_holds_elsewhere(
@@ -56,8 +56,8 @@ def test_a_place_given_from_here_holds_elsewhere(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", ".")
 
-    assert find_program("tool", "./tool", lambda: None, "") == place
-    assert find_program("tool", None, lambda: None, "") == place
+    assert find_program("tool", "./tool", (), "") == place
+    assert find_program("tool", None, (), "") == place
 
 
 async def test_a_file_that_is_no_program_is_refused_plainly(tmp_path: Path) -> None:

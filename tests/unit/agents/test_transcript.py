@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from signoff.agents.transcript import LineSplitter, Transcript
+from signoff.agents.transcript import MAX_ERROR_LINE_BYTES, LineSplitter, Transcript
 
 
 class Heard:
@@ -54,6 +54,7 @@ def test_half_a_document_differs_from_text(text: str, is_truncated_json: bool) -
     heard = Heard()
 
     heard.transcript.add(text.encode())
+    heard.transcript.close()
 
     assert heard.transcript.is_truncated_json is is_truncated_json
 
@@ -68,5 +69,5 @@ def test_a_line_without_an_end_does_not_fill_the_memory() -> None:
     errors.add(b"\nlast ")
     errors.add(b"words\n")
 
-    assert len(lines[0]) == LineSplitter.MAX_BYTES
+    assert len(lines[0]) == MAX_ERROR_LINE_BYTES
     assert lines[1:] == ["last words"]
