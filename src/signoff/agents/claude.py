@@ -16,9 +16,10 @@ from typing import Any
 from signoff.agents.answer import replace_lone_surrogates
 from signoff.agents.error_patterns import failure_error
 from signoff.agents.headless import HeadlessAgent
-from signoff.agents.output_reader import OutputReader, as_dict, as_list, as_text
+from signoff.agents.output_reader import OutputReader
 from signoff.agents.program import probe
 from signoff.agents.structured import with_schema
+from signoff.agents.vendor_json import as_dict, as_list, as_text
 from signoff.core.effects import AgentRequest
 from signoff.core.spend import Usage
 from signoff.errors import AgentBadOutput, AgentError, ConfigError

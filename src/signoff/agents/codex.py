@@ -15,9 +15,10 @@ from typing import Any
 
 from signoff.agents.error_patterns import failure_error
 from signoff.agents.headless import HeadlessAgent
-from signoff.agents.output_reader import OutputReader, as_dict, as_text
+from signoff.agents.output_reader import OutputReader
 from signoff.agents.program import probe
-from signoff.agents.structured import with_schema
+from signoff.agents.structured import is_strict, with_schema
+from signoff.agents.vendor_json import as_dict, as_text
 from signoff.core.effects import AgentRequest
 from signoff.core.spend import Usage
 from signoff.errors import AgentTransient
@@ -151,21 +152,6 @@ class CodexReader(OutputReader):
         self._lost_connections += 1
         if self._lost_connections > self._retries:
             raise AgentTransient(f"codex cannot reach its server: {message:.200}")
-
-
-def is_strict(schema: Any) -> bool:
-    """Returns whether the vendor accepts a schema: objects closed, all properties required."""
-    if isinstance(schema, list):
-        return all(map(is_strict, schema))
-    if not isinstance(schema, Mapping):
-        return True
-    properties = schema.get("properties")
-    if schema.get("type") == "object" or properties is not None:
-        names = set(properties or {})
-        closed = schema.get("additionalProperties") is False
-        if not closed or names != set(schema.get("required", ())):
-            return False
-    return all(map(is_strict, schema.values()))
 
 
 def _failure_reason(error: Any) -> str:

@@ -19,7 +19,13 @@ from typing import Any, ClassVar
 
 from signoff.agents.answer import ModelAnswer, judge, replace_lone_surrogates
 from signoff.agents.base import Health
-from signoff.agents.http_errors import connection_error, redact_line
+from signoff.agents.http_errors import (
+    Refusal,
+    causes,
+    connection_error,
+    redact_line,
+    refusal_error,
+)
 from signoff.agents.options import positive_seconds
 from signoff.agents.server import Server, parse_base_url, read_key
 from signoff.core.effects import AgentRequest, Reply
@@ -132,8 +138,8 @@ class HttpModel(ABC):
         """Returns the names of the server's models."""
 
     @abstractmethod
-    def _refusal(self, server: Server, error: Exception) -> AgentError | None:
-        """Returns what an error of the client means, or None when it is not the server's."""
+    def _refusal(self, error: Exception) -> Refusal | None:
+        """Returns the refusal behind an error of the client, or None when it is another error."""
 
     def _health_with_models(self, names: list[str]) -> Health:
         return Health(ready=True, detail=f"{self._address}, {len(names)} models")
@@ -218,24 +224,24 @@ class HttpModel(ABC):
             ) from error
 
     def _convert(self, server: Server, error: Exception) -> Exception:
-        refusal = self._refusal(server, error)
+        refusal = self._refusal(error)
         if refusal is not None:
-            return refusal
+            text = redact_line(refusal.text, server.key)
+            return refusal_error(
+                self.label, refusal.status, text, refusal.headers, remedy=self._key_hint
+            )
         if isinstance(error, ValueError):
             text = redact_line(str(error), server.key)
             return AgentTransient(
                 f"{self.label} at {server.address} sent an invalid response: {text}"
             )
-        if isinstance(error, (OSError, *_transport_errors())):
+        if any(isinstance(cause, (OSError, *_transport_errors())) for cause in causes(error)):
             return connection_error(self.label, server.address, error)
         return error
 
 
-def _transport_errors() -> tuple[type[Exception], ...]:
+def _transport_errors() -> list[type[Exception]]:
     """Returns the errors of the HTTP libraries that the clients loaded."""
-    loaded = [sys.modules[name] for name in ("httpx", "httpx2") if name in sys.modules]
-    return tuple(
-        kind
-        for library in loaded
-        for kind in (library.HTTPError, library.InvalidURL, library.StreamError)
-    )
+    libraries = [sys.modules[name] for name in ("httpx", "httpx2") if name in sys.modules]
+    names = ("HTTPError", "InvalidURL", "StreamError")
+    return [getattr(library, name) for library in libraries for name in names]

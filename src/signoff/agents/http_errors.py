@@ -12,7 +12,9 @@ import ssl
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
+from typing import Any, NamedTuple
 
+from signoff.agents.vendor_json import as_dict
 from signoff.errors import (
     AgentAuth,
     AgentBadRequest,
@@ -54,6 +56,27 @@ _INVALID = frozenset({"UnsupportedProtocol", "InvalidURL", "LocalProtocolError"}
 """Matched by name: the clients use different releases of the HTTP library."""
 
 _SECRETS = re.compile(r"\b(?:sk|pk|rk|key)-[\w*.…-]{4,}|(?<=Bearer )[^\s\"']+", re.IGNORECASE)
+
+
+class Refusal(NamedTuple):
+    """A server's response that is not an answer."""
+
+    status: int
+    text: str
+    headers: Mapping[str, str] = {}
+
+
+def error_body(error: Any) -> dict[str, Any]:
+    """Returns the error object in the body of a client's error: `body["error"]`, or the body."""
+    body = as_dict(error.body)
+    return as_dict(body.get("error")) or body
+
+
+def server_message(error: Any) -> str:
+    """Returns the server's message, without the client's dump of the whole body."""
+    body = error_body(error)
+    parts = [str(body[key]) for key in ("code", "type", "message") if body.get(key)]
+    return ": ".join(parts) or str(error.body or error)
 
 
 def refusal_error(
@@ -98,14 +121,14 @@ def transient_error(message: str, until: datetime | None, now: datetime) -> Agen
 
 def connection_error(source: str, address: str, error: BaseException) -> AgentError:
     """Returns the error that a failed or broken connection means."""
-    causes = list(_causes(error))
-    names = {type(cause).__name__ for cause in causes}
-    reason = redact_line(next((str(c) for c in reversed(causes) if str(c)), ""))
+    chain = list(causes(error))
+    names = {type(cause).__name__ for cause in chain}
+    reason = redact_line(next((str(cause) for cause in reversed(chain) if str(cause)), ""))
     if names & _TIMEOUTS:
         return AgentTimeout(f"{source} at {address} sent nothing for too long")
     if names & _INVALID:
         return AgentBadRequest(f"{source} cannot be called at {address}: {reason}")
-    if any(isinstance(cause, ssl.SSLCertVerificationError) for cause in causes):
+    if any(isinstance(cause, ssl.SSLCertVerificationError) for cause in chain):
         return AgentBadRequest(
             f"{source} at {address} has a certificate that this machine does not trust: {reason} "
             "(set SSL_CERT_FILE to the certificates to trust)"
@@ -113,7 +136,8 @@ def connection_error(source: str, address: str, error: BaseException) -> AgentEr
     return AgentTransient(f"{source} cannot be reached at {address}: {reason} (is it running?)")
 
 
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
+def causes(error: BaseException | None) -> Iterator[BaseException]:
+    """Yields an error and the errors that led to it."""
     while error is not None:
         yield error
         error = error.__cause__ or error.__context__

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
-from signoff.agents.answer import ModelAnswer, StreamedText, judge, replace_lone_surrogates
+from signoff.agents.answer import ModelAnswer, judge, replace_lone_surrogates
 from signoff.agents.base import Health
 from signoff.agents.chat_completion import ChatCompletion, chat_messages
 from signoff.agents.local_process import LoadOptions, LocalRequest, model_queue
@@ -131,7 +131,7 @@ class LocalModel:
     async def _answer(
         self, model: str, load: LoadOptions, body: dict[str, Any], call: Call
     ) -> ModelAnswer:
-        completion = ChatCompletion(model, StreamedText(call.emit))
+        completion = ChatCompletion(model, call.emit)
         errors: list[dict[str, Any]] = []
 
         def add(chunk: dict[str, Any]) -> None:

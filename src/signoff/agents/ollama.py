@@ -14,15 +14,15 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
-from signoff.agents.answer import ModelAnswer, StreamedText, token_count
+from signoff.agents.answer import ModelAnswer, StreamedAnswer
 from signoff.agents.base import Health
 from signoff.agents.chat_completion import chat_messages
 from signoff.agents.http import HttpModel, ModelRequest
-from signoff.agents.http_errors import redact_line, refusal_error
+from signoff.agents.http_errors import Refusal
 from signoff.agents.options import whole_number
 from signoff.agents.server import Server, parse_base_url
 from signoff.agents.structured import with_schema
-from signoff.core.spend import Usage
+from signoff.agents.vendor_json import token_count
 from signoff.errors import AgentBadRequest, AgentError, AgentTransient
 from signoff.runtime.effect_errors import with_usage
 from signoff.runtime.ports import Call, Capabilities, ModelChoice
@@ -76,7 +76,7 @@ class OllamaModel(HttpModel):
         if num_ctx is None:
             raise AgentBadRequest(f"num_ctx must be a number of tokens, not {options['num_ctx']!r}")
         window = await self._window(client, server, request.model, num_ctx)
-        chat = _StreamedChat(request.model, StreamedText(call.emit))
+        chat = _StreamedChat(request.model, call.emit)
         async with aclosing(await _parts(client, request, options)) as parts:
             async for part in parts:
                 chat.add(part.model_dump())
@@ -118,19 +118,15 @@ class OllamaModel(HttpModel):
         detail = f"{self._address} has no model {model}"
         return Health(ready=False, detail=detail, remedy=f"ollama pull {model}")
 
-    def _refusal(self, server: Server, error: Exception) -> AgentError | None:
-        from ollama import RequestError, ResponseError
+    def _refusal(self, error: Exception) -> Refusal | None:
+        from ollama import ResponseError
 
-        if isinstance(error, RequestError):
-            return AgentBadRequest(f"Ollama does not accept the request: {error.error}")
         if not isinstance(error, ResponseError):
             return None
         # The client drops the headers, but the error that caused this one still has them.
         response = getattr(error.__context__, "response", None)
         headers: Mapping[str, str] = response.headers if response is not None else {}
-        status = error.status_code if error.status_code > 0 else 500
-        text = redact_line(str(error.error), server.key)
-        return refusal_error(self.label, status, text, headers, remedy=self._key_hint)
+        return Refusal(error.status_code if error.status_code > 0 else 500, error.error, headers)
 
 
 def parse_ollama_host(host: str) -> str:
@@ -147,32 +143,17 @@ def parse_ollama_host(host: str) -> str:
     return parse_base_url(f"http://{name}:{parts.port or PORT}{parts.path}")
 
 
-class _StreamedChat:
+class _StreamedChat(StreamedAnswer):
     """Collects a chat message from its parts."""
-
-    def __init__(self, model: str, text: StreamedText) -> None:
-        self._text = text
-        self._model = model
-        self._last: dict[str, Any] = {}
 
     def add(self, part: dict[str, Any]) -> None:
         """Adds the next part."""
-        self._model = part.get("model") or self._model
-        self._text.add((part.get("message") or {}).get("content"))
+        self.model = part.get("model") or self.model
+        self.add_text((part.get("message") or {}).get("content"))
         if part.get("done"):
-            self._last = part
-
-    def answer(self) -> ModelAnswer:
-        """Returns the collected answer; raises `AgentTransient` when its end is missing."""
-        if not self._last:
-            raise AgentTransient("the answer broke off before its end")
-        finish = self._last.get("done_reason") or "stop"
-        usage = Usage(
-            token_count(self._last.get("prompt_eval_count")),
-            token_count(self._last.get("eval_count")),
-            model=self._model,
-        )
-        return ModelAnswer(self._text.text, finish, cut_off=finish == "length", usage=usage)
+            self.finish = part.get("done_reason") or "stop"
+            self.tokens_in = token_count(part.get("prompt_eval_count"))
+            self.tokens_out = token_count(part.get("eval_count"))
 
 
 async def _parts(

@@ -53,22 +53,3 @@ class OutputReader:
         """Adds an action that the program was not allowed to take, unless it is listed already."""
         denied = dict.fromkeys((*self.reply.denied, action[:200]))
         self.reply = replace(self.reply, denied=tuple(denied))
-
-
-# Vendors change their formats without notice. Reading a field of another type as empty keeps
-# such a change from ending a run with a TypeError.
-
-
-def as_dict(value: object) -> dict[str, Any]:
-    """Returns a JSON object, or an empty one for any other value."""
-    return value if isinstance(value, dict) else {}
-
-
-def as_list(value: object) -> list[Any]:
-    """Returns a JSON array, or an empty one for any other value."""
-    return value if isinstance(value, list) else []
-
-
-def as_text(value: object) -> str:
-    """Returns a JSON string, or an empty one for any other value."""
-    return value if isinstance(value, str) else ""

@@ -16,6 +16,12 @@ from signoff.errors import AgentBadOutput
 MAX_PROBLEMS = 20
 """How many schema problems of an answer are reported."""
 
+_STRICT_KEYWORDS = frozenset(
+    "$defs $ref additionalProperties anyOf const description enum items properties required "
+    "title type".split()
+)
+"""What OpenAI accepts in a schema that it enforces."""
+
 
 def parse_answer(text: str, schema: Mapping[str, Any]) -> Any:
     """Returns the JSON value of an answer, validated against its schema.
@@ -47,6 +53,23 @@ def with_schema(prompt: str, schema: Mapping[str, Any] | None) -> str:
         f"{prompt}\n\nAnswer with a single JSON value that matches this JSON Schema, and with "
         f"nothing else:\n{json.dumps(dict(schema), indent=1)}"
     )
+
+
+def is_strict(schema: Any) -> bool:
+    """Returns whether a schema uses only what OpenAI's strict mode accepts."""
+    if isinstance(schema, list):
+        return all(map(is_strict, schema))
+    if not isinstance(schema, dict):
+        return True
+    if set(schema) - _STRICT_KEYWORDS:
+        return False
+    properties = schema.get("properties", {})
+    if schema.get("type") == "object" or properties:
+        closed = schema.get("additionalProperties") is False
+        if not closed or set(schema.get("required", [])) != set(properties):
+            return False
+    inner = [*properties.values(), *schema.get("$defs", {}).values(), *schema.get("anyOf", [])]
+    return is_strict([*inner, schema.get("items")])
 
 
 def _load(text: str) -> Any:

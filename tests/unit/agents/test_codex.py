@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from signoff.agents.codex import CodexAgent, is_strict
+from signoff.agents.codex import CodexAgent
+from signoff.agents.structured import is_strict
 from signoff.core.effects import AgentRequest
 from signoff.core.spend import Usage
 from signoff.errors import (
@@ -179,6 +180,7 @@ async def test_an_answer_that_does_not_fit_its_schema_is_refused(tmp_path: Path)
         ({**CLOSED, "required": []}, False),
         ({"type": "array", "items": CLOSED}, True),
         ({"type": "array", "items": {"type": "object"}}, False),
+        ({"type": "string", "minLength": 1}, False),
     ],
 )
 def test_a_schema_goes_to_the_vendor_only_when_it_takes_it(
