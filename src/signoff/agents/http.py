@@ -25,6 +25,7 @@ from signoff.agents.http_errors import (
     connection_error,
     redact_line,
     refusal_error,
+    retry_time,
 )
 from signoff.agents.options import positive_seconds
 from signoff.agents.server import Server, parse_base_url, read_key
@@ -227,8 +228,9 @@ class HttpModel(ABC):
         refusal = self._refusal(error)
         if refusal is not None:
             text = redact_line(refusal.text, server.key)
+            until = retry_time(refusal.headers, text)
             return refusal_error(
-                self.label, refusal.status, text, refusal.headers, remedy=self._key_hint
+                self.label, refusal.status, text, until=until, remedy=self._key_hint
             )
         if isinstance(error, ValueError):
             text = redact_line(str(error), server.key)

@@ -19,7 +19,8 @@ NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
 def judged(status: int, said: str = "", **headers: str) -> AgentError:
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return refusal_error("The model", status, said, named, remedy="check KEY", now=NOW)
+    until = retry_time(named, said, NOW)
+    return refusal_error("The model", status, said, until=until, remedy="check KEY", now=NOW)
 
 
 @pytest.mark.parametrize(
