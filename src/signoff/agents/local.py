@@ -112,15 +112,15 @@ class LocalModel:
 
     async def health(self) -> Health:
         """Checks that the runner and the weights are installed."""
+        cache = _cache()
+        weights = cache.catalogue.get(self._model)
         try:
             path = self._weights_file(self._model)
         except AgentError as error:
             remedies: list[Remedy] = [Install(EXTRA)] if find_spec("xllamacpp") is None else []
-            weights = _cache().catalogue.get(self._model)
-            if weights is not None and _cache().state(weights) is not State.READY:
+            if weights is not None and cache.state(weights) is not State.READY:
                 remedies.append(PullModel(weights.name))
             return Health(ready=False, detail=str(error), remedies=tuple(remedies))
-        weights = _cache().catalogue.get(self._model)
         detail = f"{weights.name}, {weights.summary}" if weights else str(path)
         return Health(ready=True, detail=detail)
 
@@ -169,13 +169,12 @@ class LocalModel:
                     on_start=lambda process: loop.call_soon_threadsafe(start, process),
                     on_chunk=lambda chunk: loop.call_soon_threadsafe(add, chunk),
                 )
-                generation, future = model_queue().submit(request)
-                result = asyncio.wrap_future(future)
+                result = asyncio.wrap_future(model_queue().submit(request))
                 try:
                     await result
                 finally:
                     if result.cancelled():
-                        generation.end()
+                        model_queue().cancel(request)
         except TimeoutError:
             raise AgentTimeout(
                 f"the local model gave no answer within {self._timeout:g} seconds and was stopped; "
