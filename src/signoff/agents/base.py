@@ -14,8 +14,9 @@ from importlib import import_module
 from typing import Protocol, runtime_checkable
 
 from signoff.agents.kinds import WITHOUT_SETTINGS
+from signoff.core.effects import AgentRequest, Reply
 from signoff.remedies import Remedy
-from signoff.runtime.ports import Capabilities, capabilities_of
+from signoff.runtime.ports import Agent, Call, Capabilities, capabilities_of
 
 
 @dataclass(frozen=True)
@@ -90,3 +91,27 @@ async def health_of(agent: object) -> Health:
 async def models_of(agent: object) -> list[str]:
     """Returns an agent's models; none when it does not list them."""
     return await agent.models() if isinstance(agent, HasModels) else []
+
+
+class AgentWrapper:
+    """Passes everything on to another agent; a subclass changes some of it."""
+
+    def __init__(self, agent: Agent) -> None:
+        self._agent = agent
+
+    async def ask(self, request: AgentRequest, call: Call) -> Reply:
+        """Returns the agent's answer."""
+        return await self._agent.ask(request, call)
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the agent can do."""
+        return capabilities_of(self._agent)
+
+    async def health(self) -> Health:
+        """Returns the agent's health."""
+        return await health_of(self._agent)
+
+    async def models(self) -> list[str]:
+        """Returns the agent's models."""
+        return await models_of(self._agent)
