@@ -14,9 +14,8 @@ from importlib import import_module
 from typing import Protocol, runtime_checkable
 
 from signoff.agents.kinds import WITHOUT_SETTINGS
-from signoff.core.effects import AgentRequest, Reply
 from signoff.remedies import Remedy
-from signoff.runtime.ports import Agent, Call, Capabilities, capabilities_of
+from signoff.runtime.ports import Agent, Capabilities, capabilities_of
 
 
 @dataclass(frozen=True)
@@ -94,14 +93,10 @@ async def models_of(agent: object) -> list[str]:
 
 
 class AgentWrapper:
-    """Passes everything on to another agent; a subclass changes some of it."""
+    """Reports what another agent does; a subclass passes the requests on."""
 
     def __init__(self, agent: Agent) -> None:
         self._agent = agent
-
-    async def ask(self, request: AgentRequest, call: Call) -> Reply:
-        """Returns the agent's answer."""
-        return await self._agent.ask(request, call)
 
     @property
     def capabilities(self) -> Capabilities:

@@ -148,16 +148,16 @@ class HeadlessAgent(ABC):
             call.emit(f"{self.name} has no option {option!r}; ignoring it\n")
         with ExitStack() as stack:
             scratch = stack.enter_context(scratch_folder())
-            job, secrets = self._job(request, scratch)
+            job = self._job(request, scratch)
             if not request.edit:
-                return await self._attempt(job, request, call, secrets)
+                return await self._attempt(job, request, call)
             stack.enter_context(ws.editing(Path(job.cwd)))
-            return await self._edit(job, request, call, secrets)
+            return await self._edit(job, request, call)
 
-    async def _edit(self, job: Job, request: AgentRequest, call: Call, secrets: Secrets) -> Reply:
+    async def _edit(self, job: Job, request: AgentRequest, call: Call) -> Reply:
         before = await asyncio.to_thread(ws.take_snapshot, Path(job.cwd))
         try:
-            reply = await self._attempt(job, request, call, secrets)
+            reply = await self._attempt(job, request, call)
         except AgentError as error:
             if request.copied:
                 # The copy is discarded with its changes; a retry starts from the original files.
@@ -166,7 +166,7 @@ class HeadlessAgent(ABC):
             failure = _with_leftovers(error, [*changes.inside, *changes.outside])
             raise failure from (error.__cause__ if failure is error else error)
         changes = await asyncio.to_thread(ws.changes_since, before)
-        return self._with_changes(reply, changes, secrets, copied=request.copied)
+        return self._with_changes(reply, changes, job.secrets, copied=request.copied)
 
     async def health(self) -> Health:
         """Checks the program, its version and its login."""
@@ -198,14 +198,13 @@ class HeadlessAgent(ABC):
     def _find_program(self) -> str:
         return find_program(self.name, self._options.path, self.bundled, self._install_hint)
 
-    def _job(self, request: AgentRequest, scratch: Path) -> tuple[Job, Secrets]:
+    def _job(self, request: AgentRequest, scratch: Path) -> Job:
         program = self._find_program()
         folder = _working_folder(request, scratch)
         environment = self._environment({"TMPDIR": str(scratch)})
         argv = [program, *map(str, self.arguments(request, scratch))]
         prompt = replace_lone_surrogates(self.prompt(request))
-        job = Job(argv, str(folder), environment, self._options.timeout, prompt)
-        return job, Secrets.of(environment)
+        return Job(argv, str(folder), environment, self._options.timeout, prompt)
 
     def _environment(self, fixed: Mapping[str, str]) -> dict[str, str]:
         """Returns the program's environment, with the vendor's keys only for the vendor's server.
@@ -225,14 +224,12 @@ class HeadlessAgent(ABC):
             names.update(self.key_variables)
         return program_environment(names, {**fixed, **own})
 
-    async def _attempt(
-        self, job: Job, request: AgentRequest, call: Call, secrets: Secrets
-    ) -> Reply:
+    async def _attempt(self, job: Job, request: AgentRequest, call: Call) -> Reply:
         reader = self.reader()
 
         def emit(text: str | None) -> None:
             if text:
-                call.emit(secrets.hide(text))
+                call.emit(job.secrets.hide(text))
 
         output = Transcript(
             lambda data: emit(reader.read_event(data)), lambda line: emit(f"{line}\n")
@@ -253,10 +250,10 @@ class HeadlessAgent(ABC):
             if error is not None:
                 raise with_usage(error, reply.usage)
             # Redact before parsing, or the parsed value would still contain the secret.
-            text = secrets.hide(replace_lone_surrogates(reply.text))
+            text = job.secrets.hide(replace_lone_surrogates(reply.text))
             return judge(replace(reply, text=text, may_be_silent=request.edit), request.schema)
         except AgentError as error:
-            error.args = tuple(secrets.hide(str(argument)) for argument in error.args)
+            error.args = tuple(job.secrets.hide(str(argument)) for argument in error.args)
             raise error from error.__cause__
 
     async def _reply_error(

@@ -12,11 +12,13 @@ import re
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 
 from signoff.core.effects import CommandResult
 from signoff.errors import AgentBadRequest, AgentTimeout, AgentTransient, CommandFailed
+from signoff.runtime.environment import Secrets
 from signoff.runtime.orphans import call_mark, end_orphans
 from signoff.runtime.ports import Call
 from signoff.runtime.process import Sink, run_process
@@ -36,6 +38,11 @@ class Job:
     environment: Mapping[str, str]
     seconds: float
     stdin: str = ""
+
+    @cached_property
+    def secrets(self) -> Secrets:
+        """The secrets that the program can see, and so might print."""
+        return Secrets.of(self.environment)
 
 
 async def run_program(job: Job, call: Call, out: Sink, err: Sink) -> CommandResult:
