@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from signoff.agents.structured import parse_answer
-from signoff.core.effects import Reply
+from signoff.core.effects import AgentRequest, Reply
 from signoff.core.spend import Usage
-from signoff.errors import AgentBadOutput, AgentTransient
+from signoff.errors import AgentBadOutput, AgentBadRequest, AgentTransient
 from signoff.runtime.effect_errors import with_usage
 
 MAX_CHARACTERS = 16_000_000
@@ -47,6 +47,14 @@ def judge(answer: ModelAnswer, schema: Mapping[str, Any] | None) -> Reply:
     except AgentBadOutput as error:
         raise with_usage(error, answer.usage) from error.__cause__
     return Reply(answer.text, value, answer.usage, answer.session, answer.finish)
+
+
+def refuse_edits(request: AgentRequest, label: str) -> None:
+    """Raises `AgentBadRequest` when a request wants files edited, which a bare model cannot do."""
+    if request.edit:
+        raise AgentBadRequest(
+            f"{label} cannot edit files; use an agent that can, such as claude, codex or gemini"
+        )
 
 
 def replace_lone_surrogates(text: str) -> str:

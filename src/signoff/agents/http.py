@@ -17,7 +17,7 @@ from http import HTTPStatus
 from importlib import import_module
 from typing import Any, ClassVar
 
-from signoff.agents.answer import ModelAnswer, judge, replace_lone_surrogates
+from signoff.agents.answer import ModelAnswer, judge, refuse_edits, replace_lone_surrogates
 from signoff.agents.base import Health
 from signoff.agents.http_errors import (
     Refusal,
@@ -178,11 +178,7 @@ class HttpModel(ABC):
         )
 
     def _prepare(self, request: AgentRequest) -> ModelRequest:
-        if request.edit:
-            raise AgentBadRequest(
-                f"{self.label} cannot edit files; "
-                "use an agent that can, such as claude, codex or gemini"
-            )
+        refuse_edits(request, self.label)
         model = request.model or self._model
         if not model:
             raise AgentBadRequest(f"{self.label} needs a model: set `model:` for this agent")

@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from zlib import crc32
 
-from signoff.agents.answer import ModelAnswer, judge, replace_lone_surrogates
+from signoff.agents.answer import ModelAnswer, judge, refuse_edits, replace_lone_surrogates
 from signoff.agents.base import Health
 from signoff.agents.chat_completion import ChatCompletion, chat_messages
 from signoff.agents.local_process import LoadOptions, LocalRequest, model_queue
@@ -131,8 +130,15 @@ class LocalModel:
     async def _answer(
         self, model: str, load: LoadOptions, body: dict[str, Any], call: Call
     ) -> ModelAnswer:
+        loop = asyncio.get_running_loop()
         completion = ChatCompletion(model, call.emit)
         errors: list[dict[str, Any]] = []
+
+        def start(process: dict[str, Any]) -> None:
+            if not result.done():
+                call.started(process)
+                # The time in the queue does not count: the limit starts here.
+                clock.reschedule(loop.time() + self._timeout)
 
         def add(chunk: dict[str, Any]) -> None:
             if chunk.get("error"):
@@ -140,35 +146,15 @@ class LocalModel:
             # The runner's ids and file names differ from call to call and between machines.
             completion.add({**chunk, "id": None, "model": None})
 
-        await self._generate(load, body, call, add)
-        if errors:
-            raise _convert(errors[-1])
-        return replace(completion.answer(usd=0.0), cut_off=completion.finish != "stop")
-
-    async def _generate(
-        self,
-        load: LoadOptions,
-        body: dict[str, Any],
-        call: Call,
-        add: Callable[[dict[str, Any]], None],
-    ) -> None:
-        loop = asyncio.get_running_loop()
+        # The queue calls back from its own thread; both callbacks belong on the loop.
+        request = LocalRequest(
+            load,
+            body,
+            on_start=lambda process: loop.call_soon_threadsafe(start, process),
+            on_chunk=lambda chunk: loop.call_soon_threadsafe(add, chunk),
+        )
         try:
             async with asyncio.timeout(None) as clock:
-
-                def start(process: dict[str, Any]) -> None:
-                    if not result.done():
-                        call.started(process)
-                        # The time in the queue does not count: the limit starts here.
-                        clock.reschedule(loop.time() + self._timeout)
-
-                # The queue calls back from its own thread; both callbacks belong on the loop.
-                request = LocalRequest(
-                    load,
-                    body,
-                    on_start=lambda process: loop.call_soon_threadsafe(start, process),
-                    on_chunk=lambda chunk: loop.call_soon_threadsafe(add, chunk),
-                )
                 result = asyncio.wrap_future(model_queue().submit(request))
                 try:
                     await result
@@ -180,6 +166,9 @@ class LocalModel:
                 f"the local model gave no answer within {self._timeout:g} seconds and was stopped; "
                 "ask for less, or raise timeout"
             ) from None
+        if errors:
+            raise _convert(errors[-1])
+        return replace(completion.answer(usd=0.0), cut_off=completion.finish != "stop")
 
     def _weights_file(self, name: str) -> Path:
         """Returns the path of the weights; raises `AgentBadRequest` when they are unusable."""
@@ -199,11 +188,7 @@ class LocalModel:
         raise ModelMissing(f"unknown local model {name!r}", model=name, available=cache.catalogue)
 
     def _body(self, request: AgentRequest) -> dict[str, Any]:
-        if request.edit:
-            raise AgentBadRequest(
-                "a local model cannot edit files; "
-                "use an agent that can, such as claude, codex or gemini"
-            )
+        refuse_edits(request, "a local model")
         unknown = sorted(set(request.options) - _OPTIONS)
         if unknown:
             valid = ", ".join(sorted(_OPTIONS))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
@@ -90,13 +90,12 @@ class OllamaModel(HttpModel):
 
         key = (server.address, model)
         if key not in self._model_windows:
-            try:
-                details = await client.show(model)
-            except (ResponseError, ValueError):
-                # Not every compatible server supports this; the request itself is the test.
-                self._model_windows[key] = None
-            else:
-                self._model_windows[key] = _model_window(details.modelinfo or {})
+            sizes: list[Any] = []
+            # Not every compatible server supports this; the request itself is the test.
+            with suppress(ResponseError, ValueError):
+                info = (await client.show(model)).modelinfo or {}
+                sizes = [n for name, n in info.items() if name.endswith(".context_length")]
+            self._model_windows[key] = token_count(next(iter(sizes), None))
         return min(num_ctx, self._model_windows[key] or num_ctx)
 
     @property
@@ -131,8 +130,6 @@ class OllamaModel(HttpModel):
 
 def parse_ollama_host(host: str) -> str:
     """Returns the address that OLLAMA_HOST means: a URL, a host, a port or a bind address."""
-    if not host.strip():
-        return OllamaModel.vendor_address
     text = host.strip()
     if "://" in text:
         return parse_base_url(text)
@@ -201,11 +198,6 @@ def _check_window(request: ModelRequest, answer: ModelAnswer, window: int) -> No
     else:
         return
     raise with_usage(AgentBadRequest(message), usage)
-
-
-def _model_window(info: Mapping[str, Any]) -> int | None:
-    sizes = [value for name, value in info.items() if name.endswith(".context_length")]
-    return token_count(sizes[0]) if sizes else None
 
 
 @lru_cache(maxsize=32)
