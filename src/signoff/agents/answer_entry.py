@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from functools import cache, cached_property
 from typing import Any
 
+from signoff import errors
 from signoff.agents import file_edits
 from signoff.agents.answer import ModelAnswer, judge, replace_lone_surrogates
 from signoff.agents.quota_resets import find_reset_time
@@ -19,17 +20,6 @@ from signoff.core.digest import digest
 from signoff.core.effects import AgentRequest, Reply
 from signoff.core.spend import Usage
 from signoff.documents.bounded import OutOfBounds, search
-from signoff.errors import (
-    AgentAuth,
-    AgentBadRequest,
-    AgentError,
-    AgentQuota,
-    AgentRefused,
-    AgentTimeout,
-    AgentTransient,
-    ConfigError,
-    SignoffError,
-)
 from signoff.runtime.effect_errors import FREE, error_from_json, with_usage
 from signoff.runtime.ports import Call
 
@@ -40,16 +30,16 @@ DETAIL_KEYS = frozenset("usage delay times place".split())
 WORKSPACE = "{workspace}"
 """Replaces the workspace's path, which differs between machines."""
 
-FAULTS: Mapping[str, Callable[[], AgentError]] = {
-    "401": lambda: AgentAuth("401: the key was not accepted"),
-    "429": lambda: AgentTransient("429: too many requests"),
-    "500": lambda: AgentTransient("500: internal server error"),
-    "auth": lambda: AgentAuth("not logged in"),
-    "bad_request": lambda: AgentBadRequest("400: no such model"),
-    "crash": lambda: AgentTransient("the agent's program crashed (exit code -11)"),
-    "quota": lambda: AgentQuota("the quota is used up"),
-    "refused_edit": lambda: AgentRefused("the agent was not allowed to edit a file"),
-    "timeout": lambda: AgentTimeout("no answer in time"),
+FAULTS: Mapping[str, Callable[[], errors.AgentError]] = {
+    "401": lambda: errors.AgentAuth("401: the key was not accepted"),
+    "429": lambda: errors.AgentTransient("429: too many requests"),
+    "500": lambda: errors.AgentTransient("500: internal server error"),
+    "auth": lambda: errors.AgentAuth("not logged in"),
+    "bad_request": lambda: errors.AgentBadRequest("400: no such model"),
+    "crash": lambda: errors.AgentTransient("the agent's program crashed (exit code -11)"),
+    "quota": lambda: errors.AgentQuota("the quota is used up"),
+    "refused_edit": lambda: errors.AgentRefused("the agent was not allowed to edit a file"),
+    "timeout": lambda: errors.AgentTimeout("no answer in time"),
 }
 """Faults that raise an error; the others are simulated."""
 
@@ -104,7 +94,7 @@ class AnswerEntry:
         name, until = _parse_fault(fault)
         if name in FAULTS:
             error = FAULTS[name]()
-            if isinstance(error, AgentQuota) and until is not None:
+            if isinstance(error, errors.AgentQuota) and until is not None:
                 error.until = _parse_time(until)
             raise with_usage(error, self._usage()) if "usage" in self.data else error
         if name == "hang":
@@ -210,7 +200,7 @@ def _search(pattern: str, text: str) -> bool:
     try:
         return search(pattern, text)
     except OutOfBounds as error:
-        raise ConfigError(f"regex {pattern!r} of a script: {error}") from error
+        raise errors.ConfigError(f"regex {pattern!r} of a script: {error}") from error
 
 
 def _parse_fault(fault: Any) -> tuple[str, Any]:
@@ -245,9 +235,9 @@ def _parse_time(until: Any) -> datetime:
     return until if until.tzinfo else until.replace(tzinfo=UTC)
 
 
-def _recorded_error(recorded: Mapping[str, Any]) -> SignoffError:
+def _recorded_error(recorded: Mapping[str, Any]) -> errors.SignoffError:
     error = error_from_json(dict(recorded))
-    if "usage" in recorded and isinstance(error, AgentError):
+    if "usage" in recorded and isinstance(error, errors.AgentError):
         return with_usage(error, Usage(**recorded["usage"]))
     return error
 

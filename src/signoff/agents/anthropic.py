@@ -8,12 +8,13 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from signoff.agents.answer import ModelAnswer, StreamedAnswer
-from signoff.agents.http import HttpModel, ModelRequest
+from signoff.agents.http import HttpModel
 from signoff.agents.http_errors import Refusal, error_body, server_message
 from signoff.agents.options import one_of, whole_number
 from signoff.agents.server import Server
 from signoff.agents.structured import with_schema
 from signoff.agents.vendor_json import token_count
+from signoff.core.effects import AgentRequest
 from signoff.runtime.ports import Call, Capabilities, ModelChoice
 
 if TYPE_CHECKING:
@@ -67,14 +68,16 @@ class AnthropicModel(HttpModel):
         self.capabilities = replace(self.capabilities, json_schema=structured != "prompt")
         self._max_tokens = whole_number("max_tokens", max_tokens)
 
-    async def _answer(self, server: Server, request: ModelRequest, call: Call) -> ModelAnswer:
+    async def _answer(
+        self, server: Server, model: str, request: AgentRequest, call: Call
+    ) -> ModelAnswer:
         options = dict(request.options)
         answer_format = self._answer_format(request)
         prompt = with_schema(request.prompt, None if answer_format else request.schema)
         system = {"system": request.system} if request.system else {}
-        message = _StreamedMessage(request.model, call.emit)
+        message = _StreamedMessage(model, call.emit)
         stream = await _client(server).messages.create(
-            model=request.model,
+            model=model,
             max_tokens=options.pop("max_tokens", self._max_tokens),
             stream=True,
             extra_headers={"Idempotency-Key": call.idempotency_key},
@@ -86,7 +89,7 @@ class AnthropicModel(HttpModel):
                 message.add(event.model_dump())
         return message.answer()
 
-    def _answer_format(self, request: ModelRequest) -> dict[str, Any]:
+    def _answer_format(self, request: AgentRequest) -> dict[str, Any]:
         """Returns the options that enforce the schema; they work for objects only."""
         schema = request.schema
         if schema is None or schema.get("type") != "object" or self._structured == "prompt":

@@ -21,13 +21,7 @@ from signoff.agents.findings import READERS, Source, build_critique
 from signoff.agents.options import one_of
 from signoff.core.effects import AgentRequest, Reply
 from signoff.core.severity import SEVERITIES, Severity
-from signoff.errors import (
-    AgentBadOutput,
-    AgentBadRequest,
-    AgentTimeout,
-    CommandFailed,
-    ConfigError,
-)
+from signoff.errors import AgentBadOutput, AgentBadRequest, AgentTimeout, CommandFailed, ConfigError
 from signoff.runtime.effect_errors import FREE
 from signoff.runtime.environment import command_environment
 from signoff.runtime.orphans import call_mark

@@ -12,7 +12,7 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import replace
 from http import HTTPStatus
 from importlib import import_module
 from typing import Any, ClassVar
@@ -43,17 +43,6 @@ from signoff.runtime.ports import Call, Capabilities
 
 HEALTH_SECONDS = 5.0
 """How long a check of a server's health or models may take."""
-
-
-@dataclass(frozen=True)
-class ModelRequest:
-    """A validated request, as every subclass uses it."""
-
-    prompt: str
-    system: str | None
-    model: str
-    schema: dict[str, Any] | None
-    options: dict[str, Any]
 
 
 class HttpModel(ABC):
@@ -93,15 +82,15 @@ class HttpModel(ABC):
 
     async def ask(self, request: AgentRequest, call: Call) -> Reply:
         """Returns the answer; raises an `AgentError` when there is none."""
-        prepared = self._prepare(request)
+        model, prepared = self._prepare(request)
         server = self._server()
         try:
             async with self._converting_errors(server, self._timeout):
-                answer = await self._answer(server, prepared, call)
+                answer = await self._answer(server, model, prepared, call)
         except AgentBadRequest as error:
             if error.status != HTTPStatus.NOT_FOUND:
                 raise
-            raise await self._explain_not_found(prepared.model, error) from None
+            raise await self._explain_not_found(model, error) from None
         return judge(answer, request.schema)
 
     async def models(self) -> list[str]:
@@ -131,7 +120,9 @@ class HttpModel(ABC):
         return error
 
     @abstractmethod
-    async def _answer(self, server: Server, request: ModelRequest, call: Call) -> ModelAnswer:
+    async def _answer(
+        self, server: Server, model: str, request: AgentRequest, call: Call
+    ) -> ModelAnswer:
         """Calls the client and emits the text as it arrives."""
 
     @abstractmethod
@@ -177,7 +168,8 @@ class HttpModel(ABC):
             connect_timeout=self._connect_timeout,
         )
 
-    def _prepare(self, request: AgentRequest) -> ModelRequest:
+    def _prepare(self, request: AgentRequest) -> tuple[str, AgentRequest]:
+        """Returns the model, and the request with the options of the settings."""
         refuse_edits(request, self.label)
         model = request.model or self._model
         if not model:
@@ -190,7 +182,7 @@ class HttpModel(ABC):
             )
         system = replace_lone_surrogates(request.system) if request.system else None
         prompt = replace_lone_surrogates(request.prompt)
-        return ModelRequest(prompt, system, model, request.schema, options)
+        return model, replace(request, system=system, prompt=prompt, options=options)
 
     @asynccontextmanager
     async def _converting_errors(self, server: Server, seconds: float) -> AsyncIterator[None]:

@@ -25,13 +25,7 @@ from signoff.agents.options import non_negative, positive_seconds, whole_number
 from signoff.agents.weights import SMOLLM2, ModelCache, State, Weights, model_cache
 from signoff.core.effects import AgentRequest, Reply
 from signoff.core.spend import Usage
-from signoff.errors import (
-    AgentBadRequest,
-    AgentError,
-    AgentTimeout,
-    AgentTransient,
-    ModelMissing,
-)
+from signoff.errors import AgentBadRequest, AgentError, AgentTimeout, AgentTransient, ModelMissing
 from signoff.remedies import Install, PullModel, Remedy
 from signoff.runtime.effect_errors import with_usage
 from signoff.runtime.ports import Call, Capabilities

@@ -17,12 +17,13 @@ from urllib.parse import urlsplit
 from signoff.agents.answer import ModelAnswer, StreamedAnswer
 from signoff.agents.base import Health
 from signoff.agents.chat_completion import chat_messages
-from signoff.agents.http import HttpModel, ModelRequest
+from signoff.agents.http import HttpModel
 from signoff.agents.http_errors import Refusal
 from signoff.agents.options import whole_number
 from signoff.agents.server import Server, parse_base_url
 from signoff.agents.structured import with_schema
 from signoff.agents.vendor_json import token_count
+from signoff.core.effects import AgentRequest
 from signoff.errors import AgentBadRequest, AgentError, AgentTransient
 from signoff.runtime.effect_errors import with_usage
 from signoff.runtime.ports import Call, Capabilities, ModelChoice
@@ -69,15 +70,17 @@ class OllamaModel(HttpModel):
         self._model_windows: dict[tuple[str, str], int | None] = {}
         """The largest window of each model, by server and model, as far as it is known."""
 
-    async def _answer(self, server: Server, request: ModelRequest, call: Call) -> ModelAnswer:
+    async def _answer(
+        self, server: Server, model: str, request: AgentRequest, call: Call
+    ) -> ModelAnswer:
         client = _client(server)
         options = {"num_ctx": self._num_ctx, **request.options}
         num_ctx = token_count(options["num_ctx"])
         if num_ctx is None:
             raise AgentBadRequest(f"num_ctx must be a number of tokens, not {options['num_ctx']!r}")
-        window = await self._window(client, server, request.model, num_ctx)
-        chat = _StreamedChat(request.model, call.emit)
-        async with aclosing(await _parts(client, request, options)) as parts:
+        window = await self._window(client, server, model, num_ctx)
+        chat = _StreamedChat(model, call.emit)
+        async with aclosing(await _parts(client, model, request, options)) as parts:
             async for part in parts:
                 chat.add(part.model_dump())
         answer = chat.answer()
@@ -154,12 +157,12 @@ class _StreamedChat(StreamedAnswer):
 
 
 async def _parts(
-    client: AsyncClient, request: ModelRequest, options: dict[str, Any]
+    client: AsyncClient, model: str, request: AgentRequest, options: dict[str, Any]
 ) -> AsyncGenerator[ChatResponse]:
     arguments = {name: options.pop(name) for name in _REQUEST_OPTIONS & set(options)}
     try:
         chat = await client.chat(
-            request.model,
+            model,
             _messages(request),
             format=request.schema,
             options=options,
@@ -172,12 +175,12 @@ async def _parts(
     return cast("AsyncGenerator[ChatResponse]", chat)
 
 
-def _messages(request: ModelRequest) -> list[dict[str, str]]:
+def _messages(request: AgentRequest) -> list[dict[str, str]]:
     # The server enforces the schema, but the model does not see it unless it is in the prompt.
     return chat_messages(request.system, with_schema(request.prompt, request.schema))
 
 
-def _check_window(request: ModelRequest, answer: ModelAnswer, window: int) -> None:
+def _check_window(request: AgentRequest, answer: ModelAnswer, window: int) -> None:
     """Raises when the server cannot have read the whole prompt, or forgot part of it."""
     usage = answer.usage
     if usage is None or usage.tokens_in is None:

@@ -13,11 +13,12 @@ from urllib.parse import urlsplit
 
 from signoff.agents.answer import ModelAnswer
 from signoff.agents.chat_completion import ChatCompletion, chat_messages
-from signoff.agents.http import HttpModel, ModelRequest
+from signoff.agents.http import HttpModel
 from signoff.agents.http_errors import Refusal, server_message
 from signoff.agents.options import one_of
 from signoff.agents.server import Server
 from signoff.agents.structured import is_strict, with_schema
+from signoff.core.effects import AgentRequest
 from signoff.runtime.ports import Call, Capabilities, ModelChoice
 
 if TYPE_CHECKING:
@@ -62,11 +63,13 @@ class OpenAIModel(HttpModel):
         if self._base_url is not None:
             self.label = "the model server"
 
-    async def _answer(self, server: Server, request: ModelRequest, call: Call) -> ModelAnswer:
-        completion = ChatCompletion(request.model, call.emit)
+    async def _answer(
+        self, server: Server, model: str, request: AgentRequest, call: Call
+    ) -> ModelAnswer:
+        completion = ChatCompletion(model, call.emit)
         in_prompt = None if _is_enforced(request.schema, self._structured) else request.schema
         arguments: dict[str, Any] = {
-            "model": request.model,
+            "model": model,
             "messages": chat_messages(request.system, with_schema(request.prompt, in_prompt)),
             "extra_headers": {"Idempotency-Key": call.idempotency_key},
             # Options go into the body unchecked: compatible servers have their own.

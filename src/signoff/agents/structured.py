@@ -28,7 +28,13 @@ def parse_answer(text: str, schema: Mapping[str, Any]) -> Any:
 
     Raises `AgentBadOutput` with a message that the agent can act on.
     """
-    value = _load(text)
+    body = strip_code_fence(text)
+    if not body:
+        raise AgentBadOutput("the answer is empty")
+    try:
+        value = load(body)
+    except NotJson as error:
+        raise AgentBadOutput(f"the answer cannot be parsed: {error}", answer=text) from error
     problems = schema_problems(value, schema)
     if problems:
         listed = "; ".join(problems[:MAX_PROBLEMS])
@@ -70,13 +76,3 @@ def is_strict(schema: Any) -> bool:
             return False
     inner = [*properties.values(), *schema.get("$defs", {}).values(), *schema.get("anyOf", [])]
     return is_strict([*inner, schema.get("items")])
-
-
-def _load(text: str) -> Any:
-    body = strip_code_fence(text)
-    if not body:
-        raise AgentBadOutput("the answer is empty")
-    try:
-        return load(body)
-    except NotJson as error:
-        raise AgentBadOutput(f"the answer cannot be parsed: {error}", answer=text) from error

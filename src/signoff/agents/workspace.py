@@ -117,11 +117,7 @@ def _changed(before: Mapping[str, Stamp], now: Mapping[str, Stamp]) -> set[str]:
 
 
 def _diff(
-    path: str,
-    before: Snapshot,
-    after: Mapping[str, bytes],
-    now: Mapping[str, Stamp],
-    room: int,
+    path: str, before: Snapshot, after: Mapping[str, bytes], now: Mapping[str, Stamp], room: int
 ) -> str:
     old, new = before.contents.get(path), after.get(path)
     is_new, is_gone = path not in before.stamps, path not in now
