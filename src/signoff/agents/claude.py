@@ -33,6 +33,13 @@ _EDIT_TOOLS = ("Edit", "Write", "NotebookEdit")
 _OPTIONAL_TOOLS = frozenset({*_READ_TOOLS, "LS", "WebFetch", "WebSearch", "ToolSearch"})
 """A denial of these may cost the answer some facts, but no requested work is missing."""
 
+_INPUT_COUNTS = (
+    *("inputTokens", "cacheReadInputTokens", "cacheCreationInputTokens"),
+    *("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"),
+)
+_OUTPUT_COUNTS = ("outputTokens", "output_tokens")
+"""The names of token counts, per model and in total."""
+
 _NOT_OFFERED = re.compile(r"No such tool available: (\w+)")
 
 _LOGIN = "run `claude` and then /login, or set ANTHROPIC_API_KEY"
@@ -223,19 +230,13 @@ def _usage(result: Mapping[str, Any]) -> Usage | None:
     cost = result.get("total_cost_usd")
     usd = float(cost) if isinstance(cost, int | float) else None
     models = {name: as_dict(each) for name, each in as_dict(result.get("modelUsage")).items()}
-    if models:
-        # Small models do side work in the same call; the most expensive one is the main model.
-        main = max(models, key=lambda name: models[name].get("costUSD") or 0)
-        inputs = ("inputTokens", "cacheReadInputTokens", "cacheCreationInputTokens")
-        tokens_in = sum(_sum_counts(each, *inputs) for each in models.values())
-        tokens_out = sum(_sum_counts(each, "outputTokens") for each in models.values())
-        return Usage(tokens_in, tokens_out, usd, main)
-    usage = as_dict(result.get("usage"))
-    if not usage:
+    counts = [*models.values()] or [as_dict(result.get("usage"))]
+    if not any(counts):
         return Usage(usd=usd) if usd is not None else None
-    inputs = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
-    return Usage(_sum_counts(usage, *inputs), usage.get("output_tokens"), usd)
+    # Small models do side work in the same call; the most expensive one is the main model.
+    main = max(models, key=lambda name: models[name].get("costUSD") or 0, default=None)
+    return Usage(_sum_counts(counts, _INPUT_COUNTS), _sum_counts(counts, _OUTPUT_COUNTS), usd, main)
 
 
-def _sum_counts(counts: Mapping[str, Any], *names: str) -> int:
-    return sum(int(counts.get(name) or 0) for name in names)
+def _sum_counts(counts: Sequence[Mapping[str, Any]], names: Sequence[str]) -> int:
+    return sum(int(each.get(name) or 0) for each in counts for name in names)

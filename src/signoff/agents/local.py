@@ -22,7 +22,7 @@ from signoff.agents.base import Health
 from signoff.agents.chat_completion import ChatCompletion, chat_messages
 from signoff.agents.local_process import LoadOptions, LocalRequest, model_queue
 from signoff.agents.options import non_negative, positive_seconds, whole_number
-from signoff.agents.weights import SMOLLM2, ModelCache, State, Weights, model_cache
+from signoff.agents.weights import SMOLLM2, ModelCache, State, model_cache
 from signoff.core.effects import AgentRequest, Reply
 from signoff.core.spend import Usage
 from signoff.errors import AgentBadRequest, AgentError, AgentTimeout, AgentTransient, ModelMissing
@@ -172,7 +172,16 @@ class LocalModel:
         cache = _cache()
         weights = cache.catalogue.get(name)
         if weights is not None:
-            return _cached_file(cache, weights)
+            state = cache.state(weights)
+            if state is State.READY:
+                return cache.path(weights)
+            problem = "damaged" if state is State.DAMAGED else "not on this machine"
+            raise ModelMissing(
+                f"the weights of {name} are {problem}",
+                model=name,
+                available=_ready_models(cache),
+                remedy=PullModel(name),
+            )
         # Only the settings may name a file: a request may come from someone else's workflow.
         if name == self._model and name.endswith(".gguf"):
             path = Path(name).expanduser()
@@ -218,19 +227,6 @@ def _convert(error: dict[str, Any]) -> AgentError:
     is_client_error = isinstance(code, int) and 400 <= code < 500
     kind = AgentBadRequest if is_client_error else AgentTransient
     return kind(f"the local model could not answer: {message:.300}")
-
-
-def _cached_file(cache: ModelCache, weights: Weights) -> Path:
-    state = cache.state(weights)
-    if state is State.READY:
-        return cache.path(weights)
-    problem = "damaged" if state is State.DAMAGED else "not on this machine"
-    raise ModelMissing(
-        f"the weights of {weights.name} are {problem}",
-        model=weights.name,
-        available=_ready_models(cache),
-        remedy=PullModel(weights.name),
-    )
 
 
 def _ready_models(cache: ModelCache) -> list[str]:
