@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from signoff.agents.answer import ModelAnswer, StreamedAnswer
 from signoff.agents.http import HttpModel
-from signoff.agents.http_errors import Refusal, error_body, server_message
+from signoff.agents.http_errors import ServerRefusal, error_body, server_message
 from signoff.agents.options import one_of, whole_number
 from signoff.agents.server import Server
 from signoff.agents.structured import with_schema
@@ -104,7 +104,7 @@ class AnthropicModel(HttpModel):
     async def _model_names(self, server: Server) -> list[str]:
         return [model.id async for model in _client(server).models.list(limit=1000)]
 
-    def _refusal(self, error: Exception) -> Refusal | None:
+    def _refusal(self, error: Exception) -> ServerRefusal | None:
         from anthropic import APIStatusError
 
         if not isinstance(error, APIStatusError):
@@ -112,7 +112,7 @@ class AnthropicModel(HttpModel):
         status = error.status_code
         if status < 300:
             status = _STATUS_BY_TYPE.get(str(error_body(error).get("type")), 500)
-        return Refusal(status, server_message(error), error.response.headers)
+        return ServerRefusal(status, server_message(error), error.response.headers)
 
 
 class _StreamedMessage(StreamedAnswer):

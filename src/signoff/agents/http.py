@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 from signoff.agents.answer import ModelAnswer, judge, refuse_edits, replace_lone_surrogates
 from signoff.agents.base import Health
 from signoff.agents.http_errors import (
-    Refusal,
+    ServerRefusal,
     causes,
     connection_error,
     redact_line,
@@ -130,7 +130,7 @@ class HttpModel(ABC):
         """Returns the names of the server's models."""
 
     @abstractmethod
-    def _refusal(self, error: Exception) -> Refusal | None:
+    def _refusal(self, error: Exception) -> ServerRefusal | None:
         """Returns the refusal behind an error of the client, or None when it is another error."""
 
     def _health_with_models(self, names: list[str]) -> Health:

@@ -53,7 +53,7 @@ _INVALID = frozenset({"UnsupportedProtocol", "InvalidURL", "LocalProtocolError"}
 _SECRETS = re.compile(r"\b(?:sk|pk|rk|key)-[\w*.…-]{4,}|(?<=Bearer )[^\s\"']+", re.IGNORECASE)
 
 
-class Refusal(NamedTuple):
+class ServerRefusal(NamedTuple):
     """A server's response that is not an answer."""
 
     status: int

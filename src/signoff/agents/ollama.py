@@ -18,7 +18,7 @@ from signoff.agents.answer import ModelAnswer, StreamedAnswer
 from signoff.agents.base import Health
 from signoff.agents.chat_completion import chat_messages
 from signoff.agents.http import HttpModel
-from signoff.agents.http_errors import Refusal
+from signoff.agents.http_errors import ServerRefusal
 from signoff.agents.options import whole_number
 from signoff.agents.server import Server, parse_base_url
 from signoff.agents.structured import with_schema
@@ -120,7 +120,7 @@ class OllamaModel(HttpModel):
         detail = f"{self._address} has no model {model}"
         return Health(ready=False, detail=detail, remedy=f"ollama pull {model}")
 
-    def _refusal(self, error: Exception) -> Refusal | None:
+    def _refusal(self, error: Exception) -> ServerRefusal | None:
         from ollama import ResponseError
 
         if not isinstance(error, ResponseError):
@@ -128,7 +128,9 @@ class OllamaModel(HttpModel):
         # The client drops the headers, but the error that caused this one still has them.
         response = getattr(error.__context__, "response", None)
         headers: Mapping[str, str] = response.headers if response is not None else {}
-        return Refusal(error.status_code if error.status_code > 0 else 500, error.error, headers)
+        return ServerRefusal(
+            error.status_code if error.status_code > 0 else 500, error.error, headers
+        )
 
 
 def parse_ollama_host(host: str) -> str:

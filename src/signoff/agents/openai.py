@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from signoff.agents.answer import ModelAnswer
 from signoff.agents.chat_completion import ChatCompletion, chat_messages
 from signoff.agents.http import HttpModel
-from signoff.agents.http_errors import Refusal, server_message
+from signoff.agents.http_errors import ServerRefusal, server_message
 from signoff.agents.options import one_of
 from signoff.agents.server import Server
 from signoff.agents.structured import is_strict, with_schema
@@ -94,17 +94,17 @@ class OpenAIModel(HttpModel):
     async def _model_names(self, server: Server) -> list[str]:
         return [model.id async for model in _client(server).models.list()]
 
-    def _refusal(self, error: Exception) -> Refusal | None:
+    def _refusal(self, error: Exception) -> ServerRefusal | None:
         from openai import APIConnectionError, APIError
 
         if not isinstance(error, APIError) or isinstance(error, APIConnectionError):
             return None
         response = getattr(error, "response", None)
         if response is not None:
-            return Refusal(response.status_code, server_message(error), response.headers)
+            return ServerRefusal(response.status_code, server_message(error), response.headers)
         # Within a stream the HTTP status was sent before the error, so its code is used.
         code = str(error.code)
-        return Refusal(int(code) if code.isdigit() else 500, server_message(error))
+        return ServerRefusal(int(code) if code.isdigit() else 500, server_message(error))
 
 
 @lru_cache(maxsize=32)
