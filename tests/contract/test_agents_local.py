@@ -146,10 +146,10 @@ async def test_ending_an_answered_question_leaves_the_model_alone(harness: Local
     await harness.set_behaviors(TextReply("Yes."))
     load = LoadOptions(str(harness.script), 512, 1)
     body = {"messages": [{"role": "user", "content": "Say something."}]}
-    turn, answered = model_queue().submit(LocalRequest(load, body, lambda _: None, lambda _: None))
-    await asyncio.wrap_future(answered)
+    request = LocalRequest(load, body, lambda _: None, lambda _: None)
+    await asyncio.wrap_future(model_queue().submit(request))
 
-    turn.end()
+    model_queue().cancel(request)
 
     (pid,) = harness.children()
     assert birth_of(pid) is not None

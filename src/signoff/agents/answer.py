@@ -10,13 +10,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from signoff.agents.structured import parse_answer
-from signoff.core.effects import Reply
+from signoff.core.effects import AgentRequest, Reply
 from signoff.core.spend import Usage
-from signoff.errors import AgentBadOutput
+from signoff.errors import AgentBadOutput, AgentBadRequest, AgentTransient
 from signoff.runtime.effect_errors import with_usage
 
 MAX_CHARACTERS = 16_000_000
 """A longer answer is an error: it must not fill the memory."""
+
+
+_CUT_OFF = frozenset({"length", "max_tokens", "model_context_window_exceeded"})
+"""What servers report when a model reached a limit before it had finished."""
 
 
 @dataclass(frozen=True)
@@ -45,10 +49,12 @@ def judge(answer: ModelAnswer, schema: Mapping[str, Any] | None) -> Reply:
     return Reply(answer.text, value, answer.usage, answer.session, answer.finish)
 
 
-def token_count(count: object) -> int | None:
-    """Returns a reported token count; servers that do not count send nothing, or 0."""
-    counted = isinstance(count, int) and not isinstance(count, bool) and count > 0
-    return count if counted else None  # type: ignore[return-value]  # an int, by the line above
+def refuse_edits(request: AgentRequest, label: str) -> None:
+    """Raises `AgentBadRequest` when a request wants files edited, which a bare model cannot do."""
+    if request.edit:
+        raise AgentBadRequest(
+            f"{label} cannot edit files; use an agent that can, such as claude, codex or gemini"
+        )
 
 
 def replace_lone_surrogates(text: str) -> str:
@@ -61,15 +67,22 @@ def replace_lone_surrogates(text: str) -> str:
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
-class StreamedText:
-    """The text of a streamed answer; every piece is also shown live."""
+class StreamedAnswer:
+    """An answer that arrives in pieces, each shown live; a subclass reads its server's format."""
 
-    def __init__(self, emit: Callable[[str], None]) -> None:
+    def __init__(self, model: str, emit: Callable[[str], None]) -> None:
+        self.model = model
+        self.session: str | None = None
+        self.finish: str | None = None
+        """Why the model stopped; None as long as the end is missing."""
+        self.declined = ""
+        self.tokens_in: int | None = None
+        self.tokens_out: int | None = None
         self._emit = emit
         self._pieces: list[str] = []
         self._room = MAX_CHARACTERS
 
-    def add(self, piece: str | None) -> None:
+    def add_text(self, piece: str | None) -> None:
         """Adds the next piece; raises `AgentBadOutput` when the answer grows too long."""
         if not piece:
             return
@@ -79,10 +92,17 @@ class StreamedText:
         self._pieces.append(piece)
         self._emit(piece)
 
-    @property
-    def text(self) -> str:
-        """The answer so far."""
-        return replace_lone_surrogates("".join(self._pieces))
+    def answer(self, usd: float | None = None) -> ModelAnswer:
+        """Returns the answer, which cost `usd` if that is known.
+
+        Raises `AgentTransient` when its end is missing: half an answer may look complete.
+        """
+        if self.finish is None:
+            raise AgentTransient("the answer broke off before its end")
+        text = replace_lone_surrogates("".join(self._pieces))
+        usage = Usage(self.tokens_in, self.tokens_out, usd, self.model)
+        cut_off = self.finish in _CUT_OFF
+        return ModelAnswer(text, self.finish, cut_off, self.declined, usage, self.session)
 
 
 def _parse(answer: ModelAnswer, schema: Mapping[str, Any] | None) -> Any:

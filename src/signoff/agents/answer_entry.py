@@ -8,27 +8,18 @@ import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import cache, cached_property
 from typing import Any
 
+from signoff import errors
 from signoff.agents import file_edits
 from signoff.agents.answer import ModelAnswer, judge, replace_lone_surrogates
+from signoff.agents.quota_resets import find_reset_time
 from signoff.core.digest import digest
 from signoff.core.effects import AgentRequest, Reply
 from signoff.core.spend import Usage
 from signoff.documents.bounded import OutOfBounds, search
-from signoff.errors import (
-    AgentAuth,
-    AgentBadRequest,
-    AgentError,
-    AgentQuota,
-    AgentRefused,
-    AgentTimeout,
-    AgentTransient,
-    ConfigError,
-    SignoffError,
-)
 from signoff.runtime.effect_errors import FREE, error_from_json, with_usage
 from signoff.runtime.ports import Call
 
@@ -39,22 +30,20 @@ DETAIL_KEYS = frozenset("usage delay times place".split())
 WORKSPACE = "{workspace}"
 """Replaces the workspace's path, which differs between machines."""
 
-FAULTS: Mapping[str, Callable[[], AgentError]] = {
-    "401": lambda: AgentAuth("401: the key was not accepted"),
-    "429": lambda: AgentTransient("429: too many requests"),
-    "500": lambda: AgentTransient("500: internal server error"),
-    "auth": lambda: AgentAuth("not logged in"),
-    "bad_request": lambda: AgentBadRequest("400: no such model"),
-    "crash": lambda: AgentTransient("the agent's program crashed (exit code -11)"),
-    "quota": lambda: AgentQuota("the quota is used up"),
-    "refused_edit": lambda: AgentRefused("the agent was not allowed to edit a file"),
-    "timeout": lambda: AgentTimeout("no answer in time"),
+FAULTS: Mapping[str, Callable[[], errors.AgentError]] = {
+    "401": lambda: errors.AgentAuth("401: the key was not accepted"),
+    "429": lambda: errors.AgentTransient("429: too many requests"),
+    "500": lambda: errors.AgentTransient("500: internal server error"),
+    "auth": lambda: errors.AgentAuth("not logged in"),
+    "bad_request": lambda: errors.AgentBadRequest("400: no such model"),
+    "crash": lambda: errors.AgentTransient("the agent's program crashed (exit code -11)"),
+    "quota": lambda: errors.AgentQuota("the quota is used up"),
+    "refused_edit": lambda: errors.AgentRefused("the agent was not allowed to edit a file"),
+    "timeout": lambda: errors.AgentTimeout("no answer in time"),
 }
 """Faults that raise an error; the others are simulated."""
 
 SIMULATED = frozenset({"hang", "half_json", "empty"})
-_IN = re.compile(r"in (\d+) ?(s|min|h)")
-_SECONDS = {"s": 1, "min": 60, "h": 3600}
 
 
 @dataclass(frozen=True)
@@ -85,30 +74,28 @@ class AnswerEntry:
         self, request: AgentRequest, call: Call, agent: str, key: Callable[[], str]
     ) -> bool:
         """Returns whether every match key fits; `key` returns the digest of the request."""
-        values = {"agent": agent, "model": request.model or "", "step": call.step}
-        for name in MATCH_KEYS & self.data.keys():
-            expected = self.data[name]
-            match name:
-                case "contains":
-                    matches = str(expected) in request.prompt
-                case "regex":
-                    matches = _search(str(expected), request.prompt)
-                case "request":
-                    matches = self.request_key == key()
-                case "key":
-                    matches = str(expected) == effect_key(call)
-                case _:
-                    matches = str(expected) == values[name]
-            if not matches:
-                return False
-        return True
+        data = self.data
+        values = {
+            "agent": agent,
+            "model": request.model or "",
+            "step": call.step,
+            "key": effect_key(call),
+        }
+        return (
+            all(str(data[name]) == value for name, value in values.items() if name in data)
+            and str(data.get("contains", "")) in request.prompt
+            and ("regex" not in data or _search(str(data["regex"]), request.prompt))
+            and ("request" not in data or self.request_key == key())
+        )
 
     def answer(self, request: AgentRequest, used: int = 0) -> Reply | Awaitable[Reply]:
         """Returns the answer or simulates the fault; `used` is how often it has answered before."""
         fault = None if self.recorded and used else self.data.get("fault")
         name, until = _parse_fault(fault)
         if name in FAULTS:
-            error = _with_reset_time(FAULTS[name](), until)
+            error = FAULTS[name]()
+            if isinstance(error, errors.AgentQuota) and until is not None:
+                error.until = _parse_time(until)
             raise with_usage(error, self._usage()) if "usage" in self.data else error
         if name == "hang":
             return _hang()
@@ -117,29 +104,23 @@ class AnswerEntry:
         files = file_edits.apply(self.data.get("files") or {}, request)
         if not name and self.recorded:
             return Reply.from_json(dict(self.data.get("reply") or {"text": ""}))
-        text = self._text(name)
         schema = request.schema
         if schema is None and "json" in self.data and fault is None:
             schema = {}
-        text = text or ("Done." if files and name != "empty" else "")
-        return replace(judge(ModelAnswer(text, usage=self._usage()), schema), files=files)
-
-    def _text(self, fault: str) -> str:
-        if fault == "empty":
-            return ""
-        text = str(self.data.get("text") or (self.data.get("reply") or {}).get("text") or "")
-        if "json" in self.data:
-            text = json.dumps(self.data["json"], ensure_ascii=False)
-        if fault == "half_json":
+        text = "" if name == "empty" else self._text() or ("Done." if files else "")
+        if name == "half_json":
             text = text or '{"verdict": "pass"}'
             text = text[: len(text) // 2]
-        return text
+        return replace(judge(ModelAnswer(text, usage=self._usage()), schema), files=files)
+
+    def _text(self) -> str:
+        if "json" in self.data:
+            return json.dumps(self.data["json"], ensure_ascii=False)
+        return str(self.data.get("text") or (self.data.get("reply") or {}).get("text") or "")
 
     def _usage(self) -> Usage | None:
-        if "usage" not in self.data:
-            return FREE
-        usage = self.data["usage"]
-        return Usage(**usage) if usage is not None else None
+        usage = self.data.get("usage", FREE)
+        return Usage(**usage) if isinstance(usage, Mapping) else usage
 
 
 def find_entry(
@@ -202,34 +183,24 @@ def entry_problems(raw: Any) -> list[str]:
     times = raw.get("times", 1)
     if not isinstance(times, int) or times < 1:
         problems.append(f"times must be a whole number of at least 1, not {times!r}")
-    if "regex" in raw:
-        problems += _regex_problems(str(raw["regex"]))
-    return [*problems, *_fault_problems(raw.get("fault")), *_usage_problems(raw.get("usage"))]
+    try:
+        re.compile(str(raw.get("regex", "")))
+    except re.error as error:
+        problems.append(f"regex {raw['regex']!r} is invalid: {error}")
+    try:
+        Usage(**(raw.get("usage") or {}))
+    except TypeError:
+        problems.append(
+            f"usage must have tokens_in, tokens_out, usd and model only, not {raw['usage']!r}"
+        )
+    return [*problems, *_fault_problems(raw.get("fault"))]
 
 
 def _search(pattern: str, text: str) -> bool:
     try:
         return search(pattern, text)
     except OutOfBounds as error:
-        raise ConfigError(f"regex {pattern!r} of a script: {error}") from error
-
-
-def _regex_problems(pattern: str) -> list[str]:
-    try:
-        re.compile(pattern)
-    except re.error as error:
-        return [f"regex {pattern!r} is invalid: {error}"]
-    return []
-
-
-def _usage_problems(usage: Any) -> list[str]:
-    if usage is None:
-        return []
-    try:
-        Usage(**usage)
-    except TypeError:
-        return [f"usage must have tokens_in, tokens_out, usd and model only, not {usage!r}"]
-    return []
+        raise errors.ConfigError(f"regex {pattern!r} of a script: {error}") from error
 
 
 def _parse_fault(fault: Any) -> tuple[str, Any]:
@@ -247,30 +218,26 @@ def _fault_problems(fault: Any) -> list[str]:
     if name not in FAULTS and name not in SIMULATED:
         return [f"unknown fault {name!r} (faults: {', '.join(sorted({*FAULTS, *SIMULATED}))})"]
     try:
-        _with_reset_time(AgentQuota(), until)
+        if until is not None:
+            _parse_time(until)
     except ValueError:
         return [f"quota until {until!r} is not a time such as 2030-01-01T00:00:00Z or `in 5 min`"]
     return []
 
 
-def _with_reset_time(error: AgentError, until: Any) -> AgentError:
-    """Returns a quota error with its reset time; raises ValueError when that is invalid."""
-    if not isinstance(error, AgentQuota) or until is None:
-        return error
+def _parse_time(until: Any) -> datetime:
+    """Returns the time of an entry: a date, or a duration such as `in 5 min`."""
     if isinstance(until, str):
-        duration = _IN.fullmatch(until)
-        if duration:
-            seconds = int(duration[1]) * _SECONDS[duration[2]]
-            return AgentQuota(str(error), until=datetime.now(UTC) + timedelta(seconds=seconds))
-        until = datetime.fromisoformat(until)
+        after = find_reset_time(f"resets {until}", datetime.now(UTC))
+        until = after or datetime.fromisoformat(until)
     if not isinstance(until, datetime):
         raise ValueError(until)  # noqa: TRY004  # a value of a file, not of code
-    return AgentQuota(str(error), until=until if until.tzinfo else until.replace(tzinfo=UTC))
+    return until if until.tzinfo else until.replace(tzinfo=UTC)
 
 
-def _recorded_error(recorded: Mapping[str, Any]) -> SignoffError:
+def _recorded_error(recorded: Mapping[str, Any]) -> errors.SignoffError:
     error = error_from_json(dict(recorded))
-    if "usage" in recorded and isinstance(error, AgentError):
+    if "usage" in recorded and isinstance(error, errors.AgentError):
         return with_usage(error, Usage(**recorded["usage"]))
     return error
 

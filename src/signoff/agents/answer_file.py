@@ -19,6 +19,7 @@ import json
 import os
 import re
 from collections.abc import Iterable, Mapping
+from copy import deepcopy
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -115,13 +116,16 @@ def format_entry(entry: Mapping[str, Any]) -> str:
     """Returns an entry as YAML, or as JSON where YAML would change a character."""
     from ruamel.yaml import YAML
     from ruamel.yaml.error import YAMLError
+    from ruamel.yaml.scalarstring import walk_tree
 
     data = {name: value for name, value in entry.items() if value}
     yaml = YAML(typ="rt")
     yaml.width = 100
     out = StringIO()
+    readable = deepcopy(data)
+    walk_tree(readable)  # makes texts of several lines blocks
     try:
-        yaml.dump(_with_blocks(data), out)
+        yaml.dump(readable, out)
         same = YAML(typ="safe", pure=True).load(out.getvalue()) == data
     except (YAMLError, ValueError):
         same = False
@@ -140,18 +144,3 @@ def _lines(request: Mapping[str, Any]) -> list[str]:
 def _as_json(data: dict[str, Any]) -> str:
     text = json.dumps(data, indent=1, ensure_ascii=False)
     return _NOT_IN_YAML.sub(lambda match: f"\\u{ord(match[0]):04x}", text) + "\n"
-
-
-def _with_blocks(value: Any) -> Any:
-    """Marks texts of several lines, so that they are written as blocks."""
-    from ruamel.yaml.scalarstring import LiteralScalarString
-
-    match value:
-        case str() if "\n" in value:
-            return LiteralScalarString(value)
-        case dict():
-            return {key: _with_blocks(each) for key, each in value.items()}
-        case list() | tuple():
-            return [_with_blocks(each) for each in value]
-        case _:
-            return value

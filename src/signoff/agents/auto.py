@@ -8,7 +8,7 @@ together with the agents that were skipped, and why.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from signoff.agents.base import Health, health_of, models_of
@@ -73,7 +73,7 @@ class AutoAgent:
         self._agents = agents
         self._among = among
         self._choice: Choice | None = None
-        self._choosing: asyncio.Lock | None = None
+        self._choosing = asyncio.Lock()
         self._reported = False
 
     async def ask(self, request: AgentRequest, call: Call) -> Reply:
@@ -94,8 +94,6 @@ class AutoAgent:
 
         The error's remedies name the run.
         """
-        if self._choosing is None:
-            self._choosing = asyncio.Lock()
         async with self._choosing:
             if self._choice is None:
                 self._choice = await self._choose(run)
@@ -124,13 +122,10 @@ class AutoAgent:
         """Returns the agents to choose from, best first."""
         if self._among is not None:
             return [self._agents[name] for name in self._among]
-        return list(self._by_default())
-
-    def _by_default(self) -> Iterator[Candidate]:
         models = [each for each in self._agents.values() if capabilities_of(each.agent).is_model]
-        yield from (each for each in models if each.configured)
+        configured = [each for each in models if each.configured]
         built_in = {each.name: each for each in models if not each.configured}
-        yield from (built_in[name] for name in WITHOUT_SETTINGS if name in built_in)
+        return [*configured, *(built_in[name] for name in WITHOUT_SETTINGS if name in built_in)]
 
     async def _choose(self, run: str) -> Choice:
         candidates = self.candidates()

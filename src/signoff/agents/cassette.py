@@ -15,12 +15,7 @@ from typing import Any, Literal
 
 from signoff.agents import file_edits
 from signoff.agents.answer_entry import AnswerEntry, call_location, find_entry, portable_request
-from signoff.agents.answer_file import (
-    append,
-    describe_difference,
-    read_entries,
-    rewrite,
-)
+from signoff.agents.answer_file import append, describe_difference, read_entries, rewrite
 from signoff.agents.base import Health, health_of
 from signoff.agents.options import one_of
 from signoff.core.digest import digest
@@ -83,7 +78,7 @@ class CassetteAgent:
     async def health(self) -> Health:
         """Reports the recordings, and the agent's health unless it is only replayed."""
         try:
-            number = len(self._own_entries())
+            number = len(self._split_entries()[0])
         except ConfigError as error:
             return Health(False, str(error), "fix the file, or delete it and record again")
         detail = f"{self._file}, {number} recordings"
@@ -93,17 +88,20 @@ class CassetteAgent:
 
     def _read(self) -> list[AnswerEntry]:
         if self._entries is None:
+            own, others = self._split_entries()
             if self._mode == "record" and self._file.exists():
-                others = [
-                    each for each in read_entries(self._file) if each not in self._own_entries()
-                ]
                 rewrite(self._file, others)
-            self._entries = self._own_entries()
+                own = []
+            self._entries = own
         return self._entries
 
-    def _own_entries(self) -> list[AnswerEntry]:
-        entries = read_entries(self._file) if self._file.exists() else []
-        return [each for each in entries if each.data.get("agent", self._name) == self._name]
+    def _split_entries(self) -> tuple[list[AnswerEntry], list[AnswerEntry]]:
+        """Returns the entries of this agent, and those of others in the same file."""
+        own: list[AnswerEntry] = []
+        others: list[AnswerEntry] = []
+        for entry in read_entries(self._file) if self._file.exists() else ():
+            (own if entry.data.get("agent", self._name) == self._name else others).append(entry)
+        return own, others
 
     async def _replay(
         self, entries: list[AnswerEntry], number: int, request: AgentRequest, call: Call
@@ -122,11 +120,8 @@ class CassetteAgent:
         except OSError as error:
             raise AgentBadRequest(f"{self._file} cannot be written: {error}") from error
         changed = await asyncio.to_thread(file_edits.watch, request)
-        entry = {
-            "agent": self._name,
-            "place": call_location(call),
-            "request": portable_request(request),
-        }
+        plain = portable_request(request)
+        entry = {"agent": self._name, "place": call_location(call), "request": plain}
         try:
             reply = await self._agent.ask(request, call)
         except AgentError as error:

@@ -9,32 +9,19 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import shutil
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
 from signoff.agents.answer import ModelAnswer, judge
 from signoff.agents.base import Health
-from signoff.agents.findings import (
-    Source,
-    build_critique,
-    from_code,
-    from_json,
-    from_lines,
-    from_output,
-)
+from signoff.agents.findings import READERS, Source, build_critique
 from signoff.agents.options import one_of
 from signoff.core.effects import AgentRequest, Reply
 from signoff.core.severity import SEVERITIES, Severity
-from signoff.errors import (
-    AgentBadOutput,
-    AgentBadRequest,
-    AgentTimeout,
-    CommandFailed,
-    ConfigError,
-)
+from signoff.errors import AgentBadOutput, AgentBadRequest, AgentTimeout, CommandFailed, ConfigError
 from signoff.runtime.effect_errors import FREE
 from signoff.runtime.environment import command_environment
 from signoff.runtime.orphans import call_mark
@@ -47,7 +34,6 @@ TIMEOUT_SECONDS = 120.0
 FILE = "{file}"
 """The placeholder for the artifact's file in a command; without it, the text is piped in."""
 
-_READERS = {"auto": from_output, "json": from_json, "lines": from_lines, "exit": from_code}
 _STDIN = frozenset({"-", "stdin", "<stdin>", "(stdin)", "/dev/stdin"})
 
 
@@ -73,14 +59,14 @@ class CheckAgent:
         """Takes a program (`argv`) or a `module:function`, and the format of its findings."""
         if (argv is None) == (function is None) or isinstance(argv, str) or argv == []:
             raise ConfigError("a check needs either argv, a list, or function, a module:function")
-        one_of("findings", findings, _READERS)
+        one_of("findings", findings, READERS)
         if severity.upper() not in Severity.__members__:
             raise ConfigError(f"severity must be one of: {SEVERITIES}, not {severity!r}")
         if isinstance(pass_env, str) or not isinstance(pass_env, Sequence):
             raise ConfigError("pass_env must be a list of names")
         self._argv = [str(argument) for argument in argv or ()]
         self._function = function
-        self._read = _READERS[findings]
+        self._read = READERS[findings]
         self._constraint = constraint
         self._severity = severity.upper()
         self._broken = frozenset(broken_codes)
@@ -108,8 +94,6 @@ class CheckAgent:
 
     async def health(self) -> Health:
         """Checks that the program or the function exists."""
-        import shutil
-
         if self._function is not None:
             try:
                 _load(self._function)
@@ -122,12 +106,18 @@ class CheckAgent:
         return Health(True, program)
 
     async def _run(self, source: Source, request: AgentRequest, call: Call) -> dict[str, Any]:
-        with self._command(source) as (argv, stdin, source):
+        in_file = any(FILE in argument for argument in self._argv)
+        with scratch_folder() as folder:
+            file = folder / f"artifact{self._suffix}"
+            if in_file:
+                file.write_text(source.artifact, encoding="utf-8", errors="replace")
+                names = frozenset({str(file), file.name})
+                source = replace(source, artifact_names=names)
             try:
                 result = await run_process(
-                    argv,
+                    [argument.replace(FILE, str(file)) for argument in self._argv],
                     cwd=request.workspace or path_from(call.folder),
-                    stdin=stdin,
+                    stdin=None if in_file else source.artifact,
                     env=command_environment(self._pass, self._env),
                     mark=call_mark(call),
                     started=call.started,
@@ -141,19 +131,6 @@ class CheckAgent:
             )
         output = result.stdout if result.stdout.strip() else result.stderr
         return self._read(output, result.code, source)
-
-    @contextmanager
-    def _command(self, source: Source) -> Iterator[tuple[list[str], str | None, Source]]:
-        """Passes the artifact in a file if the command has its placeholder, otherwise by pipe."""
-        if not any(FILE in argument for argument in self._argv):
-            yield self._argv, source.artifact, source
-            return
-        with scratch_folder() as folder:
-            file = folder / f"artifact{self._suffix}"
-            file.write_text(source.artifact, encoding="utf-8", errors="replace")
-            names = frozenset({str(file), file.name, str(file.resolve())})
-            argv = [argument.replace(FILE, str(file)) for argument in self._argv]
-            yield argv, None, replace(source, artifact_names=names)
 
 
 async def _call(name: str, artifact: str, source: Source) -> dict[str, Any]:

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from signoff.agents.error_patterns import failure_error
 from signoff.agents.headless import HeadlessAgent
-from signoff.agents.output_reader import OutputReader, ProgramReply
-from signoff.agents.program import bundled_program, probe
-from signoff.agents.structured import with_schema
+from signoff.agents.output_reader import OutputReader
+from signoff.agents.program import probe
+from signoff.agents.structured import is_strict, with_schema
+from signoff.agents.vendor_json import as_dict, as_text
 from signoff.core.effects import AgentRequest
 from signoff.core.spend import Usage
 from signoff.errors import AgentTransient
@@ -45,9 +46,7 @@ class CodexAgent(HeadlessAgent):
     minimum_version = (0, 60)
     key_variables = ("CODEX_API_KEY", "OPENAI_API_KEY")
     setting_variables = ("CODEX_HOME",)
-    bundled: ClassVar[Callable[[], Path | None]] = staticmethod(
-        bundled_program("codex_cli_bin", "bin", "codex")
-    )
+    bundled = ("codex_cli_bin", "bin", "codex")
 
     def arguments(self, request: AgentRequest, scratch: Path) -> list[str]:
         """Returns the arguments of one call; the schema is passed in a file."""
@@ -63,10 +62,10 @@ class CodexAgent(HeadlessAgent):
             # Without these the sandbox also allows writing to every temporary folder.
             argv += ["-c", "sandbox_workspace_write.exclude_slash_tmp=true"]
             argv += ["-c", "sandbox_workspace_write.exclude_tmpdir_env_var=true"]
-        if self._base_url:
+        if self._options.base_url:
             provider = f"model_providers.signoff={self._provider()}"
             argv += ["-c", 'model_provider="signoff"', "-c", provider]
-        return [*argv, *self._args, "-"]
+        return [*argv, *self._options.args, "-"]
 
     def prompt(self, request: AgentRequest) -> str:
         """Returns the prompt, with the schema when the vendor would refuse it as an option."""
@@ -79,21 +78,22 @@ class CodexAgent(HeadlessAgent):
 
     async def is_logged_in(self, program: str, environment: Mapping[str, str]) -> bool | None:
         """Asks the program, unless a key or another server makes a login unnecessary."""
-        if self._base_url or any(environment.get(key) for key in self.key_variables):
+        if self._options.base_url or any(environment.get(key) for key in self.key_variables):
             return True
         code, output = await probe([program, "login", "status"], environment)
         return False if code != 0 and "not logged in" in output.lower() else None
 
     def reader(self) -> CodexReader:
         """Returns a reader for its events."""
-        return CodexReader(self._vendor_retries)
+        return CodexReader(self._options.vendor_retries)
 
     def _provider(self) -> str:
         """Returns the inline TOML table that describes the configured server."""
-        fields = {"name": "signoff", "base_url": self._base_url, "wire_api": "responses"}
-        if self._key_env is not None:
+        fields = {"name": "signoff", "base_url": self._options.base_url, "wire_api": "responses"}
+        if self._options.key_env is not None:
             fields["env_key"] = self.key_variables[0]
-        retries = dict.fromkeys(("request_max_retries", "stream_max_retries"), self._vendor_retries)
+        limits = ("request_max_retries", "stream_max_retries")
+        retries = dict.fromkeys(limits, self._options.vendor_retries)
         items = [f"{name}={json.dumps(value)}" for name, value in {**fields, **retries}.items()]
         return "{" + ",".join(items) + "}"
 
@@ -102,33 +102,27 @@ class CodexReader(OutputReader):
     """Reads `thread.*`, `turn.*`, `item.*` and `error` events."""
 
     def __init__(self, retries: int) -> None:
-        self._is_codex = False
-        self._text = ""
-        self._session: str | None = None
-        self._usage: Usage | None = None
-        self._ended = False
-        self._failure = ""
+        super().__init__()
         self._lost_connections = 0
         self._retries = retries
-        self._denied: list[str] = []
 
     def read_event(self, data: dict[str, Any]) -> str | None:
-        """Reads one event and returns the model's text in it."""
+        """Reads one event and returns the model's text in it; only a completed turn counts."""
         kind = str(data.get("type"))
-        self._is_codex = self._is_codex or kind.startswith(("thread.", "turn.", "item."))
+        if kind.startswith(("thread.", "turn.", "item.")):
+            self.update()
         match kind:
             case "thread.started":
-                self._session = str(data.get("thread_id") or "") or None
+                self.update(session=as_text(data.get("thread_id")) or None)
             case "item.completed":
-                return self._read_item(data.get("item"))
+                return self._read_item(as_dict(data.get("item")))
             case "turn.completed":
-                self._ended = True
-                self._usage = _usage(data.get("usage"))
+                counts = as_dict(data.get("usage"))
+                usage = Usage(counts.get("input_tokens"), counts.get("output_tokens"))
+                self.update(complete=True, finish="completed", usage=usage if counts else None)
             case "turn.failed":
-                error = data.get("error")
-                self._failure = _error_text(
-                    error.get("message") if isinstance(error, dict) else error
-                )
+                reason = _failure_reason(data.get("error"))
+                self.update(fault=failure_error("codex", reason, remedy=_LOGIN))
             case "error":
                 self._read_error(str(data.get("message") or ""))
         return None
@@ -137,31 +131,15 @@ class CodexReader(OutputReader):
         """Collects patches and commands that were rejected."""
         match = _REJECTED.search(line)
         if match:
-            self._denied.append(match[1][:200])
+            self.deny(match[1])
 
-    def reply(self) -> ProgramReply | None:
-        """Returns the turn's last message, which counts only once the turn is completed."""
-        if not self._is_codex:
-            return None
-        failed = failure_error("codex", self._failure, remedy=_LOGIN) if self._failure else None
-        return ProgramReply(
-            text=self._text,
-            finish="completed" if self._ended else None,
-            usage=self._usage,
-            session=self._session,
-            complete=self._ended,
-            denied=tuple(self._denied),
-            fault=failed,
-        )
-
-    def _read_item(self, item: Any) -> str | None:
+    def _read_item(self, item: dict[str, Any]) -> str | None:
         """Reads a finished item; one of type error may be a mere warning, so it is only shown."""
-        if not isinstance(item, dict):
-            return None
         match item.get("type"):
             case "agent_message":
-                self._text = str(item.get("text") or "")
-                return f"{self._text}\n"
+                text = str(item.get("text") or "")
+                self.update(text=text)
+                return f"{text}\n"
             case "command_execution":
                 return f"$ {item.get('command')}\n"
             case "error":
@@ -176,35 +154,12 @@ class CodexReader(OutputReader):
             raise AgentTransient(f"codex cannot reach its server: {message:.200}")
 
 
-def is_strict(schema: Any) -> bool:
-    """Returns whether the vendor accepts a schema: objects closed, all properties required."""
-    if isinstance(schema, list):
-        return all(map(is_strict, schema))
-    if not isinstance(schema, Mapping):
-        return True
-    properties = schema.get("properties")
-    if schema.get("type") == "object" or properties is not None:
-        names = set(properties or {})
-        closed = schema.get("additionalProperties") is False
-        if not closed or names != set(schema.get("required", ())):
-            return False
-    return all(map(is_strict, schema.values()))
-
-
-def _error_text(message: Any) -> str:
-    """Returns a failure's message; some carry the server's whole JSON response as the message."""
+def _failure_reason(error: Any) -> str:
+    """Returns why a turn failed; some messages are the server's whole JSON response."""
+    message = error.get("message") if isinstance(error, dict) else error
     text = str(message or "no reason given")
     try:
-        inner = json.loads(text)
+        inner = as_dict(as_dict(json.loads(text)).get("error"))
     except ValueError:
         return text
-    error = inner.get("error") if isinstance(inner, dict) else None
-    if not isinstance(error, dict):
-        return text
-    return f"{error.get('type') or 'error'}: {error.get('message')}"
-
-
-def _usage(usage: Any) -> Usage | None:
-    if not isinstance(usage, dict):
-        return None
-    return Usage(usage.get("input_tokens"), usage.get("output_tokens"))
+    return f"{inner.get('type') or 'error'}: {inner.get('message')}" if inner else text

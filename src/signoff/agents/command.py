@@ -18,6 +18,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,8 +29,8 @@ from signoff.agents.base import Health
 from signoff.agents.headless import HeadlessAgent
 from signoff.agents.http_errors import redact_line
 from signoff.agents.options import one_of
-from signoff.agents.output_reader import OutputReader, ProgramReply
-from signoff.agents.program import Job, find_program
+from signoff.agents.output_reader import ProgramReply
+from signoff.agents.program import Job
 from signoff.agents.quota_resets import find_reset_time
 from signoff.agents.structured import with_schema
 from signoff.agents.transcript import Transcript
@@ -70,9 +71,6 @@ class CommandAgent(HeadlessAgent):
     capabilities = Capabilities(streaming=True)
     login_hint = "log in with the program itself, or pass its key with pass_env:"
     install_hint = "install it, or fix argv: in the settings"
-    minimum_version = ()
-    key_variables = ()
-    setting_variables = ()
 
     def __init__(
         self,
@@ -124,41 +122,28 @@ class CommandAgent(HeadlessAgent):
             "schema_file": str(scratch / "schema.json"),
         }
         if self._uses("prompt_file"):
-            _write(scratch / "prompt.md", self._text(request))
+            text = replace_lone_surrogates(self._text(request))
+            (scratch / "prompt.md").write_text(text, encoding="utf-8")
         if self._uses("schema_file"):
-            _write(scratch / "schema.json", json.dumps(request.schema or {}))
+            (scratch / "schema.json").write_text(json.dumps(request.schema or {}))
         return [_fill(argument, values) for argument in self._argv[1:]]
 
     def prompt(self, request: AgentRequest) -> str:
         """Returns what goes to standard input: the prompt, or nothing when it goes to a file."""
         return self._text(request) if self._prompt_in == "stdin" else ""
 
-    async def is_logged_in(self, program: str, environment: Mapping[str, str]) -> bool | None:  # noqa: ARG002  # unknown
-        """Returns None: the login of an arbitrary program is unknown."""
-        return None
-
     async def health(self) -> Health:
         """Checks that the program exists; it is not started, since that might do anything."""
         try:
-            path = find_program(self.name, self._argv[0], lambda: None, self.install_hint)
+            path = self._find_program()
         except AgentError as error:
             return Health(False, str(error), self.install_hint)
         return Health(True, f"{self.name} at {path}")
 
-    def reader(self) -> _PassThrough:
-        """Returns a reader that leaves the output to the settings."""
-        return _PassThrough()
-
-    async def _plain_reply(
-        self, job: Job, output: Transcript, result: CommandResult
-    ) -> ProgramReply:
-        if result.code not in self.success_codes:
-            return ProgramReply(fault=await self._exit_error(job, output, result))
+    def plain_reply(self, job: Job, output: Transcript) -> ProgramReply:
+        """Returns the answer from the source that the settings name."""
         text = output.text.strip("\n")
-        try:
-            return ProgramReply(_extract(self._answer, text, job), usage=self._parse_usage(text))
-        except AgentBadOutput as error:
-            return ProgramReply(fault=error)
+        return ProgramReply(_extract(self._answer, text, job), usage=self._parse_usage(text))
 
     async def _exit_error(self, job: Job, output: Transcript, result: CommandResult) -> AgentError:
         kind = self._codes.get(result.code)
@@ -180,16 +165,16 @@ class CommandAgent(HeadlessAgent):
     def _parse_usage(self, text: str) -> Usage | None:
         if not self._usage:
             return None
+        counts: dict[str, Any] = {}
         try:
             data = _parse_json(text)
-            numbers = {name: _number(_value_at(data, path)) for name, path in self._usage.items()}
+            for name, path in self._usage.items():
+                value = _value_at(data, path)
+                if isinstance(value, int | float):
+                    counts[name] = value if name == "usd" else int(value)
         except AgentBadOutput:
             return None  # the answer counts; only its cost is unknown
-        return Usage(
-            _whole(numbers.get("tokens_in")),
-            _whole(numbers.get("tokens_out")),
-            numbers.get("usd"),
-        )
+        return Usage(**counts)
 
     def _check(self) -> None:
         """Raises `ConfigError` for wrong settings before the first call is billed."""
@@ -198,30 +183,20 @@ class CommandAgent(HeadlessAgent):
         } - _PLACEHOLDERS
         if unknown:
             raise ConfigError(
-                f"{self.name}: unknown placeholder {{{min(unknown)}}} in argv (placeholders: "
+                f"unknown placeholder {{{min(unknown)}}} in argv (placeholders: "
                 f"{', '.join(sorted(_PLACEHOLDERS))}; a prompt is never an argument)"
             )
-        one_of(f"{self.name}: prompt", self._prompt_in, ("stdin", "file"))
+        one_of("prompt", self._prompt_in, ("stdin", "file"))
         if self._prompt_in == "file" and not self._uses("prompt_file"):
-            raise ConfigError(f"{self.name}: prompt: file needs {{prompt_file}} in argv")
+            raise ConfigError("prompt: file needs {prompt_file} in argv")
         if not re.fullmatch(r"text|last_line|file|file:.+|json:.+", self._answer):
-            raise ConfigError(f"{self.name}: answer must be {_ANSWERS}, not {self._answer!r}")
+            raise ConfigError(f"answer must be {_ANSWERS}, not {self._answer!r}")
         if self._answer == "file" and not self._uses("answer_file"):
-            raise ConfigError(f"{self.name}: answer: file needs {{answer_file}} in argv")
+            raise ConfigError("answer: file needs {answer_file} in argv")
         for kind in self._codes.values():
-            one_of(f"{self.name}: codes", kind, _ERRORS)
+            one_of("codes", kind, _ERRORS)
         for name in self._usage:
-            one_of(f"{self.name}: usage", name, ("tokens_in", "tokens_out", "usd"))
-
-
-class _PassThrough(OutputReader):
-    """Displays the output and reads nothing in it."""
-
-    def read_event(self, data: dict[str, Any]) -> str | None:
-        return f"{json.dumps(data)}\n"
-
-    def reply(self) -> ProgramReply | None:
-        return None
+            one_of("usage", name, ("tokens_in", "tokens_out", "usd"))
 
 
 def _fill(argument: str, values: Mapping[str, str | None]) -> str:
@@ -239,15 +214,13 @@ def _extract(source: str, text: str, job: Job) -> str:
     kind, _, detail = source.partition(":")
     match kind:
         case "last_line":
-            lines = [line for line in text.splitlines() if line.strip()]
-            return lines[-1].strip() if lines else ""
+            return (text.strip().splitlines() or [""])[-1].strip()
         case "json":
             answer = _value_at(_parse_json(text), detail)
             return answer if isinstance(answer, str) else json.dumps(answer)
         case "file":
-            return _read(
-                Path(job.cwd, detail) if detail else Path(job.environment["TMPDIR"], "answer")
-            )
+            own_file = Path(job.environment["TMPDIR"], "answer")
+            return _read(Path(job.cwd, detail) if detail else own_file)
         case _:
             return text
 
@@ -261,12 +234,10 @@ def _read(path: Path) -> str:
 
 
 def _parse_json(text: str) -> Any:
-    try:
+    with suppress(ValueError):
         return json.loads(text)
-    except ValueError:
-        lines = text.splitlines()
     try:
-        return json.loads(lines[-1] if lines else "")
+        return json.loads((text.splitlines() or [""])[-1])
     except ValueError as error:
         raise AgentBadOutput(f"neither the output nor its last line is JSON: {error}") from error
 
@@ -280,15 +251,3 @@ def _value_at(data: Any, path: str) -> Any:
         except (KeyError, IndexError, ValueError, TypeError):
             raise AgentBadOutput(f"the output has nothing at {path!r} (no {step!r})") from None
     return value
-
-
-def _number(value: Any) -> float | None:
-    return float(value) if isinstance(value, int | float) else None
-
-
-def _whole(value: float | None) -> int | None:
-    return None if value is None else int(value)
-
-
-def _write(path: Path, text: str) -> None:
-    path.write_text(replace_lone_surrogates(text), encoding="utf-8")

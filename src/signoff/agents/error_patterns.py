@@ -10,13 +10,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 
-from signoff.agents.http_errors import (
-    SHORT_WAIT,
-    redact_line,
-    refusal_error,
-    retry_time,
-    transient_error,
-)
+from signoff.agents.http_errors import SHORT_WAIT, redact_line, refusal_error, transient_error
 from signoff.agents.quota_resets import find_reset_time
 from signoff.errors import AgentAuth, AgentBadRequest, AgentError, AgentQuota
 
@@ -67,7 +61,7 @@ def failure_error(
 ) -> AgentError:
     """Returns the error that a program's text means; `remedy` helps when it needs a login."""
     now = now or datetime.now(UTC)
-    until = until or find_reset_time(text, now) or retry_time({}, text, now)
+    until = until or find_reset_time(text, now)
     text = redact_line(text) or "no reason given"
     message = f"{source}: {text}"
     # A used-up quota comes first: vendors report it with statuses that usually mean "retry".
@@ -77,8 +71,7 @@ def failure_error(
         return AgentQuota(message, until=until)
     status = status or find_status(text)
     if status is not None:
-        wait = {} if until is None else {"retry-after": f"{max((until - now).total_seconds(), 0)}"}
-        return refusal_error(source, status, text, wait, remedy=remedy, now=now)
+        return refusal_error(source, status, text, until=until, remedy=remedy, now=now)
     # The order matters: "authentication failed, try again" needs a login, not another attempt.
     if _AUTH.search(text):
         return AgentAuth(f"{message} ({remedy})")

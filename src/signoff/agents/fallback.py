@@ -8,30 +8,22 @@ fallback.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any
 
-from signoff.agents.base import Health, health_of, models_of
+from signoff.agents.base import AgentWrapper
 from signoff.core.effects import AgentRequest, Reply
 from signoff.core.spend import Usage
 from signoff.errors import AgentAuth, AgentError, AgentQuota
 from signoff.runtime.effect_errors import usage_of, with_usage
-from signoff.runtime.ports import (
-    Agent,
-    Call,
-    Capabilities,
-    capabilities_for,
-    capabilities_of,
-)
-
-N = TypeVar("N", int, float)
+from signoff.runtime.ports import Agent, Call, Capabilities, capabilities_for
 
 
-class WithFallback:
+class WithFallback(AgentWrapper):
     """Asks one agent, and its fallback when it cannot answer."""
 
     def __init__(self, agent: Agent, fallback: Agent, *, name: str, attempts: int) -> None:
         """Takes the fallback, its name, and after how many attempts it is used."""
-        self._agent = agent
+        super().__init__(agent)
         self._fallback = fallback
         self._name = name
         self._attempts = attempts
@@ -56,24 +48,11 @@ class WithFallback:
             raise with_usage(error, _sum(usage_of(reason), usage_of(error))) from error.__cause__
         return replace(reply, usage=_sum(usage_of(reason), reply.usage))
 
-    @property
-    def capabilities(self) -> Capabilities:
-        """What the agent itself can do."""
-        return capabilities_of(self._agent)
-
     async def capabilities_for(self, model: str | None) -> Capabilities:
         """Returns the agent's own; a price is reported only when both agents report one."""
         own = await capabilities_for(self._agent, model)
         fallback = await capabilities_for(self._fallback, model)
         return own if fallback.reports_price is not False else replace(own, reports_price=False)
-
-    async def health(self) -> Health:
-        """Returns the agent's own health; the fallback is listed under its own name."""
-        return await health_of(self._agent)
-
-    async def models(self) -> list[str]:
-        """Returns the agent's own models."""
-        return await models_of(self._agent)
 
     async def _ask_fallback(self, request: AgentRequest, call: Call) -> Reply:
         # A model's name means nothing to another vendor.
@@ -95,13 +74,8 @@ def _sum(refused: Usage | None, usage: Usage | None) -> Usage | None:
     """Adds the cost of the refused call; an unknown cost makes the sum unknown."""
     if refused is None or usage is None:
         return None
-    return replace(
-        usage,
-        tokens_in=_add(refused.tokens_in, usage.tokens_in),
-        tokens_out=_add(refused.tokens_out, usage.tokens_out),
-        usd=_add(refused.usd, usage.usd),
-    )
-
-
-def _add(one: N | None, two: N | None) -> N | None:
-    return None if one is None or two is None else one + two
+    sums: dict[str, Any] = {}
+    for name in ("tokens_in", "tokens_out", "usd"):
+        one, two = getattr(refused, name), getattr(usage, name)
+        sums[name] = None if one is None or two is None else one + two
+    return replace(usage, **sums)

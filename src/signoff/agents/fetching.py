@@ -14,9 +14,10 @@ import shutil
 import sys
 import tempfile
 import zipfile
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
 from importlib.util import find_spec
+from itertools import count
 from pathlib import Path
 
 from signoff.agents.weights import ModelCache, Weights, file_sha256
@@ -51,12 +52,15 @@ async def fetch(
 
     `waiting` is called once when another process is downloading, which is then waited for.
     """
-    with _converting_errors(cache.folder):
+    try:
         cache.folder.mkdir(parents=True, exist_ok=True)
         async with _lock(cache.folder, waiting):
             if await asyncio.to_thread(cache.is_intact, weights):
                 return False
             await _install(cache, weights, progress, command or download_command)
+    except OSError as error:
+        reason = error.strerror or error
+        raise OperatorError(f"weights cannot be written to {cache.folder}: {reason}") from error
     return True
 
 
@@ -189,24 +193,12 @@ async def _lock(folder: Path, waiting: Callable[[], None]) -> AsyncIterator[None
     import fcntl
 
     with (folder / ".lock").open("a") as lock:
-        is_waiting = False
-        while True:
+        for attempt in count():
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
             except BlockingIOError:
-                if not is_waiting:
+                if attempt == 0:
                     waiting()
-                is_waiting = True
                 await asyncio.sleep(POLL_SECONDS)
         yield
-
-
-@contextmanager
-def _converting_errors(folder: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise OperatorError(
-            f"weights cannot be written to {folder}: {error.strerror or error}"
-        ) from error

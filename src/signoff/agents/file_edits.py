@@ -22,7 +22,9 @@ def apply(files: Contents, request: AgentRequest) -> dict[str, str]:
     """Edits files as an agent would and returns the diffs; refuses paths outside the workspace."""
     if not files:
         return {}
-    folder = _editable_folder(request)
+    if not request.edit or request.workspace is None:
+        raise AgentRefused("the answer edits files, and the request does not allow it")
+    folder = Path(request.workspace)
     try:
         paths = {name: safe_path(folder, name) for name in files}
     except UnsafePath as error:
@@ -42,12 +44,6 @@ def watch(request: AgentRequest) -> Callable[[], dict[str, str | dict[str, str] 
     return lambda: {name: _read(folder / name) for name in ws.changes_since(before).inside}
 
 
-def _editable_folder(request: AgentRequest) -> Path:
-    if not request.edit or request.workspace is None:
-        raise AgentRefused("the answer edits files, and the request does not allow it")
-    return Path(request.workspace)
-
-
 def _write(path: Path, content: str | Mapping[str, str] | None) -> None:
     if content is None:
         path.unlink(missing_ok=True)
@@ -61,8 +57,5 @@ def _read(path: Path) -> str | dict[str, str] | None:
     if not path.is_file():
         return None
     data = path.read_bytes()
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError:
-        return {"base64": base64.b64encode(data).decode("ascii")}
-    return text if "\0" not in text else {"base64": base64.b64encode(data).decode("ascii")}
+    text = ws.text_of(data)
+    return {"base64": base64.b64encode(data).decode("ascii")} if text is None else text

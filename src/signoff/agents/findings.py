@@ -67,16 +67,16 @@ def build_critique(findings: Iterable[Any], source: Source, summary: str = "") -
     }
 
 
-def from_output(output: str, code: int, source: Source) -> dict[str, Any]:
+def _from_output(output: str, code: int, source: Source) -> dict[str, Any]:
     """Returns the critique from a program's output, in any of the formats."""
     if output.lstrip()[:1] in ("{", "["):
-        return from_json(output, code, source)
+        return _from_json(output, code, source)
     if any(_LINE.fullmatch(line.strip()) for line in output.splitlines()):
-        return from_lines(output, code, source)
-    return from_code(output, code, source)
+        return _from_lines(output, code, source)
+    return _from_code(output, code, source)
 
 
-def from_json(output: str, code: int, source: Source) -> dict[str, Any]:
+def _from_json(output: str, code: int, source: Source) -> dict[str, Any]:
     """Returns the critique from JSON: a list of findings, or a whole critique."""
     try:
         document = json.loads(output)
@@ -95,13 +95,13 @@ def from_json(output: str, code: int, source: Source) -> dict[str, Any]:
     return build_critique(issues, source, summary)
 
 
-def from_lines(output: str, code: int, source: Source) -> dict[str, Any]:
+def _from_lines(output: str, code: int, source: Source) -> dict[str, Any]:
     """Returns the critique from lines of `file:line: message`; other lines are ignored."""
     lines = [line.strip() for line in output.splitlines() if _LINE.fullmatch(line.strip())]
-    return build_critique(lines, source) if lines else from_code(output, code, source)
+    return build_critique(lines, source) if lines else _from_code(output, code, source)
 
 
-def from_code(output: str, code: int, source: Source) -> dict[str, Any]:
+def _from_code(output: str, code: int, source: Source) -> dict[str, Any]:
     """Returns the critique for an exit code, with the output as evidence."""
     if code == 0:
         return build_critique([], source)
@@ -111,6 +111,10 @@ def from_code(output: str, code: int, source: Source) -> dict[str, Any]:
         "evidence": text[-MAX_EVIDENCE:],
     }
     return build_critique([finding], source)
+
+
+READERS = {"auto": _from_output, "json": _from_json, "lines": _from_lines, "exit": _from_code}
+"""The formats of findings, by their names in the settings."""
 
 
 def _issue(finding: Any, number: int, source: Source) -> dict[str, Any]:

@@ -15,8 +15,9 @@ from typing import Any, ClassVar
 
 from signoff.agents.error_patterns import failure_error
 from signoff.agents.headless import HeadlessAgent
-from signoff.agents.output_reader import OutputReader, ProgramReply
+from signoff.agents.output_reader import OutputReader
 from signoff.agents.structured import with_schema
+from signoff.agents.vendor_json import as_dict, as_text
 from signoff.core.effects import AgentRequest
 from signoff.core.spend import Usage
 from signoff.errors import AgentBadOutput, AgentBadRequest, AgentError
@@ -85,11 +86,10 @@ class GeminiAgent(HeadlessAgent):
             )
         streamed = len(self.prompt(request).encode("utf-8", "replace")) <= MAX_STREAMED_PROMPT_BYTES
         argv = ["--output-format", "stream-json" if streamed else "json"]
-        argv += ["--model", request.model or DEFAULT_MODEL]
-        argv += ["--skip-trust"]
+        argv += ["--model", request.model or DEFAULT_MODEL, "--skip-trust"]
         if request.edit:
             argv += ["--approval-mode", "auto_edit"]
-        return [*argv, *self._args]
+        return [*argv, *self._options.args]
 
     def prompt(self, request: AgentRequest) -> str:
         """Returns the prompt with the schema, since the program has no option for it."""
@@ -101,101 +101,75 @@ class GeminiAgent(HeadlessAgent):
         environment: Mapping[str, str],
     ) -> bool | None:
         """Checks for a key or a stored login."""
-        return any(environment.get(key) for key in self.key_variables) or _has_stored_login(
-            environment
-        )
+        has_key = any(environment.get(key) for key in self.key_variables)
+        return has_key or _has_stored_login(environment.get("HOME", "~"))
 
     def reader(self) -> GeminiReader:
         """Returns a reader for its events."""
-        return GeminiReader(self._vendor_retries)
+        return GeminiReader(self._options.vendor_retries)
 
 
 class GeminiReader(OutputReader):
     """Reads `init`, `message`, `tool_use`, `tool_result` and `result`, or one whole document."""
 
     def __init__(self, retries: int) -> None:
+        super().__init__()
         self._retries = retries
-        self._is_gemini = False
         self._pieces: list[str] = []
-        self._session: str | None = None
         self._tools: dict[str, str] = {}
-        self._denied: list[str] = []
-        self._end: dict[str, Any] | None = None
 
     def read_event(self, data: dict[str, Any]) -> str | None:
         """Reads one event and returns the model's text in it."""
         match data.get("type"):
             case "init" if "session_id" in data:
-                self._is_gemini = True
-                self._session = str(data["session_id"])
+                self.update(session=str(data["session_id"]))
             case "message" if "role" in data:
-                return self._read_message(data)
+                self.update()
+                if data["role"] == "assistant":
+                    self._pieces.append(str(data.get("content") or ""))
+                    return self._pieces[-1]
             case "tool_use":
                 self._pieces.clear()  # text before a tool call is not the answer
                 self._tools[str(data.get("tool_id"))] = str(data.get("tool_name"))
-            case "tool_result":
-                self._read_tool_result(data)
+            case "tool_result" if data.get("status") == "error":
+                tool = self._tools.get(str(data.get("tool_id")), "")
+                self._read_tool_failure(tool, str(data.get("output") or ""))
             case "result" if data.keys() & {"status", "stats", "error"}:
-                self._end = data
+                self._read_end(data)
             case None if data.keys() & {"response", "error"} and _is_result_document(data):
-                return self._read_document(data)
+                self._pieces = [as_text(data.get("response"))]
+                self.update(session=as_text(data.get("session_id")) or None)
+                self._read_end(data)
+                return self._pieces[0] or None
         return None
 
     def read_stderr(self, line: str) -> None:
         """Stops a program that keeps retrying, and collects tools that failed."""
         failure = _TOOL_FAILED.search(line)
         if failure:
-            self._add_tool_failure(failure[1], failure[2])
+            self._read_tool_failure(failure[1], failure[2])
         retry = _RETRYING.search(line)
         if retry and int(retry[1]) > self._retries:
             status = int(retry[2]) if retry[2] else 503
             raise failure_error("gemini", retry[3].strip(". "), remedy=_LOGIN, status=status)
 
-    def reply(self) -> ProgramReply | None:
-        """Returns the reply by the end that the program reported."""
-        if not self._is_gemini and self._end is None:
-            return None
-        end = self._end or {}
-        return ProgramReply(
+    def _read_end(self, end: dict[str, Any]) -> None:
+        self.update(
             text="".join(self._pieces),
-            finish=str(end.get("status") or "") or None,
+            finish=as_text(end.get("status")) or None,
             usage=_usage(end.get("stats")),
-            session=self._session,
-            complete=self._end is not None,
-            denied=tuple(self._denied),
+            complete=True,
             fault=_fault(end),
         )
 
-    def _read_message(self, data: dict[str, Any]) -> str | None:
-        self._is_gemini = True
-        if data["role"] != "assistant":
-            return None
-        piece = str(data.get("content") or "")
-        self._pieces.append(piece)
-        return piece
-
-    def _read_tool_result(self, data: dict[str, Any]) -> None:
-        if data.get("status") == "error":
-            tool = self._tools.get(str(data.get("tool_id")), "")
-            self._add_tool_failure(tool, str(data.get("output") or ""))
-
-    def _add_tool_failure(self, tool: str, reason: str) -> None:
-        denial = f"{tool}: {reason}"[:200]
-        if tool in _WRITE_TOOLS and _DENIED.search(reason) and denial not in self._denied:
-            self._denied.append(denial)
-
-    def _read_document(self, data: dict[str, Any]) -> str | None:
-        self._is_gemini = True
-        self._session = str(data.get("session_id") or "") or None
-        self._end = data
-        text = data.get("response")
-        self._pieces = [text] if isinstance(text, str) else []
-        return text if isinstance(text, str) else None
+    def _read_tool_failure(self, tool: str, reason: str) -> None:
+        if tool in _WRITE_TOOLS and _DENIED.search(reason):
+            self.deny(f"{tool}: {reason}")
 
 
-def _has_stored_login(environment: Mapping[str, str]) -> bool:
-    home = Path(environment.get("HOME", "~")).expanduser() / ".gemini"
-    return (home / "oauth_creds.json").exists() or (home / "settings.json").exists()
+def _has_stored_login(home: str) -> bool:
+    folder = Path(home).expanduser() / ".gemini"
+    return any((folder / name).exists() for name in ("oauth_creds.json", "settings.json"))
 
 
 def _is_result_document(data: Mapping[str, Any]) -> bool:
@@ -234,24 +208,20 @@ def _server_message(text: str) -> str:
 
 
 def _usage(stats: Any) -> Usage | None:
-    models = stats.get("models") if isinstance(stats, dict) else None
-    if not isinstance(models, dict):
-        return None
-    counted = {name: each for name, each in models.items() if isinstance(each, dict)}
-    tokens_in = _sum_counts(counted, "prompt", "input_tokens")
+    models = as_dict(as_dict(stats).get("models"))
+    tokens_in = _sum_counts(models, "prompt", "input_tokens")
     if not tokens_in:
         # Every prompt has tokens, so a count of 0 means that the cost is unknown.
         return None
-    answer = _sum_counts(counted, "candidates", "output_tokens")
-    thoughts = _sum_counts(counted, "thoughts", "thoughts_tokens")
-    return Usage(tokens_in, answer + thoughts, model=next(iter(counted)))
+    answer = _sum_counts(models, "candidates", "output_tokens")
+    thoughts = _sum_counts(models, "thoughts", "thoughts_tokens")
+    return Usage(tokens_in, answer + thoughts, model=next(iter(models)))
 
 
-def _sum_counts(models: Mapping[str, dict[str, Any]], in_document: str, in_stream: str) -> int:
+def _sum_counts(models: Mapping[str, Any], in_document: str, in_stream: str) -> int:
     """Adds a count over all models; documents and streams report it under different names."""
-    total = 0
-    for model in models.values():
-        tokens = model.get("tokens")
-        count = tokens.get(in_document) if isinstance(tokens, dict) else model.get(in_stream)
-        total += count if isinstance(count, int) else 0
-    return total
+    counts = [
+        as_dict(model.get("tokens")).get(in_document, model.get(in_stream))
+        for model in map(as_dict, models.values())
+    ]
+    return sum(count for count in counts if isinstance(count, int))

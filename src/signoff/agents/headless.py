@@ -15,13 +15,12 @@ them by default: its result does not depend on other files.
 from __future__ import annotations
 
 import asyncio
-import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from signoff._extras import install_command
 from signoff.agents import workspace as ws
@@ -31,6 +30,7 @@ from signoff.agents.error_patterns import USAGE_ERROR, failure_error
 from signoff.agents.options import one_of, positive_seconds, whole_number
 from signoff.agents.output_reader import OutputReader, ProgramReply
 from signoff.agents.program import Job, find_program, parse_version, probe, run_program
+from signoff.agents.server import read_key
 from signoff.agents.transcript import LineSplitter, Transcript
 from signoff.core.effects import AgentRequest, CommandResult, Reply
 from signoff.errors import (
@@ -54,6 +54,38 @@ VENDOR_RETRIES = 2
 """How often a vendor's program may retry by itself, before the engine's own retries."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class ProgramOptions:
+    """The options of every program in the settings file."""
+
+    path: str | None = None
+    """Where the program is, if not on PATH."""
+    model: str | None = None
+    timeout: float = TIMEOUT_SECONDS
+    env: Mapping[str, str] | None = None
+    """Variables to set."""
+    pass_env: Sequence[str] = ()
+    """Variables to pass on from this process."""
+    args: Sequence[str] = ()
+    base_url: str | None = None
+    """Another server than the vendor's."""
+    key_env: str | None = None
+    """The variable that holds the key."""
+    vendor_retries: int = VENDOR_RETRIES
+    outside: Literal["refuse", "note"] | None = None
+    """What to do about changes outside the workspace; None depends on the request."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.args, list | tuple) or not isinstance(self.pass_env, list | tuple):
+            raise ConfigError("args and pass_env must be lists")
+        if self.env is not None and not isinstance(self.env, Mapping):
+            raise ConfigError("env must map variable names to values")
+        if self.outside is not None:
+            one_of("outside", self.outside, ("refuse", "note"))
+        positive_seconds("timeout", self.timeout)
+        whole_number("vendor_retries", self.vendor_retries, minimum=0)
+
+
 class HeadlessAgent(ABC):
     """A program on this machine that answers prompts; each subclass knows one program."""
 
@@ -65,60 +97,31 @@ class HeadlessAgent(ABC):
     """What to do when the program is missing or too old."""
     extra: ClassVar[str] = ""
     """The extra of signoff that installs it, if there is one."""
-    minimum_version: ClassVar[tuple[int, ...]]
+    bundled: ClassVar[tuple[str, ...]] = ()
+    """The package that contains the program, and the program's path in it."""
+    minimum_version: ClassVar[tuple[int, ...]] = ()
     """The first version whose output is understood."""
-    key_variables: ClassVar[tuple[str, ...]]
+    key_variables: ClassVar[tuple[str, ...]] = ()
     """Environment variables that hold the vendor's keys."""
-    setting_variables: ClassVar[tuple[str, ...]]
+    setting_variables: ClassVar[tuple[str, ...]] = ()
     """Other environment variables that configure the program."""
     address_variable: ClassVar[str] = ""
     """The environment variable that points the program at another server."""
     status_by_exit_code: ClassVar[Mapping[int, int]] = {}
     """The HTTP status that an exit code stands for, where the program uses such codes."""
     success_codes: Collection[int] = (0,)
-    bundled: ClassVar[Callable[[], Path | None]] = staticmethod(lambda: None)
-    """Finds the program inside an installed package."""
 
-    def __init__(
-        self,
-        *,
-        path: str | None = None,
-        model: str | None = None,
-        timeout: float = TIMEOUT_SECONDS,
-        env: Mapping[str, str] | None = None,
-        pass_env: Sequence[str] = (),
-        args: Sequence[str] = (),
-        base_url: str | None = None,
-        key_env: str | None = None,
-        vendor_retries: int = VENDOR_RETRIES,
-        outside: Literal["refuse", "note"] | None = None,
-    ) -> None:
-        """Takes the options of the settings file; the program is searched on first use."""
-        if outside is not None:
-            one_of(f"{self.name}: outside", outside, ("refuse", "note"))
-        if not isinstance(args, list | tuple) or not isinstance(pass_env, list | tuple):
-            raise ConfigError(f"{self.name}: args and pass_env must be lists")
-        if env is not None and not isinstance(env, Mapping):
-            raise ConfigError(f"{self.name}: env must map variable names to values")
-        self._path = path
-        self._model = model
-        self._timeout = positive_seconds(f"{self.name}: timeout", timeout)
-        self._env = {str(key): str(value) for key, value in (env or {}).items()}
-        self._pass_env = tuple(pass_env)
-        self._args = tuple(str(argument) for argument in args)
-        self._base_url = base_url
-        self._key_env = key_env
-        retries = whole_number(f"{self.name}: vendor_retries", vendor_retries, minimum=0)
-        self._vendor_retries = retries
-        self._outside = outside
+    def __init__(self, **options: Any) -> None:
+        """Takes `ProgramOptions`; the program is searched on first use."""
+        self._options = ProgramOptions(**options)
 
     @abstractmethod
     def arguments(self, request: AgentRequest, scratch: Path) -> list[str]:
         """Returns the program's arguments for one request."""
 
-    @abstractmethod
     def reader(self) -> OutputReader:
         """Returns a new reader for the program's output."""
+        return OutputReader()
 
     def prompt(self, request: AgentRequest) -> str:
         """Returns what goes to standard input."""
@@ -128,27 +131,33 @@ class HeadlessAgent(ABC):
         """Returns environment variables that this program always gets."""
         return {}
 
-    @abstractmethod
-    async def is_logged_in(self, program: str, environment: Mapping[str, str]) -> bool | None:
+    async def is_logged_in(self, program: str, environment: Mapping[str, str]) -> bool | None:  # noqa: ARG002  # for subclasses
         """Returns whether the program has a login, at no cost; None if that is unknown."""
+        return None
+
+    def plain_reply(self, job: Job, output: Transcript) -> ProgramReply:  # noqa: ARG002  # for subclasses
+        """Returns the plain output of a program that printed no vendor JSON at all."""
+        if output.is_truncated_json:
+            raise AgentBadOutput(f"{self.name} printed half a JSON document")
+        return ProgramReply(output.text.strip("\n"))
 
     async def ask(self, request: AgentRequest, call: Call) -> Reply:
         """Runs the program once and returns its answer."""
-        request = replace(request, model=request.model or self._model)
+        request = replace(request, model=request.model or self._options.model)
         for option in request.options:
             call.emit(f"{self.name} has no option {option!r}; ignoring it\n")
         with ExitStack() as stack:
             scratch = stack.enter_context(scratch_folder())
-            job, secrets = self._job(request, scratch)
+            job = self._job(request, scratch)
             if not request.edit:
-                return await self._attempt(job, request, call, secrets)
+                return await self._attempt(job, request, call)
             stack.enter_context(ws.editing(Path(job.cwd)))
-            return await self._edit(job, request, call, secrets)
+            return await self._edit(job, request, call)
 
-    async def _edit(self, job: Job, request: AgentRequest, call: Call, secrets: Secrets) -> Reply:
+    async def _edit(self, job: Job, request: AgentRequest, call: Call) -> Reply:
         before = await asyncio.to_thread(ws.take_snapshot, Path(job.cwd))
         try:
-            reply = await self._attempt(job, request, call, secrets)
+            reply = await self._attempt(job, request, call)
         except AgentError as error:
             if request.copied:
                 # The copy is discarded with its changes; a retry starts from the original files.
@@ -157,13 +166,13 @@ class HeadlessAgent(ABC):
             failure = _with_leftovers(error, [*changes.inside, *changes.outside])
             raise failure from (error.__cause__ if failure is error else error)
         changes = await asyncio.to_thread(ws.changes_since, before)
-        return self._with_changes(reply, changes, secrets, copied=request.copied)
+        return self._with_changes(reply, changes, job.secrets, copied=request.copied)
 
     async def health(self) -> Health:
         """Checks the program, its version and its login."""
         try:
-            program = find_program(self.name, self._path, type(self).bundled, self._install_hint)
-            environment = self._environment(self.variables())
+            program = self._find_program()
+            environment = self._environment({})
         except AgentError as error:
             hint = self.login_hint if isinstance(error, AgentAuth) else self._install_hint
             return Health(False, str(error), hint)
@@ -186,44 +195,41 @@ class HeadlessAgent(ABC):
             return self.install_hint
         return f"{install_command(self.extra)}, or {self.install_hint}"
 
-    def _job(self, request: AgentRequest, scratch: Path) -> tuple[Job, Secrets]:
-        program = find_program(self.name, self._path, type(self).bundled, self._install_hint)
+    def _find_program(self) -> str:
+        return find_program(self.name, self._options.path, self.bundled, self._install_hint)
+
+    def _job(self, request: AgentRequest, scratch: Path) -> Job:
+        program = self._find_program()
         folder = _working_folder(request, scratch)
-        environment = self._environment({"TMPDIR": str(scratch), **self.variables()})
-        argv = [program, *self.arguments(request, scratch)]
+        environment = self._environment({"TMPDIR": str(scratch)})
+        argv = [program, *map(str, self.arguments(request, scratch))]
         prompt = replace_lone_surrogates(self.prompt(request))
-        return Job(argv, str(folder), environment, self._timeout, prompt), Secrets.of(environment)
+        return Job(argv, str(folder), environment, self._options.timeout, prompt)
 
     def _environment(self, fixed: Mapping[str, str]) -> dict[str, str]:
         """Returns the program's environment, with the vendor's keys only for the vendor's server.
 
         Another server gets a key only when `key_env` names the variable that holds it.
         """
-        other_server = self._base_url is not None or self.address_variable in self._env
-        if self._base_url is not None and self.address_variable:
-            fixed = {**fixed, self.address_variable: self._base_url}
-        names = {*self.setting_variables, *self._pass_env}
-        own_key = {}
-        if self._key_env is not None:
-            key = os.environ.get(self._key_env, "").strip()
-            if not key:
-                raise AgentAuth(
-                    f"{self.name}: the variable {self._key_env} holds no key; set it, or name "
-                    "another with key_env: in the settings"
-                )
-            own_key = {self.key_variables[0]: key}
-        elif not other_server:
+        options = self._options
+        own = {str(name): str(value) for name, value in (options.env or {}).items()}
+        names = {*self.setting_variables, *options.pass_env}
+        fixed = {**fixed, **self.variables()}
+        if options.base_url is not None and self.address_variable:
+            fixed[self.address_variable] = options.base_url
+        key = read_key(options.key_env)
+        if key is not None:
+            fixed[self.key_variables[0]] = key
+        elif options.base_url is None and self.address_variable not in own:
             names.update(self.key_variables)
-        return program_environment(names, {**fixed, **own_key, **self._env})
+        return program_environment(names, {**fixed, **own})
 
-    async def _attempt(
-        self, job: Job, request: AgentRequest, call: Call, secrets: Secrets
-    ) -> Reply:
+    async def _attempt(self, job: Job, request: AgentRequest, call: Call) -> Reply:
         reader = self.reader()
 
         def emit(text: str | None) -> None:
             if text:
-                call.emit(secrets.hide(text))
+                call.emit(job.secrets.hide(text))
 
         output = Transcript(
             lambda data: emit(reader.read_event(data)), lambda line: emit(f"{line}\n")
@@ -231,7 +237,12 @@ class HeadlessAgent(ABC):
         try:
             result = await run_program(job, call, output.add, LineSplitter(reader.read_stderr).add)
             output.close()
-            reply = reader.reply() or await self._plain_reply(job, output, result)
+            if reader.recognized:
+                reply = reader.reply
+            elif result.code in self.success_codes:
+                reply = self.plain_reply(job, output)
+            else:
+                reply = ProgramReply()  # the exit code decides what this means
             if reply.usage is not None and reply.usage.model is None:
                 # Prices depend on the model, and most programs do not report it.
                 reply = replace(reply, usage=replace(reply.usage, model=request.model))
@@ -239,10 +250,10 @@ class HeadlessAgent(ABC):
             if error is not None:
                 raise with_usage(error, reply.usage)
             # Redact before parsing, or the parsed value would still contain the secret.
-            text = secrets.hide(replace_lone_surrogates(reply.text))
+            text = job.secrets.hide(replace_lone_surrogates(reply.text))
             return judge(replace(reply, text=text, may_be_silent=request.edit), request.schema)
         except AgentError as error:
-            error.args = tuple(secrets.hide(str(argument)) for argument in error.args)
+            error.args = tuple(job.secrets.hide(str(argument)) for argument in error.args)
             raise error from error.__cause__
 
     async def _reply_error(
@@ -266,17 +277,6 @@ class HeadlessAgent(ABC):
         if len(reply.text) > MAX_CHARACTERS:
             return AgentBadOutput(f"the answer is longer than {MAX_CHARACTERS:,} characters")
         return None
-
-    async def _plain_reply(
-        self, job: Job, output: Transcript, result: CommandResult
-    ) -> ProgramReply:
-        """Returns the plain output of a program that printed no vendor JSON at all."""
-        if result.code not in self.success_codes:
-            return ProgramReply(fault=await self._exit_error(job, output, result))
-        if output.is_truncated_json:
-            fault = AgentBadOutput(f"{self.name} printed half a JSON document")
-            return ProgramReply(fault=fault)
-        return ProgramReply(output.text.strip("\n"))
 
     async def _exit_error(self, job: Job, output: Transcript, result: CommandResult) -> AgentError:
         text = _last_lines(result.stderr) or _last_lines(output.text)
@@ -313,7 +313,7 @@ class HeadlessAgent(ABC):
         if not changes.outside:
             return replace(reply, files=files)
         # The result of a working copy is complete, whatever else changed meanwhile.
-        if (self._outside or ("note" if copied else "refuse")) == "refuse":
+        if (self._options.outside or ("note" if copied else "refuse")) == "refuse":
             listed = ", ".join(changes.outside[:5])
             more = f" and {len(changes.outside) - 5} more" if len(changes.outside) > 5 else ""
             message = (

@@ -12,14 +12,21 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import replace
 from http import HTTPStatus
 from importlib import import_module
 from typing import Any, ClassVar
 
-from signoff.agents.answer import ModelAnswer, judge, replace_lone_surrogates
+from signoff.agents.answer import ModelAnswer, judge, refuse_edits, replace_lone_surrogates
 from signoff.agents.base import Health
-from signoff.agents.http_errors import connection_error, redact_line
+from signoff.agents.http_errors import (
+    ServerRefusal,
+    causes,
+    connection_error,
+    redact_line,
+    refusal_error,
+    retry_time,
+)
 from signoff.agents.options import positive_seconds
 from signoff.agents.server import Server, parse_base_url, read_key
 from signoff.core.effects import AgentRequest, Reply
@@ -36,17 +43,6 @@ from signoff.runtime.ports import Call, Capabilities
 
 HEALTH_SECONDS = 5.0
 """How long a check of a server's health or models may take."""
-
-
-@dataclass(frozen=True)
-class ModelRequest:
-    """A validated request, as every subclass uses it."""
-
-    prompt: str
-    system: str | None
-    model: str
-    schema: dict[str, Any] | None
-    options: dict[str, Any]
 
 
 class HttpModel(ABC):
@@ -86,15 +82,15 @@ class HttpModel(ABC):
 
     async def ask(self, request: AgentRequest, call: Call) -> Reply:
         """Returns the answer; raises an `AgentError` when there is none."""
-        prepared = self._prepare(request)
+        model, prepared = self._prepare(request)
         server = self._server()
         try:
             async with self._converting_errors(server, self._timeout):
-                answer = await self._answer(server, prepared, call)
+                answer = await self._answer(server, model, prepared, call)
         except AgentBadRequest as error:
             if error.status != HTTPStatus.NOT_FOUND:
                 raise
-            raise await self._explain_not_found(prepared.model, error) from None
+            raise await self._explain_not_found(model, error) from None
         return judge(answer, request.schema)
 
     async def models(self) -> list[str]:
@@ -124,7 +120,9 @@ class HttpModel(ABC):
         return error
 
     @abstractmethod
-    async def _answer(self, server: Server, request: ModelRequest, call: Call) -> ModelAnswer:
+    async def _answer(
+        self, server: Server, model: str, request: AgentRequest, call: Call
+    ) -> ModelAnswer:
         """Calls the client and emits the text as it arrives."""
 
     @abstractmethod
@@ -132,8 +130,8 @@ class HttpModel(ABC):
         """Returns the names of the server's models."""
 
     @abstractmethod
-    def _refusal(self, server: Server, error: Exception) -> AgentError | None:
-        """Returns what an error of the client means, or None when it is not the server's."""
+    def _refusal(self, error: Exception) -> ServerRefusal | None:
+        """Returns the refusal behind an error of the client, or None when it is another error."""
 
     def _health_with_models(self, names: list[str]) -> Health:
         return Health(ready=True, detail=f"{self._address}, {len(names)} models")
@@ -170,12 +168,9 @@ class HttpModel(ABC):
             connect_timeout=self._connect_timeout,
         )
 
-    def _prepare(self, request: AgentRequest) -> ModelRequest:
-        if request.edit:
-            raise AgentBadRequest(
-                f"{self.label} cannot edit files; "
-                "use an agent that can, such as claude, codex or gemini"
-            )
+    def _prepare(self, request: AgentRequest) -> tuple[str, AgentRequest]:
+        """Returns the model, and the request with the options of the settings."""
+        refuse_edits(request, self.label)
         model = request.model or self._model
         if not model:
             raise AgentBadRequest(f"{self.label} needs a model: set `model:` for this agent")
@@ -187,7 +182,7 @@ class HttpModel(ABC):
             )
         system = replace_lone_surrogates(request.system) if request.system else None
         prompt = replace_lone_surrogates(request.prompt)
-        return ModelRequest(prompt, system, model, request.schema, options)
+        return model, replace(request, system=system, prompt=prompt, options=options)
 
     @asynccontextmanager
     async def _converting_errors(self, server: Server, seconds: float) -> AsyncIterator[None]:
@@ -218,24 +213,25 @@ class HttpModel(ABC):
             ) from error
 
     def _convert(self, server: Server, error: Exception) -> Exception:
-        refusal = self._refusal(server, error)
+        refusal = self._refusal(error)
         if refusal is not None:
-            return refusal
+            text = redact_line(refusal.text, server.key)
+            until = retry_time(refusal.headers, text)
+            return refusal_error(
+                self.label, refusal.status, text, until=until, remedy=self._key_hint
+            )
         if isinstance(error, ValueError):
             text = redact_line(str(error), server.key)
             return AgentTransient(
                 f"{self.label} at {server.address} sent an invalid response: {text}"
             )
-        if isinstance(error, (OSError, *_transport_errors())):
+        if any(isinstance(cause, (OSError, *_transport_errors())) for cause in causes(error)):
             return connection_error(self.label, server.address, error)
         return error
 
 
-def _transport_errors() -> tuple[type[Exception], ...]:
+def _transport_errors() -> list[type[Exception]]:
     """Returns the errors of the HTTP libraries that the clients loaded."""
-    loaded = [sys.modules[name] for name in ("httpx", "httpx2") if name in sys.modules]
-    return tuple(
-        kind
-        for library in loaded
-        for kind in (library.HTTPError, library.InvalidURL, library.StreamError)
-    )
+    libraries = [sys.modules[name] for name in ("httpx", "httpx2") if name in sys.modules]
+    names = ("HTTPError", "InvalidURL", "StreamError")
+    return [getattr(library, name) for library in libraries for name in names]

@@ -12,7 +12,10 @@ import ssl
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
+from typing import Any, NamedTuple
 
+from signoff.agents.quota_resets import find_reset_time
+from signoff.agents.vendor_json import as_dict
 from signoff.errors import (
     AgentAuth,
     AgentBadRequest,
@@ -42,12 +45,6 @@ _PERIOD = re.compile(
 """A limit that does not reset within a minute."""
 
 _MEMORY = re.compile(r"requires more (system )?memory", re.IGNORECASE)
-_WAIT = re.compile(
-    r"(?:try again|retry|available)(?: again)? in (?:(\d{1,4})h)?(?:(\d{1,4})m(?!s))?"
-    r"(?:(\d{1,7}(?:\.\d+)?)(ms|s))?",
-    re.IGNORECASE,
-)
-_DATE = re.compile(r"(\d{4}-\d\d-\d\d)(?:T| at |\s)(\d\d:\d\d)(?::\d\d)?\s*(?:UTC|Z)")
 
 _TIMEOUTS = frozenset({"ReadTimeout", "WriteTimeout"})
 _INVALID = frozenset({"UnsupportedProtocol", "InvalidURL", "LocalProtocolError"})
@@ -56,31 +53,52 @@ _INVALID = frozenset({"UnsupportedProtocol", "InvalidURL", "LocalProtocolError"}
 _SECRETS = re.compile(r"\b(?:sk|pk|rk|key)-[\w*.…-]{4,}|(?<=Bearer )[^\s\"']+", re.IGNORECASE)
 
 
+class ServerRefusal(NamedTuple):
+    """A server's response that is not an answer."""
+
+    status: int
+    text: str
+    headers: Mapping[str, str] = {}
+
+
+def error_body(error: Any) -> dict[str, Any]:
+    """Returns the error object in the body of a client's error: `body["error"]`, or the body."""
+    body = as_dict(error.body)
+    return as_dict(body.get("error")) or body
+
+
+def server_message(error: Any) -> str:
+    """Returns the server's message, without the client's dump of the whole body."""
+    body = error_body(error)
+    parts = [str(body[key]) for key in ("code", "type", "message") if body.get(key)]
+    return ": ".join(parts) or str(error.body or error)
+
+
 def refusal_error(
     source: str,
     status: int,
     text: str,
-    headers: Mapping[str, str],
     *,
+    until: datetime | None,
     remedy: str,
     now: datetime | None = None,
 ) -> AgentError:
-    """Returns the error that a refusal means; `remedy` says how to fix a rejected key."""
+    """Returns the error that a refusal means.
+
+    `until` is when the server allows a retry; `remedy` says how to fix a rejected key.
+    """
     message = f"{source} answered {status}: {text}" if text else f"{source} answered {status}"
     now = now or datetime.now(UTC)
-    until = retry_time(headers, text, now)
     if status == 402 or (status in {400, 403, 429} and _BILLING.search(text)):
         return AgentQuota(message, until=until)
     if status == 429:
-        return _rate_limit_error(message, text, until, now)
+        used_up = bool(_PERIOD.search(text)) if until is None else until - now >= SHORT_WAIT
+        return AgentQuota(message, until=until) if used_up else transient_error(message, until, now)
     if status in {401, 403}:
         return AgentAuth(f"{message} ({remedy})")
-    if status in _TRANSIENT or (status >= 500 and status not in _PERMANENT):
-        return (
-            AgentBadRequest(message)
-            if _MEMORY.search(text)
-            else transient_error(message, until, now)
-        )
+    may_pass = status in _TRANSIENT or (status >= 500 and status not in _PERMANENT)
+    if may_pass and not _MEMORY.search(text):
+        return transient_error(message, until, now)
     error = AgentBadRequest(message)
     error.status = status
     return error
@@ -98,14 +116,14 @@ def transient_error(message: str, until: datetime | None, now: datetime) -> Agen
 
 def connection_error(source: str, address: str, error: BaseException) -> AgentError:
     """Returns the error that a failed or broken connection means."""
-    causes = list(_causes(error))
-    names = {type(cause).__name__ for cause in causes}
-    reason = redact_line(next((str(c) for c in reversed(causes) if str(c)), ""))
+    chain = list(causes(error))
+    names = {type(cause).__name__ for cause in chain}
+    reason = redact_line(next((str(cause) for cause in reversed(chain) if str(cause)), ""))
     if names & _TIMEOUTS:
         return AgentTimeout(f"{source} at {address} sent nothing for too long")
     if names & _INVALID:
         return AgentBadRequest(f"{source} cannot be called at {address}: {reason}")
-    if any(isinstance(cause, ssl.SSLCertVerificationError) for cause in causes):
+    if any(isinstance(cause, ssl.SSLCertVerificationError) for cause in chain):
         return AgentBadRequest(
             f"{source} at {address} has a certificate that this machine does not trust: {reason} "
             "(set SSL_CERT_FILE to the certificates to trust)"
@@ -113,7 +131,8 @@ def connection_error(source: str, address: str, error: BaseException) -> AgentEr
     return AgentTransient(f"{source} cannot be reached at {address}: {reason} (is it running?)")
 
 
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
+def causes(error: BaseException | None) -> Iterator[BaseException]:
+    """Yields an error and the errors that led to it."""
     while error is not None:
         yield error
         error = error.__cause__ or error.__context__
@@ -133,7 +152,7 @@ def retry_time(
         except ValueError:
             return None
         return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return _parse_retry_time(text, now)
+    return find_reset_time(text, now)
 
 
 def redact_line(text: str, *secrets: str | None) -> str:
@@ -143,25 +162,3 @@ def redact_line(text: str, *secrets: str | None) -> str:
             text = text.replace(secret, "[key]")
     line = " ".join(_SECRETS.sub("[key]", text).split())
     return line if len(line) <= 300 else f"{line[:297]}..."
-
-
-def _rate_limit_error(
-    message: str, text: str, until: datetime | None, now: datetime
-) -> AgentQuota | AgentTransient:
-    used_up = bool(_PERIOD.search(text)) if until is None else until - now >= SHORT_WAIT
-    return AgentQuota(message, until=until) if used_up else transient_error(message, until, now)
-
-
-def _parse_retry_time(text: str, now: datetime) -> datetime | None:
-    date = _DATE.search(text)
-    if date is not None:
-        try:
-            return datetime.fromisoformat(f"{date[1]}T{date[2]}:00+00:00")
-        except ValueError:
-            return None
-    wait = _WAIT.search(text)
-    if wait is None or not any(wait.groups()):
-        return None
-    hours, minutes, number, unit = wait.groups()
-    seconds = float(number or 0) / (1000 if unit == "ms" else 1)
-    return now + timedelta(hours=int(hours or 0), minutes=int(minutes or 0), seconds=seconds)

@@ -11,28 +11,21 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from zlib import crc32
 
-from signoff.agents.answer import ModelAnswer, StreamedText, judge, replace_lone_surrogates
+from signoff.agents.answer import ModelAnswer, judge, refuse_edits, replace_lone_surrogates
 from signoff.agents.base import Health
 from signoff.agents.chat_completion import ChatCompletion, chat_messages
 from signoff.agents.local_process import LoadOptions, LocalRequest, model_queue
 from signoff.agents.options import non_negative, positive_seconds, whole_number
-from signoff.agents.weights import SMOLLM2, ModelCache, State, Weights, model_cache
+from signoff.agents.weights import SMOLLM2, ModelCache, State, model_cache
 from signoff.core.effects import AgentRequest, Reply
 from signoff.core.spend import Usage
-from signoff.errors import (
-    AgentBadRequest,
-    AgentError,
-    AgentTimeout,
-    AgentTransient,
-    ModelMissing,
-)
+from signoff.errors import AgentBadRequest, AgentError, AgentTimeout, AgentTransient, ModelMissing
 from signoff.remedies import Install, PullModel, Remedy
 from signoff.runtime.effect_errors import with_usage
 from signoff.runtime.ports import Call, Capabilities
@@ -112,15 +105,15 @@ class LocalModel:
 
     async def health(self) -> Health:
         """Checks that the runner and the weights are installed."""
+        cache = _cache()
+        weights = cache.catalogue.get(self._model)
         try:
             path = self._weights_file(self._model)
         except AgentError as error:
             remedies: list[Remedy] = [Install(EXTRA)] if find_spec("xllamacpp") is None else []
-            weights = _cache().catalogue.get(self._model)
-            if weights is not None and _cache().state(weights) is not State.READY:
+            if weights is not None and cache.state(weights) is not State.READY:
                 remedies.append(PullModel(weights.name))
             return Health(ready=False, detail=str(error), remedies=tuple(remedies))
-        weights = _cache().catalogue.get(self._model)
         detail = f"{weights.name}, {weights.summary}" if weights else str(path)
         return Health(ready=True, detail=detail)
 
@@ -131,8 +124,15 @@ class LocalModel:
     async def _answer(
         self, model: str, load: LoadOptions, body: dict[str, Any], call: Call
     ) -> ModelAnswer:
-        completion = ChatCompletion(model, StreamedText(call.emit))
+        loop = asyncio.get_running_loop()
+        completion = ChatCompletion(model, call.emit)
         errors: list[dict[str, Any]] = []
+
+        def start(process: dict[str, Any]) -> None:
+            if not result.done():
+                call.started(process)
+                # The time in the queue does not count: the limit starts here.
+                clock.reschedule(loop.time() + self._timeout)
 
         def add(chunk: dict[str, Any]) -> None:
             if chunk.get("error"):
@@ -140,47 +140,29 @@ class LocalModel:
             # The runner's ids and file names differ from call to call and between machines.
             completion.add({**chunk, "id": None, "model": None})
 
-        await self._generate(load, body, call, add)
-        if errors:
-            raise _convert(errors[-1])
-        return replace(completion.answer(usd=0.0), cut_off=completion.finish != "stop")
-
-    async def _generate(
-        self,
-        load: LoadOptions,
-        body: dict[str, Any],
-        call: Call,
-        add: Callable[[dict[str, Any]], None],
-    ) -> None:
-        loop = asyncio.get_running_loop()
+        # The queue calls back from its own thread; both callbacks belong on the loop.
+        request = LocalRequest(
+            load,
+            body,
+            on_start=lambda process: loop.call_soon_threadsafe(start, process),
+            on_chunk=lambda chunk: loop.call_soon_threadsafe(add, chunk),
+        )
         try:
             async with asyncio.timeout(None) as clock:
-
-                def start(process: dict[str, Any]) -> None:
-                    if not result.done():
-                        call.started(process)
-                        # The time in the queue does not count: the limit starts here.
-                        clock.reschedule(loop.time() + self._timeout)
-
-                # The queue calls back from its own thread; both callbacks belong on the loop.
-                request = LocalRequest(
-                    load,
-                    body,
-                    on_start=lambda process: loop.call_soon_threadsafe(start, process),
-                    on_chunk=lambda chunk: loop.call_soon_threadsafe(add, chunk),
-                )
-                generation, future = model_queue().submit(request)
-                result = asyncio.wrap_future(future)
+                result = asyncio.wrap_future(model_queue().submit(request))
                 try:
                     await result
                 finally:
                     if result.cancelled():
-                        generation.end()
+                        model_queue().cancel(request)
         except TimeoutError:
             raise AgentTimeout(
                 f"the local model gave no answer within {self._timeout:g} seconds and was stopped; "
                 "ask for less, or raise timeout"
             ) from None
+        if errors:
+            raise _convert(errors[-1])
+        return replace(completion.answer(usd=0.0), cut_off=completion.finish != "stop")
 
     def _weights_file(self, name: str) -> Path:
         """Returns the path of the weights; raises `AgentBadRequest` when they are unusable."""
@@ -190,7 +172,16 @@ class LocalModel:
         cache = _cache()
         weights = cache.catalogue.get(name)
         if weights is not None:
-            return _cached_file(cache, weights)
+            state = cache.state(weights)
+            if state is State.READY:
+                return cache.path(weights)
+            problem = "damaged" if state is State.DAMAGED else "not on this machine"
+            raise ModelMissing(
+                f"the weights of {name} are {problem}",
+                model=name,
+                available=_ready_models(cache),
+                remedy=PullModel(name),
+            )
         # Only the settings may name a file: a request may come from someone else's workflow.
         if name == self._model and name.endswith(".gguf"):
             path = Path(name).expanduser()
@@ -200,11 +191,7 @@ class LocalModel:
         raise ModelMissing(f"unknown local model {name!r}", model=name, available=cache.catalogue)
 
     def _body(self, request: AgentRequest) -> dict[str, Any]:
-        if request.edit:
-            raise AgentBadRequest(
-                "a local model cannot edit files; "
-                "use an agent that can, such as claude, codex or gemini"
-            )
+        refuse_edits(request, "a local model")
         unknown = sorted(set(request.options) - _OPTIONS)
         if unknown:
             valid = ", ".join(sorted(_OPTIONS))
@@ -240,19 +227,6 @@ def _convert(error: dict[str, Any]) -> AgentError:
     is_client_error = isinstance(code, int) and 400 <= code < 500
     kind = AgentBadRequest if is_client_error else AgentTransient
     return kind(f"the local model could not answer: {message:.300}")
-
-
-def _cached_file(cache: ModelCache, weights: Weights) -> Path:
-    state = cache.state(weights)
-    if state is State.READY:
-        return cache.path(weights)
-    problem = "damaged" if state is State.DAMAGED else "not on this machine"
-    raise ModelMissing(
-        f"the weights of {weights.name} are {problem}",
-        model=weights.name,
-        available=_ready_models(cache),
-        remedy=PullModel(weights.name),
-    )
 
 
 def _ready_models(cache: ModelCache) -> list[str]:

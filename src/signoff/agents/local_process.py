@@ -35,6 +35,9 @@ _ERROR = re.compile(r"[\d.]+ E (.+)")
 """The library's log format: time, a letter for the level, and the message."""
 
 
+OnMessage = Callable[[dict[str, Any]], object]
+
+
 @dataclass(frozen=True)
 class LoadOptions:
     """What a child loads; requests with equal options share a child."""
@@ -45,50 +48,18 @@ class LoadOptions:
     threads: int
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class LocalRequest:
     """One request, and the callbacks for its progress."""
 
     load: LoadOptions
     body: dict[str, Any]
     """In the format of chat completions."""
-    on_start: Callable[[dict[str, Any]], object]
+    on_start: OnMessage
     """Gets the process that answers, when the request leaves the queue."""
-    on_chunk: Callable[[dict[str, Any]], object]
+    on_chunk: OnMessage
     """Gets every chunk of the answer."""
-
-
-class Generation:
-    """A queued or running request, which can be ended at any time."""
-
-    def __init__(self, queue: ModelQueue, request: LocalRequest) -> None:
-        self._queue = queue
-        self._request = request
-        self._lock = threading.Lock()
-        self._ended = False
-        self._child: ModelProcess | None = None
-
-    def run(self) -> None:
-        """Generates the answer; called by the worker thread."""
-        request = self._request
-        with self._lock:
-            if self._ended:
-                return
-            self._child = self._queue.child(request.load)
-        request.on_start(self._child.process)
-        try:
-            self._child.ask(request.body, request.on_chunk)
-        finally:
-            with self._lock:
-                # From here on the child may be working for another request.
-                self._child = None
-
-    def end(self) -> None:
-        """Stops the request; returns when nothing of it is running any more."""
-        with self._lock:
-            self._ended = True
-            if self._child is not None:
-                self._child.end()
+    cancelled: bool = False
 
 
 class ModelQueue:
@@ -97,13 +68,42 @@ class ModelQueue:
     def __init__(self) -> None:
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="signoff-local")
         self._child: ModelProcess | None = None
+        self._lock = threading.Lock()
+        self._running: LocalRequest | None = None
+        """The request that the child is working on."""
 
-    def submit(self, request: LocalRequest) -> tuple[Generation, Future[None]]:
+    def submit(self, request: LocalRequest) -> Future[None]:
         """Adds a request to the end of the queue."""
-        generation = Generation(self, request)
-        return generation, self._worker.submit(generation.run)
+        return self._worker.submit(self._run, request)
 
-    def child(self, load: LoadOptions) -> ModelProcess:
+    def cancel(self, request: LocalRequest) -> None:
+        """Stops a request; returns when nothing of it is running any more."""
+        with self._lock:
+            request.cancelled = True
+            # The child may already be working for the next request in the queue.
+            if self._running is request and self._child is not None:
+                self._child.end()
+
+    def close(self) -> None:
+        """Ends the child; called by the worker thread, or after it has ended."""
+        if self._child is not None:
+            self._child.close()
+            self._child = None
+
+    def _run(self, request: LocalRequest) -> None:
+        with self._lock:
+            if request.cancelled:
+                return
+            child = self._start_child(request.load)
+            self._running = request
+        request.on_start(child.process)
+        try:
+            child.ask(request.body, request.on_chunk)
+        finally:
+            with self._lock:
+                self._running = None
+
+    def _start_child(self, load: LoadOptions) -> ModelProcess:
         """Returns the child with these options; only one exists at a time, to save memory."""
         if self._child is None or self._child.load != load or not self._child.alive:
             self.close()
@@ -112,12 +112,6 @@ class ModelQueue:
             except OSError as error:
                 raise AgentTransient(f"the local model cannot be started: {error}") from error
         return self._child
-
-    def close(self) -> None:
-        """Ends the child; called by the worker thread, or after it has ended."""
-        if self._child is not None:
-            self._child.close()
-            self._child = None
 
 
 @lru_cache(maxsize=1)
@@ -159,7 +153,7 @@ class ModelProcess:
         """Its pid and start time, by which it is found again if this process dies first."""
         return {"pid": self._process.pid, "born": birth_of(self._process.pid) or ""}
 
-    def ask(self, body: dict[str, Any], on_chunk: Callable[[dict[str, Any]], object]) -> None:
+    def ask(self, body: dict[str, Any], on_chunk: OnMessage) -> None:
         """Returns when the answer is complete; raises an `AgentError` otherwise."""
         self._send(body)
         for message in self._messages():

@@ -9,20 +9,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
-from signoff.agents.answer import ModelAnswer, StreamedText, token_count
+from signoff.agents.answer import ModelAnswer, StreamedAnswer
 from signoff.agents.base import Health
 from signoff.agents.chat_completion import chat_messages
-from signoff.agents.http import HttpModel, ModelRequest
-from signoff.agents.http_errors import redact_line, refusal_error
+from signoff.agents.http import HttpModel
+from signoff.agents.http_errors import ServerRefusal
 from signoff.agents.options import whole_number
 from signoff.agents.server import Server, parse_base_url
 from signoff.agents.structured import with_schema
-from signoff.core.spend import Usage
+from signoff.agents.vendor_json import token_count
+from signoff.core.effects import AgentRequest
 from signoff.errors import AgentBadRequest, AgentError, AgentTransient
 from signoff.runtime.effect_errors import with_usage
 from signoff.runtime.ports import Call, Capabilities, ModelChoice
@@ -69,15 +70,17 @@ class OllamaModel(HttpModel):
         self._model_windows: dict[tuple[str, str], int | None] = {}
         """The largest window of each model, by server and model, as far as it is known."""
 
-    async def _answer(self, server: Server, request: ModelRequest, call: Call) -> ModelAnswer:
+    async def _answer(
+        self, server: Server, model: str, request: AgentRequest, call: Call
+    ) -> ModelAnswer:
         client = _client(server)
         options = {"num_ctx": self._num_ctx, **request.options}
         num_ctx = token_count(options["num_ctx"])
         if num_ctx is None:
             raise AgentBadRequest(f"num_ctx must be a number of tokens, not {options['num_ctx']!r}")
-        window = await self._window(client, server, request.model, num_ctx)
-        chat = _StreamedChat(request.model, StreamedText(call.emit))
-        async with aclosing(await _parts(client, request, options)) as parts:
+        window = await self._window(client, server, model, num_ctx)
+        chat = _StreamedChat(model, call.emit)
+        async with aclosing(await _parts(client, model, request, options)) as parts:
             async for part in parts:
                 chat.add(part.model_dump())
         answer = chat.answer()
@@ -90,13 +93,12 @@ class OllamaModel(HttpModel):
 
         key = (server.address, model)
         if key not in self._model_windows:
-            try:
-                details = await client.show(model)
-            except (ResponseError, ValueError):
-                # Not every compatible server supports this; the request itself is the test.
-                self._model_windows[key] = None
-            else:
-                self._model_windows[key] = _model_window(details.modelinfo or {})
+            sizes: list[Any] = []
+            # Not every compatible server supports this; the request itself is the test.
+            with suppress(ResponseError, ValueError):
+                info = (await client.show(model)).modelinfo or {}
+                sizes = [n for name, n in info.items() if name.endswith(".context_length")]
+            self._model_windows[key] = token_count(next(iter(sizes), None))
         return min(num_ctx, self._model_windows[key] or num_ctx)
 
     @property
@@ -118,25 +120,21 @@ class OllamaModel(HttpModel):
         detail = f"{self._address} has no model {model}"
         return Health(ready=False, detail=detail, remedy=f"ollama pull {model}")
 
-    def _refusal(self, server: Server, error: Exception) -> AgentError | None:
-        from ollama import RequestError, ResponseError
+    def _refusal(self, error: Exception) -> ServerRefusal | None:
+        from ollama import ResponseError
 
-        if isinstance(error, RequestError):
-            return AgentBadRequest(f"Ollama does not accept the request: {error.error}")
         if not isinstance(error, ResponseError):
             return None
         # The client drops the headers, but the error that caused this one still has them.
         response = getattr(error.__context__, "response", None)
         headers: Mapping[str, str] = response.headers if response is not None else {}
-        status = error.status_code if error.status_code > 0 else 500
-        text = redact_line(str(error.error), server.key)
-        return refusal_error(self.label, status, text, headers, remedy=self._key_hint)
+        return ServerRefusal(
+            error.status_code if error.status_code > 0 else 500, error.error, headers
+        )
 
 
 def parse_ollama_host(host: str) -> str:
     """Returns the address that OLLAMA_HOST means: a URL, a host, a port or a bind address."""
-    if not host.strip():
-        return OllamaModel.vendor_address
     text = host.strip()
     if "://" in text:
         return parse_base_url(text)
@@ -147,41 +145,26 @@ def parse_ollama_host(host: str) -> str:
     return parse_base_url(f"http://{name}:{parts.port or PORT}{parts.path}")
 
 
-class _StreamedChat:
+class _StreamedChat(StreamedAnswer):
     """Collects a chat message from its parts."""
-
-    def __init__(self, model: str, text: StreamedText) -> None:
-        self._text = text
-        self._model = model
-        self._last: dict[str, Any] = {}
 
     def add(self, part: dict[str, Any]) -> None:
         """Adds the next part."""
-        self._model = part.get("model") or self._model
-        self._text.add((part.get("message") or {}).get("content"))
+        self.model = part.get("model") or self.model
+        self.add_text((part.get("message") or {}).get("content"))
         if part.get("done"):
-            self._last = part
-
-    def answer(self) -> ModelAnswer:
-        """Returns the collected answer; raises `AgentTransient` when its end is missing."""
-        if not self._last:
-            raise AgentTransient("the answer broke off before its end")
-        finish = self._last.get("done_reason") or "stop"
-        usage = Usage(
-            token_count(self._last.get("prompt_eval_count")),
-            token_count(self._last.get("eval_count")),
-            model=self._model,
-        )
-        return ModelAnswer(self._text.text, finish, cut_off=finish == "length", usage=usage)
+            self.finish = part.get("done_reason") or "stop"
+            self.tokens_in = token_count(part.get("prompt_eval_count"))
+            self.tokens_out = token_count(part.get("eval_count"))
 
 
 async def _parts(
-    client: AsyncClient, request: ModelRequest, options: dict[str, Any]
+    client: AsyncClient, model: str, request: AgentRequest, options: dict[str, Any]
 ) -> AsyncGenerator[ChatResponse]:
     arguments = {name: options.pop(name) for name in _REQUEST_OPTIONS & set(options)}
     try:
         chat = await client.chat(
-            request.model,
+            model,
             _messages(request),
             format=request.schema,
             options=options,
@@ -194,12 +177,12 @@ async def _parts(
     return cast("AsyncGenerator[ChatResponse]", chat)
 
 
-def _messages(request: ModelRequest) -> list[dict[str, str]]:
+def _messages(request: AgentRequest) -> list[dict[str, str]]:
     # The server enforces the schema, but the model does not see it unless it is in the prompt.
     return chat_messages(request.system, with_schema(request.prompt, request.schema))
 
 
-def _check_window(request: ModelRequest, answer: ModelAnswer, window: int) -> None:
+def _check_window(request: AgentRequest, answer: ModelAnswer, window: int) -> None:
     """Raises when the server cannot have read the whole prompt, or forgot part of it."""
     usage = answer.usage
     if usage is None or usage.tokens_in is None:
@@ -220,11 +203,6 @@ def _check_window(request: ModelRequest, answer: ModelAnswer, window: int) -> No
     else:
         return
     raise with_usage(AgentBadRequest(message), usage)
-
-
-def _model_window(info: Mapping[str, Any]) -> int | None:
-    sizes = [value for name, value in info.items() if name.endswith(".context_length")]
-    return token_count(sizes[0]) if sizes else None
 
 
 @lru_cache(maxsize=32)

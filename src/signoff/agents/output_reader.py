@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from dataclasses import dataclass
+import json
+from dataclasses import dataclass, replace
 from typing import Any
 
 from signoff.agents.answer import ModelAnswer
@@ -22,19 +22,34 @@ class ProgramReply(ModelAnswer):
     """The error that the program reports."""
 
 
-class OutputReader(ABC):
-    """Reads one vendor's JSON; a new one is created for each call."""
+class OutputReader:
+    """Reads one vendor's JSON; a new one is created for each call.
 
-    @abstractmethod
+    This base displays the output and recognizes nothing in it.
+    """
+
+    def __init__(self) -> None:
+        self.reply = ProgramReply(complete=False)
+        """The reply so far."""
+        self.recognized = False
+        """Whether any of the output was the vendor's JSON."""
+
     def read_event(self, data: dict[str, Any]) -> str | None:
         """Reads one JSON object as it arrives and returns its text to display, if any.
 
         Raises `AgentError` when there is no point in continuing.
         """
+        return f"{json.dumps(data)}\n"
 
-    def read_stderr(self, line: str) -> None:  # noqa: B027  # most programs need only their JSON
+    def read_stderr(self, line: str) -> None:
         """Reads one line of standard error; raises `AgentError` likewise."""
 
-    @abstractmethod
-    def reply(self) -> ProgramReply | None:
-        """Returns the reply, or None when none of the output was the vendor's JSON."""
+    def update(self, **fields: Any) -> None:
+        """Adds fields of a vendor's event to the reply."""
+        self.recognized = True
+        self.reply = replace(self.reply, **fields)
+
+    def deny(self, action: str) -> None:
+        """Adds an action that the program was not allowed to take, unless it is listed already."""
+        denied = dict.fromkeys((*self.reply.denied, action[:200]))
+        self.reply = replace(self.reply, denied=tuple(denied))

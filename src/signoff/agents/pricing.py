@@ -12,18 +12,12 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-from signoff.agents.base import Health, health_of, models_of
+from signoff.agents.base import AgentWrapper
 from signoff.core.effects import AgentRequest, Reply
 from signoff.core.spend import Usage
 from signoff.errors import AgentError
 from signoff.runtime.effect_errors import with_usage
-from signoff.runtime.ports import (
-    Agent,
-    Call,
-    Capabilities,
-    capabilities_for,
-    capabilities_of,
-)
+from signoff.runtime.ports import Agent, Call, Capabilities, capabilities_for, capabilities_of
 
 MILLION = 1_000_000
 
@@ -93,11 +87,11 @@ class Tariff:
         return None if self.other_server else list_price(model or self.model)
 
 
-class Priced:
+class Priced(AgentWrapper):
     """Wraps an agent and adds the price when the agent reports only tokens."""
 
     def __init__(self, agent: Agent, tariff: Tariff) -> None:
-        self._agent = agent
+        super().__init__(agent)
         self._tariff = tariff
 
     async def ask(self, request: AgentRequest, call: Call) -> Reply:
@@ -123,14 +117,6 @@ class Priced:
     def _with_price_known(self, own: Capabilities, model: str | None) -> Capabilities:
         has_price = bool(own.reports_price) or self._tariff.price(model) is not None
         return replace(own, reports_price=has_price)
-
-    async def health(self) -> Health:
-        """Returns the agent's health."""
-        return await health_of(self._agent)
-
-    async def models(self) -> list[str]:
-        """Returns the agent's models."""
-        return await models_of(self._agent)
 
     def _with_price(self, usage: Usage | None, request: AgentRequest) -> Usage | None:
         if usage is not None and usage.usd is not None:

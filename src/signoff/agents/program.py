@@ -8,15 +8,17 @@ from it are gone before the caller continues.
 from __future__ import annotations
 
 import asyncio
-import os
 import re
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from importlib.util import find_spec
 from pathlib import Path
 
 from signoff.core.effects import CommandResult
 from signoff.errors import AgentBadRequest, AgentTimeout, AgentTransient, CommandFailed
+from signoff.runtime.environment import Secrets
 from signoff.runtime.orphans import call_mark, end_orphans
 from signoff.runtime.ports import Call
 from signoff.runtime.process import Sink, run_process
@@ -36,6 +38,11 @@ class Job:
     environment: Mapping[str, str]
     seconds: float
     stdin: str = ""
+
+    @cached_property
+    def secrets(self) -> Secrets:
+        """The secrets that the program can see, and so might print."""
+        return Secrets.of(self.environment)
 
 
 async def run_program(job: Job, call: Call, out: Sink, err: Sink) -> CommandResult:
@@ -60,44 +67,35 @@ async def run_program(job: Job, call: Call, out: Sink, err: Sink) -> CommandResu
             "(to allow more, raise timeout: in the settings)"
         ) from None
     except CommandFailed as error:
-        raise _start_error(error) from error
+        text = str(error)
+        busy = "Resource temporarily unavailable" in text or "Cannot allocate memory" in text
+        raise (AgentTransient if busy else AgentBadRequest)(text) from error
     finally:
         # Cancellation must not interrupt the cleanup: no process of the call may survive it.
         await asyncio.shield(asyncio.ensure_future(end_orphans(mark)))
 
 
-def find_program(
-    name: str, path: str | None, bundled: Callable[[], Path | None], remedy: str
-) -> str:
+def find_program(name: str, path: str | None, bundled: Sequence[str], remedy: str) -> str:
     """Returns the absolute path of a program: as configured, on PATH, or inside its package.
 
-    The path is absolute because the program is started in another folder.
+    The path is absolute because the program is started in another folder. `bundled` names a
+    package and the program's path in it.
     """
-    if path is not None:
-        program = shutil.which(str(Path(path).expanduser()))
-        if program is None:
-            raise AgentBadRequest(f"no program at {path} (path: in the settings of {name})")
-        return str(Path(program).absolute())
-    match = shutil.which(name) or bundled()
-    if match is None:
+    program = shutil.which(name if path is None else str(Path(path).expanduser()))
+    if program is None and path is not None:
+        raise AgentBadRequest(f"no program at {path} (path: in the settings of {name})")
+    program = program or (bundled_program(*bundled) if bundled else None)
+    if program is None:
         raise AgentBadRequest(f"{name} is not installed: {remedy}")
-    return str(Path(match).absolute())
+    return str(Path(program).absolute())
 
 
-def bundled_program(package: str, *parts: str) -> Callable[[], Path | None]:
-    """Returns a function that finds a program inside an installed package without importing it."""
-
-    def find() -> Path | None:
-        from importlib.util import find_spec
-
-        spec = find_spec(package)
-        roots = list(spec.submodule_search_locations or ()) if spec else []
-        for path in (Path(root, *parts) for root in roots):
-            if path.is_file() and os.access(path, os.X_OK):
-                return path
-        return None
-
-    return find
+def bundled_program(package: str, *parts: str) -> str | None:
+    """Finds a program inside an installed package without importing that package."""
+    spec = find_spec(package)
+    folders = (spec.submodule_search_locations or ()) if spec else ()
+    programs = (shutil.which(str(Path(folder, *parts))) for folder in folders)
+    return next(filter(None, programs), None)
 
 
 async def probe(argv: Sequence[str], environment: Mapping[str, str]) -> tuple[int, str]:
@@ -113,9 +111,3 @@ def parse_version(text: str) -> tuple[int, ...] | None:
     """Returns the version that a program printed, or None."""
     match = _VERSION.search(text)
     return tuple(int(part or 0) for part in match.groups()) if match else None
-
-
-def _start_error(error: CommandFailed) -> AgentBadRequest | AgentTransient:
-    text = str(error)
-    busy = "Resource temporarily unavailable" in text or "Cannot allocate memory" in text
-    return AgentTransient(text) if busy else AgentBadRequest(text)

@@ -62,7 +62,7 @@ class ScriptedAgent:
         self.most_at_once = 0
         """The largest number of calls that ran at the same time."""
         self._answers = deque(answers)
-        self._rules: list[_Rule] = []
+        self._rules: list[tuple[Match, deque[ScriptedAnswer]]] = []
         self._usage = usage
         self._delay = delay
         self._clock = clock
@@ -77,7 +77,7 @@ class ScriptedAgent:
         """
         if not answers:
             raise ValueError("a rule needs at least one answer")
-        self._rules.append(_Rule(match, deque(answers)))
+        self._rules.append((match, deque(answers)))
         return self
 
     @property
@@ -104,9 +104,9 @@ class ScriptedAgent:
             self.under_way -= 1
 
     def _next(self, request: AgentRequest) -> ScriptedAnswer:
-        for rule in self._rules:
-            if rule.matches(request):
-                return rule.next()
+        for match, answers in self._rules:
+            if _matches(match, request):
+                return answers.popleft() if len(answers) > 1 else answers[0]
         if self._answers:
             return self._answers.popleft()
         self.refused.append(request.prompt)
@@ -138,25 +138,13 @@ class ScriptedAgent:
                         answer = await answer
 
     async def _pause(self, seconds: float) -> None:
-        if not seconds:
-            return
-        if self._clock is not None:
-            await self._clock.sleep(seconds)
-        else:
-            await asyncio.sleep(seconds)
+        if seconds:
+            await (self._clock.sleep(seconds) if self._clock else asyncio.sleep(seconds))
 
 
-@dataclass(frozen=True)
-class _Rule:
-    match: Match
-    answers: deque[ScriptedAnswer]
-
-    def matches(self, request: AgentRequest) -> bool:
-        if isinstance(self.match, str):
-            return self.match in request.prompt
-        if isinstance(self.match, re.Pattern):
-            return self.match.search(request.prompt) is not None
-        return self.match(request)
-
-    def next(self) -> ScriptedAnswer:
-        return self.answers.popleft() if len(self.answers) > 1 else self.answers[0]
+def _matches(match: Match, request: AgentRequest) -> bool:
+    if isinstance(match, str):
+        return match in request.prompt
+    if isinstance(match, re.Pattern):
+        return match.search(request.prompt) is not None
+    return match(request)

@@ -16,13 +16,25 @@ from signoff.errors import AgentBadOutput
 MAX_PROBLEMS = 20
 """How many schema problems of an answer are reported."""
 
+_STRICT_KEYWORDS = frozenset(
+    "$defs $ref additionalProperties anyOf const description enum items properties required "
+    "title type".split()
+)
+"""What OpenAI accepts in a schema that it enforces."""
+
 
 def parse_answer(text: str, schema: Mapping[str, Any]) -> Any:
     """Returns the JSON value of an answer, validated against its schema.
 
     Raises `AgentBadOutput` with a message that the agent can act on.
     """
-    value = _load(text)
+    body = strip_code_fence(text)
+    if not body:
+        raise AgentBadOutput("the answer is empty")
+    try:
+        value = load(body)
+    except NotJson as error:
+        raise AgentBadOutput(f"the answer cannot be parsed: {error}", answer=text) from error
     problems = schema_problems(value, schema)
     if problems:
         listed = "; ".join(problems[:MAX_PROBLEMS])
@@ -49,11 +61,18 @@ def with_schema(prompt: str, schema: Mapping[str, Any] | None) -> str:
     )
 
 
-def _load(text: str) -> Any:
-    body = strip_code_fence(text)
-    if not body:
-        raise AgentBadOutput("the answer is empty")
-    try:
-        return load(body)
-    except NotJson as error:
-        raise AgentBadOutput(f"the answer cannot be parsed: {error}", answer=text) from error
+def is_strict(schema: Any) -> bool:
+    """Returns whether a schema uses only what OpenAI's strict mode accepts."""
+    if isinstance(schema, list):
+        return all(map(is_strict, schema))
+    if not isinstance(schema, dict):
+        return True
+    if set(schema) - _STRICT_KEYWORDS:
+        return False
+    properties = schema.get("properties", {})
+    if schema.get("type") == "object" or properties:
+        closed = schema.get("additionalProperties") is False
+        if not closed or set(schema.get("required", [])) != set(properties):
+            return False
+    inner = [*properties.values(), *schema.get("$defs", {}).values(), *schema.get("anyOf", [])]
+    return is_strict([*inner, schema.get("items")])

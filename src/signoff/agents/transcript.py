@@ -16,11 +16,41 @@ from signoff.errors import AgentBadOutput
 MAX_OUTPUT_BYTES = 64_000_000
 """A program that prints more than this never ends; it is stopped."""
 
+MAX_ERROR_LINE_BYTES = 20_000
+"""How much is kept of a line of standard error that does not end."""
+
 _JSON_START = re.compile(r"\s*(?:\{\s*\"|\[\s*[{\"])")
 
 
+class LineSplitter:
+    """Splits a byte stream into lines as it arrives; of a long line, the end is kept."""
+
+    def __init__(
+        self, on_line: Callable[[str], None], max_bytes: int = MAX_ERROR_LINE_BYTES
+    ) -> None:
+        self._on_line = on_line
+        self._max_bytes = max_bytes
+        self._rest = bytearray()
+
+    def add(self, chunk: bytes) -> None:
+        """Adds the next chunk."""
+        self._rest += chunk
+        # Split only at a line end: a line of many megabytes arrives in thousands of chunks.
+        if b"\n" in chunk:
+            *lines, self._rest = self._rest.split(b"\n")
+            for line in lines:
+                self._on_line(line.decode("utf-8", "replace"))
+        del self._rest[: -self._max_bytes]
+
+
 class Transcript:
-    """Standard output of one program run."""
+    """Standard output of one program run; its attributes are set by `close`."""
+
+    text = ""
+    """The whole output; bytes that are not UTF-8 become replacement characters."""
+    is_valid_utf8 = True
+    is_truncated_json = False
+    """Whether it starts as JSON and breaks off; such a document must not pass as text."""
 
     def __init__(
         self, on_object: Callable[[dict[str, Any]], None], on_line: Callable[[str], None]
@@ -28,8 +58,8 @@ class Transcript:
         """Takes the callbacks for JSON objects and for other lines."""
         self._on_object = on_object
         self._on_line = on_line
+        self._lines = LineSplitter(self._read_line, MAX_OUTPUT_BYTES)
         self._output = bytearray()
-        self._line_start = 0
         self._objects = 0
 
     def add(self, chunk: bytes) -> None:
@@ -40,86 +70,34 @@ class Transcript:
                 "ask for less, or check what it repeats"
             )
         self._output += chunk
-        while (end := self._output.find(b"\n", self._line_start)) >= 0:
-            self._end_line(end)
-            self._line_start = end + 1
+        self._lines.add(chunk)
 
     def close(self) -> None:
         """Ends the last line; a single JSON document over many lines is passed on whole."""
-        if self._line_start < len(self._output):
-            self._end_line(len(self._output))
-            self._line_start = len(self._output)
-        if self._objects or not _JSON_START.match(self.text[:200]):
+        self._lines.add(b"\n")
+        self.text = self._output.decode("utf-8", "replace")
+        self.is_valid_utf8 = self.text.encode() == self._output
+        body = self.text.strip()
+        if not _JSON_START.match(body):
             return
         try:
-            document = json.loads(self.text)
+            document, end = json.JSONDecoder().raw_decode(body)
         except ValueError:
+            self.is_truncated_json = True
             return
-        for part in document if isinstance(document, list) else [document]:
-            if isinstance(part, dict):
-                self._on_object(part)
+        if not self._objects and end == len(body):
+            for part in document if isinstance(document, list) else [document]:
+                if isinstance(part, dict):
+                    self._on_object(part)
 
-    @property
-    def text(self) -> str:
-        """The whole output; bytes that are not UTF-8 become replacement characters."""
-        return self._output.decode("utf-8", "replace")
-
-    @property
-    def is_valid_utf8(self) -> bool:
-        """Whether every byte could be decoded."""
+    def _read_line(self, line: str) -> None:
+        line = line.strip()
         try:
-            self._output.decode("utf-8")
-        except UnicodeDecodeError:
-            return False
-        return True
-
-    @property
-    def is_truncated_json(self) -> bool:
-        """Whether it starts as JSON and breaks off; such a document must not pass as text."""
-        text = self.text
-        if not _JSON_START.match(text[:200]):
-            return False
-        try:
-            json.JSONDecoder().raw_decode(text.lstrip())
+            data = json.loads(line) if line.startswith("{") else None
         except ValueError:
-            return True
-        return False
-
-    def _end_line(self, end: int) -> None:
-        line = self._output[self._line_start : end].decode("utf-8", "replace").strip()
-        if not line:
-            return
-        data = _parse_object(line)
-        if data is None:
+            data = None
+        if data is not None:
+            self._objects += 1
+            self._on_object(data)
+        elif line:
             self._on_line(line)
-            return
-        self._objects += 1
-        self._on_object(data)
-
-
-def _parse_object(line: str) -> dict[str, Any] | None:
-    if not line.startswith("{"):
-        return None
-    try:
-        data = json.loads(line)
-    except ValueError:
-        return None
-    return data if isinstance(data, dict) else None
-
-
-class LineSplitter:
-    """Splits a byte stream into lines as it arrives."""
-
-    MAX_BYTES = 20_000
-    """How much is kept of a line that does not end."""
-
-    def __init__(self, on_line: Callable[[str], None]) -> None:
-        self._on_line = on_line
-        self._rest = b""
-
-    def add(self, chunk: bytes) -> None:
-        """Adds the next chunk."""
-        *lines, rest = (self._rest + chunk).split(b"\n")
-        self._rest = rest[-self.MAX_BYTES :]
-        for line in lines:
-            self._on_line(line.decode("utf-8", "replace"))

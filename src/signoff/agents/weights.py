@@ -111,12 +111,9 @@ def model_cache(
     environment: Mapping[str, str], catalogue: Mapping[str, Weights] = CATALOGUE
 ) -> ModelCache:
     """Returns the user's cache; its folder is created by the first download."""
-    folder = environment.get(FOLDER_VARIABLE)
-    if folder:
-        return ModelCache(Path(folder).expanduser(), catalogue)
-    base = environment.get("XDG_CACHE_HOME")
-    caches = Path(base) if base else Path.home() / ".cache"
-    return ModelCache(caches / "signoff" / "models", catalogue)
+    caches = environment.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    folder = environment.get(FOLDER_VARIABLE) or Path(caches, "signoff", "models")
+    return ModelCache(Path(folder).expanduser(), catalogue)
 
 
 def file_sha256(path: Path) -> str:

@@ -13,8 +13,9 @@ import math
 import os
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from signoff.documents.regular_files import read_regular
@@ -79,19 +80,15 @@ def take_snapshot(workspace: Path) -> Snapshot:
     taken_at = time.monotonic()
     stamps = _stamps(workspace)
     project = _find_project(workspace)
+    outside = _stamps(project, without=workspace) if project else {}
     contents = _read_files(workspace, stamps)
-    outside = _project_stamps(project, workspace)
     return Snapshot(workspace, project, stamps, contents, outside, taken_at)
 
 
 def changes_since(before: Snapshot) -> Changes:
     """Returns what changed since a snapshot."""
     now = _stamps(before.workspace)
-    changed = sorted(
-        path
-        for path in before.stamps.keys() | now.keys()
-        if before.stamps.get(path) != now.get(path)
-    )
+    changed = sorted(_changed(before.stamps, now))
     after = _read_files(before.workspace, {path: now[path] for path in changed if path in now})
     inside: dict[str, str] = {}
     room = MAX_DIFFS
@@ -106,26 +103,28 @@ def changes_since(before: Snapshot) -> Changes:
 def _changes_outside(before: Snapshot) -> Iterator[str]:
     if before.project is None:
         return
-    now = _project_stamps(before.project, before.workspace)
+    now = _stamps(before.project, without=before.workspace)
     others = [folder for folder, end in _edited_until.items() if end >= before.taken_at]
-    for name in now.keys() | before.project_stamps.keys():
+    for name in _changed(before.project_stamps, now):
         path = before.project / name
-        changed = now.get(name) != before.project_stamps.get(name)
-        if changed and not any(path.is_relative_to(other) for other in others):
+        if not any(path.is_relative_to(other) for other in others):
             yield os.path.relpath(path, before.workspace)
 
 
+def _changed(before: Mapping[str, Stamp], now: Mapping[str, Stamp]) -> set[str]:
+    """Returns the files that were added, changed or deleted."""
+    return {name for name, _ in before.items() ^ now.items()}
+
+
 def _diff(
-    path: str,
-    before: Snapshot,
-    after: Mapping[str, bytes],
-    now: Mapping[str, Stamp],
-    room: int,
+    path: str, before: Snapshot, after: Mapping[str, bytes], now: Mapping[str, Stamp], room: int
 ) -> str:
     old, new = before.contents.get(path), after.get(path)
     is_new, is_gone = path not in before.stamps, path not in now
     if not is_new and not is_gone and old is not None and old == new:
-        return _mode_change(before.stamps[path], now[path])
+        old_mode, new_mode = before.stamps[path][3], now[path][3]
+        same_mode = old_mode == new_mode
+        return "" if same_mode else f"mode changed from {old_mode:o} to {new_mode:o}\n"
     verb = "added" if is_new else "deleted" if is_gone else "changed"
     old_text, new_text = _text(old, is_new), _text(new, is_gone)
     if old_text is None or new_text is None or room <= 0:
@@ -142,55 +141,44 @@ def _diff(
     return diff or f"{verb} (empty)\n"
 
 
-def _mode_change(old: Stamp, new: Stamp) -> str:
-    return f"mode changed from {old[3]:o} to {new[3]:o}\n" if old[3] != new[3] else ""
-
-
 def _text(content: bytes | None, absent: bool) -> str | None:
     """Returns a file's text, "" for a missing file, None for one that cannot be shown."""
     if absent:
         return ""
-    if content is None or b"\0" in content:
-        return None
+    return None if content is None else text_of(content)
+
+
+def text_of(content: bytes) -> str | None:
+    """Returns the text of a file, or None when the file is binary."""
     try:
-        return content.decode("utf-8")
+        return None if b"\0" in content else content.decode("utf-8")
     except UnicodeDecodeError:
         return None
 
 
-def _project_stamps(project: Path | None, workspace: Path) -> dict[str, Stamp]:
-    if project is None:
-        return {}
-    return _stamps(project, without=workspace)
-
-
 def _stamps(root: Path, without: Path | None = None) -> dict[str, Stamp]:
     stamps: dict[str, Stamp] = {}
-    folders = [root]
-    while folders and len(stamps) < MAX_FILES:
-        folder = folders.pop()
-        for entry in _entries(folder):
-            path = Path(entry.path)
-            if not entry.is_dir(follow_symlinks=False):
-                _add_stamp(stamps, root, path)
-            elif entry.name in SKIPPED_FOLDERS:
-                watched = [path / name for name in WATCHED_PARTS.get(entry.name, ())]
-                folders += [each for each in watched if each.is_dir()]
-                for each in watched:
-                    if each.is_file():
-                        _add_stamp(stamps, root, each)
-            elif path != without:
-                folders.append(path)
+    for path in islice(_files(root, without), MAX_FILES):
+        with suppress(OSError):  # deleted after it was listed
+            stat = path.lstat()
+            stamp = (stat.st_size, stat.st_mtime_ns, stat.st_ino, stat.st_mode)
+            stamps[path.relative_to(root).as_posix()] = stamp
     return stamps
 
 
-def _add_stamp(stamps: dict[str, Stamp], root: Path, path: Path) -> None:
-    try:
-        stat = path.lstat()
-    except OSError:
-        return  # deleted after it was listed
-    name = path.relative_to(root).as_posix()
-    stamps[name] = (stat.st_size, stat.st_mtime_ns, stat.st_ino, stat.st_mode)
+def _files(root: Path, without: Path | None) -> Iterator[Path]:
+    folders = [root]
+    while folders:
+        for entry in _entries(folders.pop()):
+            path = Path(entry.path)
+            if not entry.is_dir(follow_symlinks=False):
+                yield path
+            elif entry.name in SKIPPED_FOLDERS:
+                parts = [path / name for name in WATCHED_PARTS.get(entry.name, ())]
+                folders += filter(Path.is_dir, parts)
+                yield from filter(Path.is_file, parts)
+            elif path != without:
+                folders.append(path)
 
 
 def _entries(folder: Path) -> list[os.DirEntry[str]]:

@@ -19,24 +19,24 @@ def say(**event): print(json.dumps(event), flush=True)
 def program(folder: Path, name: str, body: str) -> str:
     """Writes an executable script that has read its prompt before `body` runs."""
     folder.mkdir(parents=True, exist_ok=True)
-    place = folder / name
-    place.write_text(f"#!{sys.executable} -IS\n{HEAD}{body}", encoding="utf-8")
-    place.chmod(0o755)
-    return str(place)
+    path = folder / name
+    path.write_text(f"#!{sys.executable} -IS\n{HEAD}{body}", encoding="utf-8")
+    path.chmod(0o755)
+    return str(path)
 
 
 @dataclass
 class Watcher:
     """Records what a call displays and reports."""
 
-    shown: list[str] = field(default_factory=list)
+    displayed: list[str] = field(default_factory=list)
     processes: list[dict[str, Any]] = field(default_factory=list)
     then: Callable[[str], None] = lambda _text: None
 
     @property
     def call(self) -> Call:
         def emit(text: str) -> None:
-            self.shown.append(text)
+            self.displayed.append(text)
             self.then(text)
 
         return Call("run", EffectId("ask#1"), 1, emit, self.processes.append)

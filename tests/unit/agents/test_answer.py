@@ -3,10 +3,9 @@ import pytest
 from signoff.agents.answer import (
     MAX_CHARACTERS,
     ModelAnswer,
-    StreamedText,
+    StreamedAnswer,
     judge,
     replace_lone_surrogates,
-    token_count,
 )
 from signoff.core.spend import Usage
 from signoff.errors import AgentBadOutput
@@ -16,7 +15,7 @@ SCHEMA = {"type": "object", "required": ["verdict"]}
 
 
 def test_a_whole_answer_becomes_the_reply() -> None:
-    """Everything the model's server said is kept."""
+    """Nothing that the server reports is lost."""
     usage = Usage(tokens_in=1, tokens_out=2)
 
     reply = judge(ModelAnswer("Yes.", "stop", usage=usage, session="s1"), None)
@@ -26,7 +25,7 @@ def test_a_whole_answer_becomes_the_reply() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "said"),
+    ("answer", "problem"),
     [
         (ModelAnswer(""), "empty"),
         (ModelAnswer("Half", "length", cut_off=True), r"cut off \(length\)"),
@@ -35,53 +34,49 @@ def test_a_whole_answer_becomes_the_reply() -> None:
     ],
     ids=["empty", "cut off", "declined", "misfit"],
 )
-def test_what_is_no_answer_is_refused_and_still_paid_for(answer: ModelAnswer, said: str) -> None:
-    """The feedback goes to the model word for word, so it has to say what is wrong."""
+def test_an_invalid_answer_is_refused_and_still_billed(answer: ModelAnswer, problem: str) -> None:
+    """The message is the feedback that the model gets, so it has to name the problem."""
     paid = ModelAnswer(answer.text, answer.finish, answer.cut_off, answer.declined, Usage(3, 4))
 
-    with pytest.raises(AgentBadOutput, match=said) as raised:
+    with pytest.raises(AgentBadOutput, match=problem) as raised:
         judge(paid, SCHEMA)
 
     assert usage_of(raised.value) == Usage(3, 4)
 
 
-@pytest.mark.parametrize("count", [0, None, -1, True, "12", 1.5])
-def test_a_count_that_cannot_be_one_is_unknown(count: object) -> None:
-    """Servers that do not count report zeros, which would be taken for free calls."""
-    assert token_count(count) is None
-
-
-def test_halves_of_a_character_that_came_apart_are_joined() -> None:
-    """Servers cut their pieces in the middle of emojis."""
+def test_a_split_surrogate_pair_is_joined() -> None:
+    """Servers may split a stream in the middle of an emoji."""
     assert replace_lone_surrogates("\ud83d" + "\ude00") == "\U0001f600"
 
 
 @pytest.mark.parametrize("text", ["cut \ud83d off", "\udc80", "\ude00\ud83d"])
-def test_half_a_character_that_stands_alone_is_replaced(text: str) -> None:
-    """It could not be sent at all."""
+def test_a_lone_surrogate_is_replaced(text: str) -> None:
+    """It cannot be encoded as UTF-8."""
     whole = replace_lone_surrogates(text)
 
     assert len(whole) == len(text)
     assert whole.encode("utf-8")
 
 
-def test_pieces_are_shown_and_kept() -> None:
-    """The live view and the reply say the same."""
+def test_streamed_pieces_are_displayed_and_collected() -> None:
+    """The live output and the reply must not differ."""
     seen: list[str] = []
-    collected = StreamedText(seen.append)
+    collected = StreamedAnswer("m", seen.append)
 
     for piece in ("One ", None, "", "two."):
-        collected.add(piece)
+        collected.add_text(piece)
+
+    collected.finish = "stop"
 
     assert seen == ["One ", "two."]
-    assert collected.text == "One two."
+    assert collected.answer().text == "One two."
 
 
-def test_an_answer_that_never_ends_is_given_up() -> None:
-    """A model caught in a loop would fill the memory before its time is up."""
-    collected = StreamedText(lambda _text: None)
+def test_an_endless_answer_is_stopped() -> None:
+    """A model in a loop would fill the memory before the timeout."""
+    collected = StreamedAnswer("m", lambda _text: None)
     for _ in range(16):
-        collected.add("x" * (MAX_CHARACTERS // 16))
+        collected.add_text("x" * (MAX_CHARACTERS // 16))
 
     with pytest.raises(AgentBadOutput, match="longer than"):
-        collected.add("x")
+        collected.add_text("x")

@@ -72,19 +72,19 @@ async def test_the_first_ready_agent_is_asked_and_reported() -> None:
     assert again == ("codex", [])
 
 
-async def test_everybody_is_looked_at_once_and_the_choice_is_said_once() -> None:
-    """Critics ask side by side, and programs take a second or more to say how they are."""
+async def test_every_agent_is_checked_once_and_the_choice_is_reported_once() -> None:
+    """Critics run concurrently, and a health check may take a second or more."""
     claude = ready()
     agent = auto(candidate("claude", claude, "claude"))
 
-    said = await asyncio.gather(*(asked(agent) for _ in range(4)))
+    results = await asyncio.gather(*(asked(agent) for _ in range(4)))
 
     assert claude.looks == 1
-    assert [len(seen) for _, seen in said].count(1) == 1
+    assert [len(seen) for _, seen in results].count(1) == 1
 
 
 async def test_the_chosen_agent_is_asked_under_its_own_limits() -> None:
-    """`concurrency: 2` of claude means two, also for those who ask `auto`."""
+    """`concurrency: 2` of claude also limits requests that come through `auto`."""
     held: list[str] = []
 
     @asynccontextmanager
@@ -98,8 +98,8 @@ async def test_the_chosen_agent_is_asked_under_its_own_limits() -> None:
     assert held == ["claude"]
 
 
-async def test_what_the_settings_name_comes_before_what_happens_to_be_there() -> None:
-    """Who configured a model on their desk does not mean the one in the cloud."""
+async def test_configured_agents_come_before_built_in_ones() -> None:
+    """A user who configured a local model does not expect a cloud model to be chosen."""
     agent = auto(
         candidate("claude", ready(), "claude"),
         candidate("desk", ready(), "ollama", "llama3.2", configured=True),
@@ -108,8 +108,8 @@ async def test_what_the_settings_name_comes_before_what_happens_to_be_there() ->
     assert (await asked(agent))[0] == "desk"
 
 
-async def test_people_checks_and_recordings_are_never_the_best_available() -> None:
-    """A run that was to be answered by a machine would wait for a human instead."""
+async def test_humans_checks_and_recordings_are_never_chosen() -> None:
+    """A run without supervision would wait for a human."""
     kinds = ("manual", "check", "scripted", "cassette", "auto")
     mine = [candidate(kind, ready(), kind, configured=True) for kind in kinds]
 
@@ -117,7 +117,7 @@ async def test_people_checks_and_recordings_are_never_the_best_available() -> No
 
 
 async def test_the_agents_to_choose_from_can_be_named() -> None:
-    """Company rules may allow only some."""
+    """A company may allow only some agents."""
     agents = [candidate("claude", ready(), "claude"), candidate("codex", ready(), "codex")]
 
     assert (await asked(auto(*agents, among=["codex", "claude"])))[0] == "codex"
@@ -125,8 +125,8 @@ async def test_the_agents_to_choose_from_can_be_named() -> None:
         auto(*agents, among=["codx"])
 
 
-async def test_a_server_without_a_chosen_model_is_asked_for_one_it_has() -> None:
-    """Ollama on the desk is all some people have, and it has no default model."""
+async def test_a_server_without_a_configured_model_uses_one_that_is_installed() -> None:
+    """Ollama has no default model, so `auto` has to choose one that is installed."""
     desk = ready("llama3.2", "qwen3")
     agent = auto(candidate("ollama", desk, "ollama"))
 
@@ -148,7 +148,7 @@ async def test_a_server_without_a_chosen_model_is_asked_for_one_it_has() -> None
 async def test_when_no_agent_is_ready_the_error_has_the_remedy(
     candidate: Candidate, remedy: str
 ) -> None:
-    """It is the way on, and manual always is."""
+    """The user learns how to continue; answering manually is always possible."""
     agent = auto(candidate)
 
     with pytest.raises(AgentAuth, match=remedy) as raised:
@@ -158,8 +158,8 @@ async def test_when_no_agent_is_ready_the_error_has_the_remedy(
     assert not (await agent.health()).ready
 
 
-async def test_when_several_are_not_ready_the_doctor_is_named() -> None:
-    """All remedies on one line would be too long to read."""
+async def test_the_error_refers_to_doctor_if_several_agents_are_not_ready() -> None:
+    """The remedies of all agents do not fit on one line."""
     agent = auto(
         *(candidate(name, absent(), name) for name in ("claude", "codex")),
     )

@@ -39,7 +39,7 @@ async def ask(agent: CassetteAgent, prompt: str = "Write.", **request: Any) -> R
     return await agent.ask(AgentRequest(prompt, **request), CALL)
 
 
-async def test_what_was_recorded_is_replayed_without_the_agent(file: Path) -> None:
+async def test_a_recording_is_replayed_without_the_agent(file: Path) -> None:
     """Tests of a workflow must not need a network, a key or money."""
     reply = Reply("Two\nlines.", {"a": 1}, Usage(1, 2, 0.5, "m"), "session", "stop", agent="b")
 
@@ -49,8 +49,8 @@ async def test_what_was_recorded_is_replayed_without_the_agent(file: Path) -> No
     assert recorded == replayed == reply
 
 
-async def test_a_tape_holds_no_secret(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is committed with the tests."""
+async def test_a_cassette_contains_no_secrets(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cassettes are committed to repositories."""
     monkeypatch.setenv("MY_API_KEY", "zq-4711-very-secret")
 
     await ask(box(file, "It is zq-4711-very-secret."))
@@ -59,8 +59,8 @@ async def test_a_tape_holds_no_secret(file: Path, monkeypatch: pytest.MonkeyPatc
     assert "zq-4711" not in _read(file)
 
 
-async def test_a_tape_reads_like_a_conversation(file: Path) -> None:
-    """People review it like any other file of the project."""
+async def test_a_cassette_is_readable(file: Path) -> None:
+    """Users review cassettes like other files."""
     await ask(box(file, "Two\nlines."), "Write\nthis.")
 
     text = _read(file)
@@ -69,78 +69,78 @@ async def test_a_tape_reads_like_a_conversation(file: Path) -> None:
     assert "text: |-\n    Two\n    lines." in text
 
 
-async def test_equal_questions_are_answered_in_the_order_they_were(file: Path) -> None:
-    """A loop asks the same twice and continues because the answer differs."""
+async def test_equal_requests_are_answered_in_recorded_order(file: Path) -> None:
+    """A loop may send the same prompt twice and continue because the second answer differs."""
     first = box(file, "bad", "good")
     for _ in range(2):
         await ask(first)
 
     again = box(file, mode="replay")
-    said = [(await ask(again)).text for _ in range(2)]
+    texts = [(await ask(again)).text for _ in range(2)]
 
-    assert said == ["bad", "good"]
+    assert texts == ["bad", "good"]
     with pytest.raises(AgentBadRequest, match="holds 2 answers"):
         await ask(again)
 
 
-async def test_equal_questions_of_different_steps_keep_their_own_answers(file: Path) -> None:
-    """Fan-outs ask in whatever order they come to it."""
+async def test_equal_requests_of_different_calls_get_their_own_answers(file: Path) -> None:
+    """The order of requests in a fan-out varies from run to run."""
     calls = [Call("run", EffectId(f"critics[{n}]/ask#1")) for n in range(2)]
     first = box(file, "from 0", "from 1")
     for call in calls:
         await first.ask(AgentRequest("?"), call)
 
     again = box(file, mode="replay")
-    said = [(await again.ask(AgentRequest("?"), call)).text for call in reversed(calls)]
+    texts = [(await again.ask(AgentRequest("?"), call)).text for call in reversed(calls)]
 
-    assert said == ["from 1", "from 0"]
+    assert texts == ["from 1", "from 0"]
 
 
-async def test_a_changed_question_is_shown_beside_the_recorded_one(file: Path) -> None:
-    """`no match` alone sends users through two prompts word by word."""
+async def test_a_changed_request_is_reported_with_a_diff(file: Path) -> None:
+    """Without a diff, users would have to compare two prompts word by word."""
     await ask(box(file, "x", "y"), "Write a slogan.\nBe brief.\nThanks.", model="small")
 
     with pytest.raises(AgentBadRequest) as raised:
         await ask(box(file, mode="replay"), "Write a slogan.\nBe long.\nThanks.", model="small")
 
-    said = str(raised.value).splitlines()
-    assert "-  Be brief." in said
-    assert "+  Be long." in said
-    assert not any(line.startswith(("-", "+")) and "small" in line for line in said)
+    lines = str(raised.value).splitlines()
+    assert "-  Be brief." in lines
+    assert "+  Be long." in lines
+    assert not any(line.startswith(("-", "+")) and "small" in line for line in lines)
 
 
-async def test_an_agent_that_was_never_recorded_says_so(file: Path) -> None:
-    """The tape of another agent is no help."""
+async def test_an_agent_without_recordings_is_reported(file: Path) -> None:
+    """Recordings of another agent do not count."""
     await ask(box(file, "x", name="codex"))
 
     with pytest.raises(AgentBadRequest, match="nothing is recorded"):
         await ask(box(file, mode="replay"))
 
 
-async def test_only_what_is_missing_is_asked_for(file: Path) -> None:
-    """Adding a step to a workflow must not cost all the others again."""
+async def test_only_missing_answers_are_requested(file: Path) -> None:
+    """Adding a step must not bill the other steps again."""
     await ask(box(file, "one"), "First.")
 
     agent = box(file, "two")
-    said = [(await ask(agent, prompt)).text for prompt in ("First.", "Second.")]
+    texts = [(await ask(agent, prompt)).text for prompt in ("First.", "Second.")]
 
-    assert said == ["one", "two"]
+    assert texts == ["one", "two"]
     assert len(read_entries(file)) == 2
 
 
-async def test_recording_again_replaces_only_the_agents_own(file: Path) -> None:
-    """Several agents share a tape."""
+async def test_recording_again_replaces_only_the_entries_of_that_agent(file: Path) -> None:
+    """Several agents can share a cassette."""
     await ask(box(file, "old"))
-    await ask(box(file, "kept", name="codex"))
+    await ask(box(file, "old", name="codex"))
 
     await ask(box(file, "new", mode="record"))
 
-    said = [(each.data["agent"], each.data["reply"]["text"]) for each in read_entries(file)]
-    assert said == [("codex", "kept"), ("claude", "new")]
+    entries = [(each.data["agent"], each.data["reply"]["text"]) for each in read_entries(file)]
+    assert entries == [("codex", "old"), ("claude", "new")]
 
 
-async def test_faults_are_recorded_too(file: Path) -> None:
-    """A bad day that was met once can be met in every test."""
+async def test_errors_are_recorded_too(file: Path) -> None:
+    """An error that occurred once can be tested from then on."""
     error = AgentTransient("busy")
     error.usage = Usage(3, 4)  # type: ignore[attr-defined]  # as agents do
     first = box(file, error, AgentQuota("used up"))
@@ -167,10 +167,10 @@ async def test_faults_are_recorded_too(file: Path) -> None:
         ("{quota: in 5 min}", AgentQuota),
     ],
 )
-async def test_a_fault_can_be_written_into_a_tape(
+async def test_a_fault_can_be_added_to_a_cassette(
     file: Path, fault: str, error: type[AgentError]
 ) -> None:
-    """What a workflow does on a bad day is tried with the real answers of a good one."""
+    """Error handling is tested with recorded answers."""
     schema = {"type": "object"}
     await ask(box(file, {"verdict": "pass"}), schema=schema)
     _append(file, f"fault: {fault}\n")
@@ -183,8 +183,8 @@ async def test_a_fault_can_be_written_into_a_tape(
     assert reply.value == {"verdict": "pass"}
 
 
-async def test_a_recorded_agent_can_be_made_to_hang(file: Path) -> None:
-    """Only the engine's clock ends it."""
+async def test_a_recorded_agent_can_hang(file: Path) -> None:
+    """Tests of timeouts need an agent that never answers."""
     await ask(box(file, "Yes."))
     _append(file, "fault: hang\n")
 
@@ -196,7 +196,7 @@ async def test_a_recorded_agent_can_be_made_to_hang(file: Path) -> None:
 
 
 async def test_an_unknown_fault_is_refused(file: Path) -> None:
-    """A misspelt fault that never happens proves nothing."""
+    """A misspelled fault would never happen, and the test would prove nothing."""
     await ask(box(file, "Yes."))
     _append(file, "fault: 418\n")
 
@@ -205,7 +205,7 @@ async def test_an_unknown_fault_is_refused(file: Path) -> None:
 
 
 class Editor:
-    """Changes files as a coding agent would."""
+    """Edits files like a coding agent."""
 
     async def ask(self, request: AgentRequest, call: Call) -> Reply:
         folder = Path(request.workspace or "")
@@ -215,27 +215,27 @@ class Editor:
         return Reply("Done.", files={"new.md": "+new\n"})
 
 
-async def test_what_was_changed_on_disk_is_changed_again(tmp_path: Path, file: Path) -> None:
-    """The step after an edit looks at the files, not at the answer."""
-    places = [tmp_path / name for name in ("here", "there")]
-    for place in places:
-        place.mkdir()
-        (place / "old.md").write_text("old\n")
+async def test_file_changes_are_replayed(tmp_path: Path, file: Path) -> None:
+    """Later steps read the files, not the answer."""
+    folders = [tmp_path / name for name in ("here", "there")]
+    for folder in folders:
+        folder.mkdir()
+        (folder / "old.md").write_text("old\n")
     requests: list[dict[str, Any]] = [
-        {"prompt": f"Edit {p}/old.md", "workspace": str(p), "edit": True} for p in places
+        {"prompt": f"Edit {p}/old.md", "workspace": str(p), "edit": True} for p in folders
     ]
 
     recorded = await ask(CassetteAgent(file=file, agent=Editor(), name="claude"), **requests[0])
     replayed = await ask(box(file, mode="replay"), **requests[1])
 
     assert recorded == replayed
-    assert (places[1] / "new.md").read_text() == "new\n"
-    assert (places[1] / "data.bin").read_bytes() == b"\xff\x00"
-    assert not (places[1] / "old.md").exists()
+    assert (folders[1] / "new.md").read_text() == "new\n"
+    assert (folders[1] / "data.bin").read_bytes() == b"\xff\x00"
+    assert not (folders[1] / "old.md").exists()
 
 
-async def test_a_damaged_tape_is_never_replayed(file: Path) -> None:
-    """Half an answer would be taken for a whole one."""
+async def test_a_damaged_cassette_is_never_replayed(file: Path) -> None:
+    """A truncated answer would look complete."""
     await ask(box(file, "one"))
     _append(file, "---\nagent: [")
 
@@ -246,8 +246,8 @@ async def test_a_damaged_tape_is_never_replayed(file: Path) -> None:
     assert not (await agent.health()).ready
 
 
-def test_options_that_make_no_sense_are_refused(file: Path) -> None:
-    """A mode that is misspelt could ask a real agent in every test."""
+def test_invalid_options_are_refused(file: Path) -> None:
+    """A misspelled mode might call a real agent in every test."""
     with pytest.raises(ConfigError, match="rewind"):
         box(file, mode="rewind")  # type: ignore[arg-type]  # that is the point
     with pytest.raises(ConfigError, match="nobody"):
@@ -255,8 +255,8 @@ def test_options_that_make_no_sense_are_refused(file: Path) -> None:
 
 
 @given(text=st.text(), key=st.text(min_size=1), other=st.text())
-def test_every_character_survives_the_tape(text: str, key: str, other: str) -> None:
-    """An answer that comes back changed is another answer."""
+def test_every_character_survives_a_cassette(text: str, key: str, other: str) -> None:
+    """A replayed answer must equal the recorded one."""
     from ruamel.yaml import YAML
 
     entry = {
@@ -270,8 +270,8 @@ def test_every_character_survives_the_tape(text: str, key: str, other: str) -> N
     assert read == entry
 
 
-async def test_several_can_be_asked_at_once(file: Path) -> None:
-    """Critics work side by side, recorded or not."""
+async def test_concurrent_requests_are_recorded_and_replayed(file: Path) -> None:
+    """Critics run concurrently."""
     prompts = [f"Question {n}?" for n in range(8)]
     agent = CassetteAgent(
         file=file, agent=ScriptedAgent().on(lambda _: True, lambda r: r.prompt), name="claude"
@@ -292,11 +292,11 @@ def _append(file: Path, text: str) -> None:
     file.write_text(_read(file) + text, "utf-8")
 
 
-async def test_a_tape_that_cannot_be_written_is_found_out_before_the_agent_is_asked(
+async def test_an_unwritable_cassette_is_detected_before_the_agent_is_called(
     tmp_path: Path,
 ) -> None:
-    """An answer that was paid for must not be lost over a full disk or a wrong path."""
-    agent = ScriptedAgent(["dear"])
+    """A billed answer must not be lost because of a wrong path."""
+    agent = ScriptedAgent(["billed"])
 
     with pytest.raises(AgentBadRequest, match="cannot be written"):
         await ask(CassetteAgent(file=_nowhere(tmp_path), agent=agent, name="claude"))

@@ -37,10 +37,10 @@ def prints(text: str, code: int = 0) -> list[str]:
     return program(f"import sys; sys.stdin.read(); print({text!r}); sys.exit({code})")
 
 
-async def test_a_check_sees_only_ordinary_variables_and_those_it_is_meant_to(
+async def test_a_check_gets_only_ordinary_and_named_variables(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A linter from the internet has no business with the keys in a user's shell."""
+    """A third-party linter must not see the keys in the user's environment."""
     for name in ("OPENAI_API_KEY", "MINE", "OTHER"):
         monkeypatch.setenv(name, "value")
     names = "sorted(set(os.environ) & {'PATH', 'OPENAI_API_KEY', 'MINE', 'OTHER', 'FIXED'})"
@@ -51,14 +51,14 @@ async def test_a_check_sees_only_ordinary_variables_and_those_it_is_meant_to(
     assert found["issues"][0]["finding"] == "FIXED MINE PATH"
 
 
-async def test_names_to_pass_on_are_a_list() -> None:
-    """Read letter by letter, a bare name would pass nothing without any error."""
+async def test_pass_env_must_be_a_list() -> None:
+    """A string would be read as single letters and pass nothing, without an error."""
     with pytest.raises(ConfigError, match="pass_env"):
         CheckAgent(argv=["true"], pass_env="MINE")
 
 
 async def test_a_program_that_succeeds_passes_the_artifact() -> None:
-    """Code computes: most rules need no model at all."""
+    """Most rules need no model."""
     found = await check(argv=program("import sys; sys.exit('Teh' not in sys.stdin.read())"))
 
     assert found == {
@@ -69,8 +69,8 @@ async def test_a_program_that_succeeds_passes_the_artifact() -> None:
     }
 
 
-async def test_an_exit_code_is_a_finding_with_what_was_printed_as_evidence() -> None:
-    """Test runners say no more than that, and the judge needs to know why."""
+async def test_a_failing_exit_code_is_a_finding_with_the_output_as_evidence() -> None:
+    """Test runners report failure by exit code, and the judge needs the reason."""
     found = await check(argv=prints("2 tests\nfailed: test_one", 1), constraint="tests")
 
     (issue,) = found["issues"]
@@ -80,8 +80,8 @@ async def test_an_exit_code_is_a_finding_with_what_was_printed_as_evidence() -> 
     assert "2 tests" in issue["evidence"]
 
 
-async def test_lines_with_a_place_are_findings() -> None:
-    """This is how linters talk."""
+async def test_lines_with_a_location_are_findings() -> None:
+    """Linters print this format."""
     output = "<stdin>:2: Teh is no word\nother.md:7:3: warning: long line\nFound 2 problems"
 
     found = await check(argv=prints(output, 1), constraint="spelling")
@@ -93,8 +93,8 @@ async def test_lines_with_a_place_are_findings() -> None:
     assert [i["evidence"] for i in found["issues"]] == ["Teh second.", ""]
 
 
-async def test_the_artifact_can_be_given_as_a_file() -> None:
-    """Some programs read no standard input; the file's name means nothing to the judge."""
+async def test_the_artifact_can_be_passed_as_a_file() -> None:
+    """Some programs read no standard input; the temporary file name must not appear in findings."""
     code = "import sys; print(sys.argv[1] + ':1: ' + open(sys.argv[1]).readline())"
 
     found = await check(argv=[*program(code), "{file}"])
@@ -113,17 +113,17 @@ async def test_the_artifact_can_be_given_as_a_file() -> None:
         ({"findings": [{"finding": "a"}, {"text": "b"}]}, 1, "FAIL", ["a", "b"]),
     ],
 )
-async def test_json_is_read_and_its_verdict_held_against_its_findings(
+async def test_the_verdict_in_json_is_compared_with_its_findings(
     document: Any, code: int, overall: str, findings: list[str]
 ) -> None:
-    """A pass with findings is how a broken script lets everything through."""
+    """A broken script might report PASS although it lists findings."""
     found = await check(argv=prints(json.dumps(document), code))
 
     assert found["overall"] == overall
     assert [issue["finding"] for issue in found["issues"]] == findings
 
 
-async def test_json_and_a_failing_exit_code_is_no_pass() -> None:
+async def test_json_without_findings_and_a_failing_exit_code_is_not_a_pass() -> None:
     """The program may have died after printing an empty list."""
     found = await check(argv=prints("[]", 1))
 
@@ -141,22 +141,22 @@ async def test_json_and_a_failing_exit_code_is_no_pass() -> None:
         ("all is well", "json"),
     ],
 )
-async def test_what_cannot_be_read_is_not_a_pass(output: str, findings: str) -> None:
-    """Half a list of findings reads like a short one."""
+async def test_unreadable_output_is_not_a_pass(output: str, findings: str) -> None:
+    """A truncated list of findings looks like a short one."""
     with pytest.raises(AgentBadOutput):
         await check(argv=prints(output), findings=findings)
 
 
-async def test_how_findings_are_stated_can_be_fixed() -> None:
-    """A program that prints places of what is fine would fail everything."""
+async def test_the_format_of_findings_can_be_set() -> None:
+    """A program that prints the locations of passed checks would fail every artifact."""
     argv = prints("a.md:1: checked")
 
     assert (await check(argv=argv))["overall"] == "FAIL"
     assert (await check(argv=argv, findings="exit"))["overall"] == "PASS"
 
 
-async def test_a_check_that_breaks_is_neither_pass_nor_finding() -> None:
-    """A missing linter must not be fixed by rewriting the text."""
+async def test_a_broken_check_is_neither_a_pass_nor_a_finding() -> None:
+    """Otherwise an agent would rewrite the text because a linter is missing."""
     with pytest.raises(AgentBadRequest, match="no-such-program"):
         await check(argv=["no-such-program"])
     with pytest.raises(AgentBadOutput, match="exit code 2"):
@@ -167,8 +167,8 @@ async def test_a_check_that_breaks_is_neither_pass_nor_finding() -> None:
         await check(argv=program("import time; time.sleep(600)"), timeout=0.2)
 
 
-async def test_the_artifact_is_the_option_when_a_step_gives_one() -> None:
-    """The prompt of a critic holds much else; rules about length would count it."""
+async def test_the_artifact_option_is_checked_instead_of_the_prompt() -> None:
+    """A critic's prompt contains more than the artifact, which would affect rules about length."""
     agent = CheckAgent(function=f"{HERE}:shouting")
     request = AgentRequest("CRITICISE THIS", options={"artifact": "quiet", "constraint": "tone"})
 
@@ -178,7 +178,7 @@ async def test_the_artifact_is_the_option_when_a_step_gives_one() -> None:
 
 
 async def test_it_runs_in_the_workspace(tmp_path: Path) -> None:
-    """Tests of a project are run where the project is."""
+    """A project's tests run in the project's folder."""
     agent = CheckAgent(argv=program("import os; print(os.getcwd() + ':1: here')"))
 
     reply = await agent.ask(AgentRequest("?", workspace=str(tmp_path)), call_for())
@@ -215,13 +215,13 @@ def odd(text: str) -> int:
     [("shouting", []), ("detailed", ["f"]), ("awaited", [f"{HERE}:awaited returned False"])],
 )
 async def test_a_python_function_can_check(function: str, findings: list[str]) -> None:
-    """The shortest way to write a rule down."""
+    """A function is the shortest check."""
     found = await check(function=f"{HERE}:{function}")
 
     assert [issue["finding"] for issue in found["issues"]] == findings
 
 
-async def test_a_function_can_say_everything_a_critic_can() -> None:
+async def test_a_function_can_return_all_fields_of_a_finding() -> None:
     """A check that knows the exact fix proposes it."""
     (issue,) = (await check(function=f"{HERE}:detailed"))["issues"]
 
@@ -237,16 +237,16 @@ async def test_a_function_can_say_everything_a_critic_can() -> None:
     }
 
 
-async def test_a_check_that_knows_the_exact_change_can_state_it() -> None:
-    """Such an edit is made by the engine itself, and costs nothing."""
+async def test_a_check_can_return_the_exact_edit() -> None:
+    """The engine applies such an edit itself, at no cost."""
     edit = {"kind": "replace", "find": "Teh", "text": "The"}
     found = await check(argv=prints(json.dumps([{"finding": "misspelt", "edit": edit}])))
 
     assert found["issues"][0]["edit"] == edit
 
 
-async def test_findings_beyond_what_anybody_reads_are_counted() -> None:
-    """A judge's prompt has an end."""
+async def test_findings_above_the_maximum_are_only_counted() -> None:
+    """A judge's prompt is limited."""
     found = await check(function=f"{HERE}:endless")
 
     assert len(found["issues"]) == MAX_FINDINGS
@@ -262,8 +262,8 @@ async def test_findings_beyond_what_anybody_reads_are_counted() -> None:
         ("HERE", AgentBadRequest),
     ],
 )
-async def test_a_function_that_breaks_passes_nothing(function: str, error: type[Exception]) -> None:
-    """An exception swallowed here would approve the artifact."""
+async def test_a_function_that_raises_is_not_a_pass(function: str, error: type[Exception]) -> None:
+    """Ignoring the exception would approve the artifact."""
     with pytest.raises(error, match=f"{HERE}:{function}"):
         await check(function=f"{HERE}:{function}")
 
@@ -279,8 +279,8 @@ async def test_a_function_that_breaks_passes_nothing(function: str, error: type[
         {"argv": ["true"], "severity": "meh"},
     ],
 )
-def test_options_that_make_no_sense_are_refused(options: dict[str, Any]) -> None:
-    """Settings are read long before the check is run."""
+def test_invalid_options_are_refused(options: dict[str, Any]) -> None:
+    """Invalid settings are reported before the check runs."""
     with pytest.raises(ConfigError):
         CheckAgent(**options)
 
@@ -294,8 +294,8 @@ def test_options_that_make_no_sense_are_refused(options: dict[str, Any]) -> None
         ({"function": f"{HERE}:absent"}, False),
     ],
 )
-async def test_a_check_tells_whether_it_could_run(options: dict[str, Any], ready: bool) -> None:
-    """The doctor finds the missing linter before a run does."""
+async def test_health_reports_a_missing_program(options: dict[str, Any], ready: bool) -> None:
+    """`signoff doctor` reports a missing linter before a run fails."""
     health = await CheckAgent(**options).health()
 
     assert (health.ready, bool(health.remedy)) == (ready, not ready)

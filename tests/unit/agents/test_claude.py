@@ -43,7 +43,7 @@ def printing(folder: Path, code: int = 0, **changes: Any) -> ClaudeAgent:
 
 
 async def test_an_answer_comes_with_its_cost_tokens_and_session(tmp_path: Path) -> None:
-    """Ceilings on money and tokens count what the program reports."""
+    """Limits on money and tokens depend on the reported usage."""
     reply = await printing(tmp_path).ask(AgentRequest("Hi"), Watcher().call)
 
     assert reply.text == "Hello"
@@ -52,7 +52,7 @@ async def test_an_answer_comes_with_its_cost_tokens_and_session(tmp_path: Path) 
 
 
 async def test_the_prompt_goes_to_standard_input_and_the_model_by_name(tmp_path: Path) -> None:
-    """Arguments are short, and everybody on the machine can read them."""
+    """Arguments are limited in length, and every user of the machine can read them."""
     agent = claude(
         tmp_path, "say(type='result', result=json.dumps([sys.argv[1:], prompt]))", model="opus"
     )
@@ -67,21 +67,21 @@ async def test_the_prompt_goes_to_standard_input_and_the_model_by_name(tmp_path:
 
 
 async def test_edits_are_allowed_in_the_workspace_by_the_vendors_own_rule(tmp_path: Path) -> None:
-    """Switching its safety off would open the whole disk."""
-    place = tmp_path / "work"
-    place.mkdir()
+    """Without its permission rules it could write anywhere."""
+    workspace = tmp_path / "work"
+    workspace.mkdir()
     agent = claude(tmp_path, "say(type='result', result=json.dumps([sys.argv[1:], os.getcwd()]))")
 
-    reply = await agent.ask(AgentRequest("go", workspace=str(place), edit=True), Watcher().call)
+    reply = await agent.ask(AgentRequest("go", workspace=str(workspace), edit=True), Watcher().call)
 
     argv, cwd = json.loads(reply.text)
     assert argv[argv.index("--permission-mode") + 1] == "acceptEdits"
-    assert cwd == str(place)
+    assert cwd == str(workspace)
     assert not [each for each in argv if "dangerously" in each or "allowedTools" in each]
 
 
 async def test_a_structured_answer_is_the_value(tmp_path: Path) -> None:
-    """The text of such an answer may be anything."""
+    """The text of such a result may differ from its value."""
     schema = {"type": "object", "required": ["a"], "properties": {"a": {"type": "integer"}}}
 
     reply = await printing(tmp_path, structured_output={"a": 3}, result="done").ask(
@@ -92,8 +92,8 @@ async def test_a_structured_answer_is_the_value(tmp_path: Path) -> None:
     assert json.loads(reply.text) == {"a": 3}
 
 
-async def test_what_the_model_says_is_shown_as_it_comes(tmp_path: Path) -> None:
-    """Minutes of silence look like a hang."""
+async def test_text_is_displayed_as_it_arrives(tmp_path: Path) -> None:
+    """A program without output for minutes looks like it hangs."""
     watcher = Watcher()
     line = json.dumps(RESULT)
     agent = claude(
@@ -104,7 +104,7 @@ async def test_what_the_model_says_is_shown_as_it_comes(tmp_path: Path) -> None:
 
     await agent.ask(AgentRequest("Hi"), watcher.call)
 
-    assert watcher.shown == ["thinking\n"]
+    assert watcher.displayed == ["thinking\n"]
 
 
 @pytest.mark.parametrize(
@@ -124,10 +124,10 @@ async def test_what_the_model_says_is_shown_as_it_comes(tmp_path: Path) -> None:
         (None, "something nobody has seen before", AgentError),
     ],
 )
-async def test_a_refusal_that_calls_itself_a_success_is_none(
+async def test_an_api_error_reported_as_success_is_an_error(
     tmp_path: Path, status: int | None, words: str, kind: type[AgentError]
 ) -> None:
-    """An API error comes with subtype success; taken as an answer it would be reviewed as one."""
+    """Claude reports API errors with the subtype success; they must not become answers."""
     agent = printing(tmp_path, 1, is_error=True, api_error_status=status, result=words)
 
     with pytest.raises(AgentError) as raised:
@@ -138,8 +138,8 @@ async def test_a_refusal_that_calls_itself_a_success_is_none(
         assert "ANTHROPIC_API_KEY" in str(raised.value)
 
 
-async def test_a_used_up_limit_says_until_when(tmp_path: Path) -> None:
-    """The run is parked until then, without counting a retry."""
+async def test_a_used_up_limit_has_its_reset_time(tmp_path: Path) -> None:
+    """The run is parked until then, without a retry."""
     line = json.dumps({**RESULT, "is_error": True, "result": "You've hit your session limit"})
     agent = claude(
         tmp_path,
@@ -153,7 +153,7 @@ async def test_a_used_up_limit_says_until_when(tmp_path: Path) -> None:
     assert raised.value.until == datetime.fromtimestamp(1900000000, UTC)
 
 
-async def test_a_denied_edit_is_a_refusal_although_the_program_exits_well(tmp_path: Path) -> None:
+async def test_a_denied_edit_is_a_refusal_despite_exit_code_0(tmp_path: Path) -> None:
     """The run would continue with files that were never written."""
     denial = {"tool_name": "Write", "tool_input": {"file_path": "/etc/passwd"}}
 
@@ -165,8 +165,8 @@ async def test_a_denied_edit_is_a_refusal_although_the_program_exits_well(tmp_pa
     assert raised.value.usage.usd == 0.25  # type: ignore[attr-defined]  # set by agents.answer
 
 
-async def test_a_denied_look_costs_a_fact_and_not_the_answer(tmp_path: Path) -> None:
-    """Reviewers look around; a closed door is no reason to throw their review away."""
+async def test_a_denied_read_does_not_fail_the_call(tmp_path: Path) -> None:
+    """A reviewer that may not read one file can still review the rest."""
     denial = {"tool_name": "Read", "tool_input": {"file_path": "/etc/passwd"}}
 
     reply = await printing(tmp_path, permission_denials=[denial]).ask(
@@ -177,51 +177,50 @@ async def test_a_denied_look_costs_a_fact_and_not_the_answer(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("limit", ["turns", "budget_usd", "structured_output_retries"])
-async def test_stopping_at_a_limit_is_no_answer(tmp_path: Path, limit: str) -> None:
-    """Half the work done is not the work."""
+async def test_stopping_at_a_limit_is_an_error(tmp_path: Path, limit: str) -> None:
+    """The work is not finished."""
     with pytest.raises(AgentBadOutput, match="stopped at its limit"):
         await printing(tmp_path, 1, subtype=f"error_max_{limit}", result=None).ask(
             AgentRequest("Hi"), Watcher().call
         )
 
 
-async def test_an_answer_cut_off_by_its_length_is_none(tmp_path: Path) -> None:
+async def test_a_truncated_answer_is_an_error(tmp_path: Path) -> None:
     """A truncated critique must not become a clean pass."""
     with pytest.raises(AgentBadOutput, match="cut off"):
         await printing(tmp_path, stop_reason="max_tokens").ask(AgentRequest("Hi"), Watcher().call)
 
 
-async def test_an_exit_with_an_error_code_is_no_success_whatever_the_json_says(
+async def test_a_failing_exit_code_outweighs_a_successful_result(
     tmp_path: Path,
 ) -> None:
-    """The program knows of something its result does not tell."""
+    """The program failed after it had printed its result."""
     with pytest.raises(AgentError, match="exit code 3"):
         await printing(tmp_path, 3).ask(AgentRequest("Hi"), Watcher().call)
 
 
-async def test_output_that_breaks_off_before_the_result_is_none(tmp_path: Path) -> None:
-    """Ended from outside, the program prints no result at all."""
+async def test_output_without_a_result_is_transient(tmp_path: Path) -> None:
+    """A killed program prints no result."""
     agent = claude(tmp_path, "say(type='system', subtype='init', session_id='s')")
 
     with pytest.raises(AgentTransient, match="before its result"):
         await agent.ask(AgentRequest("Hi"), Watcher().call)
 
 
-def test_a_tool_it_was_not_offered_counts_as_denied() -> None:
-    """It tried to write and could not, and its answer builds on that."""
+def test_using_a_tool_that_was_not_offered_counts_as_denied() -> None:
+    """It could not write, and its answer may assume that it did."""
     reader = ClaudeReader()
     outcome = {"content": [{"type": "tool_result", "content": "No such tool available: Write."}]}
 
     reader.read_event({"type": "user", "message": outcome})
     reader.read_event(RESULT)
 
-    said = reader.reply()
-    assert said is not None
-    assert said.denied == ("Write (not offered)",)
+    reply = reader.reply
+    assert reply.denied == ("Write (not offered)",)
 
 
-def test_the_models_together_make_up_the_tokens() -> None:
-    """Helper models are paid for as well."""
+def test_tokens_are_summed_over_all_models() -> None:
+    """Helper models are billed too."""
     reader = ClaudeReader()
     models = {
         "small": {"inputTokens": 1, "outputTokens": 1, "costUSD": 0.01},
@@ -230,15 +229,14 @@ def test_the_models_together_make_up_the_tokens() -> None:
 
     reader.read_event({**RESULT, "modelUsage": models})
 
-    said = reader.reply()
-    assert said is not None
-    assert said.usage == Usage(15, 6, 0.25, "large")
+    reply = reader.reply
+    assert reply.usage == Usage(15, 6, 0.25, "large")
 
 
-async def test_a_key_of_the_environment_does_not_go_to_another_server(
+async def test_the_vendors_key_is_not_sent_to_another_server(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever runs that server would have the key."""
+    """The operator of that server could read the key."""
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-mine")
     monkeypatch.setenv("OTHER_KEY", "sk-theirs")
     show = "say(type='result', result=os.environ.get('ANTHROPIC_API_KEY', 'none')[:4])"
@@ -254,8 +252,8 @@ async def test_a_key_of_the_environment_does_not_go_to_another_server(
     assert (usual.text, elsewhere.text, named.text) == ("sk-a", "none", "sk-t")
 
 
-async def test_more_than_reading_and_writing_is_allowed_by_rule(tmp_path: Path) -> None:
-    """A coder that cannot run the tests works blind."""
+async def test_rules_allow_more_than_reading_and_writing(tmp_path: Path) -> None:
+    """A coding agent needs to run the tests."""
     show = "say(type='result', result=json.dumps(sys.argv[1:]))"
 
     reply = await claude(tmp_path, show, allow=["Bash(pytest *)"]).ask(
@@ -268,7 +266,7 @@ async def test_more_than_reading_and_writing_is_allowed_by_rule(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("rule", ["Write", "Bash", "Edit()"])
-def test_a_rule_that_would_hold_everywhere_is_refused(rule: str) -> None:
-    """`Write` with no path writes anywhere on the disk."""
+def test_an_unlimited_rule_is_refused(rule: str) -> None:
+    """`Write` without a path allows writing anywhere."""
     with pytest.raises(ConfigError, match="unlimited"):
         ClaudeAgent(allow=[rule])

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from signoff.agents.codex import CodexAgent, is_strict
+from signoff.agents.codex import CodexAgent
+from signoff.agents.structured import is_strict
 from signoff.core.effects import AgentRequest
 from signoff.core.spend import Usage
 from signoff.errors import (
@@ -38,7 +39,7 @@ def message(text: str) -> str:
 
 
 async def test_the_last_message_of_a_completed_turn_is_the_answer(tmp_path: Path) -> None:
-    """Earlier ones say what it is about to do."""
+    """Earlier messages describe the next actions."""
     watcher = Watcher()
     agent = codex(tmp_path, STARTED + message("I will look.") + message("All good.") + ENDED)
 
@@ -47,7 +48,7 @@ async def test_the_last_message_of_a_completed_turn_is_the_answer(tmp_path: Path
     assert reply.text == "All good."
     assert reply.usage == Usage(12, 7)
     assert reply.session == "t-1"
-    assert watcher.shown == ["I will look.\n", "All good.\n"]
+    assert watcher.displayed == ["I will look.\n", "All good.\n"]
 
 
 async def test_it_gets_model_sandbox_and_prompt(tmp_path: Path) -> None:
@@ -66,15 +67,15 @@ async def test_it_gets_model_sandbox_and_prompt(tmp_path: Path) -> None:
     assert argv[-1] == "-"
 
 
-async def test_edits_are_held_to_the_workspace_by_its_own_sandbox(tmp_path: Path) -> None:
-    """By default that sandbox opens all temporary folders too."""
-    place = tmp_path / "work"
-    place.mkdir()
+async def test_edits_are_limited_to_the_workspace_by_its_sandbox(tmp_path: Path) -> None:
+    """By default the sandbox also allows writing to temporary folders."""
+    workspace = tmp_path / "work"
+    workspace.mkdir()
     show = STARTED + "text = json.dumps(sys.argv[1:])\n"
     show += "say(type='item.completed', item={'type': 'agent_message', 'text': text})\n" + ENDED
 
     reply = await codex(tmp_path, show).ask(
-        AgentRequest("go", workspace=str(place), edit=True), Watcher().call
+        AgentRequest("go", workspace=str(workspace), edit=True), Watcher().call
     )
 
     argv = json.loads(reply.text)
@@ -83,8 +84,8 @@ async def test_edits_are_held_to_the_workspace_by_its_own_sandbox(tmp_path: Path
     assert not [each for each in argv if "dangerously" in each or "danger-full" in each]
 
 
-async def test_a_warning_among_the_items_is_no_failure(tmp_path: Path) -> None:
-    """It warns of models it does not know, and answers all the same."""
+async def test_a_warning_item_is_not_a_failure(tmp_path: Path) -> None:
+    """Codex warns about unknown models and still answers."""
     warning = "say(type='item.completed', item={'type': 'error', 'message': 'metadata missing'})\n"
 
     reply = await codex(tmp_path, STARTED + warning + message("fine") + ENDED).ask(
@@ -106,10 +107,10 @@ async def test_a_warning_among_the_items_is_no_failure(tmp_path: Path) -> None:
         ("stream disconnected before completion", AgentTransient),
     ],
 )
-async def test_a_failed_turn_is_sorted_by_who_must_act(
+async def test_a_failed_turn_is_classified_by_who_must_act(
     tmp_path: Path, words: str, kind: type[AgentError]
 ) -> None:
-    """Only what may pass is worth trying again."""
+    """Only transient errors are worth a retry."""
     body = f"{STARTED}say(type='turn.failed', error={{'message': {words!r}}})\nsys.exit(1)"
 
     with pytest.raises(AgentError) as raised:
@@ -118,7 +119,7 @@ async def test_a_failed_turn_is_sorted_by_who_must_act(
     assert type(raised.value) is kind
 
 
-async def test_a_used_up_plan_says_until_when(tmp_path: Path) -> None:
+async def test_a_used_up_plan_has_its_reset_time(tmp_path: Path) -> None:
     """The run is parked until then."""
     words = "You've hit your usage limit. Try again at Nov 16th, 2031 12:13 AM."
     body = f"{STARTED}say(type='turn.failed', error={{'message': {words!r}}})\nsys.exit(1)"
@@ -129,10 +130,10 @@ async def test_a_used_up_plan_says_until_when(tmp_path: Path) -> None:
     assert raised.value.until == datetime(2031, 11, 16, 0, 13).astimezone()
 
 
-async def test_a_rejected_patch_is_a_refusal_although_it_shows_on_standard_error_only(
+async def test_a_rejected_patch_on_standard_error_is_a_refusal(
     tmp_path: Path,
 ) -> None:
-    """It exits with 0 and says that it is done."""
+    """Codex exits with 0 and reports success."""
     reject = (
         "print('ERROR router: error=patch rejected: outside of the project', file=sys.stderr)\n"
     )
@@ -143,8 +144,8 @@ async def test_a_rejected_patch_is_a_refusal_although_it_shows_on_standard_error
         )
 
 
-async def test_a_server_that_cannot_be_reached_is_not_waited_for(tmp_path: Path) -> None:
-    """Left alone, it waits for the network for ever."""
+async def test_an_unreachable_server_is_reported_after_the_retries(tmp_path: Path) -> None:
+    """Codex itself would wait for the network forever."""
     lost = "say(type='error', message='Reconnecting... waiting for network (Connection failed)')\n"
 
     with pytest.raises(AgentTransient, match="cannot reach"):
@@ -153,16 +154,16 @@ async def test_a_server_that_cannot_be_reached_is_not_waited_for(tmp_path: Path)
         )
 
 
-async def test_a_turn_that_never_completes_is_no_answer(tmp_path: Path) -> None:
-    """Its last message may be a plan."""
+async def test_an_incomplete_turn_is_transient(tmp_path: Path) -> None:
+    """Its last message may be a plan instead of an answer."""
     with pytest.raises(AgentTransient, match="before its result"):
         await codex(tmp_path, STARTED + message("I will look.")).ask(
             AgentRequest("Hi"), Watcher().call
         )
 
 
-async def test_an_answer_that_does_not_fit_its_schema_is_refused(tmp_path: Path) -> None:
-    """The vendor's schema is a wish; the reply may still not conform."""
+async def test_an_answer_that_does_not_match_its_schema_is_refused(tmp_path: Path) -> None:
+    """The vendor does not guarantee that the reply matches."""
     with pytest.raises(AgentBadOutput, match="does not match its schema") as raised:
         await codex(tmp_path, STARTED + message('{"b": 1}') + ENDED).ask(
             AgentRequest("Hi", schema=CLOSED), Watcher().call
@@ -179,17 +180,16 @@ async def test_an_answer_that_does_not_fit_its_schema_is_refused(tmp_path: Path)
         ({**CLOSED, "required": []}, False),
         ({"type": "array", "items": CLOSED}, True),
         ({"type": "array", "items": {"type": "object"}}, False),
+        ({"type": "string", "minLength": 1}, False),
     ],
 )
-def test_a_schema_goes_to_the_vendor_only_when_it_takes_it(
-    schema: dict[str, Any], taken: bool
-) -> None:
-    """With any other it refuses the whole call."""
+def test_only_strict_schemas_are_passed_as_an_option(schema: dict[str, Any], taken: bool) -> None:
+    """The vendor refuses the call otherwise."""
     assert is_strict(schema) is taken
 
 
 async def test_a_key_is_never_an_argument(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Arguments are in everybody's process list, and in ours."""
+    """Every user of the machine can read arguments."""
     monkeypatch.setenv("MY_KEY", "sk-very-secret-indeed")
     show = STARTED + "text = json.dumps([sys.argv, os.environ['CODEX_API_KEY'][:7]])\n"
     show += "say(type='item.completed', item={'type': 'agent_message', 'text': text})\n" + ENDED
@@ -198,7 +198,7 @@ async def test_a_key_is_never_an_argument(tmp_path: Path, monkeypatch: pytest.Mo
         AgentRequest("Hi"), Watcher().call
     )
 
-    argv, given = json.loads(reply.text)
-    assert given == "sk-very"
+    argv, key = json.loads(reply.text)
+    assert key == "sk-very"
     assert "secret" not in " ".join(argv)
     assert 'env_key="CODEX_API_KEY"' in " ".join(argv)

@@ -22,19 +22,19 @@ def command(folder: Path, body: str, *arguments: str, **options: Any) -> Command
     return CommandAgent(argv=[program(folder / "bin", "tool", body), *arguments], **options)
 
 
-async def test_what_it_prints_is_the_answer(tmp_path: Path) -> None:
-    """The simplest program needs no settings but its name."""
+async def test_the_output_is_the_answer(tmp_path: Path) -> None:
+    """A simple program needs no settings except argv."""
     watcher = Watcher()
 
     reply = await command(tmp_path, "print(prompt.upper())").ask(AgentRequest("hi"), watcher.call)
 
     assert reply.text == "HI"
     assert reply.usage is None
-    assert watcher.shown == ["HI\n"]
+    assert watcher.displayed == ["HI\n"]
 
 
 async def test_model_and_workspace_are_filled_in(tmp_path: Path) -> None:
-    """Programs differ in how they take the prompt."""
+    """Programs take the model and the folder as arguments."""
     agent = command(tmp_path, "print(sys.argv[1:], os.getcwd())", "--m={model}", "{workspace}")
 
     reply = await agent.ask(
@@ -45,7 +45,7 @@ async def test_model_and_workspace_are_filled_in(tmp_path: Path) -> None:
 
 
 async def test_a_prompt_can_go_through_a_file(tmp_path: Path) -> None:
-    """Some programs read no standard input; the file is gone afterwards."""
+    """Some programs read no standard input; the file is deleted after the call."""
     agent = command(
         tmp_path,
         "print(sys.argv[1], open(sys.argv[1]).read(), repr(prompt))",
@@ -55,9 +55,9 @@ async def test_a_prompt_can_go_through_a_file(tmp_path: Path) -> None:
 
     reply = await agent.ask(AgentRequest("hello there"), Watcher().call)
 
-    place, rest = reply.text.split(" ", 1)
+    path, rest = reply.text.split(" ", 1)
     assert rest == "hello there ''"
-    assert not Path(place).exists()  # noqa: ASYNC240  # a look at one file
+    assert not Path(path).exists()  # noqa: ASYNC240  # a look at one file
 
 
 @pytest.mark.parametrize(
@@ -71,17 +71,17 @@ async def test_a_prompt_can_go_through_a_file(tmp_path: Path) -> None:
         ("file:out.txt", "open('out.txt', 'wb').write(b'two\\r\\nlines')", "two\r\nlines"),
     ],
 )
-async def test_the_answer_is_where_the_settings_say(
+async def test_the_answer_is_read_from_the_configured_source(
     tmp_path: Path, answer: str, body: str, expected: str
 ) -> None:
-    """Every program has its own idea of output."""
+    """Programs print their answers in different formats."""
     reply = await command(tmp_path, body, answer=answer).ask(AgentRequest("hi"), Watcher().call)
 
     assert reply.text == expected
 
 
-async def test_an_answer_file_can_be_named_for_the_program(tmp_path: Path) -> None:
-    """It then lies nowhere the user would have to clean up."""
+async def test_the_answer_file_can_be_passed_to_the_program(tmp_path: Path) -> None:
+    """The file is deleted after the call."""
     agent = command(
         tmp_path, "open(sys.argv[1], 'w').write('there')", "{answer_file}", answer="file"
     )
@@ -101,16 +101,14 @@ async def test_an_answer_file_can_be_named_for_the_program(tmp_path: Path) -> No
         ("last_line", "pass"),
     ],
 )
-async def test_an_answer_that_is_not_where_it_should_be_is_none(
-    tmp_path: Path, answer: str, body: str
-) -> None:
-    """Taking whatever else was printed would be a guess."""
+async def test_a_missing_answer_is_an_error(tmp_path: Path, answer: str, body: str) -> None:
+    """Other output must not be taken for the answer."""
     with pytest.raises(AgentBadOutput):
         await command(tmp_path, body, answer=answer).ask(AgentRequest("hi"), Watcher().call)
 
 
-async def test_a_schema_is_asked_for_in_words_and_held_to(tmp_path: Path) -> None:
-    """A program that knows no schemas can still follow one."""
+async def test_a_schema_goes_into_the_prompt_and_is_validated(tmp_path: Path) -> None:
+    """A program without support for schemas can still follow one."""
     schema = {"type": "object", "required": ["ok"]}
     agent = command(tmp_path, "say(ok='JSON Schema' in prompt)")
 
@@ -119,8 +117,8 @@ async def test_a_schema_is_asked_for_in_words_and_held_to(tmp_path: Path) -> Non
     assert reply.value == {"ok": True}
 
 
-async def test_exit_codes_mean_what_the_settings_say(tmp_path: Path) -> None:
-    """Only who wrote the program knows which of them may pass."""
+async def test_exit_codes_are_configurable(tmp_path: Path) -> None:
+    """Only the program's author knows which codes are transient."""
     body = "print('words', file=sys.stderr)\nsys.exit(int(prompt))"
     agent = command(tmp_path, body, ok_codes=[0, 2], codes={3: "transient", 4: "auth"})
 
@@ -134,8 +132,8 @@ async def test_exit_codes_mean_what_the_settings_say(tmp_path: Path) -> None:
         await agent.ask(AgentRequest("2"), Watcher().call)
 
 
-async def test_cost_is_read_from_where_the_settings_say(tmp_path: Path) -> None:
-    """Otherwise it is unknown, and never 0."""
+async def test_the_cost_is_read_from_the_configured_fields(tmp_path: Path) -> None:
+    """A missing cost is unknown, not 0."""
     body = "say(text='x', bill={'in': 3, 'out': 4, 'usd': 0.5})"
     where = {"tokens_in": "bill.in", "tokens_out": "bill.out", "usd": "bill.usd"}
 
@@ -150,8 +148,8 @@ async def test_cost_is_read_from_where_the_settings_say(tmp_path: Path) -> None:
     assert missing.usage is None
 
 
-async def test_it_edits_only_where_it_is_trusted_to(tmp_path: Path) -> None:
-    """No vendor's rules hold it back."""
+async def test_it_edits_only_if_the_settings_allow_it(tmp_path: Path) -> None:
+    """No vendor's rules restrict it."""
     body = "open('new.txt', 'w').write('hi\\n'); print('done')"
     request = AgentRequest("hi", workspace=str(tmp_path / "work"), edit=True)
     (tmp_path / "work").mkdir()
@@ -163,14 +161,14 @@ async def test_it_edits_only_where_it_is_trusted_to(tmp_path: Path) -> None:
     assert list(reply.files) == ["new.txt"]
 
 
-async def test_a_model_that_argv_needs_and_no_request_names_is_an_error(tmp_path: Path) -> None:
-    """An empty argument would be taken for something else."""
+async def test_a_missing_model_for_argv_is_an_error(tmp_path: Path) -> None:
+    """An empty argument could mean something else."""
     with pytest.raises(AgentBadRequest, match="needs a model"):
         await command(tmp_path, "print(1)", "{model}").ask(AgentRequest("hi"), Watcher().call)
 
 
 async def test_health_only_looks_for_the_program(tmp_path: Path) -> None:
-    """Running an unknown program to see how it is might do anything."""
+    """Starting an unknown program might have side effects."""
     touched = tmp_path / "touched"
 
     there = await command(tmp_path, f"open({str(touched)!r}, 'w')").health()
@@ -195,16 +193,16 @@ async def test_health_only_looks_for_the_program(tmp_path: Path) -> None:
         ({"argv": ["tool"], "args": ["--fast"]}, "argv"),
     ],
 )
-def test_settings_that_cannot_work_are_refused_with_what_would(
+def test_invalid_settings_are_refused_with_the_valid_values(
     options: dict[str, Any], word: str
 ) -> None:
-    """Found out in the middle of a run they would cost what came before."""
+    """An error in the middle of a run would waste the calls before it."""
     with pytest.raises(ConfigError, match=word):
         CommandAgent(**options)
 
 
 def test_braces_of_other_kinds_are_left_alone() -> None:
-    """JSON among the arguments is not a mistake."""
+    """Arguments may contain JSON."""
     agent = CommandAgent(argv=["tool", json.dumps({"a": {"b": 1}})])
 
     assert agent.arguments(AgentRequest("hi"), Path("unused")) == ['{"a": {"b": 1}}']
@@ -219,7 +217,7 @@ def test_braces_of_other_kinds_are_left_alone() -> None:
     ],
     ids=["by default", "trusted to edit", "reports its cost"],
 )
-def test_what_it_can_do_is_decided_by_its_settings(
+def test_its_capabilities_depend_on_its_settings(
     options: dict[str, Any], expected: tuple[bool, bool, bool | None]
 ) -> None:
     """One command may edit files, and another of the same kind may not."""
@@ -228,6 +226,6 @@ def test_what_it_can_do_is_decided_by_its_settings(
     assert (can.edits_files, can.json_schema, can.reports_price) == expected
 
 
-def test_a_program_that_is_given_the_schema_is_held_to_it() -> None:
-    """Only then does the model behind it get more than words about the form."""
+def test_a_program_that_gets_the_schema_declares_json_schema() -> None:
+    """Other programs only see the schema in the prompt."""
     assert CommandAgent(argv=["tool", "--schema={schema_file}"]).capabilities.json_schema

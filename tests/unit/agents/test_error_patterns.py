@@ -8,38 +8,38 @@ from signoff.errors import AgentAuth, AgentError, AgentQuota, AgentTransient
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
 
 
-def test_a_login_is_asked_for_with_the_way_to_get_one() -> None:
-    """`unauthorized` alone sends users searching."""
+def test_a_missing_login_is_reported_with_its_remedy() -> None:
+    """`unauthorized` alone does not tell users what to do."""
     error = failure_error("claude", "Please run /login", remedy="set THE_KEY")
 
     assert type(error) is AgentAuth
     assert "set THE_KEY" in str(error)
 
 
-def test_a_rate_limit_that_passes_soon_is_waited_out() -> None:
-    """Parking a run for two seconds would be absurd."""
-    said = "Rate limit reached for gpt-5. Please try again in 2s. (status 429)"
+def test_a_short_rate_limit_is_transient() -> None:
+    """A run is not parked for two seconds."""
+    text = "Rate limit reached for gpt-5. Please try again in 2s. (status 429)"
 
-    assert type(failure_error("codex", said, remedy="", now=NOW)) is AgentTransient
+    assert type(failure_error("codex", text, remedy="", now=NOW)) is AgentTransient
 
 
-def test_a_limit_that_is_used_up_parks_the_run() -> None:
-    """Trying again every few seconds for hours does not help."""
+def test_a_used_up_limit_is_a_quota_with_its_reset_time() -> None:
+    """Retries do not help until the quota resets."""
     error = failure_error("claude", "Claude AI usage limit reached|1900000000", remedy="", now=NOW)
 
     assert isinstance(error, AgentQuota)
     assert error.until == datetime.fromtimestamp(1900000000, UTC)
 
 
-def test_a_quota_that_returns_within_the_minute_is_waited_out() -> None:
-    """Some vendors call their limit per minute a quota."""
-    said = "You exceeded your current quota. Please retry in 34.07s."
+def test_a_quota_that_resets_within_a_minute_is_transient() -> None:
+    """Some vendors call a limit per minute a quota."""
+    text = "You exceeded your current quota. Please retry in 34.07s."
 
-    assert type(failure_error("gemini", said, remedy="", now=NOW)) is AgentTransient
+    assert type(failure_error("gemini", text, remedy="", now=NOW)) is AgentTransient
 
 
 @pytest.mark.parametrize(
-    ("said", "after"),
+    ("text", "after"),
     [
         ("Rate limit reached. Please try again in 2s. (status 429)", 2.0),
         ("You exceeded your current quota. Please retry in 34.07s.", 34.07),
@@ -48,23 +48,23 @@ def test_a_quota_that_returns_within_the_minute_is_waited_out() -> None:
         ("The model is overloaded, try again in 2h", None),
     ],
 )
-def test_a_passing_fault_carries_the_programs_word_on_when_to_come_back(
-    said: str, after: float | None
+def test_a_transient_error_has_the_retry_time_of_the_message(
+    text: str, after: float | None
 ) -> None:
-    """Asked again sooner, it is refused again, and an attempt is wasted."""
-    error = failure_error("codex", said, remedy="", now=NOW)
+    """An earlier retry would be refused again."""
+    error = failure_error("codex", text, remedy="", now=NOW)
 
     assert isinstance(error, AgentTransient)
     assert error.after == after
 
 
 def test_an_unrecognized_text_is_neither_retried_nor_waited_for() -> None:
-    """It may have cost money, and may cost it again."""
+    """A retry might be billed again."""
     assert type(failure_error("gemini", "segmentation fault", remedy="")) is AgentError
 
 
-def test_keys_in_the_words_of_a_refusal_are_not_repeated() -> None:
-    """OpenAI quotes the key it does not like."""
+def test_keys_are_removed_from_messages() -> None:
+    """OpenAI quotes rejected keys in its messages."""
     error = failure_error("codex", "Incorrect API key provided: sk-abcdef123456", remedy="log in")
 
     assert "abcdef" not in str(error)
@@ -81,6 +81,6 @@ def test_keys_in_the_words_of_a_refusal_are_not_repeated() -> None:
         ("it took 500 tokens", None),
     ],
 )
-def test_the_status_is_found_in_words(text: str, status: int | None) -> None:
-    """Most programs pass the server's status on in a sentence."""
+def test_the_status_is_found_in_a_sentence(text: str, status: int | None) -> None:
+    """Most programs mention the status of the server in a sentence."""
     assert find_status(text) == status

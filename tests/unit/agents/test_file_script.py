@@ -55,8 +55,8 @@ async def ask(agent: FileScript, prompt: str = "Write.", **request: Any) -> Repl
         "step: check, contains: Write, model: big",
     ],
 )
-async def test_the_first_rule_that_fits_answers(script: Write, rule: str) -> None:
-    """A workflow asks many things; each gets the answer meant for it."""
+async def test_the_first_matching_rule_answers(script: Write, rule: str) -> None:
+    """Each request of a workflow gets its own answer."""
     agent = script(
         f"rules:\n- {{step: other, text: no}}\n- {{{rule}, text: 'yes'}}\n- {{text: late}}"
     )
@@ -69,26 +69,24 @@ async def test_the_first_rule_that_fits_answers(script: Write, rule: str) -> Non
     ["contains: Read", "regex: ^R", "agent: writer", "model: small", "step: s", "key: ask",
      "step: check, contains: Read"],
 )  # fmt: skip
-async def test_a_rule_that_does_not_fit_in_everything_does_not_answer(
-    script: Write, rule: str
-) -> None:
-    """An answer given by a wrong rule makes a test pass for no reason."""
+async def test_a_rule_answers_only_if_all_its_conditions_match(script: Write, rule: str) -> None:
+    """An answer of the wrong rule would let a test pass for no reason."""
     agent = script(f"rules:\n- {{{rule}, text: wrong}}\ndefault: right")
 
     assert (await ask(agent)).text == "right"
 
 
 async def test_a_rule_can_be_used_up(script: Write) -> None:
-    """The first draft is bad, the second one good: that is what a loop is tested with."""
+    """Tests of loops need a bad first answer and a good second one."""
     agent = script("rules:\n- {text: bad, times: 2}\n- {text: good}")
 
-    said = [(await ask(agent)).text for _ in range(4)]
+    texts = [(await ask(agent)).text for _ in range(4)]
 
-    assert said == ["bad", "bad", "good", "good"]
+    assert texts == ["bad", "bad", "good", "good"]
 
 
 async def test_a_request_without_a_rule_is_refused_with_its_prompt(script: Write) -> None:
-    """The message is what the missing rule is written from."""
+    """The message helps to write the missing rule."""
     agent = script("rules:\n- {contains: other, text: x}")
 
     with pytest.raises(AgentBadRequest, match=r"'check' to agent 'critic'.*'review'.*Write"):
@@ -96,7 +94,7 @@ async def test_a_request_without_a_rule_is_refused_with_its_prompt(script: Write
 
 
 async def test_json_is_an_answer_with_a_value(script: Write) -> None:
-    """Critics answer by schema, and are held to it."""
+    """Critics answer in JSON that is validated by a schema."""
     agent = script("rules:\n- {json: {verdict: pass}, times: 2}\n- {json: {other: 1}}")
 
     assert (await ask(agent, schema=VERDICT)).value == {"verdict": "pass"}
@@ -105,8 +103,8 @@ async def test_json_is_an_answer_with_a_value(script: Write) -> None:
         await ask(agent, schema=VERDICT)
 
 
-async def test_what_an_answer_costs_can_be_said(script: Write) -> None:
-    """Budgets are tested with it; unknown is a case of its own."""
+async def test_the_usage_of_an_answer_can_be_set(script: Write) -> None:
+    """Budgets are tested with it; an unknown usage is a separate case."""
     agent = script(
         "rules:\n"
         "- {text: a, times: 1, usage: {tokens_in: 1, tokens_out: 2, usd: 0.5}}\n"
@@ -138,10 +136,10 @@ async def test_what_an_answer_costs_can_be_said(script: Write) -> None:
         ("empty", AgentBadOutput),
     ],
 )
-async def test_every_fault_can_be_played(
+async def test_every_fault_can_be_simulated(
     script: Write, fault: str, error: type[AgentError]
 ) -> None:
-    """What a workflow does on a bad day is seldom tried on a good one."""
+    """Error handling is seldom tested with real agents."""
     agent = script(f"rules:\n- {{fault: {fault}}}")
 
     with pytest.raises(error):
@@ -151,8 +149,8 @@ async def test_every_fault_can_be_played(
 @pytest.mark.parametrize(
     "until", ["2030-01-01T00:00:00Z", "'2030-01-01T00:00:00+00:00'", "2030-01-01 00:00:00"]
 )
-async def test_a_quota_can_say_when_it_returns(script: Write, until: str) -> None:
-    """Runs are parked until then."""
+async def test_a_quota_can_have_a_reset_time(script: Write, until: str) -> None:
+    """The run is parked until then."""
     agent = script(f"rules:\n- fault: {{quota: {until}}}")
 
     with pytest.raises(AgentQuota) as raised:
@@ -161,8 +159,8 @@ async def test_a_quota_can_say_when_it_returns(script: Write, until: str) -> Non
     assert raised.value.until == datetime(2030, 1, 1, tzinfo=UTC)
 
 
-async def test_a_quota_can_return_after_a_while(script: Write) -> None:
-    """A fixed date in a test is one day in the past."""
+async def test_a_quota_can_reset_after_a_duration(script: Write) -> None:
+    """A fixed date would be in the past one day."""
     agent = script("rules:\n- fault: {quota: in 2 h}")
 
     with pytest.raises(AgentQuota) as raised:
@@ -173,7 +171,7 @@ async def test_a_quota_can_return_after_a_while(script: Write) -> None:
 
 
 async def test_an_agent_can_hang(script: Write) -> None:
-    """Only the engine's clock ends it."""
+    """Tests of timeouts need an agent that never answers."""
     agent = script("rules:\n- fault: hang")
 
     asking = asyncio.create_task(ask(agent))
@@ -183,8 +181,8 @@ async def test_an_agent_can_hang(script: Write) -> None:
     asking.cancel()
 
 
-async def test_files_are_changed_as_an_agent_would(script: Write, tmp_path: Path) -> None:
-    """Refine steps edit, and what they changed is recorded."""
+async def test_files_are_edited_in_the_workspace(script: Write, tmp_path: Path) -> None:
+    """Tests of refine steps need file changes."""
     workspace = tmp_path / "work"
     workspace.mkdir()
     (workspace / "old.md").write_text("old\n")
@@ -202,10 +200,10 @@ async def test_files_are_changed_as_an_agent_would(script: Write, tmp_path: Path
 @pytest.mark.parametrize(
     ("name", "edit"), [("note.md", False), ("../note.md", True), ("/note.md", True)]
 )
-async def test_no_file_is_changed_that_the_request_does_not_allow(
+async def test_edits_that_the_request_does_not_allow_are_refused(
     script: Write, tmp_path: Path, name: str, edit: bool
 ) -> None:
-    """A test must not show a workflow that works only with a rogue agent."""
+    """A workflow must not depend on an agent that breaks the rules."""
     workspace = tmp_path / "work"
     workspace.mkdir()
     agent = script(f"rules:\n- files: {{{name}: text}}")
@@ -218,7 +216,7 @@ async def test_no_file_is_changed_that_the_request_does_not_allow(
 
 
 def test_all_problems_of_a_script_are_reported_at_once(tmp_path: Path) -> None:
-    """One mistake per run of the tests is a slow way to fix a file."""
+    """Fixing one problem per test run is slow."""
     file = tmp_path / "script.yaml"
     file.write_text(
         "version: 2\nsteps: []\nrules:\n- {contians: x, text: y}\n- {step: x}\n- 7\n"
@@ -229,18 +227,18 @@ def test_all_problems_of_a_script_are_reported_at_once(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as raised:
         read_entries(file)
 
-    said = str(raised.value)
+    message = str(raised.value)
     words = (
         "version 2;'steps';'contians';rule 2: has no answer;rule 3: is not;both;not 0;"
         "regex '(';fault '418';someday;dollars"
     )
     for word in words.split(";"):
-        assert word in said
+        assert word in message
 
 
 @pytest.mark.parametrize("text", ["rules: [", "- a", "rules: 7"])
-async def test_a_file_that_is_no_script_says_so_when_it_is_asked(script: Write, text: str) -> None:
-    """The run fails with the reason, and continues once it is fixed."""
+async def test_an_invalid_script_fails_the_call_with_the_reason(script: Write, text: str) -> None:
+    """The run can be resumed after the file is fixed."""
     agent = script(text)
 
     with pytest.raises(AgentBadRequest, match=r"script\.yaml"):
@@ -249,7 +247,7 @@ async def test_a_file_that_is_no_script_says_so_when_it_is_asked(script: Write, 
 
 
 async def test_a_delay_is_waited_for(script: Write) -> None:
-    """Watching a run needs answers that take their time."""
+    """Demonstrations need slow answers."""
     agent = script("rules:\n- {text: late, delay: 0.01}")
 
     assert (await ask(agent)).text == "late"
@@ -257,7 +255,7 @@ async def test_a_delay_is_waited_for(script: Write) -> None:
 
 
 async def test_times_are_counted_for_each_run(script: Write) -> None:
-    """The second run of a process must get the same answers as the first."""
+    """A second run in the same process must get the same answers."""
     agent = script("rules:\n- {text: first, times: 1}\n- {text: later}")
 
     one = [await agent.ask(AgentRequest("?"), CALL._replace(run_key="one")) for _ in range(2)]
@@ -266,8 +264,8 @@ async def test_times_are_counted_for_each_run(script: Write) -> None:
     assert [reply.text for reply in one] == [reply.text for reply in two] == ["first", "later"]
 
 
-async def test_what_a_run_was_answered_before_counts(script: Write) -> None:
-    """After a resume, the script is another object in another process."""
+async def test_answers_from_before_a_resume_count(script: Write) -> None:
+    """After a resume, another process reads the script again."""
     agent = script("rules:\n- {step: check, text: first, times: 1}\n- {text: later}")
     answered = EarlierCall(AgentRequest("?"), CALL)
     by_another = EarlierCall(AgentRequest("?"), CALL, answered_by="ann")
@@ -280,7 +278,7 @@ async def test_what_a_run_was_answered_before_counts(script: Write) -> None:
 
 
 async def test_a_fallback_script_counts_only_its_own_answers(script: Write) -> None:
-    """As a fallback it shares its calls with the agent that could not answer."""
+    """A fallback shares its calls with the agent that could not answer."""
     agent = script("rules:\n- {text: first, times: 1}\n- {text: later}")
     calls = [EarlierCall(AgentRequest("?"), CALL, answered_by=name) for name in ("", "other")]
 
@@ -290,7 +288,7 @@ async def test_a_fallback_script_counts_only_its_own_answers(script: Write) -> N
 
 
 async def test_a_recording_can_be_used_in_a_script(script: Write) -> None:
-    """Both are files of answers: what was recorded once is edited and played by hand."""
+    """Scripts and cassettes have the same format."""
     agent = script(
         "default: otherwise\n---\n"
         "agent: critic\nrequest: {prompt: Write.}\nreply: {text: recorded}\n"

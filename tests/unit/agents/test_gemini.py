@@ -37,8 +37,8 @@ def piece(text: str) -> str:
     return f"say(type='message', role='assistant', content={text!r}, delta=True)\n"
 
 
-async def test_the_pieces_make_the_answer(tmp_path: Path) -> None:
-    """They are shown as they come."""
+async def test_the_answer_is_joined_from_its_pieces(tmp_path: Path) -> None:
+    """The pieces are displayed as they arrive."""
     watcher = Watcher()
 
     reply = await gemini(tmp_path, INIT + piece("Hel") + piece("lo") + END).ask(
@@ -48,10 +48,10 @@ async def test_the_pieces_make_the_answer(tmp_path: Path) -> None:
     assert reply.text == "Hello"
     assert reply.usage == Usage(12, 7, model="m")
     assert reply.session == "g-1"
-    assert watcher.shown == ["Hel", "lo"]
+    assert watcher.displayed == ["Hel", "lo"]
 
 
-async def test_what_it_said_before_it_went_to_work_is_not_the_answer(tmp_path: Path) -> None:
+async def test_text_before_a_tool_call_is_not_the_answer(tmp_path: Path) -> None:
     """`I will now read the file` would end up in the draft."""
     tool = "say(type='tool_use', tool_name='read_file', tool_id='1')\n"
     tool += "say(type='tool_result', tool_id='1', status='success')\n"
@@ -63,8 +63,8 @@ async def test_what_it_said_before_it_went_to_work_is_not_the_answer(tmp_path: P
     assert reply.text == "Good."
 
 
-async def test_one_whole_document_is_understood_as_well(tmp_path: Path) -> None:
-    """That is what it prints with the other output format."""
+async def test_a_single_result_document_is_understood(tmp_path: Path) -> None:
+    """This is its other output format."""
     tokens = {"prompt": 12, "candidates": 5, "thoughts": 2}
     document = {
         "session_id": "g",
@@ -80,7 +80,7 @@ async def test_one_whole_document_is_understood_as_well(tmp_path: Path) -> None:
 
 
 async def test_a_model_is_always_named(tmp_path: Path) -> None:
-    """Otherwise it makes a call of its own to choose one."""
+    """Otherwise gemini makes an additional call to choose one."""
     show = INIT + "say(type='message', role='assistant', content=json.dumps(sys.argv[1:]))\n" + END
 
     reply = await gemini(tmp_path, show).ask(AgentRequest("Hi"), Watcher().call)
@@ -93,11 +93,11 @@ async def test_a_model_is_always_named(tmp_path: Path) -> None:
 async def test_edits_are_approved_and_nothing_else(tmp_path: Path) -> None:
     """`yolo` would approve every command too."""
     show = INIT + "say(type='message', role='assistant', content=json.dumps(sys.argv[1:]))\n" + END
-    place = tmp_path / "work"
-    place.mkdir()
+    workspace = tmp_path / "work"
+    workspace.mkdir()
 
     reply = await gemini(tmp_path, show).ask(
-        AgentRequest("Hi", workspace=str(place), edit=True), Watcher().call
+        AgentRequest("Hi", workspace=str(workspace), edit=True), Watcher().call
     )
 
     argv = json.loads(reply.text)
@@ -118,10 +118,10 @@ async def test_edits_are_approved_and_nothing_else(tmp_path: Path) -> None:
         ("[API Error: exception TypeError: fetch failed sending request]", AgentTransient),
     ],
 )
-async def test_a_failure_is_sorted_by_who_must_act(
+async def test_a_failure_is_classified_by_who_must_act(
     tmp_path: Path, words: str, kind: type[AgentError]
 ) -> None:
-    """Its advice mentions quotas and logins whatever the trouble was."""
+    """Its advice mentions quotas and logins for every kind of error."""
     end = f"say(type='result', status='error', error={{'type': 'unknown', 'message': {words!r}}})\n"
 
     with pytest.raises(AgentError) as raised:
@@ -141,10 +141,10 @@ async def test_a_failure_is_sorted_by_who_must_act(
         (42, AgentBadRequest),
     ],
 )
-async def test_an_exit_code_alone_tells_the_status(
+async def test_the_status_is_derived_from_the_exit_code(
     tmp_path: Path, code: int, kind: type[AgentError]
 ) -> None:
-    """With nothing on standard output, it is all there is."""
+    """Without output, the exit code is the only hint."""
     with pytest.raises(AgentError) as raised:
         await gemini(tmp_path, f"sys.exit({code})").ask(AgentRequest("Hi"), Watcher().call)
 
@@ -158,10 +158,10 @@ async def test_an_exit_code_alone_tells_the_status(
         ("Attempt 3 failed. Retrying with backoff... Error: fetch failed", AgentTransient),
     ],
 )
-async def test_a_program_that_tries_again_and_again_is_ended(
+async def test_a_program_that_keeps_retrying_is_stopped(
     tmp_path: Path, line: str, kind: type[AgentError]
 ) -> None:
-    """It was seen to try for more than three minutes; how long to be patient is ours to say."""
+    """Gemini may retry for more than three minutes by itself."""
     body = f"{INIT}print({line!r}, file=sys.stderr, flush=True)\ntime.sleep(600)"
 
     with pytest.raises(kind):
@@ -171,8 +171,8 @@ async def test_a_program_that_tries_again_and_again_is_ended(
 @pytest.mark.parametrize(
     "why", ["Path not in workspace: Attempted path", 'Tool "write_file" not found. Did you mean']
 )
-async def test_a_write_it_was_denied_is_a_refusal(tmp_path: Path, why: str) -> None:
-    """It exits with 0 and a plain answer."""
+async def test_a_denied_write_is_a_refusal(tmp_path: Path, why: str) -> None:
+    """Gemini exits with 0 and an ordinary answer."""
     tool = "say(type='tool_use', tool_name='write_file', tool_id='1')\n"
     tool += f"say(type='tool_result', tool_id='1', status='error', output={why!r})\n"
 
@@ -182,13 +182,13 @@ async def test_a_write_it_was_denied_is_a_refusal(tmp_path: Path, why: str) -> N
         )
 
 
-async def test_a_stream_without_an_end_is_no_answer(tmp_path: Path) -> None:
-    """What came so far may be half of it."""
+async def test_a_stream_without_an_end_is_transient(tmp_path: Path) -> None:
+    """The answer may be incomplete."""
     with pytest.raises(AgentTransient, match="before its result"):
         await gemini(tmp_path, INIT + piece("Hel")).ask(AgentRequest("Hi"), Watcher().call)
 
 
-async def test_an_answer_that_is_json_itself_is_no_document_of_the_vendors(tmp_path: Path) -> None:
+async def test_a_json_answer_is_not_taken_for_a_result_document(tmp_path: Path) -> None:
     """A structured answer may have a field of the same name."""
     text = json.dumps({"response": "yes", "confidence": 3})
 
@@ -197,8 +197,8 @@ async def test_an_answer_that_is_json_itself_is_no_document_of_the_vendors(tmp_p
     assert reply.text == text
 
 
-async def test_a_long_prompt_gets_its_answer_in_one_piece(tmp_path: Path) -> None:
-    """The stream repeats the prompt; the program was seen to leave before the rest was out."""
+async def test_a_long_prompt_is_answered_in_one_document(tmp_path: Path) -> None:
+    """The stream repeats the prompt, and gemini may exit before the rest is written."""
     show = "say(session_id='g', response=json.dumps(sys.argv[1:]), stats={})"
 
     short = await gemini(tmp_path, show).ask(AgentRequest("Hi"), Watcher().call)
@@ -208,8 +208,8 @@ async def test_a_long_prompt_gets_its_answer_in_one_piece(tmp_path: Path) -> Non
     assert "stream-json" not in json.loads(long.text)
 
 
-async def test_a_denied_write_is_heard_of_without_a_stream(tmp_path: Path) -> None:
-    """The whole document says nothing about it."""
+async def test_a_denied_write_is_detected_without_a_stream(tmp_path: Path) -> None:
+    """The result document does not mention denied tools."""
     body = (
         "print('Error executing tool write_file: Path not in workspace', file=sys.stderr)\n"
         "say(session_id='g', response='Done.', stats={})"
@@ -220,7 +220,7 @@ async def test_a_denied_write_is_heard_of_without_a_stream(tmp_path: Path) -> No
 
 
 async def test_a_workspace_with_settings_of_its_own_has_to_be_trusted(tmp_path: Path) -> None:
-    """They name programs to start, and an earlier edit may have written them."""
+    """Such settings can start programs, and an earlier edit may have written them."""
     (tmp_path / "work" / ".gemini").mkdir(parents=True)
     request = AgentRequest("Hi", workspace=str(tmp_path / "work"))
 

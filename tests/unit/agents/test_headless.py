@@ -32,17 +32,17 @@ def agent(folder: Path, body: str, **options: Any) -> ClaudeAgent:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Path:
+def workspace(tmp_path: Path) -> Path:
     """A workspace inside a project."""
     (tmp_path / "project" / ".signoff").mkdir(parents=True)
-    place = tmp_path / "project" / "work"
-    place.mkdir()
-    (place / "old.txt").write_text("one\ntwo\n")
-    return place
+    workspace = tmp_path / "project" / "work"
+    workspace.mkdir()
+    (workspace / "old.txt").write_text("one\ntwo\n")
+    return workspace
 
 
-async def test_plain_text_is_taken_at_its_word(tmp_path: Path) -> None:
-    """Wrappers and older versions print no JSON; their answers count all the same."""
+async def test_plain_text_is_an_answer(tmp_path: Path) -> None:
+    """Wrappers and older versions print no JSON."""
     watcher = Watcher()
 
     reply = await agent(tmp_path, "print('Just text.')\nprint('Two lines.')").ask(
@@ -51,11 +51,11 @@ async def test_plain_text_is_taken_at_its_word(tmp_path: Path) -> None:
 
     assert reply.text == "Just text.\nTwo lines."
     assert reply.usage is None
-    assert watcher.shown == ["Just text.\n", "Two lines.\n"]
+    assert watcher.displayed == ["Just text.\n", "Two lines.\n"]
 
 
-async def test_plain_text_may_be_the_structured_answer(tmp_path: Path) -> None:
-    """JSON that is not the vendor's is an answer, not a report about one."""
+async def test_plain_json_may_be_the_structured_answer(tmp_path: Path) -> None:
+    """JSON in another format than the vendor's is the answer itself."""
     schema = {"type": "object", "required": ["verdict"]}
 
     reply = await agent(tmp_path, "say(verdict='APPROVED')").ask(
@@ -65,8 +65,8 @@ async def test_plain_text_may_be_the_structured_answer(tmp_path: Path) -> None:
     assert reply.value == {"verdict": "APPROVED"}
 
 
-async def test_text_with_an_error_code_is_no_success(tmp_path: Path) -> None:
-    """A crash after the first lines would pass for an answer."""
+async def test_text_with_a_failing_exit_code_is_an_error(tmp_path: Path) -> None:
+    """Output before a crash would look like an answer."""
     with pytest.raises(AgentError, match=r"exit code 1.*half way"):
         await agent(tmp_path, "print('half way')\nsys.exit(1)").ask(
             AgentRequest("Hi"), Watcher().call
@@ -74,7 +74,7 @@ async def test_text_with_an_error_code_is_no_success(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("output", ["", "\\n\\n  \\n"])
-async def test_an_empty_answer_is_none(tmp_path: Path, output: str) -> None:
+async def test_an_empty_answer_is_an_error(tmp_path: Path, output: str) -> None:
     """An empty critique would read as a pass."""
     with pytest.raises(AgentBadOutput, match="empty"):
         await agent(tmp_path, f'print("{output}")').ask(AgentRequest("Hi"), Watcher().call)
@@ -83,8 +83,8 @@ async def test_an_empty_answer_is_none(tmp_path: Path, output: str) -> None:
 @pytest.mark.parametrize(
     "half", ['{"type":"result","subtype":"succ', '[{"type":"system"', '{"a": 1,']
 )
-async def test_half_a_json_document_is_no_plain_text(tmp_path: Path, half: str) -> None:
-    """Cut off in the middle, it would be reviewed as if it were complete."""
+async def test_a_truncated_json_document_is_an_error(tmp_path: Path, half: str) -> None:
+    """A truncated document would be reviewed as if it were complete."""
     with pytest.raises(AgentBadOutput, match="half a JSON"):
         await agent(tmp_path, f"print({half!r}, end='')").ask(AgentRequest("Hi"), Watcher().call)
 
@@ -99,7 +99,7 @@ async def test_an_answer_of_ten_megabytes_arrives_whole(tmp_path: Path) -> None:
 
 
 async def test_a_prompt_of_a_megabyte_arrives_whole(tmp_path: Path) -> None:
-    """As an argument it would not even start the program."""
+    """An argument of this length is refused by the system."""
     reply = await agent(tmp_path, "print(len(prompt))").ask(
         AgentRequest("ä" * 1_000_000), Watcher().call
     )
@@ -107,17 +107,15 @@ async def test_a_prompt_of_a_megabyte_arrives_whole(tmp_path: Path) -> None:
     assert reply.text == "1000000"
 
 
-async def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
-    """Replaced characters would change code without anybody noticing."""
+async def test_output_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
+    """Replacement characters would silently change code."""
     with pytest.raises(AgentBadOutput, match="not UTF-8"):
         await agent(tmp_path, r"sys.stdout.buffer.write(b'caf\xe9 for all')").ask(
             AgentRequest("Hi"), Watcher().call
         )
 
 
-async def test_output_that_never_ends_is_ended(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_endless_output_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It would fill the memory."""
     monkeypatch.setattr(transcript, "MAX_OUTPUT_BYTES", 1_000_000)
     watcher = Watcher()
@@ -130,8 +128,8 @@ async def test_output_that_never_ends_is_ended(
     assert birth_of(watcher.processes[0]["pid"]) is None
 
 
-async def test_a_program_that_hangs_is_ended_by_our_own_clock(tmp_path: Path) -> None:
-    """Vendors' programs were seen to wait for ever."""
+async def test_a_hanging_program_is_stopped_by_the_timeout(tmp_path: Path) -> None:
+    """Vendors' programs may wait forever."""
     loop = SkippingLoop()
     watcher = Watcher(then=lambda _text: loop.skip(3600))
     hangs = agent(tmp_path, "print('here', flush=True)\ntime.sleep(600)", timeout=60)
@@ -143,7 +141,7 @@ async def test_a_program_that_hangs_is_ended_by_our_own_clock(tmp_path: Path) ->
 
 
 async def test_a_cancelled_agents_children_and_daemons_are_gone(tmp_path: Path) -> None:
-    """Detached into their own session, they would keep editing files."""
+    """Detached processes would keep editing files."""
     fork = (
         "child = os.fork()\n"
         "if child == 0:\n"
@@ -152,10 +150,10 @@ async def test_a_cancelled_agents_children_and_daemons_are_gone(tmp_path: Path) 
         "    time.sleep(600)\n"
         "time.sleep(600)"
     )
-    heard: asyncio.Queue[str] = asyncio.Queue()
-    watcher = Watcher(then=heard.put_nowait)
+    lines: asyncio.Queue[str] = asyncio.Queue()
+    watcher = Watcher(then=lines.put_nowait)
     asked = asyncio.create_task(agent(tmp_path, fork).ask(AgentRequest("Hi"), watcher.call))
-    daemon = int(await heard.get())
+    daemon = int(await lines.get())
 
     asked.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -165,14 +163,14 @@ async def test_a_cancelled_agents_children_and_daemons_are_gone(tmp_path: Path) 
     assert birth_of(watcher.processes[0]["pid"]) is None
 
 
-async def test_what_it_cost_is_booked_under_the_model_it_was_given(tmp_path: Path) -> None:
-    """Prices go by model, and most programs do not repeat it."""
+async def test_the_usage_names_the_requested_model(tmp_path: Path) -> None:
+    """Prices depend on the model, and most programs do not report it."""
     reply = await agent(tmp_path, DONE, model="large").ask(AgentRequest("Hi"), Watcher().call)
 
     assert reply.usage == Usage(usd=0.5, model="large")
 
 
-async def test_a_missing_program_names_the_way_to_get_it(
+async def test_a_missing_program_is_reported_with_its_install_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`FileNotFoundError` does not say what to do."""
@@ -186,8 +184,8 @@ async def test_a_missing_program_names_the_way_to_get_it(
     assert install_command("claude") in health.remedy
 
 
-async def test_a_path_in_the_settings_that_leads_nowhere_is_named(tmp_path: Path) -> None:
-    """A typing mistake there must not fall back to another program."""
+async def test_a_wrong_path_in_the_settings_is_named(tmp_path: Path) -> None:
+    """A typing error must not select another program."""
     with pytest.raises(AgentBadRequest, match=r"no program at .*nowhere"):
         await ClaudeAgent(path=str(tmp_path / "nowhere")).ask(AgentRequest("Hi"), Watcher().call)
 
@@ -195,7 +193,7 @@ async def test_a_path_in_the_settings_that_leads_nowhere_is_named(tmp_path: Path
 async def test_a_program_on_the_path_is_found_by_its_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody has to configure what is already there."""
+    """An installed program needs no settings."""
     program(tmp_path, "claude", "print('found')")
     monkeypatch.setenv("PATH", str(tmp_path))
 
@@ -205,7 +203,7 @@ async def test_a_program_on_the_path_is_found_by_its_name(
 
 
 async def test_a_program_that_is_too_old_is_reported_with_its_version(tmp_path: Path) -> None:
-    """`unknown option` does not say that an update helps."""
+    """`unknown option` does not tell users to update the program."""
     old = (
         "if '--version' in sys.argv: print('1.0.3 (Claude Code)')\n"
         "else: sys.exit(\"error: unknown option '--json-schema'\")"
@@ -219,7 +217,7 @@ async def test_a_program_that_is_too_old_is_reported_with_its_version(tmp_path: 
 
 
 async def test_a_program_without_a_login_is_not_ready(tmp_path: Path) -> None:
-    """`doctor` should say so before a run does."""
+    """`signoff doctor` reports it before a run fails."""
     out = "if '--version' in sys.argv: print('2.1.300 (Claude Code)')\nelse: say(loggedIn=False)\n"
 
     health = await agent(tmp_path, out).health()
@@ -228,8 +226,8 @@ async def test_a_program_without_a_login_is_not_ready(tmp_path: Path) -> None:
     assert "/login" in health.remedy
 
 
-async def test_a_program_that_is_there_and_logged_in_is_ready(tmp_path: Path) -> None:
-    """With its version, so that reports of trouble can name it."""
+async def test_an_installed_and_logged_in_program_is_ready(tmp_path: Path) -> None:
+    """The version helps in bug reports."""
     fine = "print('2.1.300 (Claude Code)') if '--version' in sys.argv else say(loggedIn=True)"
 
     health = await agent(tmp_path, fine).health()
@@ -238,15 +236,15 @@ async def test_a_program_that_is_there_and_logged_in_is_ready(tmp_path: Path) ->
     assert health.detail.startswith("claude 2.1.300 at ")
 
 
-async def test_a_variable_that_should_hold_the_key_and_does_not_is_named(tmp_path: Path) -> None:
-    """The vendor would only say that something was unauthorized."""
+async def test_an_empty_key_variable_is_named(tmp_path: Path) -> None:
+    """The vendor's message would only be `unauthorized`."""
     with pytest.raises(AgentAuth, match="NOT_SET_ANYWHERE"):
         await agent(tmp_path, "print('x')", key_env="NOT_SET_ANYWHERE").ask(
             AgentRequest("Hi"), Watcher().call
         )
 
 
-async def test_a_secret_the_program_prints_is_seen_by_nobody(
+async def test_a_secret_in_the_output_is_redacted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Replies and errors are stored in the journal and displayed."""
@@ -262,29 +260,29 @@ async def test_a_secret_the_program_prints_is_seen_by_nobody(
         AgentRequest("Hi", schema={"type": "object"}), watcher.call
     )
 
-    outputs = [reply.text, str(raised.value), watcher.shown, watcher.processes, value.to_json()]
+    outputs = [reply.text, str(raised.value), watcher.displayed, watcher.processes, value.to_json()]
     seen = json.dumps(outputs)
     assert "zq-very" not in seen
     assert reply.text == "my key is [hidden: ANTHROPIC_API_KEY]"
 
 
 async def test_a_secret_in_a_file_the_program_changed_is_an_error_that_names_the_file(
-    tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Hidden in the diff, it would be approved unseen."""
+    """A redacted diff would be approved without anyone seeing the secret."""
     monkeypatch.setenv("ANTHROPIC_API_KEY", "zq-very-secret-key")
     leak = "open('client.py', 'w').write(os.environ['ANTHROPIC_API_KEY'])\n"
 
     with pytest.raises(AgentRefused, match=r"client\.py.*ANTHROPIC_API_KEY"):
         await agent(tmp_path, leak + DONE).ask(
-            AgentRequest("go", workspace=str(place), edit=True), Watcher().call
+            AgentRequest("go", workspace=str(workspace), edit=True), Watcher().call
         )
 
 
-async def test_keys_of_others_do_not_reach_the_program(
+async def test_unrelated_keys_do_not_reach_the_program(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A shell holds keys to many things; an agent needs one of them."""
+    """A user's environment has many keys, and an agent needs one of them."""
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hush")
     monkeypatch.setenv("CHOSEN", "yes")
     show = "print(sorted({'AWS_SECRET_ACCESS_KEY', 'CHOSEN', 'FIXED', 'PATH'} & set(os.environ)))"
@@ -297,7 +295,7 @@ async def test_keys_of_others_do_not_reach_the_program(
 
 
 async def test_without_a_workspace_it_works_in_an_empty_folder(tmp_path: Path) -> None:
-    """A plain question must not depend on where signoff was started."""
+    """A request without a workspace must not depend on the current folder."""
     reply = await agent(tmp_path, "print(os.listdir(), os.getcwd())").ask(
         AgentRequest("Hi"), Watcher().call
     )
@@ -307,12 +305,12 @@ async def test_without_a_workspace_it_works_in_an_empty_folder(tmp_path: Path) -
     assert cwd != str(Path.cwd())
 
 
-async def test_what_it_changed_is_recorded_as_diffs(tmp_path: Path, place: Path) -> None:
-    """A human approves what happened to the files, not what the agent says happened."""
+async def test_changes_are_recorded_as_diffs(tmp_path: Path, workspace: Path) -> None:
+    """A human approves the changes themselves, not the agent's description of them."""
     work = "open('old.txt', 'a').write('three\\n'); open('new.txt', 'w').write('hi\\n')\n"
 
     reply = await agent(tmp_path, work + DONE).ask(
-        AgentRequest("go", workspace=str(place), edit=True), Watcher().call
+        AgentRequest("go", workspace=str(workspace), edit=True), Watcher().call
     )
 
     assert sorted(reply.files) == ["new.txt", "old.txt"]
@@ -320,65 +318,67 @@ async def test_what_it_changed_is_recorded_as_diffs(tmp_path: Path, place: Path)
     assert reply.files["new.txt"].startswith("--- /dev/null\n+++ b/new.txt\n")
 
 
-async def test_a_change_outside_the_workspace_fails_the_call(tmp_path: Path, place: Path) -> None:
-    """Write access was given to the workspace and to nothing else."""
+async def test_a_change_outside_the_workspace_fails_the_call(
+    tmp_path: Path, workspace: Path
+) -> None:
+    """The agent may write to its workspace only."""
     stray = "open('../elsewhere.txt', 'w').write('hi')\n"
 
     with pytest.raises(AgentRefused, match=r"elsewhere\.txt") as raised:
         await agent(tmp_path, stray + DONE).ask(
-            AgentRequest("go", workspace=str(place), edit=True), Watcher().call
+            AgentRequest("go", workspace=str(workspace), edit=True), Watcher().call
         )
 
     assert raised.value.usage.usd == 0.5  # type: ignore[attr-defined]  # set by agents.answer
 
 
-async def test_a_change_outside_may_be_noted_instead(tmp_path: Path, place: Path) -> None:
-    """People who edit the same project meanwhile need not lose paid work."""
+async def test_a_change_outside_may_be_noted_instead(tmp_path: Path, workspace: Path) -> None:
+    """A user who edits the same project must not lose billed work."""
     stray = "open('../elsewhere.txt', 'w').write('hi')\n"
 
     reply = await agent(tmp_path, stray + DONE, outside="note").ask(
-        AgentRequest("go", workspace=str(place), edit=True), Watcher().call
+        AgentRequest("go", workspace=str(workspace), edit=True), Watcher().call
     )
 
     assert reply.files == {"../elsewhere.txt": "changed outside the workspace\n"}
 
 
 async def test_a_call_on_its_own_copy_is_valid_whatever_else_changes(
-    tmp_path: Path, place: Path
+    tmp_path: Path, workspace: Path
 ) -> None:
-    """People who edit the same project meanwhile need not lose a refinement they paid for."""
+    """A user who edits the same project must not lose a billed refinement."""
     stray = "open('../elsewhere.txt', 'w').write('hi')\n"
 
     reply = await agent(tmp_path, stray + DONE).ask(
-        AgentRequest("go", workspace=str(place), edit=True, copied=True), Watcher().call
+        AgentRequest("go", workspace=str(workspace), edit=True, copied=True), Watcher().call
     )
 
     assert reply.files == {"../elsewhere.txt": "changed outside the workspace\n"}
 
 
-async def test_a_failed_edit_names_what_it_left_behind(tmp_path: Path, place: Path) -> None:
-    """Half an edit is on disk without any notice."""
+async def test_a_failed_edit_names_what_it_left_behind(tmp_path: Path, workspace: Path) -> None:
+    """The user has to know about incomplete edits on disk."""
     half = "open('new.txt', 'w').write('hi')\nsys.exit('it broke')"
 
     with pytest.raises(AgentError, match=r"had changed: new\.txt"):
         await agent(tmp_path, half).ask(
-            AgentRequest("go", workspace=str(place), edit=True), Watcher().call
+            AgentRequest("go", workspace=str(workspace), edit=True), Watcher().call
         )
 
 
-async def test_a_fault_that_may_pass_is_not_tried_again_on_half_an_edit(
-    tmp_path: Path, place: Path
+async def test_a_transient_error_after_an_edit_is_not_retried(
+    tmp_path: Path, workspace: Path
 ) -> None:
     """The retry would start from files that were never reviewed."""
     busy = "sys.exit('overloaded, try again')"
 
     with pytest.raises(AgentTransient):
         await agent(tmp_path, busy).ask(
-            AgentRequest("go", workspace=str(place), edit=True), Watcher().call
+            AgentRequest("go", workspace=str(workspace), edit=True), Watcher().call
         )
     with pytest.raises(AgentError, match=r"had changed: new\.txt") as raised:
         await agent(tmp_path, f"open('new.txt', 'w').write('hi')\n{busy}").ask(
-            AgentRequest("go", workspace=str(place), edit=True), Watcher().call
+            AgentRequest("go", workspace=str(workspace), edit=True), Watcher().call
         )
 
     assert not isinstance(raised.value, AgentTransient)
@@ -390,8 +390,8 @@ async def test_editing_needs_a_workspace(tmp_path: Path) -> None:
         await agent(tmp_path, DONE).ask(AgentRequest("go", edit=True), Watcher().call)
 
 
-async def test_a_workspace_that_is_not_there_is_named(tmp_path: Path) -> None:
-    """The program would complain about something else."""
+async def test_a_missing_workspace_is_named(tmp_path: Path) -> None:
+    """The program's own message would not name the cause."""
     with pytest.raises(AgentBadRequest, match="is not a folder"):
         await agent(tmp_path, DONE).ask(
             AgentRequest("go", workspace=str(tmp_path / "gone")), Watcher().call
@@ -410,7 +410,7 @@ async def test_a_workspace_that_is_not_there_is_named(tmp_path: Path) -> None:
         {"vendor_retries": "few"},
     ],
 )
-def test_settings_that_make_no_sense_are_refused(options: dict[str, Any]) -> None:
-    """Before the first call, which may be hours into a run."""
+def test_invalid_settings_are_refused(options: dict[str, Any]) -> None:
+    """The first call may be hours into a run."""
     with pytest.raises(ConfigError):
         ClaudeAgent(**options)

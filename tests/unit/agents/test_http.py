@@ -28,8 +28,8 @@ def server(address: str = "http://localhost:1", key: str | None = None) -> Serve
         "http://host:x",
     ],
 )
-def test_what_is_no_address_is_refused_when_the_agent_is_made(text: str) -> None:
-    """A typing error is the settings' fault, and is said before the run starts."""
+def test_an_invalid_base_url_is_refused(text: str) -> None:
+    """A typing error in the settings is reported before the run starts."""
     with pytest.raises(ConfigError, match="base_url"):
         parse_base_url(text)
 
@@ -44,27 +44,27 @@ def test_a_password_in_an_address_is_refused_without_repeating_it(text: str) -> 
     assert "key_env" in str(raised.value)
 
 
-def test_a_slash_at_the_end_makes_no_other_address() -> None:
+def test_a_trailing_slash_does_not_change_the_address() -> None:
     """Both spellings share one client."""
     assert parse_base_url("http://host/v1/") == parse_base_url("http://host/v1")
 
 
 @pytest.mark.parametrize("seconds", [0, -1, float("nan"), True, "10", None])
-def test_a_time_that_is_none_is_refused(seconds: float) -> None:
-    """Zero seconds would fail every call, and look like a slow model."""
+def test_an_invalid_timeout_is_refused(seconds: float) -> None:
+    """A timeout of 0 would fail every call."""
     with pytest.raises(ConfigError, match="timeout"):
         positive_seconds("timeout", seconds)
 
 
-def test_a_key_is_read_without_the_line_end_editors_add(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It would make the header invalid, and the key with it."""
+def test_whitespace_around_a_key_is_removed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Editors add a line end, which would make the header invalid."""
     monkeypatch.setenv("SOME_KEY", "abc\n")
 
     assert read_key("SOME_KEY") == "abc"
 
 
 @pytest.mark.parametrize("value", ["", "  "])
-def test_an_empty_key_is_no_key(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_empty_key_is_refused(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The message names the variable."""
     monkeypatch.setenv("SOME_KEY", value)
 
@@ -73,19 +73,19 @@ def test_an_empty_key_is_no_key(value: str, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_server_does_not_show_its_key() -> None:
-    """It ends up in tracebacks and debuggers."""
+    """A repr appears in tracebacks."""
     assert "hunter2" not in repr(server(key="hunter2"))
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "127.3.2.1", "[::1]"])
-def test_this_machine_is_asked_directly(host: str) -> None:
+def test_proxies_are_bypassed_for_this_machine(host: str) -> None:
     """A proxy cannot reach it."""
     assert server(f"http://{host}:11434").proxy_options["trust_env"] is False
 
 
 @pytest.mark.parametrize("host", ["api.openai.com", "10.0.0.1", "localhost.example.com"])
-def test_other_machines_are_asked_the_way_the_user_set_up(host: str) -> None:
-    """Companies let nothing out but through their proxy."""
+def test_the_users_proxies_apply_to_other_machines(host: str) -> None:
+    """Company networks often require a proxy."""
     assert server(f"http://{host}").proxy_options == {}
 
 
@@ -103,8 +103,8 @@ def test_other_machines_are_asked_the_way_the_user_set_up(host: str) -> None:
         ("https://example.com/ollama", "https://example.com/ollama"),
     ],
 )
-def test_ollamas_own_variable_is_read_as_ollama_does(host: str, address: str) -> None:
-    """Users set it once for all programs; a server's bind address is in it as often as not."""
+def test_ollama_host_is_read_as_ollama_reads_it(host: str, address: str) -> None:
+    """Users set it once for all programs, often to the server's bind address."""
     assert parse_ollama_host(host) == address
 
 
@@ -120,10 +120,10 @@ def test_ollamas_own_variable_is_read_as_ollama_does(host: str, address: str) ->
         (OllamaModel, "num_ctx", "8k"),
     ],
 )
-def test_a_wrong_option_is_named_when_the_agent_is_made(
+def test_a_wrong_option_is_named_when_the_agent_is_created(
     kind: type[HttpModel], option: str, value: Any
 ) -> None:
-    """Half-way through a run is the wrong time to learn of it."""
+    """A wrong option must not be found in the middle of a run."""
     with pytest.raises(ConfigError, match=option):
         kind(**{option: value})
 
@@ -137,18 +137,18 @@ def test_a_wrong_option_is_named_when_the_agent_is_made(
         (AnthropicModel, "https://api.anthropic.com", "ANTHROPIC_API_KEY"),
     ],
 )
-async def test_the_vendors_own_address_is_asked_with_the_vendors_own_key(
+async def test_the_vendors_address_gets_the_vendors_key(
     kind: type[HttpModel], address: str | None, variable: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Written out or not, it is the same address; without the key nothing is sent there."""
+    """Naming the default address must not change which key is used."""
     monkeypatch.delenv(variable, raising=False)
 
     with pytest.raises(AgentAuth, match=variable):
         await ask(kind(model="some", base_url=address))
 
 
-def test_the_settings_outweigh_ollamas_own_variable(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever writes an address down means it, even the usual one."""
+def test_base_url_overrides_ollama_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An address in the settings counts even if it is the default one."""
     monkeypatch.setenv("OLLAMA_HOST", "example.com")
 
     agent = OllamaModel(base_url=OllamaModel.vendor_address)

@@ -13,8 +13,8 @@ print(sorted(heavy & set(sys.modules)))
 """
 
 
-def test_making_an_agent_imports_no_client() -> None:
-    """Clients take seconds to import; `signoff --help` has no use for them."""
+def test_creating_an_agent_imports_no_client() -> None:
+    """Clients take seconds to import, which would delay `signoff --help`."""
     result = subprocess.run([sys.executable, "-c", LIGHT], capture_output=True, text=True)
 
     assert result.stdout.strip() == "[]", result.stderr

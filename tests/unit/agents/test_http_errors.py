@@ -17,9 +17,10 @@ from signoff.errors import (
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
 
-def judged(status: int, said: str = "", **headers: str) -> AgentError:
+def classify(status: int, text: str = "", **headers: str) -> AgentError:
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return refusal_error("The model", status, said, named, remedy="check KEY", now=NOW)
+    until = retry_time(named, text, NOW)
+    return refusal_error("The model", status, text, until=until, remedy="check KEY", now=NOW)
 
 
 @pytest.mark.parametrize(
@@ -43,13 +44,13 @@ def judged(status: int, said: str = "", **headers: str) -> AgentError:
         (307, AgentBadRequest),
     ],
 )
-def test_a_status_alone_says_who_must_act(status: int, error: type[AgentError]) -> None:
-    """Retrying what can never work wastes hours; giving up on a hiccup wastes the run."""
-    assert type(judged(status)) is error
+def test_a_status_alone_decides_who_must_act(status: int, error: type[AgentError]) -> None:
+    """Pointless retries waste hours; a missing retry wastes the run."""
+    assert type(classify(status)) is error
 
 
 @pytest.mark.parametrize(
-    ("status", "said"),
+    ("status", "text"),
     [
         (429, "You exceeded your current quota, please check your plan and billing details."),
         (429, "insufficient_quota"),
@@ -59,13 +60,13 @@ def test_a_status_alone_says_who_must_act(status: int, error: type[AgentError]) 
         (429, "Rate limit exceeded: free-models-per-day"),
     ],
 )
-def test_a_used_up_plan_differs_from_a_busy_server(status: int, said: str) -> None:
-    """Four quick retries do not fill a purse; the run is parked instead."""
-    assert type(judged(status, said)) is AgentQuota
+def test_a_used_up_plan_differs_from_a_busy_server(status: int, text: str) -> None:
+    """Retries do not help, so the run is parked."""
+    assert type(classify(status, text)) is AgentQuota
 
 
 @pytest.mark.parametrize(
-    ("status", "said"),
+    ("status", "text"),
     [
         (400, "This model's maximum context length is 8192 tokens."),
         (400, "max_tokens: 999999 is over the limit of 8192 for this model"),
@@ -73,19 +74,19 @@ def test_a_used_up_plan_differs_from_a_busy_server(status: int, said: str) -> No
         (500, "model requires more system memory (9.1 GiB) than is available (3.2 GiB)"),
     ],
 )
-def test_a_limit_of_the_model_is_no_quota(status: int, said: str) -> None:
-    """Waiting until tomorrow does not make a window larger."""
-    assert type(judged(status, said)) is AgentBadRequest
+def test_a_limit_of_the_model_is_a_bad_request(status: int, text: str) -> None:
+    """Waiting does not make a context window larger."""
+    assert type(classify(status, text)) is AgentBadRequest
 
 
 @pytest.mark.parametrize("seconds", ["0", "1", "2.5", "59"])
-def test_a_short_wait_is_a_passing_fault(seconds: str) -> None:
-    """The engine's own patience covers it."""
-    assert type(judged(429, "slow down", retry_after=seconds)) is AgentTransient
+def test_a_short_wait_is_transient(seconds: str) -> None:
+    """The engine's retries cover it."""
+    assert type(classify(429, "slow down", retry_after=seconds)) is AgentTransient
 
 
 @pytest.mark.parametrize(
-    ("status", "said", "header", "after"),
+    ("status", "text", "header", "after"),
     [
         (429, "slow down", "7", 7.0),
         (503, "warming up", "2.5", 2.5),
@@ -96,11 +97,11 @@ def test_a_short_wait_is_a_passing_fault(seconds: str) -> None:
         (500, "oops", "", None),
     ],
 )
-def test_a_passing_fault_carries_the_servers_own_word_on_when_to_come_back(
-    status: int, said: str, header: str, after: float | None
+def test_a_transient_error_has_the_retry_time_of_the_server(
+    status: int, text: str, header: str, after: float | None
 ) -> None:
-    """Asked again sooner, the server refuses again, and an attempt is wasted."""
-    error = judged(status, said, retry_after=header)
+    """An earlier retry would be refused again."""
+    error = classify(status, text, retry_after=header)
 
     assert isinstance(error, AgentTransient)
     assert error.after == after
@@ -108,21 +109,21 @@ def test_a_passing_fault_carries_the_servers_own_word_on_when_to_come_back(
 
 def test_a_short_wait_outweighs_the_word_quota() -> None:
     """Some vendors call a limit per minute a quota."""
-    said = "Quota exceeded for requests per minute"
+    text = "Quota exceeded for requests per minute"
 
-    assert type(judged(429, said, retry_after="20")) is AgentTransient
+    assert type(classify(429, text, retry_after="20")) is AgentTransient
 
 
-def test_a_long_wait_is_a_quota_with_its_end() -> None:
-    """Parked until then, the run costs nothing and comes back by itself."""
-    error = judged(429, "Too many requests", retry_after="3600")
+def test_a_long_wait_is_a_quota_with_its_reset_time() -> None:
+    """The run is parked until then and continues by itself."""
+    error = classify(429, "Too many requests", retry_after="3600")
 
     assert isinstance(error, AgentQuota)
     assert error.until == NOW + timedelta(hours=1)
 
 
 @pytest.mark.parametrize(
-    ("said", "until"),
+    ("text", "until"),
     [
         ("Rate limit reached (RPD). Please try again in 7m12s.", timedelta(minutes=7, seconds=12)),
         ("Please try again in 1h30m.", timedelta(hours=1, minutes=30)),
@@ -134,13 +135,13 @@ def test_a_long_wait_is_a_quota_with_its_end() -> None:
         ("access on 2026-99-99 at 00:00 UTC", None),
     ],
 )
-def test_the_time_to_come_back_is_read_from_the_message(
-    said: str, until: timedelta | datetime | None
+def test_the_retry_time_is_read_from_the_message(
+    text: str, until: timedelta | datetime | None
 ) -> None:
-    """Not every server puts it into a header."""
+    """Not every server sends the header."""
     expected = NOW + until if isinstance(until, timedelta) else until
 
-    assert retry_time({}, said, NOW) == expected
+    assert retry_time({}, text, NOW) == expected
 
 
 @pytest.mark.parametrize(
@@ -153,14 +154,14 @@ def test_the_time_to_come_back_is_read_from_the_message(
         ("-5", None),
     ],
 )
-def test_the_time_to_come_back_is_read_from_the_header(header: str, until: datetime | None) -> None:
-    """Seconds and dates are both allowed, and nonsense must not end the run."""
+def test_the_retry_time_is_read_from_the_header(header: str, until: datetime | None) -> None:
+    """Seconds and dates are both allowed, and an invalid header must not end the run."""
     assert retry_time({"retry-after": header}, "", NOW) == until
 
 
-def test_a_refused_key_comes_with_its_remedy() -> None:
+def test_a_rejected_key_is_reported_with_its_remedy() -> None:
     """The message names the variable to check."""
-    assert "check KEY" in str(judged(401, "invalid"))
+    assert "check KEY" in str(classify(401, "invalid"))
 
 
 @pytest.mark.parametrize(
@@ -172,20 +173,20 @@ def test_a_refused_key_comes_with_its_remedy() -> None:
         "the key hunter-abcDEF123456 is wrong",
     ],
 )
-def test_a_key_in_a_servers_words_is_taken_out(text: str) -> None:
-    """Servers quote what they refuse, and messages are stored."""
-    shown = redact_line(text, "hunter-abcDEF123456")
+def test_a_key_in_a_message_is_redacted(text: str) -> None:
+    """Servers quote rejected keys, and messages are stored."""
+    line = redact_line(text, "hunter-abcDEF123456")
 
-    assert "abcDE" not in shown
-    assert "[key]" in shown
+    assert "abcDE" not in line
+    assert "[key]" in line
 
 
-def test_a_servers_words_are_one_short_line() -> None:
-    """An error page of a proxy is kilobytes of markup."""
-    shown = redact_line("<html>\n" + "<p>sorry</p>\n" * 1000)
+def test_a_message_is_shortened_to_one_line() -> None:
+    """The error page of a proxy has kilobytes of markup."""
+    line = redact_line("<html>\n" + "<p>sorry</p>\n" * 1000)
 
-    assert len(shown) <= 300
-    assert "\n" not in shown
+    assert len(line) <= 300
+    assert "\n" not in line
 
 
 @pytest.mark.parametrize(
@@ -200,10 +201,10 @@ def test_a_servers_words_are_one_short_line() -> None:
     ],
     ids=lambda value: getattr(value, "__name__", None) or type(value).__name__,
 )
-def test_a_failed_connection_is_judged_by_what_lies_under_it(
+def test_a_failed_connection_is_classified_by_its_cause(
     cause: Exception, error: type[AgentError]
 ) -> None:
-    """Clients wrap everything into one error of their own."""
+    """Clients wrap all errors in one of their own."""
     wrapped = RuntimeError("Connection error.")
     wrapped.__cause__ = cause
 
@@ -211,7 +212,7 @@ def test_a_failed_connection_is_judged_by_what_lies_under_it(
 
 
 def test_a_failed_connection_names_the_address() -> None:
-    """Half of these are a wrong port."""
+    """A wrong port is a common cause."""
     error = connection_error("The model", "http://localhost:1", ConnectionRefusedError("refused"))
 
     assert "http://localhost:1" in str(error)

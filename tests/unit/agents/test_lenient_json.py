@@ -27,14 +27,14 @@ WHOLE = {"overall": "PASS", "issues": [{"finding": 'a "{" in a string'}, {"findi
     ],
     ids=["commas", "python", "quotes", "newline", "apostrophe", "comment", "escapes"],
 )
-def test_a_slip_of_punctuation_is_repaired(slip: str, value: object) -> None:
-    """Asking a model again for a comma costs a call."""
+def test_wrong_punctuation_is_repaired(slip: str, value: object) -> None:
+    """Asking the model again because of a comma costs a call."""
     assert load(slip) == value
 
 
 @pytest.mark.parametrize("cut", range(1, len(json.dumps(WHOLE))))
-def test_what_was_cut_off_is_refused_wherever_it_was_cut(cut: int) -> None:
-    """Also behind a bracket: half a list of findings looks complete to a repair."""
+def test_truncated_json_is_refused_wherever_it_was_cut(cut: int) -> None:
+    """A repair would make half a list of findings look complete."""
     half = json.dumps(WHOLE)[:cut]
 
     with pytest.raises(NotJson):
@@ -48,8 +48,8 @@ def test_what_was_cut_off_is_refused_wherever_it_was_cut(cut: int) -> None:
         "{'overall': 'FAIL', 'overall': 'PASS'}",
     ],
 )
-def test_what_is_said_twice_is_refused(text: str) -> None:
-    """The last one would win, and the first would be lost silently."""
+def test_duplicate_keys_are_refused(text: str) -> None:
+    """The last value would silently replace the first."""
     with pytest.raises(NotJson):
         load(text)
 
@@ -63,21 +63,21 @@ def test_what_is_said_twice_is_refused(text: str) -> None:
         '{"overall": "PASS", "summary": "a "word", "issues": [{"finding": "bad"}]}',
     ],
 )
-def test_a_repair_that_would_lose_anything_is_refused(text: str) -> None:
-    """What it leaves out, or takes for part of a text, may be the finding that blocks."""
+def test_a_repair_that_loses_text_is_refused(text: str) -> None:
+    """The lost text may be the blocking finding."""
     with pytest.raises(NotJson):
         load(text)
 
 
 @pytest.mark.parametrize("text", ['{"a":' * 5_000, "[" * 5_000 + "]" * 5_000])
-def test_brackets_without_end_are_refused(text: str) -> None:
-    """They would exhaust the stack."""
+def test_deeply_nested_brackets_are_refused(text: str) -> None:
+    """They would cause a stack overflow."""
     with pytest.raises(NotJson):
         load(text)
 
 
-def test_a_long_text_with_a_slip_is_refused_and_not_repaired_for_minutes() -> None:
-    """A hostile reply must not hold up a run."""
+def test_a_long_invalid_text_is_refused_without_repair() -> None:
+    """A repair takes minutes for such a text."""
     long = '{"a": "' + "x" * MAX_REPAIRED_CHARACTERS + '",}'
 
     with pytest.raises(NotJson, match="too long"):
@@ -85,14 +85,14 @@ def test_a_long_text_with_a_slip_is_refused_and_not_repaired_for_minutes() -> No
 
 
 def test_objects_are_found_between_prose_fences_and_templates() -> None:
-    """Models explain themselves."""
+    """Models explain their answers in prose."""
     text = 'For {name}:\n```json\n{"a": {"b": "}"}}\n```\nand {"c": 1}.'
 
     assert list(find_objects(text)) == ['{"a": {"b": "}"}}', '{"c": 1}']
 
 
-def test_brackets_that_do_not_match_are_refused() -> None:
-    """Where such a value ends is anybody's guess."""
+def test_mismatched_brackets_are_refused() -> None:
+    """The end of such a value is unknown."""
     with pytest.raises(NotJson, match="do not match"):
         find_end('{"a": [1}]', 0)
 
@@ -109,6 +109,6 @@ def test_brackets_that_do_not_match_are_refused() -> None:
         (" [1] ", "[1]"),
     ],
 )
-def test_one_fence_around_an_answer_is_taken_off(text: str, inside: str) -> None:
-    """Of two answers none is chosen: what is left between the outer fences is no JSON."""
+def test_a_single_code_fence_is_removed(text: str, inside: str) -> None:
+    """With two fenced answers, neither is chosen."""
     assert strip_code_fence(text) == inside

@@ -30,19 +30,19 @@ def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def runner(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What runs models is installed."""
+    """The runner of local models is installed."""
     monkeypatch.syspath_prepend(str(RUNNER))
 
 
 @pytest.fixture
 def no_runner(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What runs models is not installed, whatever is on this machine."""
+    """The runner of local models is not installed."""
     monkeypatch.setitem(sys.modules, "xllamacpp", None)
 
 
 @pytest.mark.usefixtures("models", "no_runner")
-async def test_a_missing_extra_is_answered_with_the_command_that_brings_it() -> None:
-    """One line, no traceback: this is the first thing a newcomer meets."""
+async def test_a_missing_extra_is_reported_with_its_install_command() -> None:
+    """A new user gets one line and no traceback."""
     with pytest.raises(AgentBadRequest) as raised:
         await ask(LocalModel())
 
@@ -51,8 +51,8 @@ async def test_a_missing_extra_is_answered_with_the_command_that_brings_it() -> 
 
 
 @pytest.mark.usefixtures("models", "runner")
-async def test_missing_weights_are_answered_with_the_command_that_brings_them() -> None:
-    """A run never fetches a hundred megabytes by itself."""
+async def test_missing_weights_are_reported_with_the_pull_command() -> None:
+    """A run never downloads weights by itself."""
     with pytest.raises(ModelMissing, match="not on this machine") as missing:
         await ask(LocalModel())
 
@@ -61,7 +61,7 @@ async def test_missing_weights_are_answered_with_the_command_that_brings_them() 
 
 @pytest.mark.usefixtures("runner")
 async def test_damaged_weights_are_not_loaded(models: Path) -> None:
-    """Native code reads what the file says; half a file makes it crash."""
+    """Native code would crash on a truncated file."""
     (models / SMOLLM2.file).write_bytes(b"half")
 
     with pytest.raises(ModelMissing, match="damaged") as missing:
@@ -72,7 +72,7 @@ async def test_damaged_weights_are_not_loaded(models: Path) -> None:
 
 @pytest.mark.usefixtures("models", "no_runner")
 async def test_health_names_everything_that_is_missing() -> None:
-    """One look, one line to copy; not one remedy after the other."""
+    """The user gets all remedies at once."""
     health = await LocalModel().health()
 
     assert not health.ready
@@ -80,16 +80,16 @@ async def test_health_names_everything_that_is_missing() -> None:
 
 
 @pytest.mark.usefixtures("models", "runner")
-async def test_health_asks_only_for_what_is_missing() -> None:
-    """Whoever has the one does not need to get it again."""
+async def test_health_names_only_what_is_missing() -> None:
+    """A user who has one part does not need to install it again."""
     health = await LocalModel().health()
 
     assert (health.ready, health.remedies) == (False, (PullModel("smollm2-135m"),))
 
 
 @pytest.mark.usefixtures("runner")
-async def test_health_says_how_small_the_model_is(models: Path) -> None:
-    """Nobody should mistake it for a judge."""
+async def test_health_describes_the_model_as_small(models: Path) -> None:
+    """Users should not use it as a judge."""
     whole(models)
 
     health = await LocalModel().health()
@@ -100,8 +100,8 @@ async def test_health_says_how_small_the_model_is(models: Path) -> None:
 
 
 @pytest.mark.usefixtures("models")
-async def test_no_model_is_listed_before_one_is_here() -> None:
-    """The list is of what can be asked now."""
+async def test_no_model_is_listed_before_one_is_downloaded() -> None:
+    """The list contains only models that can answer now."""
     assert await LocalModel().models() == []
 
 
@@ -119,22 +119,22 @@ async def test_no_model_is_listed_before_one_is_here() -> None:
         {"timeout": 0},
     ],
 )
-def test_an_option_that_makes_no_sense_is_a_mistake_in_the_settings(
+def test_an_invalid_option_is_a_config_error(
     options: dict[str, Any],
 ) -> None:
-    """Native code would take it, and crash or answer nonsense."""
+    """Native code would accept it and crash."""
     with pytest.raises(ConfigError, match=next(iter(options))):
         LocalModel(**options)
 
 
-def test_making_one_starts_and_loads_nothing() -> None:
-    """It is made for every project that names it, asked or not."""
+def test_creating_an_agent_starts_and_loads_nothing() -> None:
+    """The agent is created even if no step uses it."""
     result = subprocess.run([sys.executable, "-c", LIGHT], capture_output=True, text=True)
 
     assert result.stdout.split() == ["1", "False"], result.stderr
 
 
 def whole(models: Path) -> None:
-    """Puts a file of the right size where the weights belong, without writing it out."""
+    """Creates a sparse file of the right size in place of the weights."""
     with (models / SMOLLM2.file).open("wb") as file:
         file.truncate(SMOLLM2.size)

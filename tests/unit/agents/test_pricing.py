@@ -37,7 +37,7 @@ async def cost(tariff: Tariff, usage: Usage | None, model: str | None = None) ->
 async def test_tokens_become_money_where_the_price_is_known(
     tariff: Tariff, model: str | None, usd: float | None
 ) -> None:
-    """A budget in dollars is kept by these sums, and an invented one would be believed."""
+    """Budgets in dollars depend on these sums."""
     usage = await cost(tariff, COUNTED, model)
 
     assert usage is not None
@@ -46,21 +46,21 @@ async def test_tokens_become_money_where_the_price_is_known(
 
 
 async def test_the_cost_an_agent_reports_itself_is_used() -> None:
-    """It knows about discounts that no list has."""
+    """An agent knows about discounts that no list has."""
     usage = await cost(Tariff("claude-sonnet-4-5"), Usage(10, 10, usd=0.5))
 
     assert usage is not None
     assert usage.usd == 0.5
 
 
-async def test_a_call_that_did_not_count_its_tokens_has_an_unknown_cost() -> None:
-    """Half of a sum looks like a whole one."""
+async def test_a_call_without_token_counts_has_an_unknown_cost() -> None:
+    """A partial sum would look complete."""
     assert await cost(Tariff("claude-sonnet-4-5"), None) is None
     assert await cost(Tariff("llama3.2", free=True), None) == Usage(usd=0.0)
 
 
 async def test_a_failed_call_is_priced_like_any_other() -> None:
-    """A model that never gets its form right would otherwise cost nothing on paper."""
+    """Otherwise a model with invalid answers would seem to cost nothing."""
     agent = Priced(ScriptedAgent(["no form"], usage=COUNTED), Tariff("claude-sonnet-4-5"))
 
     with pytest.raises(AgentBadOutput) as raised:
@@ -82,10 +82,10 @@ async def test_a_failed_call_is_priced_like_any_other() -> None:
     ],
     ids=str,
 )
-async def test_an_agent_tells_whether_its_cost_will_be_known(
+async def test_capabilities_report_whether_the_price_is_known(
     declared: Capabilities, tariff: Tariff, known: bool
 ) -> None:
-    """A limit in dollars is refused for an agent that could break it unseen."""
+    """A limit in dollars cannot be enforced for an agent of unknown price."""
     agent = ScriptedAgent()
     agent.capabilities = declared
     priced = Priced(agent, tariff)
@@ -95,14 +95,14 @@ async def test_an_agent_tells_whether_its_cost_will_be_known(
 
 
 class SaysItsPrice(ScriptedAgent):
-    """Reports with every reply what it cost."""
+    """Reports its cost with every reply."""
 
     async def capabilities_for(self, model: str | None) -> Capabilities:
         return Capabilities(reports_price=model != "unheard-of")
 
 
-async def test_an_agent_of_ones_own_can_say_that_it_tells_its_cost() -> None:
-    """Its calls were refused under a ceiling of money, however well it kept account."""
+async def test_a_custom_agent_can_declare_that_it_reports_its_price() -> None:
+    """Otherwise its calls would be refused under a limit in dollars."""
     agent = Priced(SaysItsPrice(), Tariff())
 
     assert (await agent.capabilities_for(None)).reports_price
@@ -110,7 +110,7 @@ async def test_an_agent_of_ones_own_can_say_that_it_tells_its_cost() -> None:
 
 
 def test_the_price_list_is_complete() -> None:
-    """A missing or misspelt price in the file would be found by a user's bill."""
+    """A missing or misspelled price would first be noticed on a user's bill."""
     prices = price_list()
 
     assert len(prices) > 20

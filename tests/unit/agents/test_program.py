@@ -17,55 +17,57 @@ from tests.unit.agents.programs import Watcher, program
         ("no idea", None),
     ],
 )
-def test_a_version_is_found_in_any_text(text: str, version: tuple[int, ...] | None) -> None:
-    """Every program says it in another sentence."""
+def test_the_version_is_found_in_any_text(text: str, version: tuple[int, ...] | None) -> None:
+    """Programs print their version in different formats."""
     assert parse_version(text) == version
 
 
 def test_a_program_inside_an_installed_package_is_found_without_importing_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`signoff[claude]` brings the program along; importing that package would take a second."""
+    """`signoff[claude]` includes the program; importing that package would take a second."""
     (tmp_path / "bundling").mkdir()
     (tmp_path / "bundling" / "__init__.py").write_text("raise RuntimeError")
-    place = program(tmp_path / "bundling" / "bin", "tool", "")
+    path = program(tmp_path / "bundling" / "bin", "tool", "")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path))
 
-    assert find_program("tool", None, bundled_program("bundling", "bin", "tool"), "") == place
-    assert bundled_program("bundling", "bin", "other")() is None
-    assert bundled_program("no_such_package", "bin")() is None
+    assert find_program("tool", None, ("bundling", "bin", "tool"), "") == path
+    assert bundled_program("bundling", "bin", "other") is None
+    assert bundled_program("no_such_package", "bin") is None
     assert "bundling" not in sys.modules
 
 
 def test_a_program_on_the_path_comes_before_one_in_a_package(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever installed one wants that one, logged in as it is."""
-    place = program(tmp_path, "tool", "")
+    """The program that the user installed is the one that is logged in."""
+    (tmp_path / "bundled").mkdir()
+    (tmp_path / "bundled" / "__init__.py").touch()
+    program(tmp_path / "bundled" / "bin", "tool", "")
+    path = program(tmp_path, "tool", "")
+    monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path))
 
-    assert find_program("tool", None, lambda: Path("other"), "") == place
+    assert find_program("tool", None, ("bundled", "bin", "tool"), "") == path
 
 
-def test_a_place_given_from_here_holds_elsewhere(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The program is started in its workspace, where `./tool` is something else."""
-    place = program(tmp_path, "tool", "")
+def test_a_relative_path_becomes_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The program is started in its workspace, where `./tool` would be another file."""
+    path = program(tmp_path, "tool", "")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", ".")
 
-    assert find_program("tool", "./tool", lambda: None, "") == place
-    assert find_program("tool", None, lambda: None, "") == place
+    assert find_program("tool", "./tool", (), "") == path
+    assert find_program("tool", None, (), "") == path
 
 
-async def test_a_file_that_is_no_program_is_refused_plainly(tmp_path: Path) -> None:
-    """The system's own message names neither file nor remedy."""
-    place = tmp_path / "tool"
-    place.write_text("not a program")
-    place.chmod(0o755)
-    job = Job([str(place)], str(tmp_path), {}, 10)
+async def test_a_file_that_is_not_a_program_is_refused(tmp_path: Path) -> None:
+    """The system's own message does not name the file."""
+    path = tmp_path / "tool"
+    path.write_text("not a program")
+    path.chmod(0o755)
+    job = Job([str(path)], str(tmp_path), {}, 10)
 
     with pytest.raises(AgentBadRequest, match="could not be started"):
         await run_program(job, Watcher().call, lambda _chunk: None, lambda _chunk: None)

@@ -23,13 +23,13 @@ NOW = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
         ("resets Foo 3, 3pm (UTC)", None),
     ],
 )
-def test_the_moment_a_limit_returns_is_read_from_words(text: str, moment: datetime | None) -> None:
-    """A run parked too long wastes a day; too short, it burns its retries."""
+def test_the_reset_time_is_read_from_the_text(text: str, moment: datetime | None) -> None:
+    """A wrong time would park the run too long, or waste its retries."""
     assert find_reset_time(text, NOW) == moment
 
 
-def test_a_date_without_a_zone_is_one_of_this_machines() -> None:
-    """The program printed it here, for the user at this machine."""
+def test_a_date_without_a_zone_is_local_time() -> None:
+    """Programs print times for the user of this machine."""
     found = find_reset_time("try again at Nov 16th, 2026 12:13 AM.", NOW)
 
     assert found is not None

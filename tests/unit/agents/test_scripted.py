@@ -17,7 +17,7 @@ async def ask(agent: ScriptedAgent, prompt: str) -> Reply:
 
 
 async def test_it_answers_from_a_list_in_order() -> None:
-    """The simplest script there is."""
+    """A list is the simplest script."""
     agent = ScriptedAgent(["one", "two"])
 
     assert (await ask(agent, "a")).text == "one"
@@ -26,8 +26,8 @@ async def test_it_answers_from_a_list_in_order() -> None:
     assert agent.prompts == ["a", "b"]
 
 
-async def test_a_prompt_without_an_answer_is_refused_and_shown() -> None:
-    """An invented answer would let a test pass that proves nothing."""
+async def test_a_prompt_without_an_answer_is_refused_and_reported() -> None:
+    """A made-up answer would let a test pass that proves nothing."""
     agent = ScriptedAgent(["one"])
     await ask(agent, "first")
 
@@ -40,31 +40,31 @@ async def test_a_prompt_without_an_answer_is_refused_and_shown() -> None:
 @pytest.mark.parametrize(
     "match", ["draft", re.compile(r"^Write .* now$"), lambda request: len(request.prompt) == 17]
 )
-async def test_a_rule_answers_prompts_that_fit(match: object) -> None:
-    """Concurrent calls come in any order; their prompts tell them apart."""
+async def test_a_rule_answers_matching_prompts(match: object) -> None:
+    """Concurrent calls arrive in any order, so answers are matched by prompt."""
     agent = ScriptedAgent(["from the list"]).on(match, "from the rule")  # type: ignore[arg-type]  # each in turn
 
     assert (await ask(agent, "Write a draft now")).text == "from the rule"
     assert (await ask(agent, "something else entirely")).text == "from the list"
 
 
-async def test_the_first_rule_that_fits_wins_and_its_last_answer_stays() -> None:
-    """First short, then long enough, and long enough from then on."""
+async def test_the_first_matching_rule_wins_and_its_last_answer_repeats() -> None:
+    """A loop ends because the last answer is good and stays so."""
     agent = ScriptedAgent().on("Write", "short", "long enough").on("", "anything")
 
-    said = [(await ask(agent, prompt)).text for prompt in ("Write", "x", "Write", "Write")]
+    texts = [(await ask(agent, prompt)).text for prompt in ("Write", "x", "Write", "Write")]
 
-    assert said == ["short", "anything", "long enough", "long enough"]
+    assert texts == ["short", "anything", "long enough", "long enough"]
 
 
-def test_a_rule_without_an_answer_is_a_mistake() -> None:
-    """It is found when it is written, not when it is asked."""
+def test_a_rule_without_an_answer_is_refused() -> None:
+    """The mistake is reported where the rule is written."""
     with pytest.raises(ValueError, match="at least one answer"):
         ScriptedAgent().on("Write")
 
 
 async def test_a_dict_is_a_structured_answer() -> None:
-    """Its text is the same as JSON, as a real agent's would be."""
+    """Its text is the JSON of the value, as with a real agent."""
     reply = await ask(ScriptedAgent([{"status": "pass"}]), "a")
 
     assert reply.value == {"status": "pass"}
@@ -73,13 +73,13 @@ async def test_a_dict_is_a_structured_answer() -> None:
 
 @pytest.mark.parametrize("error", [AgentAuth, AgentAuth("not logged in")])
 async def test_an_exception_is_raised(error: type[AgentAuth] | AgentAuth) -> None:
-    """How a workflow takes failures is most of what there is to test."""
+    """Tests of error handling need failing agents."""
     with pytest.raises(AgentAuth):
         await ask(ScriptedAgent([error]), "a")
 
 
-async def test_a_function_of_the_request_answers_and_may_take_its_time() -> None:
-    """Plain or async, and it may decide to fail."""
+async def test_a_function_of_the_request_may_be_async() -> None:
+    """Functions may be plain or async, and may raise."""
 
     async def later(request: AgentRequest) -> Reply:
         await asyncio.sleep(0)
@@ -96,8 +96,8 @@ async def test_a_function_of_the_request_answers_and_may_take_its_time() -> None
         await ask(agent, "c")
 
 
-async def test_answers_can_be_late() -> None:
-    """With a frozen clock they take no time."""
+async def test_answers_can_be_delayed() -> None:
+    """With a frozen clock, a delay takes no time."""
     clock = FrozenClock()
     agent = ScriptedAgent([Delayed(90, "late")], delay=10, clock=clock)
 
@@ -106,7 +106,7 @@ async def test_answers_can_be_late() -> None:
 
 
 async def test_answers_are_free_unless_a_usage_is_set() -> None:
-    """Known to be nothing, which is not the same as unknown."""
+    """A cost of 0 differs from an unknown cost."""
     free, expensive, unknown = (
         ScriptedAgent(["x"]),
         ScriptedAgent(["x"], usage=Usage(10, 20, 0.5)),
@@ -118,15 +118,15 @@ async def test_answers_are_free_unless_a_usage_is_set() -> None:
     assert (await ask(unknown, "a")).usage is None
 
 
-async def test_a_whole_reply_is_given_as_it_is() -> None:
-    """Its own cost included, known or not."""
+async def test_a_reply_is_returned_unchanged() -> None:
+    """Its usage is not replaced."""
     reply = Reply("x", session="s1")
 
     assert await ask(ScriptedAgent([reply]), "a") is reply
 
 
-async def test_it_notes_how_many_calls_were_under_way_at_once() -> None:
-    """Limits on concurrency are tested by this."""
+async def test_the_largest_number_of_concurrent_calls_is_recorded() -> None:
+    """Tests of concurrency limits need it."""
     agent = ScriptedAgent(delay=1, clock=FrozenClock()).on("", "x")
 
     await asyncio.gather(*(ask(agent, str(n)) for n in range(4)))

@@ -2,38 +2,38 @@ from typing import Any
 
 import pytest
 
-from signoff.agents.transcript import LineSplitter, Transcript
+from signoff.agents.transcript import MAX_ERROR_LINE_BYTES, LineSplitter, Transcript
 
 
-class Heard:
+class Received:
     def __init__(self) -> None:
         self.events: list[dict[str, Any]] = []
         self.plain: list[str] = []
         self.transcript = Transcript(self.events.append, self.plain.append)
 
 
-def test_events_are_heard_line_by_line_however_they_are_cut() -> None:
-    """A pipe cuts wherever it likes, in the middle of a character too."""
-    heard = Heard()
+def test_events_are_split_into_lines_wherever_chunks_end() -> None:
+    """A chunk may end in the middle of a character."""
+    received = Received()
     text = '{"a": "ä"}\nplain\n{"b": 2}'.encode()
 
     for at in range(len(text)):
-        heard.transcript.add(text[at : at + 1])
-    heard.transcript.close()
+        received.transcript.add(text[at : at + 1])
+    received.transcript.close()
 
-    assert heard.events == [{"a": "ä"}, {"b": 2}]
-    assert heard.plain == ["plain"]
+    assert received.events == [{"a": "ä"}, {"b": 2}]
+    assert received.plain == ["plain"]
 
 
 @pytest.mark.parametrize("text", [b'{\n "a": 1\n}\n', b'[\n{"a":\n 1}\n]'])
-def test_a_document_over_many_lines_is_heard_whole(text: bytes) -> None:
-    """Some output formats print it nicely."""
-    heard = Heard()
+def test_a_document_over_many_lines_is_one_event(text: bytes) -> None:
+    """Some output formats are indented."""
+    received = Received()
 
-    heard.transcript.add(text)
-    heard.transcript.close()
+    received.transcript.add(text)
+    received.transcript.close()
 
-    assert heard.events == [{"a": 1}]
+    assert received.events == [{"a": 1}]
 
 
 @pytest.mark.parametrize(
@@ -49,17 +49,18 @@ def test_a_document_over_many_lines_is_heard_whole(text: bytes) -> None:
         ("", False),
     ],
 )
-def test_half_a_document_differs_from_text(text: str, is_truncated_json: bool) -> None:
-    """Text may begin with a bracket; JSON that breaks off may not pass for text."""
-    heard = Heard()
+def test_a_truncated_document_is_not_text(text: str, is_truncated_json: bool) -> None:
+    """Text may start with a bracket, but truncated JSON must not pass as text."""
+    received = Received()
 
-    heard.transcript.add(text.encode())
+    received.transcript.add(text.encode())
+    received.transcript.close()
 
-    assert heard.transcript.is_truncated_json is is_truncated_json
+    assert received.transcript.is_truncated_json is is_truncated_json
 
 
-def test_a_line_without_an_end_does_not_fill_the_memory() -> None:
-    """Standard error is heard for as long as the program runs."""
+def test_an_endless_line_does_not_fill_the_memory() -> None:
+    """Standard error is read as long as the program runs."""
     lines: list[str] = []
     errors = LineSplitter(lines.append)
 
@@ -68,5 +69,5 @@ def test_a_line_without_an_end_does_not_fill_the_memory() -> None:
     errors.add(b"\nlast ")
     errors.add(b"words\n")
 
-    assert len(lines[0]) == LineSplitter.MAX_BYTES
+    assert len(lines[0]) == MAX_ERROR_LINE_BYTES
     assert lines[1:] == ["last words"]

@@ -7,8 +7,8 @@ from signoff.errors import UnknownName
 from tests.unit.agents.wheels import MODEL, cache_of, packed
 
 
-def test_weights_are_kept_where_the_user_says() -> None:
-    """They are large; users keep such files on another disk."""
+def test_the_folder_of_weights_is_configurable() -> None:
+    """Weights are large, and users may keep them on another disk."""
     named = model_cache({"SIGNOFF_MODELS": "/big/disk", "XDG_CACHE_HOME": "/caches"})
     usual = model_cache({"XDG_CACHE_HOME": "/caches"})
 
@@ -18,8 +18,8 @@ def test_weights_are_kept_where_the_user_says() -> None:
 
 
 @pytest.mark.parametrize("name", CATALOGUE)
-def test_every_model_is_pinned_and_says_what_it_is(name: str) -> None:
-    """A file that cannot be verified is not downloaded; its summary does not overpromise."""
+def test_every_model_is_pinned_and_described(name: str) -> None:
+    """Only verified files are used, and the summary must not promise too much."""
     weights = CATALOGUE[name]
 
     assert weights.name == name
@@ -29,13 +29,13 @@ def test_every_model_is_pinned_and_says_what_it_is(name: str) -> None:
 
 
 def test_a_wrong_name_lists_the_right_ones(tmp_path: Path) -> None:
-    """People do not know the names by heart."""
+    """Users do not know the names by heart."""
     with pytest.raises(UnknownName, match="tiny"):
         cache_of(tmp_path, packed(tmp_path)[1]).find("huge")
 
 
 def test_a_model_is_missing_ready_or_damaged(tmp_path: Path) -> None:
-    """Each has another remedy."""
+    """Each state has another remedy."""
     weights = packed(tmp_path / "index")[1]
     cache = cache_of(tmp_path / "models", weights)
     found = [cache.state(weights)]
@@ -49,8 +49,8 @@ def test_a_model_is_missing_ready_or_damaged(tmp_path: Path) -> None:
     assert found == [State.MISSING, State.READY, State.DAMAGED]
 
 
-def test_a_changed_byte_is_found_when_all_is_read(tmp_path: Path) -> None:
-    """The size alone would not show it."""
+def test_a_changed_byte_is_detected_by_the_digest(tmp_path: Path) -> None:
+    """The size alone does not reveal it."""
     weights = packed(tmp_path / "index")[1]
     cache = cache_of(tmp_path, weights)
     cache.path(weights).write_bytes(MODEL)
@@ -62,8 +62,8 @@ def test_a_changed_byte_is_found_when_all_is_read(tmp_path: Path) -> None:
     assert not cache.is_intact(weights)
 
 
-def test_removing_frees_what_it_says(tmp_path: Path) -> None:
-    """And twice is as good as once."""
+def test_removing_returns_the_bytes_freed(tmp_path: Path) -> None:
+    """Removing a missing file frees nothing."""
     weights = packed(tmp_path / "index")[1]
     cache = cache_of(tmp_path, weights)
     cache.path(weights).write_bytes(MODEL)

@@ -17,15 +17,15 @@ def project(tmp_path: Path) -> Path:
 
 
 def test_changed_added_and_deleted_files_are_distinguished(project: Path) -> None:
-    """A reviewer reads the diff, not the files."""
-    place = project / "work"
-    (place / "gone.txt").write_text("bye\n")
-    before = take_snapshot(place)
+    """Reviewers read the diff, not the files."""
+    folder = project / "work"
+    (folder / "gone.txt").write_text("bye\n")
+    before = take_snapshot(folder)
 
-    (place / "a.txt").write_text("one\n2\n")
-    (place / "deep").mkdir()
-    (place / "deep" / "new.txt").write_text("hello\n")
-    (place / "gone.txt").unlink()
+    (folder / "a.txt").write_text("one\n2\n")
+    (folder / "deep").mkdir()
+    (folder / "deep" / "new.txt").write_text("hello\n")
+    (folder / "gone.txt").unlink()
 
     inside = changes_since(before).inside
     assert inside["a.txt"] == "--- a/a.txt\n+++ b/a.txt\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n"
@@ -33,28 +33,30 @@ def test_changed_added_and_deleted_files_are_distinguished(project: Path) -> Non
     assert inside["gone.txt"].startswith("--- a/gone.txt\n+++ /dev/null\n")
 
 
-def test_nothing_changed_is_nothing_said(project: Path) -> None:
-    """A file that was only touched, or written with what it held, did not change."""
-    place = project / "work"
-    before = take_snapshot(place)
+def test_an_unchanged_file_is_not_reported(project: Path) -> None:
+    """A new time stamp or an identical rewrite is not a change."""
+    folder = project / "work"
+    before = take_snapshot(folder)
 
-    os.utime(place / "a.txt", (1, 1))
+    os.utime(folder / "a.txt", (1, 1))
 
     changes = changes_since(before)
     assert changes.inside == {}
     assert changes.outside == ()
 
 
-def test_what_cannot_be_shown_is_named(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A journal is no place for pictures."""
+def test_binary_and_large_files_have_no_diff(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Diffs are stored in the journal, so binary contents are left out."""
     monkeypatch.setattr(workspace, "MAX_FILE_BYTES", 100)
-    place = project / "work"
-    before = take_snapshot(place)
+    folder = project / "work"
+    before = take_snapshot(folder)
 
-    (place / "picture.png").write_bytes(b"\x89PNG\0\0")
-    (place / "large.txt").write_text("x" * 1000)
-    (place / "latin.txt").write_bytes(b"caf\xe9\n")
-    (place / "empty.txt").touch()
+    (folder / "picture.png").write_bytes(b"\x89PNG\0\0")
+    (folder / "large.txt").write_text("x" * 1000)
+    (folder / "latin.txt").write_bytes(b"caf\xe9\n")
+    (folder / "empty.txt").touch()
 
     inside = changes_since(before).inside
     assert inside["picture.png"] == "added (not shown: binary, or too large)\n"
@@ -63,42 +65,42 @@ def test_what_cannot_be_shown_is_named(project: Path, monkeypatch: pytest.Monkey
     assert inside["empty.txt"] == "added (empty)\n"
 
 
-def test_long_diffs_are_cut(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_diffs_are_truncated(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A generated file of a million lines must not fill the journal."""
     monkeypatch.setattr(workspace, "MAX_DIFF", 50)
-    place = project / "work"
-    before = take_snapshot(place)
+    folder = project / "work"
+    before = take_snapshot(folder)
 
-    (place / "long.txt").write_text("line\n" * 100)
+    (folder / "long.txt").write_text("line\n" * 100)
 
     diff = changes_since(before).inside["long.txt"]
     assert len(diff) < 120
     assert "characters left out" in diff
 
 
-def test_a_link_is_what_it_points_to_and_is_not_followed(project: Path) -> None:
+def test_a_link_is_compared_by_its_target_path_and_not_followed(project: Path) -> None:
     """The target of a link may belong to someone else."""
-    place = project / "work"
-    before = take_snapshot(place)
+    folder = project / "work"
+    before = take_snapshot(folder)
 
-    (place / "link").symlink_to(project / "notes.txt")
+    (folder / "link").symlink_to(project / "notes.txt")
 
     assert "+link to " in changes_since(before).inside["link"]
     assert "mine" not in changes_since(before).inside["link"]
 
 
-def test_an_executable_bit_is_a_change(project: Path) -> None:
-    """It decides what runs."""
-    place = project / "work"
-    before = take_snapshot(place)
+def test_a_changed_file_mode_is_reported(project: Path) -> None:
+    """The executable bit decides what can run."""
+    folder = project / "work"
+    before = take_snapshot(folder)
 
-    (place / "a.txt").chmod(0o755)
+    (folder / "a.txt").chmod(0o755)
 
     assert changes_since(before).inside["a.txt"].startswith("mode changed from")
 
 
 def test_changes_elsewhere_in_the_project_are_found(project: Path) -> None:
-    """Write access was given to the workspace and to nothing else."""
+    """The agent may write to its workspace only."""
     before = take_snapshot(project / "work")
 
     (project / "notes.txt").write_text("theirs\n")
@@ -107,8 +109,8 @@ def test_changes_elsewhere_in_the_project_are_found(project: Path) -> None:
     assert changes_since(before).outside == ("../new.txt", "../notes.txt")
 
 
-def test_what_tools_keep_for_themselves_is_left_out(project: Path) -> None:
-    """The run's own records change while it runs."""
+def test_caches_and_records_of_tools_are_skipped(project: Path) -> None:
+    """A run's own records change while it runs."""
     before = take_snapshot(project / "work")
 
     (project / ".signoff" / "signoff.db").touch()
@@ -119,8 +121,8 @@ def test_what_tools_keep_for_themselves_is_left_out(project: Path) -> None:
     assert (changes.inside, changes.outside) == ({}, ())
 
 
-def test_what_decides_what_runs_later_is_not_left_out(project: Path) -> None:
-    """A hook or a setting would run a program long after the agent is gone."""
+def test_hooks_and_settings_are_watched(project: Path) -> None:
+    """A hook could start a program long after the agent has ended."""
     (project / "work" / ".git" / "hooks").mkdir(parents=True)
     (project / "work" / ".git" / "index").touch()
     before = take_snapshot(project / "work")
@@ -134,8 +136,8 @@ def test_what_decides_what_runs_later_is_not_left_out(project: Path) -> None:
     assert changes.outside == ("../.signoff/config.yaml",)
 
 
-def test_another_calls_workspace_is_not_taken_for_elsewhere(project: Path) -> None:
-    """Agents at work side by side would refuse each other's edits."""
+def test_workspaces_of_concurrent_calls_are_not_reported(project: Path) -> None:
+    """Concurrent agents must not be blamed for each other's edits."""
     other = project / "other"
     other.mkdir()
     before = take_snapshot(project / "work")
@@ -149,8 +151,8 @@ def test_another_calls_workspace_is_not_taken_for_elsewhere(project: Path) -> No
     assert changes_since(later).outside == ("../other/c.txt",)
 
 
-def test_a_workspace_that_is_the_project_has_no_elsewhere(project: Path) -> None:
-    """The folder above may be the user's whole home."""
+def test_nothing_outside_a_workspace_that_is_the_project_is_watched(project: Path) -> None:
+    """The parent folder may be the user's home."""
     before = take_snapshot(project)
 
     (project / "notes.txt").write_text("changed\n")

