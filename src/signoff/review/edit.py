@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+
+from signoff.review.record import Record
 
 _SHARED, _EXCLUSIVE = 1, 2
 """How a character of the text is used: as an anchor of insertions, or by one change alone."""
@@ -20,7 +21,7 @@ class EditKind(StrEnum):
 
 
 @dataclass(frozen=True)
-class Edit:
+class Edit(Record):
     """One change; it is applied only if `find` occurs exactly once in the artifact."""
 
     kind: EditKind
@@ -29,16 +30,6 @@ class Edit:
     """The replacement or the inserted text; empty for a deletion."""
     issue: str = ""
     """The id of the issue it fixes."""
-
-    def to_json(self) -> dict[str, Any]:
-        """Returns it as plain values."""
-        return {"kind": self.kind.value, "find": self.find, "text": self.text, "issue": self.issue}
-
-    @classmethod
-    def from_json(cls, raw: Mapping[str, Any]) -> Edit:
-        """Reads the output of `to_json` or of a check; raises ValueError or KeyError."""
-        kind = EditKind(str(raw.get("kind", EditKind.REPLACE)))
-        return cls(kind, str(raw["find"]), str(raw.get("text", "")), str(raw.get("issue", "")))
 
 
 @dataclass(frozen=True)

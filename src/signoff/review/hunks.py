@@ -69,9 +69,9 @@ def changes(old: Sequence[str], new: Sequence[str]) -> Iterator[Change]:
     numbers: dict[str, int] = {}
     left = [numbers.setdefault(line, len(numbers)) for line in old[head : end[0]]]
     right = [numbers.setdefault(line, len(numbers)) for line in new[head : end[1]]]
-    comparable = len(left) * len(right) <= MOST_COMPARED
-    blocks = Indel.opcodes(left, right) if comparable else []
-    equal = [block for block in blocks if block.tag == "equal"]
+    equal = []
+    if len(left) * len(right) <= MOST_COMPARED:
+        equal = [block for block in Indel.opcodes(left, right) if block.tag == "equal"]
     # A change is what lies between two equal blocks.
     starts = [(head, head), *((head + b.src_end, head + b.dest_end) for b in equal)]
     ends = [*((head + b.src_start, head + b.dest_start) for b in equal), end]
