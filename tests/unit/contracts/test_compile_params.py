@@ -3,11 +3,11 @@ from typing import Any
 import pytest
 
 from signoff.contracts.model import Condition, ConditionalNext, WorkflowDefinition, WorkflowStep
-from signoff.contracts.params import params_of
+from signoff.contracts.compile import param_names
 
 
 def of(step: WorkflowStep, **more: Any) -> frozenset[str] | None:
-    return params_of(WorkflowDefinition("x", [step], **more))
+    return param_names(WorkflowDefinition("x", [step], **more))
 
 
 def test_names_in_prompts_and_expressions_are_the_parameters() -> None:
