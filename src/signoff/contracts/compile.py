@@ -19,7 +19,8 @@ from signoff.contracts.model import (
     WorkflowDefinition,
     WorkflowStep,
 )
-from signoff.contracts.steps import ContractRuntime, ForEach, Single, Together
+from signoff.contracts.runtime import ContractRuntime
+from signoff.contracts.steps import ForEach, Single, Together
 from signoff.core.code import describe_code
 from signoff.core.context import StepContext
 from signoff.core.outcome import End, Outcome
@@ -27,6 +28,7 @@ from signoff.core.step import Condition as EngineCondition
 from signoff.core.step import Edge, Gate, StepDef
 from signoff.core.step import GateOption as EngineOption
 from signoff.core.workflow import Workflow
+from signoff.documents.mistakes import Path
 
 NOTATION = "contracts"
 
@@ -118,7 +120,7 @@ def param_names(definition: WorkflowDefinition) -> frozenset[str] | None:
     if definition.params is not None:
         return frozenset(definition.params)
     steps = definition.steps
-    checks = [check for step in steps for check in _checks(step)]
+    checks = [check for step in steps for _, check in step_checks(step)]
     expressions = [check for check in checks if isinstance(check, str)]
     has_code = any(step.command is not None for step in steps) or len(expressions) < len(checks)
     if has_code or any(map(_ALL_PARAMETERS.search, expressions)):
@@ -129,11 +131,13 @@ def param_names(definition: WorkflowDefinition) -> frozenset[str] | None:
     return frozenset(names - {"item"})
 
 
-def _checks(step: WorkflowStep) -> Iterator[Check | str]:
-    for condition in (*step.preconditions, *step.postconditions):
-        yield condition.check
+def step_checks(step: WorkflowStep) -> Iterator[tuple[Path, Check | str]]:
+    """Yields every expression or function of a step, and its key."""
+    for key in ("preconditions", "postconditions"):
+        for index, condition in enumerate(getattr(step, key)):
+            yield (key, index, "check"), condition.check
     if isinstance(step.next, ConditionalNext):
-        yield step.next.condition
+        yield ("next", "condition"), step.next.condition
 
 
 def group_steps(steps: Sequence[WorkflowStep]) -> list[tuple[WorkflowStep, ...]]:
@@ -164,19 +168,18 @@ def _node(
         handler = ForEach(contract, last)
     else:
         handler = Single(contract, last)
+    # With a database, the transaction checks the postconditions, and items have their own.
+    by_engine = isinstance(handler, Single) and contract.definition.database is None
+    checked_after = last.postconditions if by_engine else ()
     return StepDef(
         _node_id(group),
         title=", ".join(step.title for step in group if step.title),
         handler=handler,
-        next={}
-        if last.human_gate
-        else _edges(last, nodes, _back_targets(last, contract.definition, nodes)),
+        next={} if last.human_gate else _edges(last, contract.definition, nodes),
         preconditions=[
-            EngineCondition(each.name, ConditionCheck(contract, step, each), each.message)
-            for step in group
-            for each in step.preconditions
+            _condition(contract, step, each) for step in group for each in step.preconditions
         ],
-        postconditions=_postconditions(contract, last) if isinstance(handler, Single) else (),
+        postconditions=[_condition(contract, last, each, in_source=True) for each in checked_after],
         retries=MAX_RETRIES,
         gate=_gate(last.human_gate, nodes) if last.human_gate else None,
         # Each of several steps or items has a time limit of its own.
@@ -184,24 +187,20 @@ def _node(
     )
 
 
-def _postconditions(contract: ContractRuntime, step: WorkflowStep) -> list[EngineCondition]:
-    """Returns the conditions for the engine; with a database, the transaction checks them."""
-    if contract.definition.database is not None:
-        return []
-    return [
-        EngineCondition(
-            each.name, ConditionCheck(contract, step, each, in_source=True), each.message
-        )
-        for each in step.postconditions
-    ]
+def _condition(
+    contract: ContractRuntime, step: WorkflowStep, condition: Condition, *, in_source: bool = False
+) -> EngineCondition:
+    check = ConditionCheck(contract, step, condition, in_source)
+    return EngineCondition(condition.name, check, condition.message)
 
 
 def _edges(
-    step: WorkflowStep, nodes: Mapping[str, str], back: Collection[str]
+    step: WorkflowStep, definition: WorkflowDefinition, nodes: Mapping[str, str]
 ) -> dict[Outcome, str | End | Edge | None]:
     branch = step.next
     if not isinstance(branch, ConditionalNext):
         return {Outcome.OK: _edge(branch, nodes)}
+    back = _back_targets(step, {branch.on_true, branch.on_false}, definition, nodes)
     # The branch that leads back is counted; if neither does, `on_false` is.
     loops_on_true = branch.on_true in back and branch.on_false not in back
     looping = branch.on_true if loops_on_true else branch.on_false
@@ -219,17 +218,16 @@ def _edges(
 
 
 def _back_targets(
-    step: WorkflowStep, definition: WorkflowDefinition, nodes: Mapping[str, str]
+    step: WorkflowStep,
+    targets: Collection[str],
+    definition: WorkflowDefinition,
+    nodes: Mapping[str, str],
 ) -> set[str]:
     """Returns the targets of a branch that lead back to the step, directly or over other steps.
 
     A target further down counts only if it leads back without a gate, where a human decides.
     """
-    branch = step.next
-    if not isinstance(branch, ConditionalNext):
-        return set()
-    names, targets = list(nodes), {branch.on_true, branch.on_false}
-    here = nodes[step.name]
+    here, names = nodes[step.name], list(nodes)
     above = names[: names.index(step.name)]
     back = {target for target in targets if target in above or nodes[target] == here}
     return back or {target for target in targets if here in _reachable(target, definition, nodes)}

@@ -14,6 +14,9 @@ from signoff.core.effects import CommandResult, Reply
 from signoff.core.requests import Answer, Request
 from signoff.errors import UsageError
 
+_CTX_FIELDS = ("run_id", "step", "attempt", "item", "feedback")
+"""The fields that expressions can read as `ctx.name`."""
+
 
 @dataclass(frozen=True)
 class StepContext:
@@ -77,13 +80,7 @@ class StepContext:
     def values(self, names: Container[str] = NAMES) -> dict[str, Any]:
         """Returns the values of the names that an expression uses; a checkpoint may be large."""
         known: dict[str, Callable[[], Any]] = {
-            "ctx": lambda: {
-                "run_id": self.run_id,
-                "step": self.step,
-                "attempt": self.attempt,
-                "item": self.item,
-                "feedback": self.feedback,
-            },
+            "ctx": lambda: {name: getattr(self, name) for name in _CTX_FIELDS},
             "result": lambda: self.result,
             "checkpoint": self.checkpoint.to_json,
             "params": lambda: self.params,

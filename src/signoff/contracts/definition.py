@@ -11,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from signoff.contracts.compile import compile_definition, group_steps
+from signoff.contracts.compile import compile_definition, group_steps, step_checks
 from signoff.contracts.contract_file import PythonDefinition
 from signoff.contracts.database import check_address, with_absolute_paths
 from signoff.contracts.expressions import BadExpression, Expression
@@ -131,7 +131,7 @@ def _step_problems(
 ) -> Iterator[Problem]:
     yield from _command_problems(step, functions, locate)
     yield from _schema_problems(step, locate)
-    for keys, check in _checks(step):
+    for keys, check in step_checks(step):
         yield from _check_problems(check, functions, locate(*keys))
     for keys, target in _targets(step):
         if target is not None and target not in names:
@@ -148,15 +148,6 @@ def _step_problems(
             yield Problem(
                 locate("human_gate", "options", index, "label"), what, "give each its own"
             )
-
-
-def _checks(step: WorkflowStep) -> Iterator[tuple[KeyPath, Check | str]]:
-    """Yields every expression or function of a step, and its key."""
-    for key in ("preconditions", "postconditions"):
-        for index, condition in enumerate(getattr(step, key)):
-            yield (key, index, "check"), condition.check
-    if isinstance(step.next, ConditionalNext):
-        yield ("next", "condition"), step.next.condition
 
 
 def _targets(step: WorkflowStep) -> Iterator[tuple[KeyPath, str | None]]:

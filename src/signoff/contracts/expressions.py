@@ -57,7 +57,7 @@ class Expression:
     @property
     def names(self) -> frozenset[str]:
         """The names that it may use; all its words count, so there can be too many."""
-        return _named(self.text)
+        return NAMES & frozenset(_WORD.findall(self.text))
 
     @property
     def is_quick(self) -> bool:
@@ -88,11 +88,6 @@ class Expression:
         params = values.get("params", {})
         missing = [f"-i {name}=..." for name in names if name not in params]
         return f"; start the run with {' '.join(missing)}" if missing else ""
-
-
-@lru_cache(maxsize=512)
-def _named(text: str) -> frozenset[str]:
-    return NAMES & frozenset(_WORD.findall(text))
 
 
 @lru_cache(maxsize=512)

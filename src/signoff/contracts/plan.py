@@ -8,8 +8,6 @@ from typing import Any
 
 from signoff.core.workflow import Workflow
 
-COLUMNS = ("STEP", "WORKED BY", "BEFORE", "AFTERWARDS")
-
 
 @dataclass(frozen=True)
 class ContractPlan:
@@ -17,11 +15,7 @@ class ContractPlan:
 
     steps: Sequence[Mapping[str, Any]]
     database: str | None
-
-    @property
-    def columns(self) -> Sequence[str]:
-        """The headings of the table."""
-        return COLUMNS
+    columns: Sequence[str] = ("STEP", "WORKED BY", "BEFORE", "AFTERWARDS")
 
     @property
     def rows(self) -> Sequence[Sequence[object]]:

@@ -70,12 +70,7 @@ def branch_conditions(step: WorkflowStep) -> tuple[Condition, ...]:
     # A branch after items looks at all of them, and after a gate a human decides.
     if not isinstance(branch, ConditionalNext) or step.parallel_key or step.human_gate:
         return ()
-
-    def can_be_decided(ctx: StepContext) -> bool:
-        holds(branch.condition, ctx)
-        return True
-
-    return (Condition("next", can_be_decided),)
+    return (Condition("next", lambda ctx: holds(branch.condition, ctx) in (True, False)),)
 
 
 def check_storable(output: dict[str, Any]) -> dict[str, Any]:

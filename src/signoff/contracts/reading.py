@@ -9,26 +9,9 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from signoff.contracts.contract_file import (
-    ConditionSection,
-    ContractFile,
-    DatabaseSection,
-    GateOptionSection,
-    GateSection,
-    NextSection,
-    PythonDefinition,
-    PythonStep,
-    StepSection,
-)
-from signoff.contracts.model import (
-    Condition,
-    ConditionalNext,
-    Database,
-    GateOption,
-    HumanGate,
-    WorkflowDefinition,
-    WorkflowStep,
-)
+from signoff.contracts import contract_file, model
+from signoff.contracts.contract_file import ContractFile
+from signoff.contracts.model import WorkflowDefinition
 from signoff.core.spend import Limits
 from signoff.documents.mistakes import Mistake, Path, mistakes_of
 from signoff.documents.pruning import without_paths
@@ -38,17 +21,18 @@ Locate = Callable[[Path], str]
 """Returns the location of a key, as in `file:line`."""
 
 _TYPES: Mapping[type[BaseModel], type[Any]] = {
-    ConditionSection: Condition,
-    ContractFile: WorkflowDefinition,
-    DatabaseSection: Database,
-    GateOptionSection: GateOption,
-    GateSection: HumanGate,
+    contract_file.ConditionSection: model.Condition,
+    contract_file.ContractFile: model.WorkflowDefinition,
+    contract_file.DatabaseSection: model.Database,
+    contract_file.GateOptionSection: model.GateOption,
+    contract_file.GateSection: model.HumanGate,
+    contract_file.NextSection: model.ConditionalNext,
+    contract_file.PythonDefinition: model.WorkflowDefinition,
+    contract_file.PythonStep: model.WorkflowStep,
+    contract_file.StepSection: model.WorkflowStep,
     LimitsSection: Limits,
-    NextSection: ConditionalNext,
-    PythonDefinition: WorkflowDefinition,
-    PythonStep: WorkflowStep,
-    StepSection: WorkflowStep,
 }
+"""The public type for each section of a definition."""
 
 _FOREIGN = frozenset({"schema", "commands", "roles"})
 """Keys whose values have the author's own keys, which stay as they are."""
@@ -57,7 +41,7 @@ _CAMEL = re.compile(r"(?<=[a-z0-9])([A-Z])")
 
 
 def read_definition(
-    raw: dict[str, Any], model: type[ContractFile]
+    raw: dict[str, Any], shape: type[ContractFile]
 ) -> tuple[WorkflowDefinition | None, list[Mistake]]:
     """Returns the definition, and every mistake in its shape.
 
@@ -66,9 +50,9 @@ def read_definition(
     mistakes: list[Mistake] = []
     while True:
         try:
-            return _typed(model.model_validate(raw, strict=True), raw), mistakes
+            return _typed(shape.model_validate(raw, strict=True), raw), mistakes
         except ValidationError as error:
-            found = mistakes_of(error, model)
+            found = mistakes_of(error, shape)
         # A key that is missing because its invalid value was removed is not a mistake.
         mistakes = mistakes or found
         if any(_is_essential(mistake.path) for mistake in found):
@@ -109,6 +93,7 @@ def to_plain_values(node: Any, *, drop_empty: bool = False) -> Any:
 
     `drop_empty` removes keys whose value is None, which means the default in Python.
     """
+    # A subclass of the user may have more fields, so the fields of our own type are read.
     if kind := next((each for each in _TYPES.values() if isinstance(node, each)), None):
         node = {field.name: getattr(node, field.name) for field in fields(kind)}
     if isinstance(node, list | tuple):

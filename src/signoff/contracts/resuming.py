@@ -37,18 +37,14 @@ def resume_context(
     done = checkpoint.completed_steps
     items = checkpoint.parallel_results
     failed = [name for name, each in items.items() if each.status == "failed"]
+    status = {"total": len(items), "completed": len(items) - len(failed), "failed": failed}
+    retry = {"step": step, "error": feedback, "attempt": attempt}
     return ResumeContext(
         workflow_type=workflow,
         run_id=run,
         current_step=step,
         completed_steps=tuple(each.step for each in done),
         last_step_output=done[-1].result if done else None,
-        pending_retry=(
-            {"step": step, "error": feedback, "attempt": attempt} if attempt > 1 else None
-        ),
-        parallel_status=(
-            {"total": len(items), "completed": len(items) - len(failed), "failed": failed}
-            if items
-            else None
-        ),
+        pending_retry=retry if attempt > 1 else None,
+        parallel_status=status if items else None,
     )

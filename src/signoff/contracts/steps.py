@@ -2,43 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, ClassVar
 
-from signoff.contracts.checkpoint import (
-    BACKUP,
-    COMPLETED,
-    HINT,
-    ITEMS,
-    MARKER,
-    Checkpoint,
-    checkpoint_of,
-    lookup,
-)
-from signoff.contracts.context import StepContext
-from signoff.contracts.database import StepDatabase, StepKey, WorkflowDatabase, open_database
-from signoff.contracts.model import (
-    MAX_RETRIES,
-    Check,
-    Condition,
-    ConditionalNext,
-    WorkflowDefinition,
-    WorkflowStep,
-)
-from signoff.contracts.proving import (
-    branch_conditions,
-    check_storable,
-    evaluate,
-    is_quick,
-    problems_of,
-    prove,
-)
-from signoff.contracts.work import work
+from signoff.contracts.checkpoint import COMPLETED, HINT, ITEMS, lookup
+from signoff.contracts.model import MAX_RETRIES, WorkflowStep
+from signoff.contracts.runtime import ContractRuntime
 from signoff.core.checked import Checked, Otherwise
 from signoff.core.context import Failure, ItemHandler
 from signoff.core.context import StepContext as EngineContext
@@ -47,170 +17,12 @@ from signoff.core.effects import ProductPrompt
 from signoff.core.outcome import Outcome
 from signoff.core.requests import Choice, Request
 from signoff.core.transitions import RETRY
-from signoff.error_text import describe_error
-from signoff.errors import StepFailed, StoreError
+from signoff.errors import StepFailed
 
 Work = tuple[Outcome, dict[str, Any]]
 
 LEAVE_OUT = "leave out"
 """What a human can choose for items that failed, besides a retry."""
-
-
-@dataclass(frozen=True)
-class ContractRuntime:
-    """The definition and the database, which the steps of a workflow share."""
-
-    definition: WorkflowDefinition
-
-    def context(
-        self,
-        ctx: EngineContext,
-        step: WorkflowStep,
-        database: StepDatabase | None = None,
-        item: Any = None,
-        checkpoint: Checkpoint | None = None,
-    ) -> StepContext:
-        """Returns the context that a contract step gets, for a context of the engine."""
-        checkpoint = checkpoint or self.checkpoint(ctx, step)
-        done = checkpoint.completed_steps
-        return StepContext(
-            step=step.name,
-            checkpoint=checkpoint,
-            params=dict(ctx.workflow_params),
-            result=done[-1].result if done else None,
-            item=item,
-            attempt=ctx.attempt,
-            feedback=ctx.feedback or "",
-            must_hold=[each.description for each in step.postconditions],
-            folder=self.definition.folder,
-            database=database,
-            engine=ctx,
-        )
-
-    def checkpoint(self, ctx: EngineContext, step: WorkflowStep) -> Checkpoint:
-        """Returns the progress of the run, which is the same for all items of a step."""
-        return checkpoint_of(ctx.run, self.definition.type, step.name, ctx.step_state)
-
-    @cached_property
-    def shared_database(self) -> WorkflowDatabase | None:
-        """The database that all steps share."""
-        database = self.definition.database
-        return open_database(database) if database is not None else None
-
-    def database(self) -> StepDatabase | None:
-        """Returns the database for one attempt at a step."""
-        return self.shared_database.begin() if self.shared_database is not None else None
-
-    async def begin(self, ctx: EngineContext) -> dict[str, Any]:
-        """Prepares the database for a step; returns an update of the run's state.
-
-        Before the first step it takes a backup. Before a later one it checks that the database
-        still has the work of the run.
-        """
-        self._check_marker(ctx.step_state.get(MARKER))
-        database = self.definition.database
-        if database is None or not database.backup or BACKUP in ctx.step_state:
-            return {}
-        # Items are recorded, so this is not the address, which may contain a password.
-        (backup,) = await ctx.map([ctx.attempt], self._back_up, key="backup", on_failure="keep")
-        if isinstance(backup, Failure):
-            raise StoreError(f"the database cannot be backed up: {backup.error}")
-        return {BACKUP: backup}
-
-    def _check_marker(self, marker: Sequence[Any] | None) -> None:
-        """Raises if the database has lost the run's work: then none of its proofs hold."""
-        database = self.database() if marker is not None else None
-        if marker is None or database is None or database.committed(tuple(marker)) is not None:
-            return
-        raise StoreError(
-            f"the work of step {marker[1]!r} is no longer in the database: it was restored or "
-            "replaced; bring back the database that this run worked on, or start a new run"
-        )
-
-    def marker(self, ctx: EngineContext, step: WorkflowStep, key: str = "") -> StepKey:
-        """Returns the key of a step's work, or of one item's, in the database."""
-        return f"{ctx.run}/{ctx.run_key}", step.name, ctx.visit, key
-
-    def _back_up(self, ctx: EngineContext, attempt: int) -> str:
-        if self.shared_database is None:
-            return ""
-        # A retry reuses the backup of the first attempt; more of them would push older ones out.
-        return self.shared_database.back_up(f"before run {ctx.run}", reuse=attempt > 1)
-
-    async def perform(
-        self,
-        ctx: EngineContext,
-        step: WorkflowStep,
-        item: Any = None,
-        key: str = "",
-        checkpoint: Checkpoint | None = None,
-    ) -> dict[str, Any]:
-        """Performs a step, or one item of it, and checks its conditions; returns the output.
-
-        A process may have died after it committed its work and before the journal knew. Such
-        work is not done again: its output is stored next to it in the database.
-        """
-        marker = self.marker(ctx, step, key)
-        database = self.database()
-        note = database.committed(marker) if database is not None else None
-        if note is not None:
-            return dict(json.loads(note))
-        inner = self.context(ctx, step, database, item, checkpoint)
-        returned = await work(step, inner)
-        if database is None and returned.statements:
-            raise StepFailed("the result has statements, but this workflow has no database")
-        output = check_storable({"result": returned.result, "hint": returned.next_step_hint})
-        if database is not None:
-            database.take(returned.statements or ())
-            return await self._prove(inner, database, step, output, marker)
-        # The engine checks the conditions of a whole step, but not those of its items.
-        if ctx.scope:
-            await self.check_postconditions(inner, step, output)
-        return output
-
-    async def _prove(
-        self,
-        inner: StepContext,
-        database: StepDatabase,
-        step: WorkflowStep,
-        output: dict[str, Any],
-        marker: StepKey,
-    ) -> dict[str, Any]:
-        canceled = threading.Event()
-        in_time = Condition("in time", lambda _ctx: not canceled.is_set(), "it took too long")
-        # Committed work cannot be tried again, so the branch after it must be decidable.
-        conditions = [*step.postconditions, *branch_conditions(step), in_time]
-        try:
-            # In a thread: conditions may be slow, and other runs continue meanwhile.
-            proved = await asyncio.to_thread(prove, inner, database, conditions, output, marker)
-        except asyncio.CancelledError:
-            # The thread cannot be stopped, but its last condition keeps it from committing.
-            canceled.set()
-            raise
-        return dict(proved)
-
-    async def check_postconditions(
-        self, inner: StepContext, step: WorkflowStep, output: Mapping[str, Any], *problems: str
-    ) -> None:
-        """Raises `StepFailed` with all conditions that do not hold, and with other problems."""
-        ctx = inner.seen_by(None, output["result"], output["hint"])
-        if found := [*await problems_of(step.postconditions, ctx), *problems]:
-            raise StepFailed("; ".join(found))
-
-    async def holds(
-        self,
-        ctx: EngineContext,
-        step: WorkflowStep,
-        check: Check | str,
-        output: Mapping[str, Any] | None = None,
-    ) -> bool:
-        """Evaluates a condition before a step, or about its output; raises what it raises."""
-        inner = self.context(ctx, step)
-        result, hint = (output["result"], output["hint"]) if output else (inner.result, None)
-        # Expressions cannot use the database, so quick ones need no connection.
-        database = None if is_quick(check) else self.database()
-        view = database.view() if database is not None else None
-        return await evaluate(check, inner.seen_by(view, result, hint))
 
 
 @dataclass(frozen=True)
@@ -236,8 +48,8 @@ class Single(_Handler):
         update = await self.contract.begin(ctx)
         output = await self.contract.perform(ctx, self.step)
         update |= _completed(ctx, {self.step.name: output["result"]}, output["hint"])
-        update |= _marked(self.contract, ctx, self.step)
-        return await _branch(self.contract, ctx, self.step, output), update
+        update |= self.contract.marked(ctx, self.step)
+        return await self.contract.branch(ctx, self.step, output), update
 
 
 @dataclass(frozen=True)
@@ -263,8 +75,8 @@ class Together(_Handler):
         output = outputs.get(last.name, {"result": None, "hint": None})
         update |= _completed(ctx, results, output["hint"])
         for name in results:
-            update |= _marked(self.contract, ctx, by_name[name])
-        return await _branch(self.contract, ctx, last, output), update
+            update |= self.contract.marked(ctx, by_name[name])
+        return await self.contract.branch(ctx, last, output), update
 
 
 @dataclass(frozen=True)
@@ -288,7 +100,7 @@ class ForEach(_Handler):
         result = {"items": results, "failed": [name for name in items if name not in results]}
         update |= _completed(ctx, {self.step.name: result}, None)
         for name in list(results)[-1:]:
-            update |= _marked(self.contract, ctx, self.step, name)
+            update |= self.contract.marked(ctx, self.step, name)
         update[ITEMS] = {
             name: {"status": "completed", "result": results[name]}
             if name in results
@@ -296,7 +108,7 @@ class ForEach(_Handler):
             for name in items
         }
         output = {"result": result, "hint": None}
-        return await _branch(self.contract, ctx, self.step, output), update
+        return await self.contract.branch(ctx, self.step, output), update
 
     def _items(self, ctx: EngineContext) -> Sequence[Any]:
         key = self.step.parallel_key or ""
@@ -345,34 +157,6 @@ def _completed(ctx: EngineContext, results: Mapping[str, Any], hint: str | None)
             update |= {key: value for key, value in result.items() if not str(key).startswith("_")}
     done = [{"step": s, "completed_at": now, "result": result} for s, result in results.items()]
     return {**update, COMPLETED: Append(done), HINT: hint}
-
-
-def _marked(
-    contract: ContractRuntime, ctx: EngineContext, step: WorkflowStep, key: str = ""
-) -> dict[str, Any]:
-    """Returns the update that records which work the database must contain from now on."""
-    if contract.definition.database is None:
-        return {}
-    return {MARKER: list(contract.marker(ctx, step, key))}
-
-
-async def _branch(
-    contract: ContractRuntime, ctx: EngineContext, step: WorkflowStep, output: Mapping[str, Any]
-) -> Outcome:
-    """Returns the outcome whose edge is the branch that follows."""
-    if step.human_gate is not None or not isinstance(step.next, ConditionalNext):
-        return Outcome.OK
-    try:
-        held = await contract.holds(ctx, step, step.next.condition, output)
-    except Exception as error:  # an author's expression or function may raise anything
-        problem = f"the branch after {step.name!r} cannot be decided: {describe_error(error)}"
-        if not ctx.scope and contract.definition.database is None:
-            # The engine checks the postconditions only later, and the worker should get all
-            # problems at once.
-            inner = contract.context(ctx, step)
-            await contract.check_postconditions(inner, step, output, problem)
-        raise StepFailed(problem) from error
-    return Outcome.OK if held else Outcome.ITERATE
 
 
 def _item_name(item: Any, index: int) -> str:
