@@ -2,8 +2,8 @@ from typing import Any
 
 import pytest
 
-from signoff.contracts.model import Condition, ConditionalNext, WorkflowDefinition, WorkflowStep
 from signoff.contracts.compile import param_names
+from signoff.contracts.model import Condition, ConditionalNext, WorkflowDefinition, WorkflowStep
 
 
 def of(step: WorkflowStep, **more: Any) -> frozenset[str] | None:

@@ -83,7 +83,7 @@ def test_every_mistake_of_a_definition_is_told_at_once() -> None:
         "step 'write'.parallel_key: parallel_key without parallel: true",
         "step 'review'.next.on_false: next.on_false is the unknown step 'nobody'",
         "step 'review'.next.max_iterations: next.max_iterations is 0 (a whole number from 1)",
-        "step 'gate'.human_gate.options[0].next_step: human_gate.options[0].next_step is the unknown step",
+        "step 'gate'.human_gate.options[0].next_step: human_gate.options[0].next_step is the unkn",
         "step 'gate'.human_gate.options[1].ends: human_gate.options[1].ends is 'badly'",
     ]
     assert len(told) == len(expected)

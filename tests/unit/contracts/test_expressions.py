@@ -167,7 +167,7 @@ def test_honest_loops_are_evaluated() -> None:
 @pytest.mark.parametrize("text", ["reslt.n > 0", "result.all(x, y > 0)", "checkpont.n == result.n"])
 def test_a_name_that_means_nothing_is_told_when_the_expression_is_read(text: str) -> None:
     """A slip of the pen should not first be found when an agent has been paid twice."""
-    with pytest.raises(BadExpression, match="unknown name .*; valid: checkpoint, ctx,"):
+    with pytest.raises(BadExpression, match=r"unknown name .*; valid: checkpoint, ctx,"):
         Expression(text)
 
 
