@@ -56,7 +56,7 @@ def upkeep(library: Library, files: Path, clock: FrozenClock) -> Upkeep:
         library.address,
         migrations=files,
         backups=library.folder / "backups",
-        clock=clock,
+        now=clock.now,
         keep=3,
         patience=0.3,
     )
@@ -274,7 +274,7 @@ def test_a_folder_that_cannot_be_written_is_said(library: Library, tmp_path: Pat
     """A run must not start without the backup it counts on."""
     (tmp_path / "file").write_text("in the way")
 
-    with pytest.raises(WriteFailed, match="no backup could be written"):
+    with pytest.raises(WriteFailed, match="cannot write a backup"):
         Upkeep(library.address, backups=tmp_path / "file" / "backups").backup()
 
 
@@ -324,7 +324,7 @@ def test_a_migration_that_fails_half_way_is_undone_and_those_before_it_stay(
         "CREATE TABLE half (a INT); INSERT INTO half VALUES (1); INSERT INTO nowhere VALUES (1);"
     )
 
-    with pytest.raises(StoreError, match=r"003_half\.sql failed and was undone.*nowhere"):
+    with pytest.raises(StoreError, match=r"003_half\.sql failed and was rolled back.*nowhere"):
         upkeep.migrate()
 
     assert [done.version for done in upkeep.status().applied] == [1, 2]
@@ -356,7 +356,7 @@ def test_a_removed_last_file_is_refused_by_name(upkeep: Upkeep, files: Path) -> 
     upkeep.migrate()
     (files / "002_authors.sql").unlink()
 
-    with pytest.raises(ConfigError, match=r"002_authors\.sql was applied and is gone"):
+    with pytest.raises(ConfigError, match=r"002_authors\.sql was applied and is missing"):
         upkeep.migrate()
 
 

@@ -1,8 +1,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signoff.review.edit import Edit, EditKind
-from signoff.review.work_order import apply_edits, format_work_order, parse_work_order
+from signoff.review.edit import Edit, EditKind, apply_edits
+from signoff.review.work_order import format_work_order, parse_work_order
 
 # Pieces a bill is made of, and characters some programs take for the end of a line.
 PIECES = st.sampled_from(

@@ -45,14 +45,14 @@ def library() -> Iterator[sqlite3.Connection]:
 @example(sql="SELECT '\ud800'", dialect="sqlite")
 def test_any_text_is_judged_and_none_breaks_the_guard(sql: str, dialect: Dialect) -> None:
     """A text that makes the judge fail would stop the run instead of the statement."""
-    assert isinstance(GUARDS[dialect].judge(sql), Allowed | Refused)
+    assert isinstance(GUARDS[dialect].verdict(sql), Allowed | Refused)
 
 
 @given(value=st.text(), dialect=st.sampled_from(DIALECTS))
 def test_no_value_inside_quotes_changes_what_a_statement_is(value: str, dialect: Dialect) -> None:
     """A title such as `'); DROP TABLE books; --` is a title."""
     quoted = value.replace("'", "''").replace("\0", "")
-    verdict = GUARDS[dialect].judge(f"INSERT INTO books (title) VALUES ('{quoted}')")
+    verdict = GUARDS[dialect].verdict(f"INSERT INTO books (title) VALUES ('{quoted}')")
 
     assert verdict == Allowed(StatementKind.INSERT, "books")
 
@@ -70,7 +70,7 @@ def test_no_spelling_of_an_attack_gets_through(sql: str, dialect: Dialect, seed:
 
     spelled = "".join(word + chance.choice(blanks) for word in words)
 
-    assert isinstance(GUARDS[dialect].judge(spelled), Refused)
+    assert isinstance(GUARDS[dialect].verdict(spelled), Refused)
 
 
 @settings(max_examples=300)
@@ -81,7 +81,7 @@ def test_what_the_guard_takes_for_a_read_is_one_to_sqlite(
 ) -> None:
     """The guard reads with another parser than the database, and the two may disagree."""
     for sql in (" ".join(pieces), "SELECT " + " ".join(pieces)):
-        if GUARDS["sqlite"].judge(sql) == Allowed(StatementKind.READ):
+        if GUARDS["sqlite"].verdict(sql) == Allowed(StatementKind.READ):
             assert done_by(library, sql) <= READS, sql
 
 
@@ -98,7 +98,7 @@ def test_what_is_put_into_an_honest_read_does_not_make_it_a_change(
     place = int(len(start) * cut)
     sql = f"{start[:place]} {' '.join(tail)} {start[place:]}"
 
-    if GUARDS["sqlite"].judge(sql) == Allowed(StatementKind.READ):
+    if GUARDS["sqlite"].verdict(sql) == Allowed(StatementKind.READ):
         assert done_by(library, sql) <= READS, sql
 
 

@@ -1,11 +1,12 @@
-"""How far a run has come, in the words of contract workflows.
+"""The progress of a run, as conditions and commands of contract workflows see it.
 
-It is a view of the run's state, which the journal keeps. What steps gave stands under its
-own names, the latest last; the engine's notes stand under names that begin with `_`.
+It is a view of the run's state, which the journal stores. The state has the steps' results
+under their own names, and the engine's own entries under names that begin with `_`.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,37 +15,35 @@ from signoff.contracts.model import ParallelItemResult, StepResult
 
 COMPLETED, ITEMS, HINT, BACKUP = "_completed", "_items", "_hint", "_backup"
 MARKER = "_marker"
-"""Names the work that was committed last; it stays in the database while the run goes on."""
-MARKER = "_marker"
-"""Names the work that was committed last; it must stay in the database while the run goes on."""
+"""Names the work that was committed last, which must stay in the database during the run."""
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What conditions and commands know of the run."""
+    """What conditions and commands know about the run."""
 
     workflow_run_id: str
     workflow_type: str
     current_step: str
     completed_steps: tuple[StepResult, ...] = ()
     iteration_counts: Mapping[str, int] = field(default_factory=dict)
-    """How often each step was entered."""
+    """How often each step was done."""
     data: Mapping[str, Any] = field(default_factory=dict)
-    """What steps gave, by name."""
+    """The values that steps returned, by name."""
     parallel_results: Mapping[str, ParallelItemResult] = field(default_factory=dict)
     gate_decision: Mapping[str, Any] | None = None
 
     def completed(self, step: str) -> bool:
-        """Tells whether a step was done, at least once."""
+        """Whether a step was done, at least once."""
         return any(done.step == step for done in self.completed_steps)
 
     def result_of(self, step: str) -> Any:
-        """Returns what a step gave when it was last done, or None."""
-        done = [each.result for each in self.completed_steps if each.step == step]
-        return done[-1] if done else None
+        """Returns the latest result of a step, or None."""
+        results = (each.result for each in reversed(self.completed_steps) if each.step == step)
+        return next(results, None)
 
     def to_json(self) -> dict[str, Any]:
-        """Returns it as expressions and programs see it: its data, and its own fields."""
+        """Returns it as expressions and programs see it: its data and its own fields."""
         return {
             **self.data,
             "run_id": self.workflow_run_id,
@@ -58,17 +57,14 @@ class Checkpoint:
 
 
 def checkpoint_of(run: str, workflow: str, step: str, state: Mapping[str, Any]) -> Checkpoint:
-    """Returns how far a run has come, from its state."""
+    """Returns the checkpoint of a run with this state."""
     completed = [StepResult(**each) for each in state.get(COMPLETED, ())]
-    counts: dict[str, int] = {}
-    for done in completed:
-        counts[done.step] = counts.get(done.step, 0) + 1
     return Checkpoint(
         workflow_run_id=run,
         workflow_type=workflow,
         current_step=step,
         completed_steps=tuple(completed),
-        iteration_counts=counts,
+        iteration_counts=Counter(done.step for done in completed),
         data={key: value for key, value in state.items() if not key.startswith("_")},
         parallel_results={
             key: ParallelItemResult(**each) for key, each in (state.get(ITEMS) or {}).items()
@@ -78,8 +74,8 @@ def checkpoint_of(run: str, workflow: str, step: str, state: Mapping[str, Any]) 
 
 
 def lookup(data: Mapping[str, Any], dotted: str) -> Any:
-    """Returns a value by its dotted name, or None where there is none."""
-    found: Any = data
+    """Returns a value by its dotted name, or None if there is none."""
+    value: Any = data
     for part in dotted.split("."):
-        found = found.get(part) if isinstance(found, Mapping) else None
-    return found
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return value

@@ -1,9 +1,9 @@
-"""Turns a contract workflow into the one graph type."""
+"""Compiles a contract definition into a workflow of the engine."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Any, ClassVar
@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 from signoff.contracts.checkpoint import COMPLETED, HINT
 from signoff.contracts.model import (
     MAX_RETRIES,
+    Check,
     Condition,
     ConditionalNext,
     GateOption,
@@ -18,8 +19,8 @@ from signoff.contracts.model import (
     WorkflowDefinition,
     WorkflowStep,
 )
-from signoff.contracts.params import params_of
-from signoff.contracts.steps import ContractRuntime, ForEach, Single, Together
+from signoff.contracts.runtime import ContractRuntime
+from signoff.contracts.steps import ForEach, Single, Together
 from signoff.core.code import describe_code
 from signoff.core.context import StepContext
 from signoff.core.outcome import End, Outcome
@@ -27,21 +28,25 @@ from signoff.core.step import Condition as EngineCondition
 from signoff.core.step import Edge, Gate, StepDef
 from signoff.core.step import GateOption as EngineOption
 from signoff.core.workflow import Workflow
+from signoff.documents.mistakes import Path
 
 NOTATION = "contracts"
 
 _PASSWORD = re.compile(r"(?<=://)([^/@:]*):[^/@]*(?=@)")
 _REFUSES = re.compile(r"\b(reject|stop|abort|cancel|decline|refuse|deny)", re.IGNORECASE)
 
+_PROMPT_NAME = re.compile(r"\{\{\s*(\w+)[\w.]*\s*\}\}")
+_PARAMETER = re.compile(r"(?<![\w.])params\s*\.\s*([A-Za-z_]\w*)")
+_ALL_PARAMETERS = re.compile(r"(?<![\w.])params(?!\w)(?!\s*\.\s*[A-Za-z_])")
+
 
 def compile_definition(
     definition: WorkflowDefinition,
     *,
     source: Mapping[str, Any] | None = None,
-    remarks: Sequence[str] = (),
 ) -> Workflow:
-    """Returns the workflow of a definition that was found to be sound."""
-    groups = groups_of(definition.steps)
+    """Returns the workflow of a definition without problems."""
+    groups = group_steps(definition.steps)
     nodes = {step.name: _node_id(group) for group in groups for step in group}
     contract = ContractRuntime(definition)
     start = definition.initial_step or definition.steps[0].name
@@ -53,62 +58,95 @@ def compile_definition(
         limits=definition.limits,
         roles=definition.roles,
         notation=NOTATION,
-        source={"contract": described(definition), **(source or {})},
-        warnings=tuple(remarks),
-        inputs=params_of(definition),
+        source={"contract": describe_definition(definition), **(source or {})},
+        inputs=param_names(definition),
     )
 
 
-def described(definition: WorkflowDefinition) -> dict[str, Any]:
-    """Returns a definition as plain data: what is frozen with every run of it."""
+def describe_definition(definition: WorkflowDefinition) -> dict[str, Any]:
+    """Returns a definition as JSON values, which are stored with every run of it.
+
+    The digest of a run covers them, so their form must not change.
+    """
     database = definition.database
     return {
         "type": definition.type,
-        "database": _shown(database.url) if database else None,
-        "steps": [_described_step(step) for step in definition.steps],
+        "database": _stored_address(database.url) if database else None,
+        "steps": [_describe_step(step) for step in definition.steps],
     }
 
 
-def _shown(url: str) -> str:
-    """Returns an address as it is kept with runs: no password, no folder that may be moved."""
+def _stored_address(url: str) -> str:
+    """Returns an address without a password, and without a folder, which may be moved."""
     return _PASSWORD.sub(r"\1", url) if "://" in url else PurePath(url).name
 
 
-def _described_step(step: WorkflowStep) -> dict[str, Any]:
-    command = step.command
-    asked = [step.prompt, step.agent, step.model, step.schema] if step.prompt else None
-    branch = step.next
-    conditional = (
-        [_check(branch.condition), branch.on_true, branch.on_false, branch.max_iterations]
-        if isinstance(branch, ConditionalNext)
-        else branch
-    )
+def _describe_step(step: WorkflowStep) -> dict[str, Any]:
+    command, branch = step.command, step.next
     return {
         "name": step.name,
         "command": describe_code(command) if callable(command) else command and list(command),
-        "asks": asked,
-        "before": [_described_condition(each) for each in step.preconditions],
-        "after": [_described_condition(each) for each in step.postconditions],
+        "asks": [step.prompt, step.agent, step.model, step.schema] if step.prompt else None,
+        "before": [_describe_condition(each) for each in step.preconditions],
+        "after": [_describe_condition(each) for each in step.postconditions],
         "items": step.parallel_key,
-        "next": conditional,
+        "next": (
+            [
+                _describe_check(branch.condition),
+                branch.on_true,
+                branch.on_false,
+                branch.max_iterations,
+            ]
+            if isinstance(branch, ConditionalNext)
+            else branch
+        ),
     }
 
 
-def _described_condition(condition: Condition) -> list[Any]:
-    return [condition.name, condition.error, _check(condition.check)]
+def _describe_condition(condition: Condition) -> list[Any]:
+    return [condition.name, condition.error, _describe_check(condition.check)]
 
 
-def _check(check: Any) -> Any:
+def _describe_check(check: Check | str) -> Any:
     return describe_code(check) if callable(check) else check
 
 
-def groups_of(steps: Sequence[WorkflowStep]) -> list[tuple[WorkflowStep, ...]]:
-    """Puts neighbours that run together into one group; all others are groups of their own."""
+def param_names(definition: WorkflowDefinition) -> frozenset[str] | None:
+    """Returns the parameters that a run accepts: those declared, or else those that texts use.
+
+    Returns None if any parameter is accepted: a function or a program gets all of them and may
+    use any.
+    """
+    if definition.params is not None:
+        return frozenset(definition.params)
+    steps = definition.steps
+    checks = [check for step in steps for _, check in step_checks(step)]
+    expressions = [check for check in checks if isinstance(check, str)]
+    has_code = any(step.command is not None for step in steps) or len(expressions) < len(checks)
+    if has_code or any(map(_ALL_PARAMETERS.search, expressions)):
+        return None
+    names = {name for text in expressions for name in _PARAMETER.findall(text)}
+    names |= {name for step in steps for name in _PROMPT_NAME.findall(step.prompt or "")}
+    names |= {step.parallel_key.partition(".")[0] for step in steps if step.parallel_key}
+    return frozenset(names - {"item"})
+
+
+def step_checks(step: WorkflowStep) -> Iterator[tuple[Path, Check | str]]:
+    """Yields every expression or function of a step, and its key."""
+    for key in ("preconditions", "postconditions"):
+        for index, condition in enumerate(getattr(step, key)):
+            yield (key, index, "check"), condition.check
+    if isinstance(step.next, ConditionalNext):
+        yield ("next", "condition"), step.next.condition
+
+
+def group_steps(steps: Sequence[WorkflowStep]) -> list[tuple[WorkflowStep, ...]]:
+    """Returns consecutive steps that run together as one group, and others as groups of one."""
     groups: list[tuple[WorkflowStep, ...]] = []
+    joins = False
     for step in steps:
-        together = step.parallel and step.parallel_key is None
-        before = groups[-1][-1] if groups else None
-        if together and before is not None and before.parallel and before.parallel_key is None:
+        joined, joins = joins, step.parallel and step.parallel_key is None
+        if joined and joins:
             groups[-1] = (*groups[-1], step)
         else:
             groups.append((step,))
@@ -130,43 +168,40 @@ def _node(
         handler = ForEach(contract, last)
     else:
         handler = Single(contract, last)
+    # With a database, the transaction checks the postconditions, and items have their own.
+    by_engine = isinstance(handler, Single) and contract.definition.database is None
+    checked_after = last.postconditions if by_engine else ()
     return StepDef(
         _node_id(group),
         title=", ".join(step.title for step in group if step.title),
         handler=handler,
-        next={}
-        if last.human_gate
-        else _edges(last, nodes, _back(last, contract.definition, nodes)),
+        next={} if last.human_gate else _edges(last, contract.definition, nodes),
         preconditions=[
-            EngineCondition(each.name, ConditionCheck(contract, step, each), each.words)
-            for step in group
-            for each in step.preconditions
+            _condition(contract, step, each) for step in group for each in step.preconditions
         ],
-        postconditions=_checked_after(contract, last) if isinstance(handler, Single) else (),
+        postconditions=[_condition(contract, last, each, in_source=True) for each in checked_after],
         retries=MAX_RETRIES,
         gate=_gate(last.human_gate, nodes) if last.human_gate else None,
-        # Of several pieces of work each has its own time, and none loses another's.
+        # Each of several steps or items has a time limit of its own.
         timeout=None if len(group) > 1 or last.parallel_key else last.timeout,
     )
 
 
-def _checked_after(contract: ContractRuntime, step: WorkflowStep) -> list[EngineCondition]:
-    """Returns what the engine checks; with a database, the transaction has checked it."""
-    if contract.definition.database is not None:
-        return []
-    return [
-        EngineCondition(each.name, ConditionCheck(contract, step, each, in_source=True), each.words)
-        for each in step.postconditions
-    ]
+def _condition(
+    contract: ContractRuntime, step: WorkflowStep, condition: Condition, *, in_source: bool = False
+) -> EngineCondition:
+    check = ConditionCheck(contract, step, condition, in_source)
+    return EngineCondition(condition.name, check, condition.message)
 
 
 def _edges(
-    step: WorkflowStep, nodes: Mapping[str, str], back: Collection[str]
+    step: WorkflowStep, definition: WorkflowDefinition, nodes: Mapping[str, str]
 ) -> dict[Outcome, str | End | Edge | None]:
     branch = step.next
     if not isinstance(branch, ConditionalNext):
-        return {Outcome.OK: _way(branch, nodes)}
-    # The branch that leads back is the one that is counted; where none does, the other way out.
+        return {Outcome.OK: _edge(branch, nodes)}
+    back = _back_targets(step, {branch.on_true, branch.on_false}, definition, nodes)
+    # The branch that leads back is counted; if neither does, `on_false` is.
     loops_on_true = branch.on_true in back and branch.on_false not in back
     looping = branch.on_true if loops_on_true else branch.on_false
     counted = Edge(
@@ -176,89 +211,90 @@ def _edges(
         on_limit="ask",
         resets=True,
     )
-    plain = _way(branch.on_false if loops_on_true else branch.on_true, nodes)
+    other = _edge(branch.on_false if loops_on_true else branch.on_true, nodes)
     if loops_on_true:
-        return {Outcome.OK: counted, Outcome.ITERATE: plain}
-    return {Outcome.OK: plain, Outcome.ITERATE: counted}
+        return {Outcome.OK: counted, Outcome.ITERATE: other}
+    return {Outcome.OK: other, Outcome.ITERATE: counted}
 
 
-def _back(step: WorkflowStep, definition: WorkflowDefinition, nodes: Mapping[str, str]) -> set[str]:
-    """Returns which targets of a branch lead back: to a step above, or by steps that return here.
+def _back_targets(
+    step: WorkflowStep,
+    targets: Collection[str],
+    definition: WorkflowDefinition,
+    nodes: Mapping[str, str],
+) -> set[str]:
+    """Returns the targets of a branch that lead back to the step, directly or over other steps.
 
-    A target further down leads back only where no person has to say so on the way.
+    A target further down counts only if it leads back without a gate, where a human decides.
     """
-    branch = step.next
-    if not isinstance(branch, ConditionalNext):
-        return set()
-    names, targets = list(nodes), {branch.on_true, branch.on_false}
-    here = nodes[step.name]
+    here, names = nodes[step.name], list(nodes)
     above = names[: names.index(step.name)]
     back = {target for target in targets if target in above or nodes[target] == here}
-    return back or {target for target in targets if here in _reached(target, definition, nodes)}
+    return back or {target for target in targets if here in _reachable(target, definition, nodes)}
 
 
-def _reached(start: str, definition: WorkflowDefinition, nodes: Mapping[str, str]) -> set[str]:
-    """Returns the nodes that a step leads to without a gate, its own among them."""
-    # The last step of a group says what follows; it stands under the group's node.
+def _reachable(start: str, definition: WorkflowDefinition, nodes: Mapping[str, str]) -> set[str]:
+    """Returns the nodes that a step leads to without a gate, including its own."""
+    # The last step of a group decides what follows, and it overwrites the others here.
     last = {nodes[step.name]: step for step in definition.steps}
-    found: set[str] = set()
-    left = [nodes[start]]
-    while left:
-        node = left.pop()
-        if node in found:
+    reachable: set[str] = set()
+    pending = [nodes[start]]
+    while pending:
+        node = pending.pop()
+        if node in reachable:
             continue
-        found.add(node)
+        reachable.add(node)
         branch = last[node].next if last[node].human_gate is None else None
-        ways = (
+        targets = (
             (branch.on_true, branch.on_false) if isinstance(branch, ConditionalNext) else (branch,)
         )
-        left.extend(nodes[way] for way in ways if way is not None)
-    return found
+        pending.extend(nodes[target] for target in targets if target is not None)
+    return reachable
 
 
-def _way(target: str | None, nodes: Mapping[str, str]) -> Edge | None:
-    """Returns an edge that, should it loop too often, asks a person instead of ending the run."""
+def _edge(target: str | None, nodes: Mapping[str, str]) -> Edge | None:
+    """Returns an edge that asks a human instead of ending the run if it loops too often."""
     return None if target is None else Edge(nodes[target], on_limit="ask")
 
 
 def _gate(gate: HumanGate, nodes: Mapping[str, str]) -> Gate:
     options = [
-        EngineOption(each.label, _leads_to(each, nodes), each.requires_input)
+        EngineOption(each.label, _option_target(each, nodes), each.requires_input)
         for each in gate.options
     ]
     return Gate(gate.prompt, options, tuple(gate.context))
 
 
-def _leads_to(option: GateOption, nodes: Mapping[str, str]) -> Edge | End | None:
+def _option_target(option: GateOption, nodes: Mapping[str, str]) -> Edge | End | None:
     if option.next_step is not None:
-        return _way(option.next_step, nodes)
+        return _edge(option.next_step, nodes)
     rejected = option.ends == "rejected" or (
         option.ends is None and _REFUSES.search(option.label) is not None
     )
-    # Only an end that was asked for counts as success; a refusal has a status of its own.
+    # A refusal is not a success: it has a status and an exit code of its own.
     return End.REJECTED if rejected else None
 
 
 @dataclass(frozen=True)
 class ConditionCheck:
-    """Checks a condition of a step for the engine, before or after the step's work."""
+    """A condition of a step as the engine calls it, before or after the work."""
 
     contract: ContractRuntime
     step: WorkflowStep
     condition: Condition
     in_source: bool = False
-    """Whether the workflow's source alone describes it."""
+    """Whether only the workflow's source describes it, and not the digest of its step."""
     recorded_name: ClassVar[str] = "Held.__call__"
 
     @property
     def definition(self) -> list[Any]:
-        """What a run depends on."""
-        return _described_condition(self.condition)
+        """What the digest of the workflow covers."""
+        return _describe_condition(self.condition)
 
     async def __call__(self, ctx: StepContext) -> bool:
-        """Tells whether it holds."""
+        """Returns whether it holds; after the work, for the step's result."""
         if ctx.result is None:
             return await self.contract.holds(ctx, self.step, self.condition.check)
-        done = {"result": ctx.result[COMPLETED][-1]["result"], "hint": ctx.result[HINT]}
+        output = {"result": ctx.result[COMPLETED][-1]["result"], "hint": ctx.result[HINT]}
         before = replace(ctx, step_state=ctx.state_before)
-        return await self.contract.holds(before, self.step, self.condition.check, done)
+        return await self.contract.holds(before, self.step, self.condition.check, output)

@@ -1,4 +1,4 @@
-"""What a command and its conditions are given."""
+"""The context of a step, which its command and its conditions get."""
 
 from __future__ import annotations
 
@@ -14,76 +14,73 @@ from signoff.core.effects import CommandResult, Reply
 from signoff.core.requests import Answer, Request
 from signoff.errors import UsageError
 
+_CTX_FIELDS = ("run_id", "step", "attempt", "item", "feedback")
+"""The fields that expressions can read as `ctx.name`."""
+
 
 @dataclass(frozen=True)
 class StepContext:
-    """Where a step stands, what it knows, and the door to everything outside."""
+    """What a step knows about the run, and its access to agents, programs and the database."""
 
     step: str
     checkpoint: Checkpoint
     params: dict[str, Any] = field(default_factory=dict)
     result: Any = None
-    """What the step gave, for its postconditions and its `next`; before, the last step's."""
+    """The step's result, for its postconditions and its `next`; before it, the last step's."""
     item: Any = None
-    """The item being worked, where the step fans out."""
+    """The current item, if the step fans out."""
     attempt: int = 1
     feedback: str = ""
-    """What was wrong with the last attempt, or what a person wrote at a gate."""
+    """The error of the last attempt, or what a human wrote at a gate."""
     hint: str | None = None
-    """Which step the worker thinks should follow."""
+    """The next step that the worker suggests."""
     must_hold: Sequence[str] = ()
-    """What is checked when the step is done, in words."""
+    """Descriptions of the postconditions."""
     folder: str | None = None
-    """Where programs are run; None runs them in the current folder."""
+    """The folder in which programs run; None means the current one."""
     view: Tables | None = field(default=None, repr=False, compare=False)
     database: StepDatabase | None = field(default=None, repr=False, compare=False)
     engine: EngineContext | None = field(default=None, repr=False, compare=False)
 
     @property
     def run_id(self) -> str:
-        """The run's name."""
+        """The id of the run."""
         return self.checkpoint.workflow_run_id
 
     @property
     def db(self) -> Tables:
-        """The workflow's database: to stage work in a command, to look at in a condition."""
+        """The workflow's database; commands can stage changes, conditions can only read."""
         found = self.view or self.database
         if found is None:
-            raise UsageError("this workflow names no database")
+            raise UsageError("this workflow has no database")
         return found
 
     def ask(self, agent: str, prompt: str, **options: Any) -> Awaitable[Reply]:
-        """Asks an agent, once: a replay gets the recorded reply."""
+        """Asks an agent; a replay gets the recorded reply."""
         takes = options.pop("takes", ())
-        return self._door().ask(agent, prompt, about=self._about(takes), **options)
+        return self._engine().ask(agent, prompt, about=self._about(takes), **options)
 
     def run(self, argv: list[str], **options: Any) -> Awaitable[CommandResult]:
         """Runs a program and returns what it printed."""
-        return self._door().command(argv, **{"cwd": self.folder, **options})
+        return self._engine().command(argv, **{"cwd": self.folder, **options})
 
     def wait(self, request: Request, **options: Any) -> Awaitable[Answer]:
-        """Asks a person."""
-        return self._door().wait(request, **options)
+        """Asks a human."""
+        return self._engine().wait(request, **options)
 
     def progress(self, message: str) -> None:
-        """Tells whoever watches what is going on."""
+        """Shows a message to the user while the step runs."""
         if self.engine is not None:
             self.engine.progress(message)
 
     def seen_by(self, view: Tables | None, result: Any, hint: str | None) -> StepContext:
-        """Returns the context of the conditions that look at a result."""
+        """Returns the context for conditions about a result; they cannot change the database."""
         return replace(self, view=view, database=None, result=result, hint=hint)
 
     def values(self, names: Container[str] = NAMES) -> dict[str, Any]:
-        """Returns what expressions can name; only `names`, because all of it may be much."""
+        """Returns the values of the names that an expression uses; a checkpoint may be large."""
         known: dict[str, Callable[[], Any]] = {
-            "ctx": lambda: {
-                "run_id": self.run_id,
-                "step": self.step,
-                "attempt": self.attempt,
-                "item": self.item,
-                "feedback": self.feedback,
-            },
+            "ctx": lambda: {name: getattr(self, name) for name in _CTX_FIELDS},
             "result": lambda: self.result,
             "checkpoint": self.checkpoint.to_json,
             "params": lambda: self.params,
@@ -92,8 +89,8 @@ class StepContext:
         return {name: value() for name, value in known.items() if name in names}
 
     def _about(self, takes: Sequence[str]) -> dict[str, Any]:
-        """Returns the task in plain values, for whoever works it from outside."""
-        said = {
+        """Returns the task as JSON values, for workers outside this process."""
+        task = {
             "step": self.step,
             "item": self.item,
             "attempt": self.attempt,
@@ -101,9 +98,9 @@ class StepContext:
             "must_hold": list(self.must_hold),
             "takes": list(takes),
         }
-        return {name: value for name, value in said.items() if value is not None}
+        return {name: value for name, value in task.items() if value is not None}
 
-    def _door(self) -> EngineContext:
+    def _engine(self) -> EngineContext:
         if self.engine is None:
-            raise UsageError("this context was built by hand and can perform no effects")
+            raise UsageError("this context has no engine, so it can perform no effects")
         return self.engine

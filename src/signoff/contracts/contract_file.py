@@ -1,4 +1,4 @@
-"""The shape of a definition: what a contract file or a Python dict may hold.
+"""The shape of a definition: the keys of a contract file or of a definition in Python.
 
 These models also become the JSON Schema of contract files. Whether steps, branches and
 commands fit together is checked in `definition.py`.
@@ -21,50 +21,57 @@ from signoff.documents.sections import LimitsSection, Section
 
 VERSION = 1
 
-STEP_NAME = r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$"
 STEP = "the name of a step"
+NEXT = f"{STEP}, or a mapping with condition, on_true and on_false"
 EXPRESSION = (
     "an expression over ctx, result, checkpoint, params and hint, or package.module:function"
 )
-
-NEXT = f"{STEP}, or a mapping with condition, on_true and on_false"
 COMMAND = "a list (a program and its arguments), or package.module:function"
+CONDITIONS = "a list of conditions: expressions, or mappings with name, check and error"
+FILE_OR_SERVER = "a file relative to the project's folder, or postgresql://..."
 
-Text = Annotated[str, Field(min_length=1, pattern=r"\S", description="a text that is not empty")]
+
+def _not_blank(description: str) -> Any:
+    return Field(min_length=1, pattern=r"\S", description=description)
 
 
-def _or_function(raw: Any, validate: ValidatorFunctionWrapHandler) -> Any:
-    """Lets functions through, which only definitions in Python hold."""
+Text = Annotated[str, _not_blank("a text that is not empty")]
+
+
+def _allow_function(raw: Any, validate: ValidatorFunctionWrapHandler) -> Any:
+    """Accepts functions, which only definitions in Python can contain."""
     return raw if callable(raw) else validate(raw)
 
 
-Check = Annotated[
-    str,
-    Field(min_length=1, pattern=r"\S", description=EXPRESSION),
-    WrapValidator(_or_function),
-]
-Function = Annotated[
-    str,
-    Field(min_length=1, pattern=r"\S", description=COMMAND),
-    WrapValidator(_or_function),
-]
+Check = Annotated[str, _not_blank(EXPRESSION), WrapValidator(_allow_function)]
+Function = Annotated[str, _not_blank(COMMAND), WrapValidator(_allow_function)]
 
 
 def _form(raw: Any) -> str:
-    """Returns which form of a value was meant."""
+    """Returns the tag of the form that the author used."""
     if isinstance(raw, dict | Section):
         return "mapping"
     return "list" if isinstance(raw, list) else "text"
 
 
+def _optional(title: str, description: str, **rules: Any) -> Any:
+    return Field(None, title=title, description=description, **rules)
+
+
+def _text(title: str) -> Any:
+    return Field("", title=title, description="a text")
+
+
+def _flag(title: str, *, default: bool = False) -> Any:
+    return Field(default, title=title, description="true or false")
+
+
 class ConditionSection(Section):
     """Something that must be true before or after a step."""
 
-    name: Text = Field(title="What it is called", description="a short name")
+    name: Text = Field(title="The name of the condition", description="a short name")
     check: Check = Field(title="What must be true")
-    error: str = Field(
-        "", title="What is said when it is false", description="a text for whoever tries again"
-    )
+    error: str = _text("The error message if it is false")
 
 
 ConditionField = Annotated[
@@ -74,186 +81,136 @@ ConditionField = Annotated[
 
 
 class NextSection(Section):
-    """Leads one way or another, by what the step gave."""
+    """A branch: which step follows depends on the result."""
 
     condition: Check = Field(title="What decides")
-    on_true: Text = Field(title="The step if it holds", description=STEP)
-    on_false: Text = Field(title="The step if it does not", description=STEP)
-    max_iterations: int | None = Field(
-        None,
-        ge=1,
-        title="How often the branch that loops may be taken",
-        description="a whole number from 1",
+    on_true: Text = Field(title="The step if it is true", description=STEP)
+    on_false: Text = Field(title="The step if it is false", description=STEP)
+    max_iterations: int | None = _optional(
+        "How often the branch that loops may be taken", "a whole number from 1", ge=1
     )
+
+
+NextField = Annotated[
+    Annotated[Annotated[str, _not_blank(NEXT)], Tag("text")]
+    | Annotated[NextSection, Tag("mapping")],
+    Discriminator(_form),
+]
 
 
 class GateOptionSection(Section):
-    """One way on from a gate."""
+    """One choice at a gate."""
 
-    label: Text = Field(title="What a person chooses", description="a text of its own")
-    next_step: Text | None = Field(
-        None, title="Where it leads; null ends the workflow", description=f"{STEP}, or null"
+    label: Text = Field(title="The name of the choice", description="a label of its own")
+    next_step: Text | None = _optional(
+        "The step that follows; null ends the workflow", f"{STEP}, or null"
     )
-    requires_input: bool = Field(
-        False, title="Whether the person must write something", description="true or false"
-    )
-    ends: Literal["completed", "rejected"] | None = Field(
-        None, title="How it ends the workflow", description="one of: completed, rejected"
+    requires_input: bool = _flag("Whether the human must write something")
+    ends: Literal["completed", "rejected"] | None = _optional(
+        "How it ends the workflow", "one of: completed, rejected"
     )
 
 
 class GateSection(Section):
-    """Where a person decides how to go on."""
+    """A decision by a human about what follows a step."""
 
-    prompt: Text = Field(title="What the person is asked", description="a text")
+    prompt: Text = Field(title="The question", description="a text")
     options: list[GateOptionSection] = Field(
-        min_length=1, title="The ways on", description="a list of options, each with a label"
+        min_length=1, title="The choices", description="a list of options, each with a label"
     )
     context: list[Text] = Field(
-        default_factory=list,
-        title="What the person is shown",
-        description="a list of dotted names of what steps gave",
+        [], title="The values that are shown", description="a list of dotted names of results"
     )
 
 
 class DatabaseSection(Section):
-    """The database the workflow works on."""
+    """The database that the steps read and change."""
 
-    url: Text = Field(
-        title="Where it is",
-        description="a SQLite file seen from the project's folder, or postgresql://...",
-    )
-    backup: bool = Field(
-        True, title="Whether a copy is taken before a run changes it", description="true or false"
-    )
+    url: Text = Field(title="Its address", description=FILE_OR_SERVER)
+    backup: bool = _flag("Whether to back it up before a run changes it", default=True)
     keep: int = Field(
-        10, ge=1, title="How many copies are kept", description="a whole number from 1"
+        10, ge=1, title="How many backups are kept", description="a whole number from 1"
     )
-    backups: Text | None = Field(
-        None, title="The folder of the copies", description="a folder seen from the project's"
+    backups: Text | None = _optional(
+        "The folder of the backups", "a folder relative to the project's folder"
     )
+
+
+DatabaseField = Annotated[
+    Annotated[Text, Tag("text")] | Annotated[DatabaseSection, Tag("mapping")],
+    Discriminator(_form),
+]
+CommandField = Annotated[
+    Annotated[Function, Tag("text")]
+    | Annotated[
+        Annotated[list[str], Field(min_length=1, description="a program, its arguments")],
+        Tag("list"),
+    ],
+    Discriminator(_form),
+]
 
 
 class StepSection(Section):
-    """One step: what is done, what must hold, and what follows."""
+    """One step: its work, its conditions, and what follows."""
 
     name: str = Field(
-        pattern=STEP_NAME,
+        pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$",
         max_length=100,
-        title="What it is called",
+        title="The name of the step",
         description="letters, digits, - _ and .",
     )
-    title: str = Field("", title="What people read", description="a text")
-    command: (
-        Annotated[
-            Annotated[Function, Tag("text")]
-            | Annotated[
-                Annotated[list[str], Field(min_length=1, description="a program, its arguments")],
-                Tag("list"),
-            ],
-            Discriminator(_form),
-        ]
-        | None
-    ) = Field(None, title="What is run", description=COMMAND)
-    prompt: str = Field(
-        "",
-        title="What an agent is asked; {{name}} stands for a value",
-        description="a text",
-    )
-    agent: Text | None = Field(
-        None, title="Who is asked; the default agent otherwise", description="an agent or a role"
-    )
-    model: Text | None = Field(
-        None, title="The model that agent uses", description="a model's name"
-    )
-    result: dict[str, Any] | None = Field(
-        None,
-        alias="schema",
-        title="What the agent's result looks like",
-        description="a JSON Schema",
+    title: str = _text("What users see")
+    command: CommandField | None = _optional("The program or function to run", COMMAND)
+    prompt: str = _text("The prompt for an agent; {{name}} is replaced by a value")
+    agent: Text | None = _optional("The agent; otherwise the default agent", "an agent or a role")
+    model: Text | None = _optional("The agent's model", "a model's name")
+    result: dict[str, Any] | None = _optional(
+        "The schema of the agent's result", "a JSON Schema", alias="schema"
     )
     preconditions: list[ConditionField] = Field(
-        default_factory=list,
-        title="What must be true before",
-        description="a list of conditions: expressions, or mappings with name, check and error",
+        [], title="What must be true before the step", description=CONDITIONS
     )
     postconditions: list[ConditionField] = Field(
-        default_factory=list,
-        title="What must be true afterwards",
-        description="a list of conditions: expressions, or mappings with name, check and error",
+        [], title="What must be true after the step", description=CONDITIONS
     )
-    parallel: bool = Field(
-        False,
-        title="Whether it runs together with its neighbours that say so too",
-        description="true or false",
+    parallel: bool = _flag("Whether it runs together with the parallel steps next to it")
+    parallel_key: Text | None = _optional(
+        "The list; the step runs once for each of its items",
+        "the dotted name of a list that a step returns or that is a parameter",
     )
-    parallel_key: Text | None = Field(
-        None,
-        title="The list whose items are worked one by one",
-        description="the dotted name of a list that a step or a parameter gives",
+    human_gate: GateSection | None = _optional(
+        "A human decides what follows", "a mapping with prompt, options and context"
     )
-    human_gate: GateSection | None = Field(
-        None,
-        title="Where a person decides how to go on",
-        description="a mapping with prompt, options and context",
-    )
-    next: (
-        Annotated[
-            Annotated[
-                Annotated[str, Field(min_length=1, pattern=r"\S", description=NEXT)], Tag("text")
-            ]
-            | Annotated[NextSection, Tag("mapping")],
-            Discriminator(_form),
-        ]
-        | None
-    ) = Field(None, title="What follows; nothing ends the workflow", description=NEXT)
-    timeout: float | None = Field(
-        None,
-        gt=0,
-        allow_inf_nan=False,
-        title="Seconds one attempt may take",
-        description="a number of seconds above 0",
+    next: NextField | None = _optional("What follows; without it, the workflow ends", NEXT)
+    timeout: float | None = _optional(
+        "Seconds for one attempt", "a number of seconds above 0", gt=0, allow_inf_nan=False
     )
 
 
 class ContractFile(Section):
-    """A workflow whose steps prove that they were done."""
+    """A workflow whose steps are checked by conditions."""
 
-    version: Literal[1] = Field(1, title="The form of the file", description="1")
+    version: Literal[1] = Field(1, title="The version of the file format", description="1")
     notation: Literal["contracts"] = Field(
         "contracts", title="The notation of the file", description="contracts"
     )
     type: Text = Field(
         title="A short name for this kind of workflow", description="such as w1_editing"
     )
-    name: str = Field("", title="What it is called", description="a text")
-    description: str = Field("", title="What it is for", description="a text")
-    initial_step: Text | None = Field(
-        None, title="Where it begins; otherwise at the first step", description=STEP
-    )
-    database: (
-        Annotated[
-            Annotated[Text, Tag("text")] | Annotated[DatabaseSection, Tag("mapping")],
-            Discriminator(_form),
-        ]
-        | None
-    ) = Field(
-        None,
-        title="The database the workflow works on",
-        description="a file seen from the project's folder, postgresql://..., or a mapping",
+    name: str = _text("What users see")
+    description: str = _text("What the workflow is for")
+    initial_step: Text | None = _optional("The step to start with; otherwise the first", STEP)
+    database: DatabaseField | None = _optional(
+        "The database that the steps read and change", f"{FILE_OR_SERVER}, or a mapping"
     )
     roles: dict[str, Text] = Field(
-        default_factory=dict,
-        title="Which agent plays a role, where the settings say nothing",
+        {},
+        title="The agent for each role, unless the settings name one",
         description="agents by role, as in {writer: claude}",
     )
-    limits: LimitsSection | None = Field(
-        None, title="Ceilings for one run", description="usd, tokens, calls and seconds"
-    )
-    params: list[Text] | None = Field(
-        None,
-        title="The parameters a run may be started with; others are refused",
-        description="a list of names",
+    limits: LimitsSection | None = _optional("Limits for one run", "usd, tokens, calls and seconds")
+    params: list[Text] | None = _optional(
+        "The parameters that a run accepts; others are refused", "a list of names"
     )
     steps: list[StepSection] = Field(
         min_length=1, title="The steps", description="a list of steps, each with a name"
@@ -261,12 +218,12 @@ class ContractFile(Section):
 
     @field_validator("database")
     @classmethod
-    def _address_alone(cls, database: str | DatabaseSection | None) -> DatabaseSection | None:
+    def _from_address(cls, database: str | DatabaseSection | None) -> DatabaseSection | None:
         return DatabaseSection(url=database) if isinstance(database, str) else database
 
 
 class PythonStep(StepSection):
-    """A step that is defined in Python, where its name may hold any other characters."""
+    """A step that is defined in Python, whose name may contain other characters as well."""
 
     name: str = Field(pattern=r"^[^+/]+$", description="a name without + and /")
 
@@ -274,8 +231,8 @@ class PythonStep(StepSection):
 class PythonDefinition(ContractFile):
     """A workflow that is defined in Python."""
 
-    commands: dict[str, Any] = Field(default_factory=dict, description="functions by name")
-    folder: Text | None = Field(None, description="the path of a folder")
+    commands: dict[str, Any] = Field({}, description="functions by name")
+    folder: Text | None = _optional("The folder in which programs run", "the path of a folder")
     # Lists are invariant to the type checker, but these are only read.
     steps: list[PythonStep] = Field(  # type: ignore[assignment]
         min_length=1, description="a list of steps, each with a name"

@@ -1,4 +1,4 @@
-"""The port to the user's database: steps read it, stage changes, and prove them in one transaction.
+"""The port to the user's database: steps read it and stage changes, which are applied together.
 
 This is the only module of contracts that knows `signoff.guarded_db`, which it loads when a
 workflow names a database.
@@ -26,23 +26,18 @@ class Tables(Protocol):
 
     def query(self, sql: str, params: Params = ()) -> tuple[Row, ...]:
         """Returns the rows of a SELECT, each by column name."""
-        ...
 
     def one(self, sql: str, params: Params = ()) -> Row | None:
         """Returns the first row, or None if there is none."""
-        ...
 
     def value(self, sql: str, params: Params = ()) -> Any:
         """Returns the first column of the first row, or None if there is no row."""
-        ...
 
     def exists(self, sql: str, params: Params = ()) -> bool:
         """Returns whether there is any row."""
-        ...
 
     def stage(self, sql: str, params: Params = (), *, confirm: object = None) -> None:
         """Adds a statement to the step's work."""
-        ...
 
 
 Proof = tuple[str, Callable[[Tables], bool], str]
@@ -54,22 +49,18 @@ class StepDatabase(Tables, Protocol):
 
     def view(self) -> Tables:
         """Returns a read-only view."""
-        ...
 
     def take(self, statements: Sequence[Sequence[Any]]) -> None:
         """Stages statements from a worker; raises `StepFailed` if one is refused."""
-        ...
 
     def committed(self, key: StepKey) -> str | None:
         """Returns the note of work that was committed before, if it was."""
-        ...
 
     def commit(self, proofs: Sequence[Proof], key: StepKey, note: str) -> str:
         """Applies the staged work if every proof holds, else raises `StepFailed`.
 
         Returns the note in the database: an earlier attempt's if that was committed first.
         """
-        ...
 
 
 class WorkflowDatabase(Protocol):
@@ -77,11 +68,9 @@ class WorkflowDatabase(Protocol):
 
     def begin(self) -> StepDatabase:
         """Returns the database for one attempt at a step."""
-        ...
 
     def back_up(self, reason: str, *, reuse: bool) -> str:
         """Returns the id of a new backup; `reuse` takes an existing one with the same reason."""
-        ...
 
 
 def open_database(database: Database) -> WorkflowDatabase:
@@ -98,7 +87,9 @@ def check_address(url: str) -> Path | None:
     return read_address(url).path
 
 
-def located(database: Database, folder: Path, server_backups: str | None = None) -> Database:
+def with_absolute_paths(
+    database: Database, folder: Path, server_backups: str | None = None
+) -> Database:
     """Returns the database with absolute paths; a server has no folder of its own for backups."""
     path = check_address(database.url)
     backups = str(folder / database.backups) if database.backups else None

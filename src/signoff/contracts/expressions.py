@@ -1,7 +1,6 @@
 """Conditions written as text: CEL over `ctx`, `result`, `checkpoint`, `params` and `hint`.
 
-`===` and `!==`, as JavaScript has them, are read as `==` and `!=`; inside a string they
-stand for themselves.
+`===` and `!==`, as in JavaScript, are read as `==` and `!=`, except inside strings.
 """
 
 from __future__ import annotations
@@ -15,13 +14,13 @@ from signoff.documents.bounded import EvaluationFailed, OutOfBounds, evaluate, v
 from signoff.errors import AuthorError
 
 LONGEST = 2_000
-"""Characters of an expression; longer ones belong into a function."""
+"""Characters of an expression; longer ones should be functions."""
 
 MOST_SUMS = 20
-"""How often an expression without loops may add: each sum copies the text built so far."""
+"""Additions in an expression without loops: each one copies the text built so far."""
 
 NAMES = frozenset({"ctx", "result", "checkpoint", "params", "hint"})
-"""What expressions can name."""
+"""The names that expressions can use."""
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
 
@@ -43,57 +42,52 @@ _TOKEN = re.compile(rf"{_STRING}|(?P<strict>===|!==)|.", re.VERBOSE | re.DOTALL)
 _SYNTAX = re.compile(rf"{_STRING}|//[^\n]*|(?P<loop>{_LOOP})|.", re.VERBOSE | re.DOTALL)
 
 
-class BadExpression(AuthorError):  # noqa: N818  # named for what it says
+class BadExpression(AuthorError):  # noqa: N818  # public name
     """A condition cannot be read or evaluated."""
 
 
 class Expression:
-    """A condition, read once and evaluated as often as needed."""
+    """A condition, parsed once and evaluated as often as needed."""
 
     def __init__(self, text: str) -> None:
-        """Reads the text; raises `BadExpression` naming what is wrong."""
+        """Parses the text; raises `BadExpression`."""
         self.text = text
         _check(text)
 
     @property
     def names(self) -> frozenset[str]:
-        """What it may look at."""
-        return _named(self.text)
+        """The names that it may use; all its words count, so there can be too many."""
+        return NAMES & frozenset(_WORD.findall(self.text))
 
     @property
     def is_quick(self) -> bool:
-        """Whether it ends at once: it has no loops, and builds no long texts."""
+        """Whether it takes no noticeable time: it has no loops and builds no long texts."""
         return not _loops(self.text) and self.text.count("+") <= MOST_SUMS
 
     def evaluate(self, values: Mapping[str, Any]) -> Any:
-        """Returns what it comes to; a name that is missing raises `BadExpression`."""
+        """Returns its value; raises `BadExpression` for a missing name."""
         try:
             return evaluate(plain_cel(self.text), dict(values), linear=self.is_quick)
         except OutOfBounds as error:
-            raise BadExpression(f"{self.text!r}: {error}; write a function") from error
+            raise BadExpression(f"{self.text!r}: {error}; use a function") from error
         except EvaluationFailed as error:
             first = next(iter(str(error).strip().splitlines()), "no reason given")
             what = f"{self.text!r}: {error.kind}: {first}{self._missing(values)}"
             raise BadExpression(what) from error
 
     def holds(self, values: Mapping[str, Any]) -> bool:
-        """Tells whether it is true; anything but true or false raises `BadExpression`."""
+        """Returns whether it is true; raises `BadExpression` for anything but true and false."""
         value = self.evaluate(values)
         if not isinstance(value, bool):
-            raise BadExpression(f"{self.text!r} gives {value!r:.80}, neither true nor false")
+            raise BadExpression(f"{self.text!r} is {value!r:.80}, neither true nor false")
         return value
 
     def _missing(self, values: Mapping[str, Any]) -> str:
-        """Says how to give the parameters that were not given, if there are any."""
+        """Returns a hint how to pass the parameters that are missing; "" if none is."""
         names = dict.fromkeys(_PARAMETER.findall(_without_strings(self.text)))
-        given = values.get("params", {})
-        missing = [f"-i {name}=..." for name in names if name not in given]
-        return f"; start it with {' '.join(missing)}" if missing else ""
-
-
-@lru_cache(maxsize=512)
-def _named(text: str) -> frozenset[str]:
-    return NAMES & frozenset(_WORD.findall(text))
+        params = values.get("params", {})
+        missing = [f"-i {name}=..." for name in names if name not in params]
+        return f"; start the run with {' '.join(missing)}" if missing else ""
 
 
 @lru_cache(maxsize=512)
@@ -103,7 +97,7 @@ def _loops(text: str) -> bool:
 
 @lru_cache(maxsize=512)
 def _check(text: str) -> None:
-    """Raises `BadExpression` for a text that is no expression or names unknown things."""
+    """Raises `BadExpression` for a text that is not an expression or uses unknown names."""
     if not text.strip():
         raise BadExpression("the expression is empty")
     if len(text) > LONGEST:
@@ -111,18 +105,18 @@ def _check(text: str) -> None:
     try:
         names = variables_of(plain_cel(text))
     except OutOfBounds as error:
-        raise BadExpression(f"{text!r} cannot be read: {error}; write a function") from error
+        raise BadExpression(f"{text!r} cannot be parsed: {error}; use a function") from error
     except EvaluationFailed as error:
         first = next(iter(str(error).splitlines()), "")
-        said = first.split("ERROR:")[-1].strip()
-        meant = "; did you mean ==?" if _ASSIGNS.search(_without_strings(text)) else ""
-        raise BadExpression(f"{text!r} is no expression: {said}{meant}") from error
+        reason = first.split("ERROR:")[-1].strip()
+        hint = "; did you mean ==?" if _ASSIGNS.search(_without_strings(text)) else ""
+        raise BadExpression(f"{text!r} is not an expression: {reason}{hint}") from error
     unknown = set(names) - NAMES - _TYPES - set(_EACH.findall(text))
     if "db" in unknown or _DATABASE.search(_without_strings(text)):
-        raise BadExpression(f"{text!r}: texts see no database; name a function, module:function")
+        raise BadExpression(f"{text!r}: expressions cannot use the database; use a function")
     if unknown:
-        listed, known = ", ".join(sorted(unknown)), ", ".join(sorted(NAMES))
-        raise BadExpression(f"{text!r} names {listed}, and nothing is called so; there is: {known}")
+        listed, valid = ", ".join(sorted(unknown)), ", ".join(sorted(NAMES))
+        raise BadExpression(f"{text!r}: unknown name {listed}; valid: {valid}")
 
 
 def _without_strings(text: str) -> str:
@@ -133,7 +127,7 @@ def _without_strings(text: str) -> str:
 
 
 def plain_cel(text: str) -> str:
-    """Returns an expression with JavaScript's strict comparisons as CEL writes them."""
+    """Returns an expression in CEL: with `==` for JavaScript's `===`."""
     return "".join(
         match.group()[:2] if match.lastgroup == "strict" else match.group()
         for match in _TOKEN.finditer(text)

@@ -1,7 +1,7 @@
-"""What a contract workflow says: steps with conditions before and after, and where each leads.
+"""The types of a contract workflow: steps, their conditions, and what follows each step.
 
-A step is done when its postconditions hold, checked by the engine; never because somebody
-says so.
+A step is done when its postconditions hold. The engine checks them; a worker's word for it
+does not count.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Command = Callable[["StepContext"], Any] | Sequence[str] | str
 """A Python function, a program with its arguments, or the name of a registered function."""
 
 MAX_RETRIES = 1
-"""How often a step that fell short is tried again before a person is asked."""
+"""Retries of a step or an item that does not meet its conditions, before a human is asked."""
 
 
 @dataclass(frozen=True)
@@ -32,84 +32,84 @@ class Condition:
     check: Check | str
     """A function of the context, the name of one, or an expression over ctx, result, ..."""
     error: str = ""
-    """What the worker or the person is told when it is false."""
+    """The message for the worker or the human if it is false."""
 
     @property
-    def words(self) -> str:
-        """What to say when it is false."""
+    def message(self) -> str:
+        """The error message if it is false."""
         return self.error or f"{self.name} does not hold"
 
     @property
-    def told(self) -> str:
-        """What to say to whoever has to meet it."""
-        says_more = isinstance(self.check, str) and self.check != self.name
-        what = f"{self.name} ({self.check})" if says_more else self.name
-        return f"{what}; otherwise: {self.error}" if self.error else what
+    def description(self) -> str:
+        """What a worker is shown before it starts."""
+        is_named = isinstance(self.check, str) and self.check != self.name
+        text = f"{self.name} ({self.check})" if is_named else self.name
+        return f"{text}; otherwise: {self.error}" if self.error else text
 
 
-def as_condition(given: Any) -> Any:
-    """Returns a bare function or a bare text as a condition of that name; all else unchanged."""
-    if isinstance(given, str):
-        return Condition(given, given)
-    if callable(given):
-        return Condition(getattr(given, "__name__", type(given).__name__), given)
-    return given
+def as_condition(value: Any) -> Any:
+    """Returns a bare function or expression as a condition, and anything else unchanged."""
+    if isinstance(value, str):
+        return Condition(value, value)
+    if callable(value):
+        return Condition(getattr(value, "__name__", type(value).__name__), value)
+    return value
 
 
 @dataclass(frozen=True)
 class ConditionalNext:
-    """Leads one way or another, by what the step gave."""
+    """A branch: which step follows depends on the result."""
 
     condition: Check | str
     on_true: str
     on_false: str
     max_iterations: int | None = None
-    """How often the branch that loops may be taken before a person decides."""
+    """How often the branch that loops may be taken before a human decides."""
 
 
 @dataclass(frozen=True)
 class GateOption:
-    """One way on from a gate."""
+    """One choice at a gate."""
 
     label: str
     next_step: str | None = None
     """None ends the workflow."""
     requires_input: bool = False
     ends: Literal["completed", "rejected"] | None = None
-    """How it ends the workflow; None judges by the label."""
+    """How it ends the workflow; None decides by the label."""
 
 
 @dataclass(frozen=True)
 class HumanGate:
-    """Where a person decides how to go on."""
+    """A decision by a human about what follows a step."""
 
     prompt: str
     options: Sequence[GateOption]
     context: Sequence[str] = ()
-    """Names of what the person is shown, dotted; the decision is bound to their values."""
+    """Dotted names of the values that are shown; the decision is bound to these values."""
 
 
 @dataclass(frozen=True)
 class WorkflowStep:
-    """One step: what is done, what must hold, and what follows."""
+    """One step: its work, its conditions, and what follows."""
 
     name: str
     command: Command | None = None
-    """What is run; None for a step that only asks an agent, or only waits at its gate."""
+    """The command; None for a step that only asks an agent, or only waits at its gate."""
     prompt: str = ""
-    """What an agent is asked; `{{name}}` stands for a value of the checkpoint or a parameter."""
+    """The prompt for an agent; `{{name}}` is replaced by a checkpoint value or a parameter."""
     agent: str = DEFAULT_AGENT
     model: str | None = None
     schema: Mapping[str, Any] | None = None
     """JSON Schema of the agent's result."""
     preconditions: Sequence[Any] = ()
-    """Conditions; a bare function or a bare text is taken for one."""
+    """Conditions; a bare function or expression is one too."""
     postconditions: Sequence[Any] = ()
-    """Conditions, as before."""
+    """Conditions in the same forms."""
     parallel: bool = False
-    """Whether it runs together with its neighbours that say so too."""
+    """Whether it runs together with the steps next to it that are parallel too."""
     parallel_key: str | None = None
-    """The name of a list: the step is worked once for every item of it."""
+    """The name of a list: the step runs once for every item of it."""
     human_gate: HumanGate | None = None
     next: str | ConditionalNext | None = None
     """None ends the workflow."""
@@ -117,25 +117,25 @@ class WorkflowStep:
     title: str = ""
 
     def __post_init__(self) -> None:
-        """Makes conditions of bare functions and texts."""
+        """Turns bare functions and expressions into conditions."""
         for key in ("preconditions", "postconditions"):
-            given = getattr(self, key)
-            if isinstance(given, list | tuple):
-                object.__setattr__(self, key, tuple(as_condition(each) for each in given))
+            values = getattr(self, key)
+            if isinstance(values, list | tuple):
+                object.__setattr__(self, key, tuple(map(as_condition, values)))
 
 
 @dataclass(frozen=True)
 class Database:
-    """The user's own database, as far as a workflow works on it."""
+    """The user's own database, which the steps of a workflow read and change."""
 
     url: str
     """A SQLite file, or a `postgresql://` address."""
     backup: bool = True
-    """Whether a copy is taken before a run first changes it."""
+    """Whether a backup is taken before a run first changes it."""
     keep: int = 10
-    """How many copies are kept."""
+    """How many backups are kept."""
     backups: str | None = None
-    """The folder of the copies; None keeps them beside a SQLite file."""
+    """The folder of the backups; None means next to a SQLite file."""
 
 
 @dataclass(frozen=True)
@@ -146,23 +146,23 @@ class WorkflowDefinition:
     steps: Sequence[WorkflowStep]
     name: str = ""
     initial_step: str | None = None
-    """None begins with the first."""
+    """The step to start with; None means the first."""
     description: str = ""
     commands: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
-    """Functions that steps name as their command."""
+    """Functions that steps can use as their command, by name."""
     database: Database | None = None
     folder: str | None = None
-    """Where programs are run; None runs them in the current folder."""
+    """The folder in which programs run; None means the current one."""
     roles: Mapping[str, str] = field(default_factory=dict)
-    """Which agent plays a role, where the settings say nothing."""
+    """The agent for each role, unless the settings name another."""
     limits: Limits = field(default_factory=Limits)
     params: Sequence[str] | None = None
-    """The parameters a run may be started with; None finds them in prompts and expressions."""
+    """The parameters that a run accepts; None finds them in prompts and expressions."""
 
 
 @dataclass(frozen=True)
 class StepResult:
-    """A step that is done, and what it gave."""
+    """A step that is done, and its result."""
 
     step: str
     completed_at: str
@@ -171,7 +171,7 @@ class StepResult:
 
 @dataclass(frozen=True)
 class ParallelItemResult:
-    """How one item of a fan-out stands."""
+    """The status of one item of a fan-out."""
 
     status: Literal["pending", "completed", "failed"]
     result: Any = None
@@ -181,7 +181,7 @@ class ParallelItemResult:
 
 @dataclass(frozen=True)
 class StepInput:
-    """What a program is given on its standard input, as JSON."""
+    """What a program gets on its standard input, as JSON."""
 
     run_id: str
     step: str
@@ -189,24 +189,16 @@ class StepInput:
     params: Mapping[str, Any] = field(default_factory=dict)
     item: Any = None
     retry_context: Mapping[str, Any] | None = None
-    """What was wrong with the last attempt, and which attempt this is."""
+    """The error of the last attempt, and the number of this one."""
 
     def to_json(self) -> dict[str, Any]:
-        """Returns it as it is written to the program."""
-        said = {
-            "run_id": self.run_id,
-            "step": self.step,
-            "checkpoint": dict(self.checkpoint),
-            "params": dict(self.params),
-            "item": self.item,
-            "retry_context": dict(self.retry_context) if self.retry_context else None,
-        }
-        return {key: value for key, value in said.items() if value is not None}
+        """Returns it as JSON values, without what is None."""
+        return {name: value for name, value in vars(self).items() if value is not None}
 
 
 @dataclass(frozen=True)
 class StepOutput:
-    """What a step gives back, where it says more than its result."""
+    """What a step returns if it returns more than its result."""
 
     success: bool = True
     result: Any = None

@@ -1,4 +1,4 @@
-"""Contract workflows, as a notation."""
+"""Registers contract workflows as a notation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ KEYS = frozenset({"steps", "type", "initial_step", "initialStep"})
 
 
 def recognize(content: Mapping[str, Any]) -> bool:
-    """Tells whether a file has keys that only contracts have."""
+    """Whether a file has keys that only contracts have."""
     return not KEYS.isdisjoint(content)
 
 

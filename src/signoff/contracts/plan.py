@@ -1,4 +1,4 @@
-"""What a run of a contract workflow would do: who works each step, and what is checked."""
+"""The plan of a contract workflow: what performs each step, and which conditions are checked."""
 
 from __future__ import annotations
 
@@ -8,20 +8,14 @@ from typing import Any
 
 from signoff.core.workflow import Workflow
 
-COLUMNS = ("STEP", "WORKED BY", "BEFORE", "AFTERWARDS")
-
 
 @dataclass(frozen=True)
 class ContractPlan:
-    """A run that is not started."""
+    """The steps of a run that is not started."""
 
     steps: Sequence[Mapping[str, Any]]
     database: str | None
-
-    @property
-    def columns(self) -> Sequence[str]:
-        """Headings of the table."""
-        return COLUMNS
+    columns: Sequence[str] = ("STEP", "WORKED BY", "BEFORE", "AFTERWARDS")
 
     @property
     def rows(self) -> Sequence[Sequence[object]]:
@@ -33,14 +27,14 @@ class ContractPlan:
 
     @property
     def notes(self) -> Sequence[str]:
-        """What the table does not say."""
+        """Remarks below the table."""
         if self.database is None:
             return []
-        return [f"database: {self.database}; each step's changes are kept only when proved"]
+        return [f"database: {self.database}; changes are committed only if the conditions hold"]
 
     @property
     def facts(self) -> Mapping[str, Any]:
-        """The same for programs."""
+        """The plan as JSON values."""
         steps = [
             {
                 "step": step["name"],
@@ -54,22 +48,22 @@ class ContractPlan:
 
 
 def plan(workflow: Workflow) -> ContractPlan:
-    """Returns what a run of a workflow would do."""
+    """Returns the plan of a workflow."""
     contract = workflow.source["contract"]
     return ContractPlan(contract["steps"], contract["database"])
 
 
 def _worker(step: Mapping[str, Any]) -> str:
-    each = f", for each of {step['items']}" if step["items"] else ""
+    items = f", for each of {step['items']}" if step["items"] else ""
     match step["command"]:
         case None:
-            return f"agent {step['asks'][1]}{each}" if step["asks"] else "a person"
+            return f"agent {step['asks'][1]}{items}" if step["asks"] else "a human"
         case [*words]:
-            return f"{' '.join(words)}{each}"
+            return f"{' '.join(words)}{items}"
         case {"name": name}:
-            return f"{name}{each}"
+            return f"{name}{items}"
         case other:
-            return f"{other}{each}"
+            return f"{other}{items}"
 
 
 def _names(conditions: Sequence[Sequence[Any]]) -> str:

@@ -1,8 +1,8 @@
-"""Proves that work was done: conditions are evaluated, never taken on trust.
+"""Checks that work was done: conditions are evaluated, never taken on trust.
 
-A step without a database is checked by the engine, as the steps of every workflow are. Here are
+The engine checks a step without a database, as it does in every workflow. This module checks
 the items of a fan-out, and steps with a database: their statements are applied and their
-conditions checked inside one transaction, which is kept only when all of them hold.
+conditions checked inside one transaction, which is committed only if all of them hold.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
-import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
@@ -22,6 +22,7 @@ from signoff.contracts.model import Check, Condition, ConditionalNext, WorkflowS
 from signoff.core.frozen import freeze
 from signoff.error_text import describe_error
 from signoff.errors import NotSerialisable, StepFailed
+from signoff.runtime.from_thread import on_thread
 
 CONDITION_SECONDS = 10.0
 """How long one condition may take."""
@@ -31,107 +32,104 @@ def prove(
     ctx: StepContext,
     database: StepDatabase,
     conditions: Sequence[Condition],
-    done: Mapping[str, Any],
+    output: Mapping[str, Any],
     key: StepKey,
 ) -> Mapping[str, Any]:
-    """Commits a step's statements if its conditions hold; else raises `StepFailed` with all.
+    """Commits a step's statements if its conditions hold; raises `StepFailed` with all problems.
 
-    Returns what was proved. That is what an earlier attempt gave, where one that was thought
-    lost has reached the database after all: the work there is its work.
+    Returns the output that belongs to the committed work. If an earlier attempt that seemed
+    lost was committed after all, that is the output of that attempt.
     """
 
     def holds_in(check: Check | str, view: Tables) -> bool:
-        return holds(check, ctx.seen_by(view, done["result"], done["hint"]))
+        return holds(check, ctx.seen_by(view, output["result"], output["hint"]))
 
     proofs: list[Proof] = [
-        (each.name, partial(holds_in, each.check), each.words) for each in conditions
+        (each.name, partial(holds_in, each.check), each.message) for each in conditions
     ]
-    note = json.dumps(done)
+    note = json.dumps(output)
     stored = database.commit(proofs, key, note)
-    return done if stored == note else dict(json.loads(stored))
+    return output if stored == note else dict(json.loads(stored))
 
 
-async def problems_of(conditions: Sequence[Condition], seen: StepContext) -> list[str]:
-    """Returns everything that does not hold, where there is no database."""
+async def problems_of(conditions: Sequence[Condition], ctx: StepContext) -> list[str]:
+    """Returns the messages of all conditions that do not hold, without a database."""
     problems: list[str] = []
-    for each in conditions:
+    for condition in conditions:
         try:
-            held = await evaluated(each.check, seen)
+            if not await evaluate(condition.check, ctx):
+                problems.append(condition.message)
         except Exception as error:  # noqa: BLE001  # whatever a condition raises, it does not hold
-            problems.append(f"{each.name}: raised {describe_error(error)}")
-        else:
-            problems += [] if held else [each.words]
+            problems.append(f"{condition.name}: raised {describe_error(error)}")
     return problems
 
 
-def clear_next(step: WorkflowStep) -> tuple[Condition, ...]:
-    """Returns a condition that the result decides what follows, where that depends on it."""
+def branch_conditions(step: WorkflowStep) -> tuple[Condition, ...]:
+    """Returns a condition that the branch after a step can be decided, if it has a branch."""
     branch = step.next
-    # Of items, only what they gave together leads anywhere; a gate leads where a person says.
+    # A branch after items looks at all of them, and after a gate a human decides.
     if not isinstance(branch, ConditionalNext) or step.parallel_key or step.human_gate:
         return ()
-
-    def can_be_decided(ctx: StepContext) -> bool:
-        holds(branch.condition, ctx)
-        return True
-
-    return (Condition("next", can_be_decided),)
+    return (Condition("next", lambda ctx: holds(branch.condition, ctx) in (True, False)),)
 
 
-def storable(done: dict[str, Any]) -> dict[str, Any]:
-    """Returns what a step gave if the journal can keep it; raises `StepFailed` if not."""
+def check_storable(output: dict[str, Any]) -> dict[str, Any]:
+    """Returns a step's output if the journal can store it; raises `StepFailed` if not."""
     try:
-        freeze(done)
+        freeze(output)
     except NotSerialisable as error:
-        raise StepFailed(f"what the step gave cannot be kept: {error}") from error
-    return done
+        raise StepFailed(f"the step's result cannot be stored: {error}") from error
+    return output
 
 
 def is_quick(check: Check | str) -> bool:
-    """Tells whether evaluating a condition ends at once: it is a text without nested loops."""
+    """Whether a condition takes no noticeable time: it is an expression without loops."""
     return isinstance(check, str) and Expression(check).is_quick
 
 
-async def evaluated(check: Check | str, seen: StepContext) -> bool:
-    """Evaluates one condition; on a thread if it may take its time, so that other runs go on."""
+async def evaluate(
+    check: Check | str, ctx: StepContext, seconds: float = CONDITION_SECONDS
+) -> bool:
+    """Returns whether a condition holds; raises what it raises, or `StepFailed` after a while.
+
+    A slow one runs in a thread, so that other runs continue meanwhile. The thread is abandoned
+    if it takes too long: there is no other way to end a function that hangs.
+    """
     if is_quick(check):
-        return holds(check, seen)
-    return await asyncio.to_thread(decided, check, seen)
+        return holds(check, ctx)
+    async with time_limit(seconds, f"a condition took more than {seconds:g} seconds"):
+        return await on_thread(partial(holds, check, ctx))
 
 
-def decided(check: Check | str, ctx: StepContext, seconds: float = CONDITION_SECONDS) -> bool:
-    """Evaluates one condition, not for ever; raises what it raises, or `StepFailed`."""
-    ends: list[bool | BaseException] = []
+@asynccontextmanager
+async def time_limit(seconds: float, message: str) -> AsyncIterator[None]:
+    """Ends the block after some seconds and raises `StepFailed`.
 
-    def evaluate() -> None:
-        try:
-            ends.append(holds(check, ctx))
-        except BaseException as error:  # noqa: BLE001  # raised again below, on the caller's thread
-            ends.append(error)
-
-    # A thread that may be left behind: nothing else can be left when it hangs.
-    thread = threading.Thread(target=evaluate, name="signoff-condition", daemon=True)
-    thread.start()
-    thread.join(seconds)
-    if not ends:
-        raise StepFailed(f"a condition did not come to an end within {seconds:g} seconds")
-    if isinstance(ends[0], BaseException):
-        raise ends[0]
-    return ends[0]
+    A `TimeoutError` that the author's own code raises is passed on.
+    """
+    deadline = asyncio.timeout(seconds)
+    try:
+        async with deadline:
+            yield
+    except TimeoutError:
+        if not deadline.expired():
+            raise
+        raise StepFailed(message) from None
 
 
 def holds(check: Check | str, ctx: StepContext) -> bool:
-    """Evaluates one condition in a context that is ready; raises what it raises."""
+    """Returns whether a condition holds in a context; raises what it raises."""
     if isinstance(check, str):
         expression = Expression(check)
         return expression.holds(ctx.values(expression.names))
-    held = check(ctx)
-    if inspect.isawaitable(held):
-        held = asyncio.run(_awaited(held))
-    if not isinstance(held, bool):
-        raise TypeError(f"returned {held!r:.80} instead of True or False")
-    return held
+    value = check(ctx)
+    if inspect.isawaitable(value):
+        # Functions run in a thread of their own, which has no event loop.
+        value = asyncio.run(_await(value))
+    if not isinstance(value, bool):
+        raise TypeError(f"returned {value!r:.80} instead of True or False")
+    return value
 
 
-async def _awaited(work: Any) -> Any:
-    return await work
+async def _await(value: Any) -> Any:
+    return await value

@@ -1,4 +1,4 @@
-"""What somebody who takes a run up again should know."""
+"""A summary of a run for the program or the human that resumes it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from signoff.contracts.checkpoint import checkpoint_of
 
 @dataclass(frozen=True)
 class ResumeContext:
-    """Where a run stands, what was done last, and what failed."""
+    """The position of a run, its last output, and what failed."""
 
     workflow_type: str
     run_id: str
@@ -19,9 +19,9 @@ class ResumeContext:
     completed_steps: tuple[str, ...]
     last_step_output: Any = None
     pending_retry: Mapping[str, Any] | None = None
-    """The step that fell short: its error, and which attempt it was."""
+    """The step that will be retried, its error, and the number of the attempt."""
     parallel_status: Mapping[str, Any] | None = None
-    """How many items there are, how many are done, and which failed."""
+    """The number of items, the number of completed ones, and the failed ones."""
 
 
 def resume_context(
@@ -32,22 +32,19 @@ def resume_context(
     feedback: str = "",
     attempt: int = 1,
 ) -> ResumeContext:
-    """Returns what to tell whoever goes on with a run."""
-    point = checkpoint_of(run, workflow, step, state)
-    items = point.parallel_results
+    """Returns the summary of a run with this state."""
+    checkpoint = checkpoint_of(run, workflow, step, state)
+    done = checkpoint.completed_steps
+    items = checkpoint.parallel_results
     failed = [name for name, each in items.items() if each.status == "failed"]
+    status = {"total": len(items), "completed": len(items) - len(failed), "failed": failed}
+    retry = {"step": step, "error": feedback, "attempt": attempt}
     return ResumeContext(
         workflow_type=workflow,
         run_id=run,
         current_step=step,
-        completed_steps=tuple(done.step for done in point.completed_steps),
-        last_step_output=point.completed_steps[-1].result if point.completed_steps else None,
-        pending_retry=(
-            {"step": step, "error": feedback, "attempt": attempt} if attempt > 1 else None
-        ),
-        parallel_status=(
-            {"total": len(items), "completed": len(items) - len(failed), "failed": failed}
-            if items
-            else None
-        ),
+        completed_steps=tuple(each.step for each in done),
+        last_step_output=done[-1].result if done else None,
+        pending_retry=retry if attempt > 1 else None,
+        parallel_status=status if items else None,
     )

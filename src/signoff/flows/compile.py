@@ -21,7 +21,6 @@ from signoff.flows.steps.adjudicate import AdjudicateHandler
 from signoff.flows.steps.critique import Critics
 from signoff.flows.steps.generate import Generate
 from signoff.flows.steps.refine import Refine
-from signoff.review.constraint import source_to_json
 
 _HANDLERS: Mapping[StepKind, Callable[[Flow, WorkflowStep], Any]] = {
     StepKind.GENERATE: Generate,
@@ -49,7 +48,7 @@ def compile_flow(flow: Flow, name: str, remarks: Sequence[str] = ()) -> Workflow
 
 def frozen_source(flow: Flow) -> dict[str, Any]:
     """Returns a flow as plain data: what is kept with every run of it."""
-    goal = {"goal": flow.goal.text, "source": source_to_json(flow.goal.source)}
+    goal = {"goal": flow.goal.text, "source": flow.goal.source.to_json()}
     return {
         "flow": config_to_json(flow.config),
         "goal": {key: value for key, value in goal.items() if value},

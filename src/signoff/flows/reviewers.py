@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from signoff.flows.flow import Flow
+from signoff.flows.routing import select_reviewers
 from signoff.flows.selection import resolve_constraints_for_step
 from signoff.flows.step import StepKind, WorkflowStep
 from signoff.review.constraint import Constraint
-from signoff.review.routing import select_reviewers
 
 
 def reviewers_of(flow: Flow, step: WorkflowStep, constraint: Constraint) -> tuple[str, ...]:

@@ -165,7 +165,7 @@ def _several(
         said = [agents for agents in lists if agents]
         # Without the constraints it is certain only where every way leads to several.
         return said[0] if said and all(len(agents) > 1 for agents in said) else ()
-    from signoff.review.routing import select_reviewers
+    from signoff.flows.routing import select_reviewers
 
     chosen = resolve_constraints_for_step(step, constraints)
     routed = (select_reviewers(None, constraint, routing, ("one",))[0] for constraint in chosen)

@@ -1,4 +1,4 @@
-"""Where the user's database is: a file, or a PostgreSQL server."""
+"""The address of the user's database: a file, or a PostgreSQL server."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SCHEME = re.compile(r"[a-z][a-z0-9+.-]+://", re.IGNORECASE)
 
 @dataclass(frozen=True, repr=False)
 class Address:
-    """An address that was read; not shown as a value, because it may hold a password."""
+    """A parsed address; it has no repr, because it may contain a password."""
 
     dialect: Dialect
     path: Path | None = None
@@ -35,7 +35,7 @@ def read_address(text: str | Path) -> Address:
     if _SCHEME.match(text) or not text.strip():
         scheme = text.split("://")[0]
         raise ConfigError(
-            f"a database of the kind {scheme!r} is not supported; "
-            "there is: a path, sqlite:///path, postgresql://user@host/name"
+            f"unsupported kind of database {scheme!r}; "
+            "valid: a path, sqlite:///path, postgresql://user@host/name"
         )
     return Address("sqlite", path=Path(text))

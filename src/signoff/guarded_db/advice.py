@@ -1,61 +1,39 @@
-"""Says what to use instead of a statement that is refused by its first word."""
+"""Suggests what to use instead of a statement that is refused."""
 
 from __future__ import annotations
 
 from signoff.guarded_db.verdict import Refused
 
-ENTRANCES = frozenset({"select", "with", "values", "table", "insert", "update", "delete"})
-"""The first words of statements that are looked at further."""
+ALLOWED_FIRST_WORDS = frozenset({"select", "with", "values", "table", "insert", "update", "delete"})
+"""Statements with another first word are refused without parsing them."""
 
-_MIGRATE = "put schema changes into a numbered migration and apply it"
-_DELETE = "use DELETE with a WHERE and a token from get_delete_confirmation()"
-_TRANSACTION = "a step's statements share one transaction that signoff opens and closes"
-_SETTINGS = "settings of the connection belong to signoff; leave it out"
-_UPSERT = "use INSERT ... ON CONFLICT (...) DO UPDATE, which keeps the row"
-_PLAIN = "use a plain SELECT, INSERT, UPDATE or DELETE"
+USE_PLAIN_STATEMENT = "use a plain SELECT, INSERT, UPDATE or DELETE"
+USE_UPSERT = "use INSERT ... ON CONFLICT (...) DO UPDATE, which keeps the row"
+USE_WHERE = (
+    "select the rows: use a WHERE that tests a column of the table and can exclude rows; "
+    "changes to every row belong in a migration"
+)
+SEND_ONE_STATEMENT = "send each statement on its own, so that each is checked on its own"
 
-_INSTEAD = {
-    "drop": _MIGRATE,
-    "alter": _MIGRATE,
-    "create": _MIGRATE,
-    "rename": _MIGRATE,
-    "comment": _MIGRATE,
-    "truncate": _DELETE,
-    "replace": _UPSERT,
-    "merge": _UPSERT,
-    "upsert": _UPSERT,
-    "begin": _TRANSACTION,
-    "start": _TRANSACTION,
-    "commit": _TRANSACTION,
-    "end": _TRANSACTION,
-    "rollback": _TRANSACTION,
-    "abort": _TRANSACTION,
-    "savepoint": _TRANSACTION,
-    "release": _TRANSACTION,
-    "lock": _TRANSACTION,
-    "pragma": _SETTINGS,
-    "set": _SETTINGS,
-    "reset": _SETTINGS,
-    "discard": _SETTINGS,
-    "attach": "a step works on one database; copy what it needs into a table by a migration",
-    "detach": "a step works on one database",
-    "vacuum": "upkeep, such as a backup, is done outside of workflows",
-    "copy": "read with query() and write with INSERT; files are not touched through SQL",
-    "explain": "look at plans outside of workflows; EXPLAIN ANALYZE runs what it explains",
+_FIRST_WORDS_BY_ADVICE = {
+    "put schema changes into a numbered migration and apply it": "drop alter create rename comment",
+    "use DELETE with a WHERE and a token from get_delete_confirmation()": "truncate",
+    "a step's statements share one transaction that signoff opens and closes": (
+        "begin start commit end rollback abort savepoint release lock"
+    ),
+    "signoff manages the settings of the connection; leave it out": "pragma set reset discard",
+    USE_UPSERT: "replace merge upsert",
+    "a step uses one database; copy what it needs into a table in a migration": "attach",
+    "a step uses one database": "detach",
+    "maintenance, such as a backup, is done outside of workflows": "vacuum",
+    "read with query() and write with INSERT; SQL cannot access files": "copy",
+    "look at plans outside of workflows; EXPLAIN ANALYZE runs what it explains": "explain",
 }
+_ADVICE = {word: text for text, words in _FIRST_WORDS_BY_ADVICE.items() for word in words.split()}
 
 
 def refusal_of(word: str) -> Refused:
-    """Returns why a statement with this first word is refused, and the way out."""
+    """Returns why a statement with this first word is refused, and what to use instead."""
     if not word:
-        return Refused("there is no statement in it", _PLAIN)
-    return Refused(f"{word.upper()[:40]} is refused", _INSTEAD.get(word, _PLAIN))
-
-
-OPEN_WHERE = (
-    "name the rows: a WHERE that looks at a column of the table and can leave rows out; "
-    "changes to every row belong into a migration"
-)
-KEEP_ROW = _UPSERT
-ONE_AT_A_TIME = "send each statement on its own, so that each is judged on its own"
-PLAIN = _PLAIN
+        return Refused("the text contains no statement", USE_PLAIN_STATEMENT)
+    return Refused(f"{word.upper()[:40]} is refused", _ADVICE.get(word, USE_PLAIN_STATEMENT))

@@ -1,7 +1,7 @@
-"""The second line on SQLite: the database asks before it does anything, and is told no.
+"""The second line of defense on SQLite: it asks for permission before it does anything.
 
-SQLite calls this while it compiles a statement, with what the statement really does. It does
-not matter how the text was written or what the parser made of it.
+SQLite calls the authorizer while it compiles a statement, with what the statement really does.
+So it does not matter how the text was written or how our parser understood it.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _WRITES = {
     StatementKind.UPDATE: frozenset({sqlite3.SQLITE_UPDATE}),
     StatementKind.DELETE: frozenset({sqlite3.SQLITE_DELETE}),
 }
-_ASKED_BY_SEARCH = ("data_version", None)
-"""What full-text indexes ask SQLite by themselves; it sets nothing."""
+_SEARCH_PRAGMA = ("data_version", None)
+"""The PRAGMA that full-text indexes use internally; it changes nothing."""
 _BY_FOREIGN_KEYS = frozenset({sqlite3.SQLITE_UPDATE, sqlite3.SQLITE_DELETE})
 _CHANGES = frozenset({sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE, sqlite3.SQLITE_DELETE})
 
@@ -33,8 +33,8 @@ _CHANGES = frozenset({sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE, sqlite3.SQLI
 def authorizer(
     allowed: Allowed, *, functions: frozenset[str], consequences: Consequences
 ) -> Authorizer:
-    """Returns what answers SQLite while an allowed statement is compiled."""
-    following = consequences.of(allowed.table)
+    """Returns the authorizer for an allowed statement."""
+    dependent = consequences.of(allowed.table)
 
     def answer(
         action: int,
@@ -48,7 +48,7 @@ def authorizer(
         if action == sqlite3.SQLITE_FUNCTION:
             known = (detail or "").lower() in functions
             return sqlite3.SQLITE_OK if known or trigger else sqlite3.SQLITE_DENY
-        if action == sqlite3.SQLITE_PRAGMA and (name, detail) == _ASKED_BY_SEARCH:
+        if action == sqlite3.SQLITE_PRAGMA and (name, detail) == _SEARCH_PRAGMA:
             return sqlite3.SQLITE_OK
         if action in _CHANGES and may_change((name or "").lower(), action, trigger):
             return sqlite3.SQLITE_OK
@@ -57,9 +57,9 @@ def authorizer(
     def may_change(table: str, action: int, trigger: str | None) -> bool:
         if table.startswith((OWN_TABLES, "sqlite_")) or allowed.kind is StatementKind.READ:
             return False
-        # Triggers came with a migration: what they do was decided by who wrote it.
+        # Triggers were created by a migration, so its author decided what they do.
         by_trigger = trigger is not None or table in consequences.shadows
-        by_foreign_key = table in following and action in _BY_FOREIGN_KEYS
+        by_foreign_key = table in dependent and action in _BY_FOREIGN_KEYS
         by_statement = table == allowed.table and action in _WRITES[allowed.kind]
         return by_trigger or by_foreign_key or by_statement
 
@@ -67,5 +67,5 @@ def authorizer(
 
 
 def functions_for(own: frozenset[str]) -> frozenset[str]:
-    """Returns the names of functions SQLite may call: ours, and those that stand for operators."""
+    """Returns the functions that SQLite may call, including those behind operators."""
     return ALLOWED["sqlite"] | own | {"->", "->>"}

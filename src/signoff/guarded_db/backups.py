@@ -1,7 +1,7 @@
-"""Backups of the user's database: taken, listed, thinned out, and restored when they are sound.
+"""Backups of the user's database: take, list, remove the oldest, check and restore.
 
-Each backup is a file and a record beside it. The record says which database it is of and what
-the file's digest was; a file without a record, or that does not match it, is not restored.
+Each backup is a file with a record next to it. The record has the id of the database and the
+digest of the file; a file without a record, or that does not match its record, is not restored.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import json
 import os
 import secrets
 from collections.abc import Callable, Iterator
-from contextlib import suppress
-from dataclasses import asdict, dataclass, fields
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
@@ -22,10 +22,9 @@ from signoff.errors import StoreDamaged, StoreError, UnknownName, WriteFailed
 from signoff.remedies import ListBackups
 
 KEEP = 10
-"""How many backups stay; the oldest go first."""
+"""How many backups are kept by default; the oldest are removed first."""
 
 _RECORD = ".json"
-_CHUNK = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -34,16 +33,16 @@ class Backup:
 
     id: str
     created_at: str
-    """When, in UTC, as ISO 8601 writes it."""
+    """The time in UTC, as ISO 8601."""
     path: str
     size_bytes: int
     sha256: str
     database: str
-    """The name of the database it is of; see `identity`."""
+    """The id of its database; see `identity`."""
     place: str
-    """Where that database was, as shown to people."""
+    """The path or server of that database, as shown to users; a key of stored records."""
     reason: str
-    """Why it was taken: by hand, before a run, before a migration, before a restore."""
+    """Why it was taken: by hand, or before a run, a migration or a restore."""
 
 
 @dataclass(frozen=True)
@@ -52,27 +51,28 @@ class Restored:
 
     backup: Backup
     saved: Backup | None
-    """What was there before; None when there was nothing that could be read."""
+    """A backup of the previous content; None if there was nothing readable."""
 
 
 class Copies(Protocol):
-    """How one kind of database is copied out and in."""
+    """How one kind of database is copied to a file and back."""
 
-    place: str
+    label: str
+    """The path or server of the database, as shown to users."""
     suffix: str
-    """How the names of its backup files end."""
+    """The suffix of its backup files."""
 
-    def name(self) -> str | None:
-        """Returns the database's own name; None when there is nothing to read."""
+    def database_id(self) -> str | None:
+        """Returns the id of the database; None if there is nothing to read."""
 
     def copy_out(self, target: Path) -> str:
-        """Writes a consistent copy into a new file; returns the database's name."""
+        """Writes a consistent copy into a new file; returns the id of the database."""
 
     def verify(self, source: Path, database: str) -> None:
-        """Raises when a file is not a sound copy of the database of that name."""
+        """Raises if a file is not an intact copy of the database with that id."""
 
     def copy_in(self, source: Path) -> None:
-        """Makes the database what the file says, all of it or nothing."""
+        """Replaces the content of the database with that of the file, completely or not at all."""
 
 
 class Backups:
@@ -87,30 +87,30 @@ class Backups:
         self._keep = keep
 
     def take(self, reason: str = "by hand", *, spare: str = "") -> Backup:
-        """Takes a backup, then removes the oldest beyond what is kept; never the one spared."""
+        """Takes a backup and removes the oldest ones, but never the one with the id `spare`."""
         try:
             backup = self._take(reason)
-            self._thin_out(spare)
+            self._remove_oldest(spare)
         except OSError as error:
-            said = error.strerror or error
-            raise WriteFailed(f"no backup could be written to {self._folder}: {said}") from error
+            problem = error.strerror or str(error)
+            raise WriteFailed(f"cannot write a backup to {self._folder}: {problem}") from error
         return backup
 
     def list(self) -> tuple[Backup, ...]:
-        """Returns the backups there are, newest first."""
-        found = sorted(self._records(), key=lambda backup: (backup.created_at, backup.id))
-        return tuple(reversed(found))
+        """Returns all backups, newest first."""
+        newest_first = sorted(self._records(), key=lambda b: (b.created_at, b.id), reverse=True)
+        return tuple(newest_first)
 
     def restore(self, id_: str) -> Restored:
-        """Brings a backup back, after checking it and backing up what is there now.
+        """Restores a backup, after checking it and backing up the current database.
 
-        A file that is damaged, was changed, or is of another database is refused, and the
+        A backup that is damaged, was changed, or belongs to another database is refused, and the
         database stays as it is.
         """
         backup = self._find(id_)
         self._verify(backup)
         saved = None
-        if self._copies.name() is not None:
+        if self._copies.database_id() is not None:
             saved = self.take(f"before restoring {id_}", spare=id_)
         self._copies.copy_in(Path(backup.path))
         return Restored(backup, saved)
@@ -120,14 +120,8 @@ class Backups:
         now = datetime.fromtimestamp(self._now(), UTC)
         id_ = f"{now:%Y%m%d-%H%M%S-%f}-{secrets.token_hex(2)}"
         target = self._folder / f"{id_}{self._copies.suffix}"
-        unfinished = target.with_name(f".{target.name}.part")
-        try:
-            os.close(create_private(unfinished))
+        with _new_file(target) as unfinished:
             database = self._copies.copy_out(unfinished)
-            _sync(unfinished)
-            unfinished.replace(target)
-        finally:
-            unfinished.unlink(missing_ok=True)
         backup = Backup(
             id=id_,
             created_at=now.isoformat(timespec="microseconds"),
@@ -135,24 +129,17 @@ class Backups:
             size_bytes=target.stat().st_size,
             sha256=_digest(target),
             database=database,
-            place=self._copies.place,
+            place=self._copies.label,
             reason=reason,
         )
-        self._write_record(backup)
+        with _new_file(self._folder / f"{id_}{_RECORD}") as unfinished:
+            unfinished.write_text(json.dumps(asdict(backup), indent=1) + "\n", "utf-8")
         return backup
 
-    def _write_record(self, backup: Backup) -> None:
-        record = self._folder / f"{backup.id}{_RECORD}"
-        unfinished = record.with_name(f".{record.name}.part")
-        with os.fdopen(create_private(unfinished), "w", encoding="utf-8") as file:
-            file.write(json.dumps(asdict(backup), indent=1) + "\n")
-        _sync(unfinished)
-        unfinished.replace(record)
-
-    def _thin_out(self, spare: str) -> None:
-        # Of this database only: a folder may be shared, and others count their own.
-        name = self._copies.name()
-        ours = [backup for backup in self.list() if backup.database == name]
+    def _remove_oldest(self, spare: str) -> None:
+        # Several databases may share a folder, and each keeps its own number of backups.
+        database = self._copies.database_id()
+        ours = [backup for backup in self.list() if backup.database == database]
         for backup in ours[self._keep :]:
             if backup.id != spare:
                 Path(backup.path).unlink(missing_ok=True)
@@ -160,7 +147,7 @@ class Backups:
 
     def _records(self) -> Iterator[Backup]:
         for record in self._folder.glob(f"[!.]*{_RECORD}"):
-            # Somebody else may be thinning out; a record that cannot be read describes nothing.
+            # Another process may be removing backups; an unreadable record is no backup.
             with suppress(OSError, ValueError, TypeError):
                 yield _read_record(record)
 
@@ -172,16 +159,16 @@ class Backups:
 
     def _verify(self, backup: Backup) -> None:
         path = Path(backup.path)
-        name = self._copies.name()
-        if name is not None and backup.database != name:
+        current = self._copies.database_id()
+        if current is not None and backup.database != current:
             raise StoreError(
-                f"backup {backup.id} is of another database than the one that is there now "
-                f"(it was taken of {backup.place}); to restore it, move the other one away first"
+                f"backup {backup.id} belongs to another database ({backup.place}) than the one "
+                "that is there now; to restore it, move the current one away first"
             )
-        if name is None and backup.place != self._copies.place:
+        if current is None and backup.place != self._copies.label:
             raise StoreError(
-                f"backup {backup.id} is of {backup.place}; it is not restored to "
-                f"{self._copies.place}, which holds nothing to compare it with"
+                f"backup {backup.id} belongs to {backup.place}; it is not restored to "
+                f"{self._copies.label}, which has no content to compare it with"
             )
         if not path.is_file() or _digest(path) != backup.sha256:
             raise StoreDamaged(
@@ -195,21 +182,27 @@ def _read_record(record: Path) -> Backup:
     data = json.loads(record.read_text(encoding="utf-8"))
     known = {field.name for field in fields(Backup)}
     backup = Backup(**{key: value for key, value in data.items() if key in known})
-    # A folder that was moved is read where it is now; a path in a record leads nowhere else.
+    # The folder may have been moved, and a path in a record must not lead anywhere else.
     path = record.with_name(Path(backup.path).name)
     if backup.id != record.name.removesuffix(_RECORD) or not path.is_file():
         raise ValueError(record.name)
-    return Backup(**{**asdict(backup), "path": str(path)})
+    return replace(backup, path=str(path))
 
 
 def _digest(path: Path) -> str:
-    digest = hashlib.sha256()
     with path.open("rb") as file:
-        while chunk := file.read(_CHUNK):
-            digest.update(chunk)
-    return digest.hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _sync(path: Path) -> None:
-    with path.open("rb") as file:
-        os.fsync(file.fileno())
+@contextmanager
+def _new_file(path: Path) -> Iterator[Path]:
+    """Yields a private file to write to; it gets its name when it is complete and on disk."""
+    unfinished = path.with_name(f".{path.name}.part")
+    try:
+        os.close(create_private(unfinished))
+        yield unfinished
+        with unfinished.open("rb") as file:
+            os.fsync(file.fileno())
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""The guarded way to the user's own database: what steps and conditions are given."""
+"""The client for the user's own database, which checks every statement."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import NoReturn, Self
 
 from signoff.errors import NotAllowed, UsageError
@@ -15,7 +14,7 @@ from signoff.guarded_db import staging
 from signoff.guarded_db.address import Address, read_address
 from signoff.guarded_db.confirmations import Confirmations, DeleteConfirmation, MonotonicClock
 from signoff.guarded_db.guard import Guard
-from signoff.guarded_db.ports import Connection, Ran, Row
+from signoff.guarded_db.ports import Connection, Row, StatementResult, transaction
 from signoff.guarded_db.postconditions import CONDITION_SECONDS, Postcondition
 from signoff.guarded_db.staging import Applied, Marker, Statement
 from signoff.guarded_db.verdict import Allowed, Params, StatementKind
@@ -23,9 +22,9 @@ from signoff.guarded_db.view import ReadOnlyView
 
 
 class SafeDatabaseClient:
-    """Reads and changes a database by judged statements only.
+    """Reads and changes a database, by checked statements only.
 
-    May be shared by threads: statements and transactions take turns on its one connection.
+    Threads may share it: their statements and transactions take turns on its one connection.
     """
 
     def __init__(
@@ -38,7 +37,7 @@ class SafeDatabaseClient:
         self._db = connection
         self._guard = Guard(connection.dialect, functions=functions)
         self._confirmations = Confirmations(clock)
-        self._turn = threading.RLock()
+        self._lock = threading.RLock()
 
     @classmethod
     def open(
@@ -51,21 +50,21 @@ class SafeDatabaseClient:
     ) -> Self:
         """Connects to a SQLite file or a `postgresql://` address.
 
-        `functions` are further functions that statements may call, beside those that are known
-        only to compute; `patience` is how many seconds to wait for somebody else's lock.
+        `functions` are functions that statements may call in addition to those that are known to
+        have no side effects. `patience` is how many seconds to wait for a lock.
         """
         own = frozenset(functions)
         connection = connect(read_address(address), functions=own, patience=patience)
         return cls(connection, functions=own, clock=clock)
 
     def query(self, sql: str, params: Params = ()) -> tuple[Row, ...]:
-        """Returns the rows a SELECT gives, each by column name."""
-        self._reading(sql)
+        """Returns the rows of a SELECT, each by column name."""
+        self._check_read(sql)
         with self._transaction(write=False):
             return self._db.run(sql, params, Allowed(StatementKind.READ)).rows
 
-    def execute(self, sql: str, params: Params = (), *, confirm: object = None) -> Ran:
-        """Runs one statement at once, in a transaction of its own.
+    def execute(self, sql: str, params: Params = (), *, confirm: object = None) -> StatementResult:
+        """Runs one statement now, in a transaction of its own.
 
         A DELETE needs `confirm=`, the token from `get_delete_confirmation()`.
         """
@@ -76,16 +75,16 @@ class SafeDatabaseClient:
     def get_delete_confirmation(
         self, table: str, where: str, params: Params = ()
     ) -> DeleteConfirmation:
-        """Returns a token for deleting these rows: good once, for 30 seconds, for nothing else."""
-        allowed = self._deletion(table, where)
-        counted = f"SELECT count(*) AS rows FROM {table} WHERE {where}"  # noqa: S608 - judged below
-        rows = int(self.query(counted, params)[0]["rows"])
+        """Returns a token for deleting these rows, valid once, for 30 seconds."""
+        allowed = self._check_delete(table, where)
+        count = f"SELECT count(*) AS rows FROM {table} WHERE {where}"  # noqa: S608 - checked below
+        rows = int(self.query(count, params)[0]["rows"])
         token = self._confirmations.issue(allowed.scope, params)
         return DeleteConfirmation(token, table, where, rows)
 
     def delete(self, table: str, where: str, params: Params = (), *, confirm: object = None) -> int:
-        """Deletes the rows a token was given for; returns how many there were."""
-        self._deletion(table, where)
+        """Deletes the rows that a token is for; returns how many there were."""
+        self._check_delete(table, where)
         return self.execute(_delete(table, where), params, confirm=confirm).changed
 
     def drop_table(self, table: str) -> NoReturn:
@@ -100,10 +99,10 @@ class SafeDatabaseClient:
 
     def delete_database(self) -> NoReturn:
         """Always refuses."""
-        raise NotAllowed("a workflow cannot delete its database; a person can, outside of it")
+        raise NotAllowed("a workflow cannot delete its database; delete it by hand")
 
     def staged(self) -> Staged:
-        """Returns an empty collection of statements, for one step to fill and apply."""
+        """Returns an empty collection of statements for one step."""
         return Staged(self)
 
     def read_only(self) -> ReadOnlyView:
@@ -111,29 +110,24 @@ class SafeDatabaseClient:
         return ReadOnlyView(self.query)
 
     def done(self, marker: Marker) -> bool:
-        """Tells whether a step's work was committed, by this process or an earlier one."""
+        """Whether a step's work was committed, by this process or an earlier one."""
         return self.noted(marker) is not None
 
     def noted(self, marker: Marker) -> str | None:
-        """Returns what was noted when a step's work was committed; None when it was not."""
+        """Returns the note that was stored with a step's work; None if it was not committed."""
         with self._transaction(write=False):
-            return staging.noted(self._db, marker)
+            return staging.read_note(self._db, marker)
 
     def close(self) -> None:
-        """Closes the connection; what was not committed is undone."""
-        with self._turn:
+        """Closes the connection, without committing."""
+        with self._lock:
             self._db.close()
 
     def __enter__(self) -> Self:
-        """Gives the client, to be closed at the end of the block."""
+        """Returns the client, which is closed at the end of the block."""
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         """Closes the client."""
         self.close()
 
@@ -144,13 +138,13 @@ class SafeDatabaseClient:
             self._confirmations.redeem(token, allowed.scope, params)
         return Statement(sql, params, allowed)
 
-    def _reading(self, sql: str) -> Allowed:
+    def _check_read(self, sql: str) -> Allowed:
         allowed = self._guard.check(sql)
         if allowed.kind is not StatementKind.READ:
-            raise NotAllowed(f"{allowed.kind.upper()} is refused here; this only reads")
+            raise NotAllowed(f"{allowed.kind.upper()} is refused here; only reading is allowed")
         return allowed
 
-    def _deletion(self, table: str, where: str) -> Allowed:
+    def _check_delete(self, table: str, where: str) -> Allowed:
         allowed = self._guard.check(_delete(table, where))
         if allowed.kind is not StatementKind.DELETE or not allowed.scope:
             raise UsageError(f"{table!r} is not the name of a table")
@@ -165,37 +159,32 @@ class SafeDatabaseClient:
         note: str,
     ) -> Applied:
         def reader(sql: str, params: Params) -> tuple[Row, ...]:
-            return self._db.run(sql, params, self._reading(sql)).rows
+            return self._db.run(sql, params, self._check_read(sql)).rows
 
-        with self._turn:
+        with self._lock:
             return staging.apply(
                 self._db, reader, statements, postconditions, marker, seconds=seconds, note=note
             )
 
     @contextmanager
     def _transaction(self, *, write: bool) -> Iterator[None]:
-        with self._turn:
-            self._db.begin(write=write)
-            try:
-                yield
-                self._db.commit()
-            except BaseException:
-                self._db.rollback()
-                raise
+        with self._lock, transaction(self._db, write=write):
+            yield
+            self._db.commit()
 
 
 class Staged:
-    """The statements of one step: judged when they are added, run when they are applied."""
+    """The statements of one step: checked when they are added, run when they are applied."""
 
     def __init__(self, client: SafeDatabaseClient) -> None:
         self._client = client
         self._statements: list[Statement] = []
 
     def stage(self, sql: str, params: Params = (), *, confirm: object = None) -> None:
-        """Adds a statement; one that is not allowed is refused here, before anything is done."""
+        """Adds a statement; raises `NotAllowed` if it may not run."""
         statement = self._client._statement(sql, params, confirm)
         if statement.allowed.kind is StatementKind.READ:
-            raise UsageError("a staged statement changes something; read with query() instead")
+            raise UsageError("a staged statement must change something; read with query() instead")
         self._statements.append(statement)
 
     def apply(
@@ -207,23 +196,23 @@ class Staged:
         note: str = "",
         by: SafeDatabaseClient | None = None,
     ) -> Applied:
-        """Applies all in one transaction that is kept only when every postcondition holds.
+        """Applies all in one transaction, which is committed only if every postcondition holds.
 
-        A marker that is there already means that it was done: nothing is done again. The
-        note is kept with the marker. `by` is another client, for the transaction itself.
+        If the database has the marker already, the work was done before and nothing happens. The
+        note is stored with the marker. `by` is another client, for the transaction itself.
         """
-        whole, client = Marker(*marker), by or self._client
-        return client._apply(self._statements, postconditions, whole, seconds, note)
+        client = by or self._client
+        return client._apply(self._statements, postconditions, Marker(*marker), seconds, note)
 
     def __len__(self) -> int:
-        """Returns how many statements wait."""
+        """Returns the number of statements."""
         return len(self._statements)
 
 
 def connect(
     address: Address, *, functions: Iterable[str] = (), patience: float = 5.0
 ) -> Connection:
-    """Opens a connection of the kind the address asks for."""
+    """Opens a connection to an address."""
     if address.path is not None:
         from signoff.guarded_db.sqlite import SqliteConnection
 
@@ -234,4 +223,4 @@ def connect(
 
 
 def _delete(table: str, where: str) -> str:
-    return f"DELETE FROM {table} WHERE {where}"  # noqa: S608 - judged like any other statement
+    return f"DELETE FROM {table} WHERE {where}"  # noqa: S608 - checked like any other statement

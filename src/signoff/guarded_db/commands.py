@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from signoff.app.home import Home
     from signoff.guarded_db.backups import Backup
     from signoff.guarded_db.migration_files import MigrationFile
-    from signoff.guarded_db.upkeep import DatabaseStatus, Upkeep
+    from signoff.guarded_db.upkeep import Upkeep
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -33,17 +34,34 @@ signoff stores its runs in a database of its own, which it migrates by itself.
 """
 
 
-def database_options(command: F) -> F:
-    """Adds the options that select the database."""
+def upkeep_command(command: F) -> F:
+    """Adds the options that select the database, and passes its upkeep to the command."""
     folder = click.Path(file_okay=False, path_type=Path)
-    for option in (
-        click.option("--backups", "backups_folder", type=folder, metavar="DIR",
-                     help="Folder of the backups; default: `data.backups`, else next to the file."),
-        click.option("--database", metavar="FILE|URL",
-                     help="A SQLite file or a postgresql:// address; default: `data.url`."),
-    ):  # fmt: skip
-        command = option(command)
-    return command
+
+    @click.option(
+        "--database",
+        metavar="FILE|URL",
+        help="A SQLite file or a postgresql:// address; default: `data.url`.",
+    )
+    @click.option(
+        "--backups",
+        "backups_folder",
+        type=folder,
+        metavar="DIR",
+        help="Folder of the backups; default: `data.backups`, else next to the file.",
+    )
+    @json_option
+    @debug_option
+    @wraps(command)
+    def run(
+        database: str | None,
+        backups_folder: Path | None,
+        migrations: Path | None = None,
+        **options: Any,
+    ) -> None:
+        command(_upkeep(database, backups_folder, migrations), **options)
+
+    return cast("F", run)  # fmt: skip
 
 
 def migrations_option(command: F) -> F:
@@ -60,28 +78,32 @@ def db() -> None:
 
 
 @db.command()
-@database_options
 @migrations_option
-@json_option
-@debug_option
-def status(
-    database: str | None, backups_folder: Path | None, migrations: Path | None, as_json: bool
-) -> None:
+@upkeep_command
+def status(upkeep: Upkeep, as_json: bool) -> None:
     """List migrations, applied and pending, and the latest backup."""
     out = output(as_json)
-    report = _upkeep(database, backups_folder, migrations).status()
+    report = upkeep.status()
+    newest = report.newest_backup
     if as_json:
-        out.json(_status_to_json(report))
+        values = {
+            "database": report.label,
+            "kind": report.dialect,
+            "exists": report.exists,
+            "applied": [asdict(each) for each in report.applied],
+            "pending": [_migration_to_json(each) for each in report.pending],
+            "latest_backup": asdict(newest) if newest else None,
+        }
+        out.json(values)
         return
     missing = "" if report.exists else ", does not exist yet"
-    out.line(f"{report.place} ({report.dialect}{missing})")
+    out.line(f"{report.label} ({report.dialect}{missing})")
     rows = [
         (f"{each.version:03}_{each.name}", f"applied {each.applied_at}") for each in report.applied
     ]
     rows += [(each.path.stem, "pending") for each in report.pending]
     if rows:
         out.table(("MIGRATION", "STATE"), rows)
-    newest = report.newest_backup
     latest = f"{newest.id}, {newest.reason}" if newest else "none; run: signoff db backup"
     out.line(f"latest backup: {latest}")
 
@@ -90,24 +112,16 @@ def status(
 @click.option(
     "--dry-run", is_flag=True, help="Apply everything, check that it works, then roll back."
 )
-@database_options
 @migrations_option
-@json_option
-@debug_option
-def migrate(
-    dry_run: bool,
-    database: str | None,
-    backups_folder: Path | None,
-    migrations: Path | None,
-    as_json: bool,
-) -> None:
+@upkeep_command
+def migrate(upkeep: Upkeep, dry_run: bool, as_json: bool) -> None:
     """Back up the database, then apply pending migrations.
 
     Migrations are files named 001_what_it_does.sql, 002_..., applied once and in order, each in
     a transaction. A file that was changed after it was applied is refused.
     """
     out = output(as_json)
-    report = _upkeep(database, backups_folder, migrations).migrate(dry_run=dry_run)
+    report = upkeep.migrate(dry_run=dry_run)
     if as_json:
         out.json(
             {
@@ -127,56 +141,47 @@ def migrate(
 
 @db.command()
 @click.option("--reason", default="by hand", metavar="WORDS", help="Why you take it.")
-@database_options
-@json_option
-@debug_option
-def backup(reason: str, database: str | None, backups_folder: Path | None, as_json: bool) -> None:
+@upkeep_command
+def backup(upkeep: Upkeep, reason: str, as_json: bool) -> None:
     """Take a backup; the database stays in use meanwhile.
 
     The newest `data.keep` backups are kept, older ones are removed.
     """
     out = output(as_json)
-    taken = _upkeep(database, backups_folder).backup(reason)
+    new = upkeep.backup(reason)
     if as_json:
-        out.json(asdict(taken))
+        out.json(asdict(new))
         return
-    out.line(f"backup {taken.id}: {taken.path}, {_size(taken.size_bytes)}")
+    out.line(f"backup {new.id}: {new.path}, {_size(new.size_bytes)}")
 
 
 @db.command()
-@database_options
-@json_option
-@debug_option
-def backups(database: str | None, backups_folder: Path | None, as_json: bool) -> None:
+@upkeep_command
+def backups(upkeep: Upkeep, as_json: bool) -> None:
     """List backups, newest first."""
     out = output(as_json)
-    found = _upkeep(database, backups_folder).backups()
+    listed = upkeep.backups()
     if as_json:
-        out.json([asdict(each) for each in found])
+        out.json([asdict(each) for each in listed])
         return
-    if not found:
+    if not listed:
         out.line("no backups yet; run: signoff db backup")
         return
-    rows = [(each.id, _moment(each), _size(each.size_bytes), each.reason) for each in found]
+    rows = [(each.id, _moment(each), _size(each.size_bytes), each.reason) for each in listed]
     out.table(("BACKUP", "TAKEN (UTC)", "SIZE", "WHY"), rows)
 
 
 @db.command()
 @click.argument("backup_id", metavar="BACKUP")
 @click.option("-y", "--yes", is_flag=True, help="Don't ask for confirmation.")
-@database_options
-@json_option
-@debug_option
-def restore(
-    backup_id: str, yes: bool, database: str | None, backups_folder: Path | None, as_json: bool
-) -> None:
+@upkeep_command
+def restore(upkeep: Upkeep, backup_id: str, yes: bool, as_json: bool) -> None:
     """Check a backup and restore it.
 
     The current database is backed up first. A backup that is damaged, was changed, or belongs
     to another database is refused, and the database stays as it is.
     """
     out = output(as_json)
-    upkeep = _upkeep(database, backups_folder)
     if not yes:
         _confirm(upkeep, backup_id, as_json)
     report = upkeep.restore(backup_id)
@@ -189,10 +194,8 @@ def restore(
         out.line(f"the previous content is backup {report.saved.id}")
 
 
-def _upkeep(
-    database: str | None, backups_folder: Path | None, migrations: Path | None = None
-) -> Upkeep:
-    """Returns the upkeep of the database that the command line, or the settings, name."""
+def _upkeep(database: str | None, backups_folder: Path | None, migrations: Path | None) -> Upkeep:
+    """Returns the upkeep of the database that the command line or the settings name."""
     from signoff.app.home import find_home
     from signoff.app.settings import load_settings
     from signoff.guarded_db.settings import DataSection
@@ -208,24 +211,24 @@ def _upkeep(
             "into .signoff/config.yaml"
         )
     root = home.root if home is not None else cwd
-    backups = settings.backups and root / Path(settings.backups).expanduser()
-    changes = settings.migrations and root / Path(settings.migrations).expanduser()
+    default_backups = settings.backups and root / Path(settings.backups).expanduser()
+    default_migrations = settings.migrations and root / Path(settings.migrations).expanduser()
     return Upkeep(
-        _located(address, cwd if database is not None else root),
-        migrations=migrations or changes or None,
-        backups=backups_folder or backups or _default_backups(home, address),
+        _absolute(address, cwd if database is not None else root),
+        migrations=migrations or default_migrations or None,
+        backups=backups_folder or default_backups or _server_backups(home, address),
         keep=settings.keep,
     )
 
 
-def _located(address: str, folder: Path) -> str | Path:
+def _absolute(address: str, folder: Path) -> str | Path:
     """Returns an address that does not depend on the current folder."""
     path = address.removeprefix("sqlite:///")
     return address if "://" in path else folder / Path(path).expanduser()
 
 
-def _default_backups(home: Home | None, address: str) -> Path | None:
-    """Returns the folder for backups of a server; those of a file are next to it."""
+def _server_backups(home: Home | None, address: str) -> Path | None:
+    """Returns the default folder for backups of a server; None for a file."""
     on_server = address.startswith(("postgres://", "postgresql://"))
     return home.path / "backups" if on_server and home is not None else None
 
@@ -235,19 +238,8 @@ def _confirm(upkeep: Upkeep, backup_id: str, as_json: bool) -> None:
 
     if as_json or not has_keyboard():
         raise click.UsageError("this replaces the whole database; pass --yes to confirm")
-    place = upkeep.status().place
-    click.confirm(f"Replace all of {place} with backup {backup_id}?", abort=True, err=True)
-
-
-def _status_to_json(report: DatabaseStatus) -> dict[str, Any]:
-    return {
-        "database": report.place,
-        "kind": report.dialect,
-        "exists": report.exists,
-        "applied": [asdict(each) for each in report.applied],
-        "pending": [_migration_to_json(each) for each in report.pending],
-        "latest_backup": asdict(report.newest_backup) if report.newest_backup else None,
-    }
+    database = upkeep.status().label
+    click.confirm(f"Replace all of {database} with backup {backup_id}?", abort=True, err=True)
 
 
 def _migration_to_json(migration: MigrationFile) -> dict[str, Any]:

@@ -1,8 +1,7 @@
-"""Tells whether a WHERE narrows anything down, or is there for show.
+"""Decides whether a WHERE can exclude any row.
 
-No list of always-true conditions is complete. What is decided here is what can be: a condition
-has to look at a column of the table that is changed, in each of its alternatives, and must not
-compare a thing with itself.
+No list of conditions that are always true is complete. So a condition must use a column of the
+changed table in each of its alternatives, and must not compare an expression with itself.
 """
 
 from __future__ import annotations
@@ -12,12 +11,12 @@ from sqlglot.expressions import Expr as Expression
 
 
 def narrows(where: Expression, target: exp.Table) -> bool:
-    """Tells whether a condition can leave any row of the target out."""
+    """Whether a condition can exclude any row of the target."""
     return not _always(where.this, _names(target))
 
 
 def reads_all(query: exp.Select, table: str) -> bool:
-    """Tells whether a query reads every row of a table, which is named in lower case."""
+    """Whether a query reads every row of a table, which is named in lower case."""
     source = query.args.get("from_")
     read = source.this if isinstance(source, exp.From) else None
     if not isinstance(read, exp.Table) or read.name.lower() != table:
@@ -33,7 +32,7 @@ def _names(target: exp.Table) -> frozenset[str]:
 
 
 def _always(node: Expression, names: frozenset[str]) -> bool:
-    """Tells whether a condition holds for all rows, or for reasons that are not in the row."""
+    """Whether a condition is true for all rows, or does not depend on the row."""
     match node:
         case exp.Paren():
             return _always(node.this, names)
@@ -41,15 +40,16 @@ def _always(node: Expression, names: frozenset[str]) -> bool:
             return _either(node, names)
         case exp.And():
             return _always(node.left, names) and _always(node.right, names)
-    return not _looks_at_row(node, names) or _tautology(node, names)
+    return not _uses_row(node, names) or _tautology(node, names)
 
 
 def _either(node: exp.Or, names: frozenset[str]) -> bool:
     parts = list(node.flatten())
     if any(_always(part, names) for part in parts):
         return True
-    said = {_positive(part) for part in parts}
-    return any((text, not negated) in said for text, negated in said)
+    # `a = 1 OR a <> 1` is always true, so an alternative and its negation are looked for.
+    alternatives = {_positive(part) for part in parts}
+    return any((text, not negated) in alternatives for text, negated in alternatives)
 
 
 def _positive(node: Expression) -> tuple[str, bool]:
@@ -78,8 +78,8 @@ def _equality(node: exp.Binary) -> str:
     return " = ".join(sorted((_text(node.left), _text(node.right))))
 
 
-def _looks_at_row(node: Expression, names: frozenset[str]) -> bool:
-    """Tells whether a column of the target takes part; a subquery's own columns do not."""
+def _uses_row(node: Expression, names: frozenset[str]) -> bool:
+    """Whether a condition uses a column of the target; a subquery's own columns do not count."""
     return any(_of_row(column, node, names) for column in node.find_all(exp.Column))
 
 
@@ -117,20 +117,20 @@ def _contradiction(node: Expression, names: frozenset[str]) -> bool:
         case exp.Not():
             return _tautology(node.this.unnest(), names)
         case exp.Is():
-            # `NOT rowid IS NULL` says nothing about a row: it is there, so it has one.
+            # `NOT rowid IS NULL` is true for every row.
             return node.left.name.lower() in ("rowid", "_rowid_", "oid", "ctid")
     return False
 
 
 def _never_less(node: Expression) -> bool:
-    """Tells whether a measure, such as a length, is asked to be at least nothing."""
+    """Whether a condition only says that a length or an absolute value is not negative."""
     if not isinstance(node, exp.GTE) or _text(node.right) not in ("0", "-1"):
         return False
     return isinstance(node.left.unnest(), exp.Length | exp.Abs)
 
 
 def _all_of_itself(node: exp.In, names: frozenset[str]) -> bool:
-    """Tells whether a column is asked to be among all values of that same column."""
+    """Whether a condition only says that a column is one of the values of that column."""
     if any(_text(member) == _text(node.this) for member in node.expressions):
         return True
     return _gives_all(node.args.get("query"), node.this, names)

@@ -1,4 +1,4 @@
-"""Tokens that let one particular DELETE through, once, for a short while."""
+"""Tokens that allow one particular DELETE, once, for a short time."""
 
 from __future__ import annotations
 
@@ -13,40 +13,40 @@ from signoff.guarded_db.verdict import Params
 
 VALID_SECONDS = 30.0
 MOST_OPEN = 1_000
-"""Tokens nobody uses are forgotten, the oldest first."""
+"""Unused tokens that are stored; the oldest are dropped first."""
 
 
 class MonotonicClock(Protocol):
-    """Whatever tells the time."""
+    """A source of time, such as the module `time`."""
 
     def monotonic(self) -> float:
-        """Returns seconds that only ever grow."""
+        """Returns seconds that never decrease."""
 
 
 @dataclass(frozen=True)
 class DeleteConfirmation:
-    """What somebody is about to delete, and the token that allows it."""
+    """The rows that will be deleted, and the token that allows it."""
 
     token: str
     table: str
     where: str
     rows: int
-    """How many rows the condition holds for now."""
+    """The number of rows that match now."""
 
     def __str__(self) -> str:
-        """Is the token, so that it can be passed on as it is."""
+        """Returns the token, so that this object can be passed as `confirm=`."""
         return self.token
 
 
 class Confirmations:
-    """Hands out tokens and takes them back; each is good for one delete."""
+    """Issues tokens and redeems them, each for one DELETE."""
 
     def __init__(self, clock: MonotonicClock) -> None:
         self._clock = clock
         self._open: dict[str, tuple[str, float]] = {}
 
     def issue(self, scope: str, params: Params) -> str:
-        """Returns a new token for deleting exactly this."""
+        """Returns a new token for one deletion."""
         while len(self._open) >= MOST_OPEN:
             del self._open[next(iter(self._open))]
         token = secrets.token_urlsafe(18)
@@ -54,11 +54,11 @@ class Confirmations:
         return token
 
     def redeem(self, token: str | None, scope: str, params: Params) -> None:
-        """Uses a token up; raises when there is none, or it is for something else, or too old."""
+        """Uses a token up; raises `NotAllowed` if it is missing, wrong or too old."""
         if not token:
             raise NotAllowed(
                 "DELETE needs a token: call get_delete_confirmation(table, where, params), "
-                "look at how many rows it names, and pass its token as confirm="
+                "check how many rows match, and pass the token as confirm="
             )
         digest, until = self._open.pop(token, ("", 0.0))
         if not digest:
@@ -69,7 +69,7 @@ class Confirmations:
             )
         if digest != _digest(scope, params):
             raise NotAllowed(
-                "the token was given for another table or condition; ask for one for this DELETE"
+                "the token is for another table or condition; ask for one for this DELETE"
             )
 
 

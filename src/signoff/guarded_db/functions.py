@@ -1,8 +1,8 @@
-"""The functions a statement may call: those that compute, and nothing else.
+"""The functions that a statement may call: those without side effects.
 
-A list of what is allowed, because a list of what is dangerous is never complete: PostgreSQL
-alone can read files, end sessions, change settings and run statements through functions. What
-a project defines itself is added where the guard is made.
+This is a list of what is allowed, because a list of what is dangerous is never complete:
+PostgreSQL has functions that read files, end sessions, change settings and run statements. A
+project adds its own functions when it creates the guard.
 """
 
 from __future__ import annotations
@@ -72,4 +72,4 @@ ALLOWED: dict[Dialect, frozenset[str]] = {
     "sqlite": frozenset((_COMMON + _SQLITE).split()),
     "postgres": frozenset((_COMMON + _POSTGRES).split()),
 }
-"""Names in lower case, as written in SQL or as the parser calls what it recognised."""
+"""Names in lower case, as written in SQL or as the parser calls them."""

@@ -1,7 +1,7 @@
-"""Gives the user's database a name of its own, which its backups carry along.
+"""Gives the user's database an id, which its backups contain too.
 
-A path says where a database lies, not which one it is; restoring a backup of another database
-that once had the same path would destroy this one.
+A path does not identify a database: restoring a backup of another database that once had the
+same path would destroy this one.
 """
 
 from __future__ import annotations
@@ -9,58 +9,48 @@ from __future__ import annotations
 import secrets
 
 from signoff.errors import StoreError
-from signoff.guarded_db.ports import Connection
+from signoff.guarded_db.ports import Connection, transaction
 from signoff.guarded_db.verdict import Dialect
 
-_THERE: dict[Dialect, str] = {
-    "sqlite": "SELECT 1 FROM sqlite_master WHERE name = 'signoff_database'",
-    "postgres": "SELECT 1 WHERE to_regclass('signoff_database') IS NOT NULL",
-}
-_ANYTHING: dict[Dialect, str] = {
+_ANY_TABLE: dict[Dialect, str] = {
     "sqlite": "SELECT 1 FROM sqlite_master LIMIT 1",
     "postgres": """
         SELECT 1 FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
         WHERE n.nspname NOT LIKE 'pg\\_%' AND n.nspname <> 'information_schema' LIMIT 1
     """,
 }
-READ = "SELECT id FROM signoff_database"
+_TABLE = "signoff_database"
+READ_ID = "SELECT id FROM signoff_database"
 _CREATE = "CREATE TABLE signoff_database (id TEXT NOT NULL PRIMARY KEY)"
-_NAME = "INSERT INTO signoff_database (id) VALUES (?)"
+_INSERT = "INSERT INTO signoff_database (id) VALUES (?)"
+
+NO_ID = ""
 
 
-UNNAMED = ""
-
-
-def identity(db: Connection) -> str | None:
-    """Returns the database's name, `UNNAMED` when it was given none, None when it is empty."""
-    if not db.own(_ANYTHING[db.dialect]):
+def read_id(db: Connection) -> str | None:
+    """Returns the database's id, `NO_ID` if it has none yet, and None if it is empty."""
+    if not db.own(_ANY_TABLE[db.dialect]):
         return None
-    if not db.own(_THERE[db.dialect]):
-        return UNNAMED
-    rows = db.own(READ)
-    return str(rows[0][0]) if len(rows) == 1 else UNNAMED
+    rows = db.own(READ_ID) if db.has_table(_TABLE) else []
+    return str(rows[0][0]) if len(rows) == 1 else NO_ID
 
 
-def identify(db: Connection) -> str:
-    """Returns the database's name, giving it one when it has none."""
-    known = identity(db)
-    if known:
-        return known
-    name = secrets.token_hex(16)
-    db.begin(write=True)
+def ensure_id(db: Connection) -> str:
+    """Returns the database's id, and gives it one if it has none."""
+    existing = read_id(db)
+    if existing:
+        return existing
+    new = secrets.token_hex(16)
     try:
-        if not db.own(_THERE[db.dialect]):
-            db.own(_CREATE)
-        db.own(_NAME, [name])
-        db.commit()
+        with transaction(db, write=True):
+            if not db.has_table(_TABLE):
+                db.own(_CREATE)
+            db.own(_INSERT, [new])
+            db.commit()
     except StoreError:
-        db.rollback()
-        # Somebody else may have named it a moment ago.
-        earlier = identity(db)
-        if not earlier:
+        # Another process may have given it an id a moment ago.
+        existing = read_id(db)
+        if not existing:
             raise
-        return earlier
-    except BaseException:
-        db.rollback()
-        raise
-    return name
+        return existing
+    return new

@@ -1,8 +1,9 @@
-"""What the client needs of a database: one connection, one transaction at a time."""
+"""The port to a database: one connection, one transaction at a time."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
@@ -13,42 +14,55 @@ Row: TypeAlias = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Ran:
-    """What a statement did."""
+class StatementResult:
+    """The result of a statement."""
 
     rows: tuple[Row, ...]
-    """What it read or returned."""
+    """The rows it read or returned."""
     changed: int
-    """How many rows it changed."""
+    """The number of rows it changed."""
 
 
 class Connection(Protocol):
-    """A connection that belongs to one client; the client sees to it that nobody else is in."""
+    """A connection that belongs to one client, which uses it in one thread at a time."""
 
     dialect: Dialect
-    place: str
-    """What it is connected to, as shown to people; never holds a password."""
+    label: str
+    """What it is connected to, as shown to users; never contains a password."""
 
     def begin(self, *, write: bool) -> None:
-        """Opens a transaction; one that writes has its lock from the start on."""
+        """Opens a transaction; one that writes locks the database from the start."""
 
     def seal(self) -> None:
         """Makes the rest of a writing transaction read-only; it can still be committed."""
 
     def commit(self) -> None:
-        """Ends the transaction, keeping what it did."""
+        """Commits the transaction."""
 
     def rollback(self) -> None:
-        """Ends the transaction, if one is open, undoing what it did."""
+        """Rolls the transaction back, if one is open."""
 
-    def run(self, sql: str, params: Params, allowed: Allowed) -> Ran:
-        """Runs a judged statement, held to what it is allowed."""
+    def run(self, sql: str, params: Params, allowed: Allowed) -> StatementResult:
+        """Runs a checked statement, and makes sure that it does only what it is allowed to."""
 
     def own(self, sql: str, params: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        """Runs a statement of signoff's own; its places for values are written `?`."""
+        """Runs a statement of signoff's own, with `?` for values; it is not checked."""
+
+    def has_table(self, name: str) -> bool:
+        """Whether a table exists."""
 
     def interrupt(self) -> None:
-        """Breaks off whatever statement is running; may be called from another thread."""
+        """Aborts the statement that is running; may be called from another thread."""
 
     def close(self) -> None:
-        """Closes the connection; what was not committed is undone."""
+        """Closes the connection, without committing."""
+
+
+@contextmanager
+def transaction(db: Connection, *, write: bool) -> Iterator[None]:
+    """Opens a transaction for the block, which is rolled back unless the block commits it."""
+    db.begin(write=write)
+    try:
+        yield
+    finally:
+        db.rollback()

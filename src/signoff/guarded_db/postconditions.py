@@ -1,4 +1,4 @@
-"""Checks what must be true after a step's statements, before they are committed."""
+"""Checks the postconditions of a step before its statements are committed."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from signoff.error_text import describe_error
 from signoff.guarded_db.view import ReadOnlyView
 
 CONDITION_SECONDS = 10.0
-"""How long all conditions of a step may take together; the database is locked meanwhile."""
+"""Time for all conditions of a step together; the database is locked meanwhile."""
 
 _GRACE_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
 class Postcondition:
-    """Something that must hold, named as a person would say it."""
+    """A condition that must hold, with a name for messages."""
 
     name: str
     holds: Callable[[ReadOnlyView], bool]
     error: str = ""
-    """What to say when it does not; empty for its name."""
+    """The message if it does not hold; empty for a message with its name."""
 
 
 def failures(
@@ -32,44 +32,43 @@ def failures(
     seconds: float,
     interrupt: Callable[[], None],
 ) -> tuple[str, ...]:
-    """Returns what does not hold, each with its name; empty when everything does.
+    """Returns a message for each condition that does not hold.
 
-    Conditions run on a thread of their own, because nothing else can be left when it hangs.
+    Conditions run in a thread, because a function that hangs can only be abandoned.
     """
     if not conditions:
         return ()
-    findings: list[str] = []
+    messages: list[str] = []
     checked: list[str] = []
 
     def check_all() -> None:
         for condition in conditions:
-            findings.extend(found(condition, view))
+            messages.extend(_messages(condition, view))
             checked.append(condition.name)
 
     thread = threading.Thread(target=check_all, name="signoff-postconditions", daemon=True)
     thread.start()
     thread.join(seconds)
     if not thread.is_alive():
-        return tuple(findings)
+        return tuple(messages)
     view.close()
     stuck = conditions[min(len(checked), len(conditions) - 1)].name
-    known = tuple(findings)
+    # Copied before the interrupt, which makes the stuck condition fail as well.
+    complete = tuple(messages)
     interrupt()
     thread.join(_GRACE_SECONDS)
-    return (*known, f"{stuck}: did not come to an end within {seconds:g} seconds")
+    return (*complete, f"{stuck}: took more than {seconds:g} seconds")
 
 
-def found(condition: Postcondition, view: ReadOnlyView) -> tuple[str, ...]:
-    """Returns what is wrong about one condition; empty when it holds."""
+def _messages(condition: Postcondition, view: ReadOnlyView) -> tuple[str, ...]:
+    """Returns what is wrong about one condition; empty if it holds."""
     try:
-        held = condition.holds(view)
+        value = condition.holds(view)
     except Exception as error:  # noqa: BLE001 - whatever an author's condition raises, it does not hold
-        raised = describe_error(error)
-        return (f"{condition.name}: raised {raised}",)
+        return (f"{condition.name}: raised {describe_error(error)}",)
     # Not truthiness: a condition that returns a coroutine or a row by mistake would always hold.
-    if held is True:
+    if value is True:
         return ()
-    if held is False and condition.error:
-        return (condition.error,)
-    shown = "does not hold" if held is False else f"returned {held!r:.80} instead of True or False"
-    return (f"{condition.name}: {shown}",)
+    if value is not False:
+        return (f"{condition.name}: returned {value!r:.80} instead of True or False",)
+    return (condition.error or f"{condition.name}: does not hold",)

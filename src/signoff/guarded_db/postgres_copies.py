@@ -1,21 +1,25 @@
-"""Copies a PostgreSQL database out with pg_dump, and in with psql in one transaction."""
+"""Copies a PostgreSQL database to a file with pg_dump, and back with psql."""
 
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 
-from signoff.errors import StoreBusy, StoreDamaged, StoreError
-from signoff.guarded_db.identity import identify, identity
+from signoff.errors import ConfigError, StoreBusy, StoreDamaged, StoreError
+from signoff.guarded_db.identity import ensure_id, read_id
+from signoff.guarded_db.ports import Connection
 from signoff.guarded_db.postgres import PATIENCE_SECONDS, PostgresConnection, driver
-from signoff.guarded_db.postgres_programs import Programs, programs_for
 
 MOST_SECONDS = 3600.0
-"""A dump or a restore that takes longer is ended."""
+"""A dump or a restore that takes longer is aborted."""
 
+_MAJOR_VERSION = re.compile(r"\(PostgreSQL\)\s+(\d+)")
 _COMPLETE = b"PostgreSQL database dump complete"
 _SCHEMAS = """
 SELECT quote_ident(nspname) FROM pg_namespace
@@ -29,29 +33,29 @@ class PostgresCopies:
     suffix = ".sql"
 
     def __init__(self, url: str, *, patience: float = PATIENCE_SECONDS) -> None:
+        driver()  # fails with a helpful message if psycopg is missing
         from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
         parts = conninfo_to_dict(url)
         self._url = url
         self._patience = patience
-        # Not on the command line, where everybody on the machine can read it.
+        # Passed in the environment: any user of the machine can read a command line.
         self._password = parts.pop("password", None)
         self._target = make_conninfo(**{key: str(value) for key, value in parts.items()})
         with closing(self._connect()) as db:
-            self.place = db.place
+            self.label = db.label
 
-    def name(self) -> str | None:
-        """Returns the database's own name; None when there is nothing in it."""
+    def database_id(self) -> str | None:
+        """Returns the id of the database; None if it is empty."""
         with closing(self._connect()) as db:
-            return identity(db)
+            return read_id(db)
 
     def copy_out(self, target: Path) -> str:
-        """Writes a consistent dump into a file; nobody else is held up."""
+        """Writes a consistent dump into a new file; returns the id of the database."""
         with closing(self._connect()) as db:
-            name = identify(db)
-            programs = programs_for(db)
+            database = ensure_id(db)
+            programs = find_programs(db)
         self._run(
-            programs,
             [
                 programs.dump,
                 f"--file={target}",
@@ -61,23 +65,23 @@ class PostgresCopies:
                 f"--dbname={self._target}",
             ],
         )
-        return name
+        return database
 
     def verify(self, source: Path, database: str) -> None:
-        """Raises when a file is not a whole dump of the database of that name."""
+        """Raises if a file is not a complete dump of the database with that id."""
         text = source.read_bytes()
         if _COMPLETE not in text[-400:]:
-            raise StoreDamaged(f"{source} is damaged: the dump has no end")
+            raise StoreDamaged(f"{source} is damaged: the dump is not complete")
         if database.encode() not in text:
             raise StoreError(f"{source} is a backup of another database; it is not restored")
 
     def copy_in(self, source: Path) -> None:
-        """Makes the database what the dump says, in one transaction."""
+        """Replaces the content of the database with that of the dump, in one transaction."""
         with closing(self._connect()) as db:
             schemas = [str(row[0]) for row in db.own(_SCHEMAS)]
-            programs = programs_for(db)
-        # What was added since the dump has to go too, or the next migration would trip over it.
-        emptied = "; ".join(
+            programs = find_programs(db)
+        # Tables that were added after the dump must go too, or the next migration would fail.
+        empty_database = "; ".join(
             [
                 *(f"DROP SCHEMA {schema} CASCADE" for schema in schemas),
                 "CREATE SCHEMA public",
@@ -85,7 +89,6 @@ class PostgresCopies:
             ]
         )
         self._run(
-            programs,
             [
                 programs.psql,
                 "--no-psqlrc",
@@ -94,7 +97,7 @@ class PostgresCopies:
                 "--single-transaction",
                 "--set=ON_ERROR_STOP=1",
                 f"--dbname={self._target}",
-                f"--command={emptied}",
+                f"--command={empty_database}",
                 f"--file={source}",
             ],
         )
@@ -102,11 +105,15 @@ class PostgresCopies:
     def _connect(self) -> PostgresConnection:
         return PostgresConnection(self._url, patience=self._patience)
 
-    def _run(self, programs: Programs, command: Sequence[str]) -> None:
+    def _run(self, command: Sequence[str]) -> None:
+        settings = f"-c lock_timeout={int(self._patience * 1000)} -c client_min_messages=warning"
+        environment = {**os.environ, "PGOPTIONS": settings}
+        if self._password is not None:
+            environment["PGPASSWORD"] = str(self._password)
         try:
-            ended = subprocess.run(
+            process = subprocess.run(
                 command,
-                env=self._environment(programs),
+                env=environment,
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 text=True,
@@ -116,23 +123,66 @@ class PostgresCopies:
             )
         except (OSError, subprocess.TimeoutExpired) as error:
             raise StoreError(f"{Path(command[0]).name} could not be run: {error}") from error
-        if ended.returncode != 0:
-            raise self._explained(command[0], ended.stderr)
+        if process.returncode != 0:
+            raise self._error(command[0], process.stderr)
 
-    def _environment(self, programs: Programs) -> Mapping[str, str]:
-        waits = f"-c lock_timeout={int(self._patience * 1000)} -c client_min_messages=warning"
-        given = {**os.environ, "PGOPTIONS": waits, **programs.variables}
-        return given if self._password is None else {**given, "PGPASSWORD": str(self._password)}
-
-    def _explained(self, program: str, said: str) -> StoreError:
-        lines = [line for line in said.splitlines() if "rror" in line] or said.splitlines()[-1:]
-        reason = lines[0].strip() if lines else "it said nothing"
-        if "lock timeout" in said:
-            return StoreBusy(f"{self.place} is locked by somebody else ({reason}); try again")
+    def _error(self, program: str, output: str) -> StoreError:
+        lines = output.splitlines()
+        errors = [line for line in lines if "rror" in line] or lines[-1:] or ["no output"]
+        reason = errors[0].strip()
+        if "lock timeout" in output:
+            return StoreBusy(f"{self.label} is locked by another session ({reason}); try again")
         return StoreError(f"{Path(program).name} failed: {reason}")
 
 
-def postgres_copies(url: str, *, patience: float = PATIENCE_SECONDS) -> PostgresCopies:
-    """Returns the copies of a database, after seeing that psycopg is installed."""
-    driver()
-    return PostgresCopies(url, patience=patience)
+@dataclass(frozen=True)
+class Programs:
+    """The paths of the programs that copy a database."""
+
+    dump: str
+    psql: str
+
+
+def find_programs(db: Connection) -> Programs:
+    """Returns programs that are not older than the server; older ones refuse to dump it."""
+    (version,) = db.own("SHOW server_version_num")[0]
+    required = int(version) // 10_000
+    rejected = []
+    for dump in _candidates(db):
+        major = _major_version(dump)
+        psql = dump.with_name("psql")
+        if major is not None and major >= required and psql.is_file():
+            return Programs(str(dump), str(psql))
+        rejected.append(f"{dump} is version {major or 'unknown'}")
+    found = "; ".join(rejected) or "none was found"
+    raise ConfigError(
+        f"a backup needs pg_dump and psql {required} or newer on the PATH, like the server: {found}"
+    )
+
+
+def _candidates(db: Connection) -> Iterator[Path]:
+    """Yields the pg_dump on the PATH, and the one in the server's own folder."""
+    on_path = shutil.which("pg_dump")
+    if on_path is not None:
+        # Not resolved: it may be a link into a folder that does not contain psql.
+        yield Path(on_path)
+    try:
+        rows = db.own("SELECT setting FROM pg_config WHERE name = 'BINDIR'")
+    except StoreError:
+        # Only users with special rights may read the server's settings.
+        return
+    for (folder,) in rows:
+        dump = Path(str(folder)) / "pg_dump"
+        if dump.is_file():
+            yield dump
+
+
+def _major_version(dump: Path) -> int | None:
+    try:
+        process = subprocess.run(
+            [str(dump), "--version"], capture_output=True, text=True, timeout=20, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    match = _MAJOR_VERSION.search(process.stdout)
+    return int(match[1]) if match else None

@@ -1,4 +1,4 @@
-"""A step's work on the user's database: reads happen at once, changes together when proved."""
+"""The database of a workflow and its steps: reads happen now, changes together at the end."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class StepSession(Queries):
         self._staged = self._client.staged()
 
     def stage(self, sql: str, params: Params = (), *, confirm: object = None) -> None:
-        """Adds a statement to the step's work; one that is not allowed is refused here."""
+        """Adds a statement to the step's work; raises `NotAllowed` if it may not run."""
         self._staged.stage(sql, params, confirm=confirm)
 
     def get_delete_confirmation(
@@ -62,12 +62,12 @@ class StepSession(Queries):
         return self._client.read_only()
 
     def take(self, statements: Sequence[Sequence[Any]]) -> None:
-        """Stages what a worker submitted: `[sql]` or `[sql, params]` each.
+        """Stages the statements of a worker, each as `[sql]` or `[sql, params]`.
 
         A refused statement is the worker's mistake, which a retry can fix: `StepFailed`.
         """
         if not isinstance(statements, list | tuple):
-            raise StepFailed(f"{statements!r:.200} is no list of statements; give [[sql, params]]")
+            raise StepFailed(f"{statements!r:.200} is not a list of statements: [[sql, params]]")
         for each in statements:
             try:
                 self.stage(*_statement(each))
@@ -105,4 +105,4 @@ def _statement(entry: Any) -> tuple[str, Params]:
         case [str() as sql, (list() | tuple() | dict()) as params]:
             return sql, params
         case _:
-            raise StepFailed(f"{entry!r:.200} is no statement; give [sql, params]")
+            raise StepFailed(f"{entry!r:.200} is not a statement: [sql, params]")

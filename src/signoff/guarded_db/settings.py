@@ -8,15 +8,15 @@ from signoff.documents.sections import Section
 
 
 class DataSection(Section):
-    """The database that workflows work on and `signoff db` maintains."""
+    """The database that workflows use and `signoff db` maintains."""
 
     url: str | None = Field(
         None, min_length=1, description="a file, or postgresql://user@host/name"
     )
-    """A file, seen from the project's root, or a `postgresql://` address."""
+    """A file relative to the project's root, or a `postgresql://` address."""
     migrations: str | None = Field(None, min_length=1, description="the path of a folder")
-    """The folder of its numbered changes."""
+    """The folder of the numbered migrations."""
     backups: str | None = Field(None, min_length=1, description="the path of a folder")
-    """Where copies are stored; None means beside the file."""
+    """The folder of the backups; None means next to the file."""
     keep: int = Field(10, ge=1, description="a whole number from 1")
-    """How many copies are kept."""
+    """How many backups are kept."""

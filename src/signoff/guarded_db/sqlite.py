@@ -1,4 +1,4 @@
-"""A connection to the user's SQLite database, held to the verdict by an authorizer."""
+"""A connection to the user's SQLite database; an authorizer enforces the guard's verdicts."""
 
 from __future__ import annotations
 
@@ -12,23 +12,22 @@ from typing import Any
 
 from signoff.errors import NotAllowed, OperatorError, StoreError, UsageError
 from signoff.guarded_db.authorizer import authorizer, functions_for
-from signoff.guarded_db.ports import Ran
+from signoff.guarded_db.ports import StatementResult
 from signoff.guarded_db.sqlite_schema import consequences
 from signoff.guarded_db.verdict import Allowed, Dialect, Params, StatementKind
 from signoff.sqlite_errors import translate_errors
 
 PATIENCE_SECONDS = 5.0
-"""How long to wait for somebody else's lock."""
+"""How long to wait for a lock of another process."""
 
 STATEMENT_SECONDS = 30.0
-"""A statement that takes longer is broken off."""
+"""A statement that takes longer is aborted."""
 
-_STEPS_BETWEEN_LOOKS = 20_000
-"""How many of SQLite's own steps pass between two looks at the clock; about a millisecond."""
-
+_STEPS_PER_CLOCK_CHECK = 20_000
+"""SQLite's own steps between two checks of the clock; about a millisecond."""
 
 _DENIED = re.compile("not authorized|authorization denied|is prohibited")
-"""How SQLite says that the authorizer said no, where its error code does not."""
+"""SQLite's messages after a denial by the authorizer that has no error code of its own."""
 
 
 class SqliteConnection:
@@ -45,14 +44,14 @@ class SqliteConnection:
         statement_seconds: float = STATEMENT_SECONDS,
     ) -> None:
         self.path = path
-        self.place = str(path)
+        self.label = str(path)
         self._functions = functions_for(frozenset(name.lower() for name in functions))
         self._statement_seconds = statement_seconds
         self._deadline = 0.0
         self._sealed = False
         self._schema_version = -1
         if not path.is_file():
-            raise UsageError(f"there is no database at {path}; create it, or mend the address")
+            raise UsageError(f"there is no database at {path}; create it, or fix the address")
         with translate_errors(path):
             self._db = sqlite3.connect(
                 path, isolation_level=None, check_same_thread=False, timeout=patience
@@ -64,44 +63,48 @@ class SqliteConnection:
             raise
 
     def begin(self, *, write: bool) -> None:
-        """Opens a transaction; one that writes has its lock from the start on."""
+        """Opens a transaction; one that writes locks the database from the start."""
         self._sealed = not write
-        with self._unguarded():
+        with translate_errors(self.path):
             self._db.execute("BEGIN IMMEDIATE" if write else "BEGIN")
-            self._look_at_schema()
+            self._update_schema()
 
     def seal(self) -> None:
         """Makes the rest of a writing transaction read-only."""
         self._sealed = True
 
     def commit(self) -> None:
-        """Ends the transaction, keeping what it did."""
-        with self._unguarded():
+        """Commits the transaction."""
+        with translate_errors(self.path):
             self._db.execute("COMMIT")
 
     def rollback(self) -> None:
-        """Ends the transaction, if one is open, undoing what it did."""
+        """Rolls the transaction back, if one is open."""
         if self._db.in_transaction:
-            with self._unguarded():
+            with translate_errors(self.path):
                 self._db.execute("ROLLBACK")
 
-    def run(self, sql: str, params: Params, allowed: Allowed) -> Ran:
-        """Runs a judged statement, held to what it is allowed."""
-        held = Allowed(StatementKind.READ) if self._sealed else allowed
+    def run(self, sql: str, params: Params, allowed: Allowed) -> StatementResult:
+        """Runs a checked statement, and makes sure that it does only what it is allowed to."""
+        allowed = Allowed(StatementKind.READ) if self._sealed else allowed
         bound = dict(params) if isinstance(params, Mapping) else tuple(params)
-        with translate_errors(self.path), self._guarded(held):
+        with translate_errors(self.path), self._guarded(allowed):
             cursor = self._db.execute(sql, bound)
             names = [column[0] for column in cursor.description or ()]
             rows = tuple(dict(zip(names, row, strict=True)) for row in cursor.fetchall())
-            return Ran(rows, max(cursor.rowcount, 0))
+            return StatementResult(rows, max(cursor.rowcount, 0))
 
     def own(self, sql: str, params: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """Runs a statement of signoff's own."""
-        with self._unguarded():
+        with translate_errors(self.path):
             return self._db.execute(sql, tuple(params)).fetchall()
 
+    def has_table(self, name: str) -> bool:
+        """Whether a table exists."""
+        return bool(self.own("SELECT 1 FROM sqlite_master WHERE name = ?", [name]))
+
     def interrupt(self) -> None:
-        """Breaks off whatever statement is running."""
+        """Aborts the statement that is running."""
         self._db.interrupt()
 
     def close(self) -> None:
@@ -110,35 +113,35 @@ class SqliteConnection:
 
     def _set_up(self) -> None:
         with translate_errors(self.path):
-            # Foreign keys are off in SQLite unless asked for, and would not be checked.
+            # SQLite does not check foreign keys by default.
             self._db.execute("PRAGMA foreign_keys = ON")
-            # Somebody else may be using the database just now, or its folder be read-only: then
-            # it stays as it is, and commits take longer.
+            # This fails while another process uses the database, or if its folder is read-only.
+            # Without it everything works, but commits take longer.
             with suppress(sqlite3.OperationalError):
                 self._db.execute("PRAGMA journal_mode = WAL")
-            self._look_at_schema()
-        self._db.set_progress_handler(self._out_of_time, _STEPS_BETWEEN_LOOKS)
+            self._update_schema()
+        self._db.set_progress_handler(self._is_out_of_time, _STEPS_PER_CLOCK_CHECK)
 
-    def _look_at_schema(self) -> None:
-        """Reads the schema when it has changed, which other programs may do at any time."""
+    def _update_schema(self) -> None:
+        """Reads the schema if it has changed; other programs may change it at any time."""
         (version,) = self._db.execute("PRAGMA schema_version").fetchone()
         if version == self._schema_version:
             return
         self._consequences = consequences(self._db)
-        # A search index, or a function that gives rows, is opened by statements of its own,
-        # which the authorizer would refuse.
+        # SQLite opens a search index, or a function that returns rows, with statements of its
+        # own, which the authorizer would refuse. So they are opened here, without it.
         for name in (*self._consequences.virtual, "json_each", "json_tree"):
             quoted = name.replace('"', '""')
             with suppress(sqlite3.OperationalError):
                 self._db.execute(f'SELECT 1 FROM "{quoted}" LIMIT 0')  # noqa: S608 - a quoted name
         self._schema_version = version
 
-    def _out_of_time(self) -> bool:
+    def _is_out_of_time(self) -> bool:
         return bool(self._deadline) and monotonic() > self._deadline
 
     @contextmanager
     def _guarded(self, allowed: Allowed) -> Iterator[None]:
-        # Setting an authorizer makes SQLite compile again what it had compiled under another.
+        # A new authorizer makes SQLite compile cached statements again, and so ask for each.
         self._db.set_authorizer(
             authorizer(allowed, functions=self._functions, consequences=self._consequences)
         )
@@ -146,25 +149,19 @@ class SqliteConnection:
         try:
             yield
         except sqlite3.DatabaseError as error:
-            explained = self._explained(error)
-            if explained is None:
+            if (translated := self._translate(error)) is None:
                 raise
-            raise explained from error
+            raise translated from error
         except (sqlite3.Warning, sqlite3.InterfaceError, OverflowError) as error:
             raise StoreError(f"the statement cannot be run: {error}") from error
         finally:
             self._deadline = 0.0
             self._db.set_authorizer(None)
 
-    def _explained(self, error: sqlite3.DatabaseError) -> OperatorError | None:
+    def _translate(self, error: sqlite3.DatabaseError) -> OperatorError | None:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         if code == sqlite3.SQLITE_AUTH or _DENIED.search(str(error)):
             return NotAllowed(f"the database refused the statement: {error}")
         if code == sqlite3.SQLITE_INTERRUPT:
             return StoreError(f"the statement took more than {self._statement_seconds:g} seconds")
         return None
-
-    @contextmanager
-    def _unguarded(self) -> Iterator[None]:
-        with translate_errors(self.path):
-            yield

@@ -1,8 +1,8 @@
-"""What SQLite changes by itself when a statement changes a table.
+"""Finds out which tables SQLite changes by itself when a statement changes a table.
 
-The authorizer is asked about these changes as if the statement made them, and has to know which
-ones follow from the schema: the tables behind search indexes, and rows changed because a
-foreign key says so.
+SQLite asks the authorizer about these changes as if the statement made them. So it has to know
+which ones follow from the schema: the tables behind search indexes, and rows that change because
+of a foreign key.
 """
 
 from __future__ import annotations
@@ -23,28 +23,28 @@ _TRIGGERED = "SELECT tbl_name FROM sqlite_master WHERE type = 'trigger'"
 
 @dataclass(frozen=True)
 class Consequences:
-    """Which tables change along with which."""
+    """Which tables change together with others."""
 
     shadows: frozenset[str]
     """Tables behind search indexes."""
     virtual: frozenset[str]
-    """Search indexes and the like, which other code stands behind."""
+    """Search indexes and other tables that are implemented by code."""
     children: Mapping[str, frozenset[str]]
-    """For each table, those whose foreign keys follow it."""
+    """For each table, those with foreign keys that change with it."""
     triggered: frozenset[str]
-    """Tables with triggers, which may change any other table and so what follows that."""
+    """Tables with triggers, which may change any other table and its children."""
 
     def of(self, table: str) -> frozenset[str]:
         """Returns the tables that may change because this one does."""
-        found: set[str] = set()
-        open_ends = [table]
-        while open_ends:
-            new = self.children.get(open_ends.pop(), frozenset()) - found
-            found |= new
-            open_ends += new
-        if self.triggered & {table, *found}:
-            found.update(*self.children.values())
-        return frozenset(found)
+        affected: set[str] = set()
+        pending = [table]
+        while pending:
+            new = self.children.get(pending.pop(), frozenset()) - affected
+            affected |= new
+            pending += new
+        if self.triggered & {table, *affected}:
+            affected.update(*self.children.values())
+        return frozenset(affected)
 
 
 def consequences(db: sqlite3.Connection) -> Consequences:

@@ -1,17 +1,18 @@
-"""A step's statements: collected first, then applied together in one short transaction."""
+"""Applies the statements of a step together in one short transaction."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import NamedTuple, TypeAlias
 
 from signoff.errors import NotAllowed, StoreBusy, StoreDamaged, StoreError, WriteFailed
 from signoff.guarded_db.guard import excerpt
-from signoff.guarded_db.ports import Connection
+from signoff.guarded_db.ports import Connection, transaction
 from signoff.guarded_db.postconditions import Postcondition, failures
-from signoff.guarded_db.verdict import Allowed, Dialect, Params
+from signoff.guarded_db.verdict import Allowed, Params
 from signoff.guarded_db.view import Reader, ReadOnlyView
 
 _STEPS_TABLE = """
@@ -24,28 +25,24 @@ _MARK = """
 INSERT INTO signoff_steps (run, step, visit, item, applied_at, note) VALUES (?, ?, ?, ?, ?, ?)
 ON CONFLICT DO NOTHING RETURNING visit
 """
-_NOTED = "SELECT note FROM signoff_steps WHERE run = ? AND step = ? AND visit = ? AND item = ?"
-_TABLE_THERE: dict[Dialect, str] = {
-    "sqlite": "SELECT 1 FROM sqlite_master WHERE name = 'signoff_steps'",
-    "postgres": "SELECT 1 WHERE to_regclass('signoff_steps') IS NOT NULL",
-}
+_READ_NOTE = "SELECT note FROM signoff_steps WHERE run = ? AND step = ? AND visit = ? AND item = ?"
 _LOCK_NUMBER = 0x5160FF
-"""Which lock of the server is ours, while the table of markers is made."""
+"""The server's lock that is held while the table of markers is created."""
 
 
 class Marker(NamedTuple):
-    """Which visit of which step of which run; its row says that the step's work was committed."""
+    """Identifies the work of a step; its row in the database says that the work was committed."""
 
     run: str
     step: str
     visit: int
     item: str = ""
-    """Which item, where a step fans out."""
+    """The item, if the step fans out."""
 
 
 @dataclass(frozen=True)
 class Statement:
-    """A statement that was judged and waits to be applied."""
+    """A statement that was checked and will be applied."""
 
     sql: str
     params: Params
@@ -54,12 +51,12 @@ class Statement:
 
 @dataclass(frozen=True)
 class Committed:
-    """Everything was applied, every condition held, and it is on disk."""
+    """All statements were applied, all conditions held, and the work is committed."""
 
     changed: int
-    """How many rows were changed; 0 when it was done before."""
+    """The number of changed rows; 0 if the work was committed before."""
     already: bool = False
-    """Whether the marker was there: it had been done before, and nothing was done again."""
+    """Whether the work was committed before, so that nothing was done now."""
 
 
 @dataclass(frozen=True)
@@ -67,10 +64,10 @@ class RolledBack:
     """Nothing was changed."""
 
     reasons: tuple[str, ...]
-    """What failed: a statement, or each condition that does not hold."""
+    """The statement that failed, or each condition that does not hold."""
 
     def __str__(self) -> str:
-        """Reads as feedback for whoever tries again."""
+        """Returns the reasons as feedback for the next attempt."""
         return "; ".join(self.reasons)
 
 
@@ -87,64 +84,49 @@ def apply(
     seconds: float,
     note: str = "",
 ) -> Applied:
-    """Applies a step's statements, checks its conditions and marks it done, or undoes it all.
+    """Applies a step's statements, checks its conditions and inserts its marker, or does nothing.
 
-    The note stands in the marker's row, for whoever finds the step done.
+    The note is stored with the marker, for a process that finds the step done.
     """
-    view = ReadOnlyView(reader)
-    _make_room(db)
-    db.begin(write=True)
-    try:
+    _create_table(db)
+    with closing(ReadOnlyView(reader)) as view, transaction(db, write=True):
         if not _mark(db, marker, note):
-            db.rollback()
             return Committed(0, already=True)
         changed = _run(db, statements)
         if isinstance(changed, RolledBack):
-            db.rollback()
             return changed
+        # The conditions run the author's code, which must not change anything any more.
         db.seal()
         reasons = failures(postconditions, view, seconds=seconds, interrupt=db.interrupt)
         if reasons:
-            db.rollback()
             return RolledBack(reasons)
         db.commit()
-    except BaseException:
-        db.rollback()
-        raise
-    finally:
-        view.close()
     return Committed(changed)
 
 
-def noted(db: Connection, marker: Marker) -> str | None:
-    """Returns the note of a step whose work was committed before; None when it was not."""
-    if not db.own(_TABLE_THERE[db.dialect]):
-        return None
-    rows = db.own(_NOTED, list(marker))
+def read_note(db: Connection, marker: Marker) -> str | None:
+    """Returns the note of a step whose work was committed before; None if it was not."""
+    rows = db.own(_READ_NOTE, list(marker)) if db.has_table("signoff_steps") else []
     return str(rows[0][0]) if rows else None
 
 
-def _make_room(db: Connection) -> None:
-    """Makes the table of markers, the first time; in a transaction of its own.
+def _create_table(db: Connection) -> None:
+    """Creates the table of markers if it is missing, in a transaction of its own.
 
-    A change of the schema that is rolled back would make the database read all of it again.
+    As part of a step that is rolled back, it would make SQLite read the whole schema again.
     """
-    if db.own(_TABLE_THERE[db.dialect]):
+    if db.has_table("signoff_steps"):
         return
-    db.begin(write=True)
-    try:
+    with transaction(db, write=True):
         if db.dialect == "postgres":
-            # Two processes may make the table at once, which the server does not expect of them.
+            # IF NOT EXISTS still fails if two sessions create the table at the same time.
             db.own("SELECT pg_advisory_xact_lock(?)", [_LOCK_NUMBER])
         db.own(_STEPS_TABLE)
         db.commit()
-    except BaseException:
-        db.rollback()
-        raise
 
 
 def _mark(db: Connection, marker: Marker, note: str) -> bool:
-    """Inserts the marker; tells whether it was not there yet."""
+    """Inserts the marker; returns whether it was missing before."""
     return bool(db.own(_MARK, [*marker, datetime.now(UTC).isoformat(timespec="seconds"), note]))
 
 
@@ -154,9 +136,9 @@ def _run(db: Connection, statements: Sequence[Statement]) -> int | RolledBack:
         try:
             changed += db.run(statement.sql, statement.params, statement.allowed).changed
         except (StoreBusy, StoreDamaged, WriteFailed):
-            # Not the statement's fault: whoever runs this has to act, not whoever wrote it.
+            # The operator has to act here; the author of the statement cannot fix it.
             raise
         except (StoreError, NotAllowed) as error:
-            said = f"statement {number} of {len(statements)} ({excerpt(statement.sql)}): {error}"
-            return RolledBack((said,))
+            name = f"statement {number} of {len(statements)} ({excerpt(statement.sql)})"
+            return RolledBack((f"{name}: {error}",))
     return changed

@@ -1,4 +1,4 @@
-"""Judges a parsed statement against what its kind may be made of."""
+"""Checks a parsed statement: its kind, its parts, its tables and its functions."""
 
 from __future__ import annotations
 
@@ -33,67 +33,19 @@ _PARTS: dict[type[Expression], frozenset[str]] = {
     exp.Update: frozenset("with this expressions from where returning".split()),
     exp.Delete: frozenset("with this using where returning".split()),
 }
-"""What a statement may consist of; any other part, known to the parser or not, is refused."""
+"""The parts that a statement may have; any other one is refused, known to the parser or not."""
 
-_STRUCTURE = (
-    exp.Query,
-    exp.Values,
-    exp.Tuple,
-    exp.Table,
-    exp.TableAlias,
-    exp.From,
-    exp.Join,
-    exp.Lateral,
-    exp.Where,
-    exp.Group,
-    exp.GroupingSets,
-    exp.Cube,
-    exp.Rollup,
-    exp.Having,
-    exp.Order,
-    exp.Ordered,
-    exp.Limit,
-    exp.LimitOptions,
-    exp.Fetch,
-    exp.Offset,
-    exp.With,
-    exp.CTE,
-    exp.Identifier,
-    exp.Alias,
-    exp.Aliases,
-    exp.Star,
-    exp.Window,
-    exp.WindowSpec,
-    exp.WithinGroup,
-    exp.Filter,
-    exp.Distinct,
-    exp.Collate,
-    exp.DataType,
-    exp.DataTypeParam,
-    exp.Interval,
-    exp.IntervalSpan,
-    exp.Var,
-    exp.Returning,
-    exp.OnConflict,
-    exp.Schema,
-    exp.ColumnDef,
-    exp.PropertyEQ,
-    exp.JSONPath,
-    exp.JSONPathPart,
-    exp.JSONKeyValue,
-    exp.Slice,
-    exp.Bracket,
-    exp.AtTimeZone,
-    exp.HexString,
-    exp.ByteString,
-    exp.RawString,
-    exp.National,
-    exp.Escape,
-    exp.TableSample,
-    exp.CurrentDate,
-    exp.Null,
+_STRUCTURE = tuple(
+    getattr(exp, name)
+    for name in """
+Query Values Tuple Table TableAlias From Join Lateral Where Group GroupingSets Cube Rollup Having
+Order Ordered Limit LimitOptions Fetch Offset With CTE Identifier Alias Aliases Star Window
+WindowSpec WithinGroup Filter Distinct Collate DataType DataTypeParam Interval IntervalSpan Var
+Returning OnConflict Schema ColumnDef PropertyEQ JSONPath JSONPathPart JSONKeyValue Slice Bracket
+AtTimeZone HexString ByteString RawString National Escape TableSample CurrentDate Null
+""".split()
 )
-"""What trees are made of, besides values and operators."""
+"""The nodes of a tree that are allowed, besides values and operators."""
 
 _CHANGES = (exp.Insert, exp.Update, exp.Delete, exp.Merge)
 
@@ -104,7 +56,7 @@ class _RefusedError(Exception):
 
 
 class StatementChecker:
-    """Judges one tree."""
+    """Checks one parsed statement."""
 
     def __init__(self, dialect: Dialect, own_functions: frozenset[str]) -> None:
         self._dialect = dialect
@@ -129,61 +81,61 @@ class StatementChecker:
                 return self._delete(tree)
             case exp.Query() | exp.Values():
                 return Allowed(StatementKind.READ)
-        raise _RefusedError(f"{tree.key.upper()} is refused", advice.PLAIN)
+        raise _RefusedError(f"{tree.key.upper()} is refused", advice.USE_PLAIN_STATEMENT)
 
     def _insert(self, tree: exp.Insert) -> Allowed:
         alternative = tree.args.get("alternative")
         if alternative and str(alternative).upper() not in ("IGNORE", "ABORT"):
-            raise _RefusedError(f"INSERT OR {alternative} is refused", advice.KEEP_ROW)
+            raise _RefusedError(f"INSERT OR {alternative} is refused", advice.USE_UPSERT)
         if not tree.expression and not tree.args.get("default"):
-            raise _RefusedError("INSERT without rows is refused", advice.PLAIN)
-        table = self._written(tree)
+            raise _RefusedError("INSERT without rows is refused", advice.USE_PLAIN_STATEMENT)
+        table = self._target(tree)
         conflict = tree.args.get("conflict")
         feeds_itself = any(reads_all(query, table) for query in tree.find_all(exp.Select))
         if feeds_itself and conflict and conflict.expressions:
-            what = (
-                "INSERT of a table's own rows with DO UPDATE, which changes all of them, is refused"
-            )
-            raise _RefusedError(what, advice.OPEN_WHERE)
+            what = "INSERT of a table's own rows with DO UPDATE changes all of them and is refused"
+            raise _RefusedError(what, advice.USE_WHERE)
         return Allowed(StatementKind.INSERT, table)
 
     def _update(self, tree: exp.Update) -> Allowed:
-        table = self._written(tree)
+        table = self._target(tree)
         self._check_where(tree, "UPDATE")
         return Allowed(StatementKind.UPDATE, table)
 
     def _delete(self, tree: exp.Delete) -> Allowed:
-        table = self._written(tree)
+        table = self._target(tree)
         self._check_where(tree, "DELETE")
         return Allowed(StatementKind.DELETE, table, self._scope(tree))
 
     def _scope(self, tree: exp.Delete) -> str:
-        """Writes down which rows go: everything but what is returned of them."""
-        bound = tree.copy()
-        bound.set("returning", None)
-        return bound.sql(dialect=self._dialect, comments=False, normalize=True)
+        """Returns a text that identifies the deleted rows, whatever is returned of them."""
+        deletion = tree.copy()
+        deletion.set("returning", None)
+        return deletion.sql(dialect=self._dialect, comments=False, normalize=True)
 
     def _check_where(self, tree: exp.Update | exp.Delete, name: str) -> None:
         where = tree.args.get("where")
         if where is None:
-            raise _RefusedError(f"{name} without WHERE is refused", advice.OPEN_WHERE)
+            raise _RefusedError(f"{name} without WHERE is refused", advice.USE_WHERE)
         if not narrows(where, _table(tree.this)):
-            what = f"{name} with a WHERE that holds for every row is refused"
-            raise _RefusedError(what, advice.OPEN_WHERE)
+            what = f"{name} with a WHERE that is true for every row is refused"
+            raise _RefusedError(what, advice.USE_WHERE)
 
-    def _written(self, tree: exp.Insert | exp.Update | exp.Delete) -> str:
+    def _target(self, tree: exp.Insert | exp.Update | exp.Delete) -> str:
         """Returns the table that is written to, after checking that it may be."""
         target = tree.this.this if isinstance(tree.this, exp.Schema) else tree.this
         table = _table(target)
         name = table.name.lower()
         if not name:
-            raise _RefusedError("a change of something else than a table is refused", advice.PLAIN)
+            raise _RefusedError(
+                "changing anything but a table is refused", advice.USE_PLAIN_STATEMENT
+            )
         if name.startswith(OWN_TABLES):
             raise _RefusedError(
-                f"{name} is kept by signoff and cannot be written", "leave it to signoff"
+                f"{name} belongs to signoff and cannot be written", "leave it to signoff"
             )
         if name.startswith(_SYSTEM_TABLES) or table.db.lower() in _SYSTEM_SCHEMAS:
-            what = f"{name} belongs to the database itself and cannot be written"
+            what = f"{name} belongs to the database system and cannot be written"
             raise _RefusedError(what, "put schema changes into a migration")
         return name
 
@@ -191,7 +143,7 @@ class StatementChecker:
         for node in top.walk():
             if node is not top and isinstance(node, _CHANGES):
                 what = f"{node.key.upper()} inside another statement is refused"
-                raise _RefusedError(what, advice.ONE_AT_A_TIME)
+                raise _RefusedError(what, advice.SEND_ONE_STATEMENT)
             self._check_node(node)
 
     def _check_node(self, node: Expression) -> None:
@@ -203,12 +155,14 @@ class StatementChecker:
         elif isinstance(node, exp.Func):
             self._check_function(node)
         elif not isinstance(node, (exp.Condition, *_STRUCTURE)):
-            raise _RefusedError(f"{_shown(node)} is refused", advice.PLAIN)
+            raise _RefusedError(f"{_describe(node)} is refused", advice.USE_PLAIN_STATEMENT)
 
     def _check_table(self, node: exp.Table) -> None:
         name = node.name.lower()
         if name in _SECRETS or name.startswith("pragma_"):
-            raise _RefusedError(f"{name} is no table of the project and is refused", "leave it out")
+            raise _RefusedError(
+                f"{name} is not a table of the project and is refused", "leave it out"
+            )
         database = node.catalog or (node.db if self._dialect == "sqlite" else "")
         if database and database.lower() != "main":
             raise _RefusedError(f"a table of another database ({database}) is refused", "use main")
@@ -219,13 +173,13 @@ class StatementChecker:
         called = f"{schema}.{name}".lower() if schema else name.lower()
         if called in self._functions or (schema in ("", "pg_catalog") and self._computes(node)):
             return
-        what = f"the function {called} is not on the list of those that only compute"
+        what = f"the function {called} is not on the list of functions without side effects"
         raise _RefusedError(what, "leave it out, or add it to the guard's functions")
 
     def _computes(self, node: exp.Func) -> bool:
         if isinstance(node, exp.Anonymous):
             return node.name.lower() in self._functions
-        # What the parser recognised, it calls by names of its own, such as J_S_O_N_OBJECT.
+        # The parser has its own names for functions it knows, such as J_S_O_N_OBJECT.
         return any(name.lower().replace("_", "") in self._joined for name in node.sql_names())
 
 
@@ -243,14 +197,14 @@ def _check_keys(node: Expression, allowed: frozenset[str]) -> None:
     for key, value in node.args.items():
         if value and key.rstrip("_") not in allowed:
             name = f"{node.key.upper()} with {key.rstrip('_').upper()}"
-            raise _RefusedError(f"{name} is refused", advice.PLAIN)
+            raise _RefusedError(f"{name} is refused", advice.USE_PLAIN_STATEMENT)
 
 
 def _table(node: object) -> exp.Table:
     if isinstance(node, exp.Table):
         return node
-    raise _RefusedError("a change of something else than a table is refused", advice.PLAIN)
+    raise _RefusedError("changing anything but a table is refused", advice.USE_PLAIN_STATEMENT)
 
 
-def _shown(node: Expression) -> str:
+def _describe(node: Expression) -> str:
     return f"{type(node).__name__} ({node.sql(comments=False)[:40]})"

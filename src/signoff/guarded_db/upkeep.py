@@ -1,13 +1,13 @@
-"""What the people who look after the database do with it: status, migrate, backup, restore."""
+"""Maintains the user's database: status, migrations, backups, restore."""
 
 from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from signoff.documents.regular_files import create_private
 from signoff.errors import ConfigError, UsageError, WriteFailed
@@ -24,9 +24,10 @@ from signoff.remedies import PassOption
 
 @dataclass(frozen=True)
 class DatabaseStatus:
-    """How the database stands."""
+    """The state of the database."""
 
-    place: str
+    label: str
+    """Its path or server, as shown to users."""
     dialect: Dialect
     exists: bool
     applied: tuple[AppliedMigration, ...]
@@ -36,23 +37,16 @@ class DatabaseStatus:
 
 @dataclass(frozen=True)
 class Migrated:
-    """What a migration run did, or with `dry_run` would do."""
+    """What `migrate` did, or with `dry_run` would do."""
 
     applied: tuple[MigrationFile, ...]
     backup: Backup | None
-    """Taken before anything was changed; None when there was nothing to change or to keep."""
+    """Taken before anything was changed; None if nothing was, or the database is new."""
     dry_run: bool = False
 
 
-class WallClock(Protocol):
-    """A source of the time."""
-
-    def now(self) -> float:
-        """Returns seconds since 1970."""
-
-
 class Upkeep:
-    """Looks after one database."""
+    """Maintains one database."""
 
     def __init__(
         self,
@@ -60,37 +54,37 @@ class Upkeep:
         *,
         migrations: Path | None = None,
         backups: Path | None = None,
-        clock: WallClock | None = None,
+        now: Callable[[], float] = time.time,
         keep: int = KEEP,
         patience: float = 5.0,
     ) -> None:
-        """Backups of a SQLite file lie in `backups/` beside it unless said otherwise."""
+        """By default, the backups of a SQLite file are in the folder `backups` next to it."""
         self._address = read_address(address)
         self._migrations = migrations
-        self._folder = backups or _beside(self._address)
-        self._now = clock.now if clock is not None else time.time
+        self._folder = backups or _default_folder(self._address)
+        self._now = now
         self._keep = keep
         self._patience = patience
 
     def status(self) -> DatabaseStatus:
-        """Returns how far the migrations are and when it was last backed up."""
+        """Returns the applied and the pending migrations, and the newest backup."""
         files = self._files()
         newest = next(iter(self.backups()), None)
         if not self._exists():
-            place = str(self._address.path)
-            return DatabaseStatus(place, self._address.dialect, False, (), files, newest)
+            label = str(self._address.path)
+            return DatabaseStatus(label, self._address.dialect, False, (), files, newest)
         with closing(self._connect()) as db:
-            known = migrating.state(db, None if self._migrations is None else files)
-            return DatabaseStatus(db.place, db.dialect, True, known.applied, known.pending, newest)
+            state = migrating.state(db, None if self._migrations is None else files)
+            return DatabaseStatus(db.label, db.dialect, True, state.applied, state.pending, newest)
 
     def migrate(self, *, dry_run: bool = False) -> Migrated:
         """Applies the migrations that are pending, after a backup.
 
-        A dry run applies them too, in a transaction that is undone: what would fail fails.
+        A dry run applies them too, and rolls them back: what would fail, fails.
         """
         if self._migrations is None:
             raise UsageError(
-                "there is no folder of migrations; name one, or set data.migrations",
+                "no folder of migrations is set; pass one, or set data.migrations",
                 remedy=PassOption("migrations", "DIR"),
             )
         files = self._files()
@@ -108,17 +102,17 @@ class Upkeep:
             return Migrated(migrating.migrate(db, pending), backup)
 
     def backup(self, reason: str = "by hand") -> Backup:
-        """Takes a backup and thins out the older ones."""
+        """Takes a backup and removes the oldest ones."""
         if not self._exists():
             raise UsageError(f"there is no database at {self._address.path} to back up")
         return self._backups().take(reason)
 
     def backups(self) -> tuple[Backup, ...]:
-        """Returns the backups there are, newest first."""
+        """Returns all backups, newest first."""
         return self._backups().list()
 
     def restore(self, id_: str) -> Restored:
-        """Brings a backup back, after checking it and backing up what is there now."""
+        """Restores a backup, after checking it and backing up the current database."""
         return self._backups().restore(id_)
 
     def _files(self) -> tuple[MigrationFile, ...]:
@@ -135,7 +129,7 @@ class Upkeep:
             return
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            # Somebody else may be creating it just now, which is as good.
+            # Another process may be creating it right now, which is fine.
             with suppress(FileExistsError):
                 os.close(create_private(path))
         except OSError as error:
@@ -146,7 +140,7 @@ class Upkeep:
 
     def _backups(self) -> Backups:
         if self._folder is None:
-            raise ConfigError("say where backups of a PostgreSQL database are kept")
+            raise ConfigError("set a folder for the backups of a PostgreSQL database")
         return Backups(self._copies(), self._folder, now=self._now, keep=self._keep)
 
     def _copies(self) -> Copies:
@@ -154,10 +148,10 @@ class Upkeep:
             from signoff.guarded_db.sqlite_copies import SqliteCopies
 
             return SqliteCopies(self._address.path, patience=self._patience)
-        from signoff.guarded_db.postgres_copies import postgres_copies
+        from signoff.guarded_db.postgres_copies import PostgresCopies
 
-        return postgres_copies(self._address.url, patience=self._patience)
+        return PostgresCopies(self._address.url, patience=self._patience)
 
 
-def _beside(address: Address) -> Path | None:
+def _default_folder(address: Address) -> Path | None:
     return None if address.path is None else address.path.parent / "backups"

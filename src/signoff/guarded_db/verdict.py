@@ -1,4 +1,4 @@
-"""What the guard says of a statement: allowed as something, or refused with a way out."""
+"""The guard's verdict on a statement: allowed with limits, or refused with advice."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Params: TypeAlias = Sequence[object] | Mapping[str, object]
 
 
 OWN_TABLES = "signoff_"
-"""Tables with this beginning are signoff's own records; only signoff writes to them."""
+"""The prefix of signoff's own tables, which only signoff writes to."""
 
 
 class StatementKind(StrEnum):
@@ -28,13 +28,13 @@ class StatementKind(StrEnum):
 
 @dataclass(frozen=True)
 class Allowed:
-    """A statement that may run, and what it may touch while it does."""
+    """A statement that may run, and what it may change."""
 
     kind: StatementKind
     table: str = ""
-    """The one table it writes to, in lower case and without its schema; empty for reads."""
+    """The only table it may change, in lower case and without its schema; empty for reads."""
     scope: str = ""
-    """For a delete: which rows of which table, written one way whatever the spelling was."""
+    """The deleted rows, as a normalized statement; empty for other kinds."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Refused:
     instead: str
 
     def __str__(self) -> str:
-        """Reads as one line: what is refused, and what to use instead."""
+        """Returns one line: what is refused, and what to use instead."""
         return f"{self.what}; {self.instead}"
 
 

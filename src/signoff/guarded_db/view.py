@@ -1,4 +1,4 @@
-"""Ways to read the database; conditions of steps can do nothing else."""
+"""Read access to the database, which is all that conditions get."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Reader: TypeAlias = Callable[[str, Params], tuple[Row, ...]]
 
 
 class Queries:
-    """Answers queries."""
+    """Queries in several forms."""
 
     def __init__(self, reader: Reader) -> None:
         self._reader: Reader | None = reader
@@ -40,12 +40,12 @@ class Queries:
 
 
 class ReadOnlyView(Queries):
-    """The database as conditions see it: nothing can be changed through it."""
+    """The database as conditions see it: they cannot change anything."""
 
     def stage(self, sql: str, params: Params = (), *, confirm: object = None) -> None:  # noqa: ARG002  # the same call as a step's
         """Always refuses."""
-        raise NotAllowed("a condition only looks; stage changes in the step's command")
+        raise NotAllowed("conditions can only read; stage changes in the step's command")
 
     def close(self) -> None:
-        """Ends the view: a condition that was given up cannot look at what came after."""
+        """Ends the view, so that an abandoned condition cannot read later states."""
         self._reader = None

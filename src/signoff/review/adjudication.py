@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, ClassVar
 
+from signoff.review.record import Record
 from signoff.review.severity import Severity
 
 
@@ -26,7 +27,7 @@ class Pursuit(StrEnum):
 
 
 @dataclass(frozen=True)
-class AdjudicationDecision:
+class AdjudicationDecision(Record):
     """What the judge decided about one issue."""
 
     issue_id: str
@@ -42,28 +43,21 @@ class AdjudicationDecision:
     finding_id: str = ""
     """The id of the finding, which stays the same across rounds; set by the engine."""
 
-    def to_json(self) -> dict[str, Any]:
-        """Returns it as it is stored, without empty values."""
-        values = {f.name: getattr(self, f.name) for f in fields(self)}
-        values |= {"severity": self.severity.value, "status": self.status.value}
-        values["flagged_by"] = list(self.flagged_by)
-        return {key: value for key, value in values.items() if value not in (None, "", [])}
-
-    @classmethod
-    def from_json(cls, raw: Mapping[str, Any]) -> AdjudicationDecision:
-        """Reads what `to_json` wrote."""
-        return cls(
-            **{
-                **raw,
-                "severity": Severity(raw["severity"]),
-                "status": Pursuit(raw["status"]),
-                "flagged_by": tuple(raw.get("flagged_by", ())),
-            }
-        )
+    omit_empty: ClassVar = frozenset(
+        {
+            "constraint",
+            "flagged_by",
+            "competing_constraint",
+            "adjudication",
+            "rationale",
+            "guidance",
+            "finding_id",
+        }
+    )
 
 
 @dataclass(frozen=True)
-class Adjudication:
+class Adjudication(Record):
     """A judge's complete answer."""
 
     iteration: int
@@ -76,6 +70,8 @@ class Adjudication:
     """What the engine changed in it, and what looks inconsistent."""
     stated: Verdict | None = None
     """The judge's own verdict, if the engine overruled it."""
+
+    omit_empty: ClassVar = frozenset({"notes", "stated"})
 
     def pursued(self, severities: Iterable[Severity] | None = None) -> list[AdjudicationDecision]:
         """Returns the decisions to fix an issue, of some severities or of all."""
@@ -94,29 +90,4 @@ class Adjudication:
 
     def to_json(self) -> dict[str, Any]:
         """Returns it as it is stored and shown in the run directory."""
-        values: dict[str, Any] = {
-            "iteration": self.iteration,
-            "status": self.status.value,
-            "tension_analysis": [dict(tension) for tension in self.tension_analysis],
-            "decisions": [decision.to_json() for decision in self.decisions],
-            "termination": self.termination,
-            "bill_of_work": self.bill_of_work,
-        }
-        if self.notes:
-            values["notes"] = list(self.notes)
-        if self.stated is not None:
-            values["stated"] = self.stated.value
-        return values
-
-    @classmethod
-    def from_json(cls, raw: Mapping[str, Any]) -> Adjudication:
-        """Reads what `to_json` wrote."""
-        return cls(
-            iteration=raw["iteration"],
-            status=Verdict(raw["status"]),
-            decisions=tuple(AdjudicationDecision.from_json(entry) for entry in raw["decisions"]),
-            tension_analysis=tuple(dict(tension) for tension in raw["tension_analysis"]),
-            bill_of_work=raw["bill_of_work"],
-            notes=tuple(raw.get("notes", ())),
-            stated=Verdict(raw["stated"]) if raw.get("stated") else None,
-        )
+        return {**super().to_json(), "termination": self.termination}

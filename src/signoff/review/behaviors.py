@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from signoff.review.record import Record
 from signoff.review.severity import Severity
 
 
@@ -28,7 +29,7 @@ class IssueBehavior(StrEnum):
 
 
 @dataclass(frozen=True)
-class ConstraintBehavior:
+class ConstraintBehavior(Record):
     """The behaviors that one level sets; severities it does not name are absent."""
 
     by_severity: Mapping[Severity, IssueBehavior] = field(default_factory=dict)

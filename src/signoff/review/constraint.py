@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from signoff.review.behaviors import ConstraintBehavior
+from signoff.review.record import Record
 from signoff.review.severity import Severity
 
 DEFAULT_PRIORITY = 10
 
 
 @dataclass(frozen=True)
-class Rule:
+class Rule(Record):
     """One thing a critic looks for."""
 
     id: str
@@ -24,9 +25,17 @@ class Rule:
     compliant: str = ""
     """An example that complies with it."""
 
+    omit_empty: ClassVar = frozenset({"violation", "compliant"})
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns it as it is written in its file, with the examples in a mapping."""
+        values = super().to_json()
+        examples = {name: values.pop(name) for name in ("violation", "compliant") if name in values}
+        return {**values, "examples": examples} if examples else values
+
 
 @dataclass(frozen=True)
-class SourceBlock:
+class SourceBlock(Record):
     """Material to work from: files, globs, programs that print it, or the text itself."""
 
     files: tuple[str, ...] = ()
@@ -34,13 +43,15 @@ class SourceBlock:
     scripts: tuple[str, ...] = ()
     inline: str = ""
 
+    omit_empty: ClassVar = frozenset({"files", "globs", "scripts", "inline"})
+
     def __bool__(self) -> bool:
         """Whether it names any material."""
         return bool(self.files or self.globs or self.scripts or self.inline)
 
 
 @dataclass(frozen=True)
-class Constraint:
+class Constraint(Record):
     """One requirement, with its rules."""
 
     id: str
@@ -56,41 +67,7 @@ class Constraint:
     source: SourceBlock = SourceBlock()
     """Material that critics compare the artifact with."""
 
-    def to_json(self) -> dict[str, Any]:
-        """Returns it as it is written in its file, without empty values."""
-        full: dict[str, Any] = {
-            "id": self.id,
-            "priority": self.priority,
-            "summary": self.summary,
-            "rules": [_rule_to_json(rule) for rule in self.rules],
-            "agents": list(self.agents) if self.agents is not None else None,
-            "behavior": self.behavior.to_json() if self.behavior else None,
-            "script": self.script,
-            "source": source_to_json(self.source),
-        }
-        return {key: value for key, value in full.items() if value not in (None, "", [], {})}
-
-
-def source_to_json(source: SourceBlock) -> dict[str, Any]:
-    """Returns a source block as it is written in files, without empty values."""
-    values = {
-        "files": list(source.files),
-        "globs": list(source.globs),
-        "scripts": list(source.scripts),
-        "inline": source.inline,
-    }
-    return {key: value for key, value in values.items() if value}
-
-
-def _rule_to_json(rule: Rule) -> dict[str, Any]:
-    examples = {"violation": rule.violation, "compliant": rule.compliant}
-    present = {key: value for key, value in examples.items() if value}
-    return {
-        "id": rule.id,
-        "text": rule.text,
-        "default_severity": rule.default_severity.value,
-        **({"examples": present} if present else {}),
-    }
+    omit_empty: ClassVar = frozenset({"summary", "rules", "agents", "behavior", "script", "source"})
 
 
 def compress_constraints(constraints: Sequence[Constraint]) -> str:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import ClassVar
 
 from signoff.review.edit import Edit
+from signoff.review.record import Record
 from signoff.review.severity import Severity
 
 OMISSION = "OMISSION"
@@ -39,7 +40,7 @@ class Overall(StrEnum):
 
 
 @dataclass(frozen=True)
-class CritiqueIssue:
+class CritiqueIssue(Record):
     """One issue that a critic reports."""
 
     id: str
@@ -62,42 +63,16 @@ class CritiqueIssue:
     unverified: bool = False
     """Whether its quote was not found in the artifact."""
 
+    omit_empty: ClassVar = frozenset({"edit", "finding_id", "label", "behavior", "unverified"})
+
     @property
     def omission(self) -> bool:
         """Whether it is about something that is missing."""
         return says_omission(self.evidence)
 
-    def to_json(self) -> dict[str, Any]:
-        """Returns it as it is stored, without the fields that the engine has not set."""
-        values: dict[str, Any] = {
-            "id": self.id,
-            "rule_id": self.rule_id,
-            "severity": self.severity.value,
-            "location": self.location,
-            "finding": self.finding,
-            "evidence": self.evidence,
-            "suggested_fix": self.suggested_fix,
-            "confidence": self.confidence,
-        }
-        if self.edit is not None:
-            values["edit"] = self.edit.to_json()
-        engine = {"finding_id": self.finding_id, "label": self.label, "behavior": self.behavior}
-        values.update({key: value for key, value in engine.items() if value})
-        if self.unverified:
-            values["unverified"] = True
-        return values
-
-    @classmethod
-    def from_json(cls, raw: Mapping[str, Any]) -> CritiqueIssue:
-        """Reads what `to_json` wrote."""
-        values = {**raw, "severity": Severity(raw["severity"])}
-        if raw.get("edit") is not None:
-            values["edit"] = Edit.from_json(raw["edit"])
-        return cls(**values)
-
 
 @dataclass(frozen=True)
-class Critique:
+class Critique(Record):
     """A reviewer's verdict and the issues behind it."""
 
     constraint_id: str
@@ -107,32 +82,7 @@ class Critique:
     issues: tuple[CritiqueIssue, ...] = ()
     approved_sections: tuple[Mapping[str, str], ...] = ()
     summary: str = ""
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
     """Remarks of the engine, such as quotes that were not found or a human's decision."""
 
-    def to_json(self) -> dict[str, Any]:
-        """Returns it as it is stored and shown in the run directory."""
-        values: dict[str, Any] = {
-            "constraint_id": self.constraint_id,
-            "reviewer": self.reviewer,
-            "iteration": self.iteration,
-            "overall": self.overall.value,
-            "issues": [issue.to_json() for issue in self.issues],
-            "approved_sections": [dict(section) for section in self.approved_sections],
-            "summary": self.summary,
-        }
-        return {**values, "notes": list(self.notes)} if self.notes else values
-
-    @classmethod
-    def from_json(cls, raw: Mapping[str, Any]) -> Critique:
-        """Reads what `to_json` wrote."""
-        return cls(
-            constraint_id=raw["constraint_id"],
-            reviewer=raw["reviewer"],
-            iteration=raw["iteration"],
-            overall=Overall(raw["overall"]),
-            issues=tuple(CritiqueIssue.from_json(issue) for issue in raw["issues"]),
-            approved_sections=tuple(dict(section) for section in raw["approved_sections"]),
-            summary=raw["summary"],
-            notes=tuple(raw.get("notes", ())),
-        )
+    omit_empty: ClassVar = frozenset({"notes"})

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+import unicodedata
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
-from typing import Any
 
 from signoff.review.behaviors import IssueBehavior
 from signoff.review.critique import CritiqueIssue, quotes_nothing
-from signoff.review.identity import subject_of
+from signoff.review.record import Record
 from signoff.review.severity import Severity
 
 HARMLESS = frozenset({Severity.MEDIUM, Severity.LOW})
 """Severities that the judge does not see if the quote is not in the artifact."""
+
+_PLAIN = str.maketrans(
+    {
+        **dict.fromkeys("\u2018\u2019\u201a\u2032", "'"),
+        **dict.fromkeys("\u201c\u201d\u201e\u00ab\u00bb", '"'),
+        **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2212", "-"),
+        **dict.fromkeys("*_`~#>|\\\u00ad\u200b\u2060\ufeff", None),
+    }
+)
 
 
 class Label(StrEnum):
@@ -41,7 +49,7 @@ class FindingStatus(StrEnum):
 
 
 @dataclass(frozen=True)
-class Finding:
+class Finding(Record):
     """A finding as it was last reported, and its history."""
 
     id: str
@@ -86,32 +94,21 @@ class Finding:
         """Returns its label at the end of an iteration, "" if it was not reported yet."""
         return next((label for when, label in reversed(self.history) if when <= iteration), "")
 
-    def to_json(self) -> dict[str, Any]:
-        """Returns it as it is stored."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        for name in ("severity", "status", "label"):
-            values[name] = values[name].value
-        values["history"] = [list(entry) for entry in self.history]
-        values["flagged_by"] = list(self.flagged_by)
-        return values
-
-    @classmethod
-    def from_json(cls, raw: Mapping[str, Any]) -> Finding:
-        """Reads what `to_json` wrote."""
-        return cls(
-            **{
-                **raw,
-                "severity": Severity(raw["severity"]),
-                "status": FindingStatus(raw["status"]),
-                "label": Label(raw["label"]),
-                "history": tuple((iteration, label) for iteration, label in raw["history"]),
-                "flagged_by": tuple(raw["flagged_by"]),
-            }
-        )
-
 
 def is_set_aside(issue: CritiqueIssue) -> bool:
     """Whether an issue is not shown to the judge."""
     if issue.behavior == IssueBehavior.IGNORE:
         return True
     return issue.unverified and issue.severity in HARMLESS
+
+
+def normalize(text: str) -> str:
+    """Returns a text without differences that two quotes of one passage may have."""
+    plain = unicodedata.normalize("NFKC", text).translate(_PLAIN)
+    return " ".join(plain.split()).casefold()
+
+
+def subject_of(evidence: str, location: str, finding: str, *, omission: bool) -> str:
+    """Returns what a finding is about: its quote, else its location, else its text."""
+    quote = "" if omission else normalize(evidence) or evidence.strip()
+    return quote or normalize(location) or normalize(finding)

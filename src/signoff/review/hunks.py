@@ -9,13 +9,27 @@ from itertools import accumulate
 from typing import Any
 
 from signoff.review.critique import quotes_nothing
-from signoff.review.diff import Change, changes
 from signoff.review.edit import Edit, EditKind
 from signoff.review.evidence import ArtifactText
 
 MOST_HUNKS = 500
 LONGEST_HUNK = 4_000
 """Characters that are kept of a hunk; the artifacts themselves are stored in full."""
+MOST_COMPARED = 1_000_000_000
+"""Pairs of lines that a diff may compare, which takes about 120 MB and a second.
+
+The changed part of a longer text is reported as one change.
+"""
+
+
+@dataclass(frozen=True)
+class Change:
+    """A range of old lines and the new lines that replace it; the ends are exclusive."""
+
+    old_start: int
+    old_end: int
+    new_start: int
+    new_end: int
 
 
 def tie_hunks(
@@ -42,6 +56,35 @@ def word_change_pct(before: str, after: str) -> float:
     if words_before == 0:
         return 100.0 if words_after else 0.0
     return abs(words_after - words_before) * 100 / words_before
+
+
+def changes(old: Sequence[str], new: Sequence[str]) -> Iterator[Change]:
+    """Yields every change between two texts, in order; adjacent changed lines are one change."""
+    from rapidfuzz.distance import Indel
+
+    head = _common_prefix(old, new)
+    tail = _common_prefix(old[head:][::-1], new[head:][::-1])
+    end = (len(old) - tail, len(new) - tail)
+    # Equal lines get equal numbers: rapidfuzz would compare strings by their hashes.
+    numbers: dict[str, int] = {}
+    left = [numbers.setdefault(line, len(numbers)) for line in old[head : end[0]]]
+    right = [numbers.setdefault(line, len(numbers)) for line in new[head : end[1]]]
+    equal = []
+    if len(left) * len(right) <= MOST_COMPARED:
+        equal = [block for block in Indel.opcodes(left, right) if block.tag == "equal"]
+    # A change is what lies between two equal blocks.
+    starts = [(head, head), *((head + b.src_end, head + b.dest_end) for b in equal)]
+    ends = [*((head + b.src_start, head + b.dest_start) for b in equal), end]
+    for low, high in zip(starts, ends, strict=True):
+        if low != high:
+            yield Change(low[0], high[0], low[1], high[1])
+
+
+def _common_prefix(old: Sequence[str], new: Sequence[str]) -> int:
+    """Returns the number of equal lines at the start of two texts."""
+    pairs = zip(old, new, strict=False)
+    different = (index for index, (left, right) in enumerate(pairs) if left != right)
+    return next(different, min(len(old), len(new)))
 
 
 @dataclass(frozen=True)

@@ -7,62 +7,21 @@ similarity, but never confused with another passage that is in the artifact at t
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
 from signoff.core.digest import SHORT, text_digest
 from signoff.review.critique import Critique, CritiqueIssue, quotes_nothing
+from signoff.review.finding import Finding, normalize, subject_of
 
 SIMILAR = 85.0
 """How similar two quotes must be, in percent, for one to be the other reworded."""
 MOST_COMPARED = 1_000
 """Characters of a quote that are compared; longer ones differ early or not at all."""
 
-_PLAIN = str.maketrans(
-    {
-        **dict.fromkeys("\u2018\u2019\u201a\u2032", "'"),
-        **dict.fromkeys("\u201c\u201d\u201e\u00ab\u00bb", '"'),
-        **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2212", "-"),
-        **dict.fromkeys("*_`~#>|\\\u00ad\u200b\u2060\ufeff", None),
-    }
-)
-_BLANKS = re.compile(r"\s+")
-
-
-class ExistingFinding(Protocol):
-    """The part of an earlier finding that identity depends on."""
-
-    @property
-    def id(self) -> str: ...
-    @property
-    def constraint(self) -> str: ...
-    @property
-    def rule(self) -> str: ...
-    @property
-    def subject(self) -> str: ...
-    @property
-    def finding(self) -> str: ...
-    @property
-    def omission(self) -> bool: ...
-
-
-def normalize(text: str) -> str:
-    """Returns a text without differences that two quotes of one passage may have."""
-    plain = unicodedata.normalize("NFKC", text).translate(_PLAIN)
-    return _BLANKS.sub(" ", plain).strip().casefold()
-
-
-def subject_of(evidence: str, location: str, finding: str, *, omission: bool) -> str:
-    """Returns what a finding is about: its quote, else its location, else its text."""
-    quote = "" if omission else normalize(evidence) or evidence.strip()
-    return quote or normalize(location) or normalize(finding)
-
 
 def identify(
-    existing: Iterable[ExistingFinding], critiques: Sequence[Critique], artifact: str
+    existing: Iterable[Finding], critiques: Sequence[Critique], artifact: str
 ) -> list[list[str]]:
     """Returns the finding id of every issue, critique by critique, in their order."""
     register = _Register(_Passages(artifact))
@@ -83,7 +42,7 @@ class _Candidate:
     quoted: bool
 
     @classmethod
-    def from_finding(cls, finding: ExistingFinding) -> _Candidate:
+    def from_finding(cls, finding: Finding) -> _Candidate:
         rule, text = normalize(finding.rule), normalize(finding.finding)
         quoted = not finding.omission
         return cls(finding.id, finding.constraint, rule, finding.subject, text, quoted)

@@ -7,20 +7,11 @@ else is left to the agent that gets the work order.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from signoff.core.severity import Severity
 from signoff.review.edit import Edit, EditKind
-from signoff.review.edits import EditResult, apply_edits
-from signoff.review.work_order_parser import CodeBlock, WorkOrderLine, read_lines
-
-__all__ = [
-    "EditResult",
-    "apply_edits",
-    "format_work_order",
-    "parse_work_order",
-    "work_order_entries",
-]
 
 LONGEST_WORK_ORDER = 1_000_000
 """Characters; a longer text is not a work order that a judge wrote on purpose."""
@@ -42,6 +33,16 @@ _DISMISSED = re.compile(
     r"dismiss|reject|won'?t fix|not (?:to be )?(?:fixed|pursued)", re.IGNORECASE
 )
 _INLINE_CODE = re.compile(r"(`+)(.+?)\1")
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})[^`]*")
+# Labels of an entry. If one is inside a block that no label announced, a fence is missing or
+# extra, and text and blocks can no longer be told apart.
+_LABELS = re.compile(r"[#*_\s-]*(?:Issue|Find|Replace|Anchor|Insert)[*_]*:", re.IGNORECASE)
+
+_SECOND_LABELS = {
+    "find": (EditKind.REPLACE, ("replace", "replace with", "with")),
+    "anchor": (EditKind.INSERT_AFTER, ("insert", "insert after")),
+}
+"""The kind of edit that a label begins, and the labels that its second text may have."""
 
 
 def parse_work_order(markdown: str) -> list[Edit]:
@@ -77,9 +78,23 @@ def format_work_order(
     `parse_work_order` returns exactly these edits, whatever the texts and notes contain.
     """
     by_issue = {**{issue: severity for issue, severity, _ in notes}, **(severities or {})}
-    parts = [_edit_entry(edit, by_issue.get(edit.issue, "")) for edit in edits]
-    parts += [f"{_heading(issue, severity)}\n\n{_quote(text)}" for issue, severity, text in notes]
+    entries = [(edit.issue, by_issue.get(edit.issue, ""), _instructions(edit)) for edit in edits]
+    entries += [(issue, severity, _quote(text)) for issue, severity, text in notes]
+    parts = [f"{_heading(issue, severity)}\n\n{body}" for issue, severity, body in entries]
     return "\n\n".join(parts) + "\n" if parts else ""
+
+
+@dataclass(frozen=True)
+class _Line:
+    """A line of a work order, or a whole code block."""
+
+    number: int
+    """The number of its first line, from 0."""
+    text: str = ""
+    block: str | None = None
+    """The exact text between two fences."""
+    broken: bool = False
+    """From here on it is uncertain which lines are inside a block."""
 
 
 class _WorkOrderEntry:
@@ -91,86 +106,69 @@ class _WorkOrderEntry:
         self.skipped = dismissed
         self.start = start
         self.kind = ""
-        self.texts: list[tuple[str, str, bool]] = []
+        self.texts: list[tuple[str, str]] = []
+        """Labels and their texts."""
         self._pending_label = ""
 
-    def read(self, line: WorkOrderLine) -> None:
+    def read(self, line: _Line) -> None:
         """Reads the next line of the entry."""
-        if line.fenced is not None:
-            self._read_block(line.fenced)
-            return
-        if not line.text.strip():
-            return
-        if self._pending_label:  # a label without a text or a block
-            self.skipped = True
-        self._read_text(line.text)
+        if line.block is not None:
+            # An unannounced block may be the rest of one that ended too early, so that the
+            # text before it is incomplete.
+            self._add_text(self._pending_label, line.block if self._pending_label else None)
+            self._pending_label = ""
+        elif line.text.strip():
+            if self._pending_label:  # a label without a text or a block
+                self.skipped = True
+            self._read_text(line.text)
 
     def edits(self) -> list[Edit]:
         """Returns the literal edits of the entry; none if any part of it is ambiguous."""
         if self.skipped or self._pending_label:
             return []
         edits: list[Edit] = []
-        rest = self.texts
+        rest = self.texts[::-1]
         while rest:
-            edit, rest = self._next(rest)
-            if edit is None:
+            label, find = rest.pop()
+            kind, second_labels = _SECOND_LABELS.get(label, (EditKind.DELETE, ()))
+            if rest and rest[-1][0] in second_labels:
+                text = rest.pop()[1]
+            elif label == "find" and self.kind == "delete":
+                kind, text = EditKind.DELETE, ""
+            else:
                 return []
-            edits.append(edit)
+            if not find:
+                return []
+            edits.append(Edit(kind, find, text, self.issue))
         return edits
-
-    def _read_block(self, block: CodeBlock) -> None:
-        if not self._pending_label:
-            # An unannounced block may be the rest of one that ended too early, so that the
-            # text before it is incomplete.
-            self.skipped = True
-            return
-        self.texts.append((self._pending_label, block.text, True))
-        self._pending_label = ""
 
     def _read_text(self, text: str) -> None:
         label = _LABEL.fullmatch(text)
         kind = _KIND.fullmatch(text)
-        if label and (label.group(2) or not self._names_kind(label.group(1))):
-            self._read_label(label.group(1).lower(), label.group(2).strip())
+        if label and (label[2] or not self._names_kind(label[1])):
+            if label[2]:
+                self._add_text(label[1].lower(), _literal(label[2].strip()))
+            else:
+                self._pending_label = label[1].lower()
         elif kind:
-            self.kind = kind.group(1).lower()
+            self.kind = kind[1].lower()
+
+    def _add_text(self, label: str, text: str | None) -> None:
+        if text is None:
+            self.skipped = True
+        else:
+            self.texts.append((label, text))
 
     def _names_kind(self, label: str) -> bool:
         """Whether `Replace:` is the kind of the entry: there are no texts before it."""
         return not self.texts and label.lower() in ("replace", "insert after")
-
-    def _read_label(self, label: str, inline: str) -> None:
-        if inline:
-            self.texts.append((label, inline, False))
-        else:
-            self._pending_label = label
-
-    def _next(
-        self, texts: list[tuple[str, str, bool]]
-    ) -> tuple[Edit | None, list[tuple[str, str, bool]]]:
-        first, second = texts[0], texts[1] if len(texts) > 1 else None
-        if first[0] == "find" and second and second[0] in ("replace", "replace with", "with"):
-            return self._pair(EditKind.REPLACE, first, second), texts[2:]
-        if first[0] == "anchor" and second and second[0] in ("insert", "insert after"):
-            return self._pair(EditKind.INSERT_AFTER, first, second), texts[2:]
-        if first[0] == "find" and self.kind == "delete":
-            return self._pair(EditKind.DELETE, first, ("", "", True)), texts[1:]
-        return None, []
-
-    def _pair(
-        self, kind: EditKind, first: tuple[str, str, bool], second: tuple[str, str, bool]
-    ) -> Edit | None:
-        find, text = _literal(first), _literal(second)
-        if not find or text is None:
-            return None
-        return Edit(kind, find, text, self.issue)
 
 
 def _entries(markdown: str) -> list[_WorkOrderEntry]:
     """Returns the parts of a work order; a part under another heading has no issue."""
     entries: list[_WorkOrderEntry] = []
     dismissed = False
-    for line in read_lines(markdown):
+    for line in _lines(markdown):
         issue = _ISSUE.match(line.text)
         if line.broken:
             if entries:
@@ -201,15 +199,41 @@ def _is_heading(text: str) -> bool:
     )
 
 
-def _literal(value: tuple[str, str, bool]) -> str | None:
-    """Returns the literal text of a value; None if it is uncertain where it ends."""
-    _, text, is_block = value
-    if is_block:
-        return text
+def _lines(markdown: str) -> Iterator[_Line]:
+    """Yields lines and whole code blocks; the last one may mark the rest as broken."""
+    # `splitlines` would also split at a form feed or a lone carriage return inside a text.
+    lines = markdown.split("\n")
+    index = 0
+    announced = False
+    while index < len(lines):
+        line = lines[index].rstrip("\r")
+        opening = _FENCE.fullmatch(line)
+        if opening is None:
+            yield _Line(index, line)
+            label = line.rstrip().rstrip("*_").endswith(":")
+            announced = label or (announced and not line.strip())
+            index += 1
+            continue
+        end = _find_end(lines, index + 1, opening[1])
+        inside = lines[index + 1 : end]
+        if end == len(lines) or (not announced and any(map(_LABELS.match, inside))):
+            yield _Line(index, broken=True)
+            return
+        yield _Line(index, block="\n".join(inside))
+        index, announced = end + 1, False
+
+
+def _find_end(lines: list[str], start: int, fence: str) -> int:
+    closes = re.compile(rf" {{0,3}}{re.escape(fence[0])}{{{len(fence)},}}[ \t\r]*")
+    return next((n for n in range(start, len(lines)) if closes.fullmatch(lines[n])), len(lines))
+
+
+def _literal(text: str) -> str | None:
+    """Returns the literal text of a value on a label's line; None if it is uncertain."""
     code = _INLINE_CODE.fullmatch(text)
     if code:
-        return code.group(2)
-    if "`" in text[:1]:
+        return code[2]
+    if text.startswith("`"):
         return None
     quoted = len(text) > 1 and text[0] == text[-1] == '"'
     return text[1:-1] if quoted else text
@@ -218,10 +242,6 @@ def _literal(value: tuple[str, str, bool]) -> str | None:
 def _heading(issue: str, severity: str) -> str:
     name = " ".join(issue.split())
     return f"### Issue: {name} ({severity})" if severity else f"### Issue: {name}"
-
-
-def _edit_entry(edit: Edit, severity: str) -> str:
-    return f"{_heading(edit.issue, severity)}\n\n{_instructions(edit)}"
 
 
 def _instructions(edit: Edit) -> str:

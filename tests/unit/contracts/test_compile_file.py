@@ -82,12 +82,12 @@ def test_every_mistake_is_told_with_its_line(tmp_path: Path) -> None:
         "contract.yaml:10: next is the unknown step 'writr' (one of: plan, write, gate)",
         "contract.yaml:12: the command 'nowhere_at_all:write' cannot be loaded: ModuleNotFound",
         "contract.yaml:13: steps[1].parallel is 'sometimes' (true or false)",
-        "contract.yaml:15: 'result.x ===' is no expression",
-        "contract.yaml:17: '1 +' is no expression",
+        "contract.yaml:15: 'result.x ===' is not an expression",
+        "contract.yaml:17: '1 +' is not an expression",
         "contract.yaml:19: next.on_false is the unknown step 'nobody'",
         "contract.yaml:20: steps[1].next.max_iterations is 0 (a whole number from 1)",
         "contract.yaml:22: steps[2].timeout is -1 (a number of seconds above 0)",
-        "contract.yaml:26: option 'no' leads to the unknown step 'elsewhere'",
+        "contract.yaml:26: human_gate.options[0].next_step is the unknown step 'elsewhere'",
     ]
     assert len(told) == len(expected), told
     for line, beginning in zip(told, expected, strict=True):
@@ -208,9 +208,9 @@ def test_agents_that_nobody_knows_are_told_before_a_run(tmp_path: Path) -> None:
         read(tmp_path, text, agent_names=["claude", "codex", "gemini"])
 
     writer, second = (str(each).removeprefix(f"{tmp_path}/") for each in caught.value.problems)
-    assert writer.startswith("contract.yaml:2: roles.writer is 'claud', and no agent or role")
-    assert "did you mean 'claude'? there is: claude, codex, gemini" in writer
-    assert second.startswith("contract.yaml:5: steps[1].agent is 'gemni', and no agent or role")
+    assert writer.startswith("contract.yaml:2: roles.writer is the unknown agent 'claud'")
+    assert "did you mean 'claude'? valid: claude, codex, gemini" in writer
+    assert second.startswith("contract.yaml:5: steps[1].agent is the unknown agent 'gemni'")
 
 
 def test_a_moved_project_finds_its_workflow_unchanged(tmp_path: Path) -> None:

@@ -79,11 +79,11 @@ def test_every_mistake_of_a_definition_is_told_at_once() -> None:
         "database: a database of the kind 'mysql' is not supported",
         "step 'plan'.next: next is the unknown step 'writr'",
         "step 'write'.command: the command 'w1:write' cannot be loaded: ModuleNotFoundError",
-        "step 'write'.postconditions[0].check: 'result.x ==' is no expression",
+        "step 'write'.postconditions[0].check: 'result.x ==' is not an expression",
         "step 'write'.parallel_key: parallel_key without parallel: true",
         "step 'review'.next.on_false: next.on_false is the unknown step 'nobody'",
         "step 'review'.next.max_iterations: next.max_iterations is 0 (a whole number from 1)",
-        "step 'gate'.human_gate.options[0].next_step: option 'yes' leads to the unknown step",
+        "step 'gate'.human_gate.options[0].next_step: human_gate.options[0].next_step is the unkn",
         "step 'gate'.human_gate.options[1].ends: human_gate.options[1].ends is 'badly'",
     ]
     assert len(told) == len(expected)
@@ -105,22 +105,22 @@ def test_every_mistake_of_a_definition_is_told_at_once() -> None:
         (steps({"name": "a", "command": ["x", 1]}), "step 'a'.command[1]: command[1] is 1"),
         (
             steps({"name": "a", "command": "echo hi"}),
-            "step 'a'.command: no command is called 'echo hi' (a program is a list: [echo, hi])",
+            "step 'a'.command: unknown command 'echo hi' (a program is a list: [echo, hi])",
         ),
         (
             {**steps({"name": "a", "command": "read"}), "commands": {"write": nothing}},
-            "step 'a'.command: no command is called 'read' (there is: write; a program is",
+            "step 'a'.command: unknown command 'read' (valid: write; a program is",
         ),
         (
             {**steps({"name": "a", "command": "w1:read"}), "commands": {"w1:write": nothing}},
             (
                 "step 'a'.command: the command 'w1:read' cannot be loaded: ModuleNotFoundError: "
-                "No module named 'w1' (there is: w1:write)"
+                "No module named 'w1' (valid: w1:write)"
             ),
         ),
         (
             steps({"name": "a", "prompt": "x", "schema": {"type": "objekt"}}),
-            "step 'a'.schema: this is no JSON Schema, at $.type: 'objekt' is not valid",
+            "step 'a'.schema: not a valid JSON Schema, at $.type: 'objekt' is not valid",
         ),
         (
             WorkflowDefinition(type="t", steps=[WorkflowStep("a", nothing, postconditions=[5])]),
@@ -135,7 +135,10 @@ def test_every_mistake_of_a_definition_is_told_at_once() -> None:
             steps({"name": "a+b", "command": nothing}),
             "step 'a+b'.name: name is 'a+b' (a name without + and /)",
         ),
-        (steps(*[{"name": "a", "command": nothing}] * 2), "step 'a'.name: 'a' is the name of 2"),
+        (
+            steps(*[{"name": "a", "command": nothing}] * 2),
+            "step 'a'.name: 2 steps have the name 'a'",
+        ),
         (
             steps({"name": "a", "command": nothing, "parallel": 1}),
             "step 'a'.parallel: parallel is 1 (true or false)",

@@ -34,13 +34,13 @@ def test_a_plan_says_who_works_each_step_and_what_is_checked() -> None:
         }
     )
 
-    foreseen = plan(workflow)
+    steps = plan(workflow)
 
-    assert [tuple(row) for row in foreseen.rows] == [
+    assert [tuple(row) for row in steps.rows] == [
         ("a", "git log", "-", "-"),
         ("b", "write, for each of areas", "-", "written"),
         ("c", "agent codex", "-", "-"),
-        ("d", "a person", "true", "-"),
+        ("d", "a human", "true", "-"),
     ]
-    assert foreseen.notes[0].startswith("database: books.db")
-    assert foreseen.facts["contract"]["steps"][1]["postconditions"] == ["written"]
+    assert steps.notes[0].startswith("database: books.db")
+    assert steps.facts["contract"]["steps"][1]["postconditions"] == ["written"]

@@ -10,7 +10,7 @@ from signoff.contracts.checkpoint import Checkpoint
 from signoff.contracts.context import StepContext
 from signoff.contracts.database import open_database
 from signoff.contracts.model import Condition, Database
-from signoff.contracts.proving import decided, problems_of, prove
+from signoff.contracts.proving import evaluate, problems_of, prove
 from signoff.errors import StepFailed
 
 CONTEXT = StepContext("write", Checkpoint("run", "book", "write"))
@@ -47,7 +47,7 @@ async def waits(ctx: StepContext) -> bool:
         (lambda _ctx: "yes", "changed: raised TypeError: returned 'yes' instead of True or False"),
         (lambda _ctx: None, "changed: raised TypeError: returned None instead of True or False"),
         ("result.missing > 3", "changed: raised BadExpression"),
-        (lambda ctx: ctx.db.exists("SELECT 1"), "raised UsageError: this workflow names no data"),
+        (lambda ctx: ctx.db.exists("SELECT 1"), "raised UsageError: this workflow has no data"),
     ],
 )
 async def test_whatever_is_not_true_does_not_hold(check: Any, said: str) -> None:
@@ -84,16 +84,28 @@ def hangs() -> Any:
     end.set()
 
 
-def test_a_branch_that_never_decides_is_given_up(hangs: Callable[[StepContext], bool]) -> None:
-    """One author's endless loop must not hold the whole run for ever."""
-    with pytest.raises(StepFailed, match=r"did not come to an end within 0\.05 seconds"):
-        decided(hangs, CONTEXT, seconds=0.05)
+async def test_a_branch_that_never_decides_is_abandoned(
+    hangs: Callable[[StepContext], bool],
+) -> None:
+    """An author's endless loop must not block the whole run forever."""
+    with pytest.raises(StepFailed, match=r"a condition took more than 0\.05 seconds"):
+        await evaluate(hangs, CONTEXT, seconds=0.05)
 
 
-def test_what_a_branch_raises_is_raised() -> None:
+async def test_what_a_branch_raises_is_raised() -> None:
     """The author sees their own error."""
     with pytest.raises(KeyError, match="chapters"):
-        decided(raises, CONTEXT)
+        await evaluate(raises, CONTEXT)
+
+
+async def test_a_timeout_error_of_the_author_is_passed_on() -> None:
+    """It says more than that the condition took too long, which it did not."""
+
+    def times_out(_ctx: StepContext) -> bool:
+        raise TimeoutError("the printer is slow")
+
+    with pytest.raises(TimeoutError, match="printer"):
+        await evaluate(times_out, CONTEXT)
 
 
 def test_a_result_counts_only_with_the_work_it_was_proved_with(tmp_path: Path) -> None:

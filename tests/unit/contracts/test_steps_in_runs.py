@@ -188,7 +188,7 @@ async def test_a_result_that_decides_nothing_is_reported_with_all_other_problems
 
     result = await play(workflow)
 
-    assert "too short; what follows 'write' cannot be decided" in result.inbox[0].prompt
+    assert "too short; the branch after 'write' cannot be decided" in result.inbox[0].prompt
 
 
 @pytest.mark.parametrize(
@@ -444,7 +444,7 @@ async def test_a_database_that_is_not_there_is_told_before_anything_is_done(tmp_
     result = await play(workflow, claude=claude)
 
     assert result.status is Status.FAILED
-    assert result.reason.startswith("no copy of the database can be taken: there is no database")
+    assert result.reason.startswith("the database cannot be backed up: there is no database")
     assert "nowhere.db" in result.reason
     assert claude.prompts == []
 
@@ -515,7 +515,7 @@ async def test_a_database_that_lost_the_runs_work_is_noticed(tmp_path: Path) -> 
     result = await go_on(priced(str(file)), store, "Yes")
 
     assert result.status is Status.FAILED
-    assert "the work of step 'gate' is not in the database any more" in result.reason
+    assert "the work of step 'gate' is no longer in the database" in result.reason
 
 
 async def test_a_database_that_kept_the_runs_work_is_worked_on(tmp_path: Path) -> None:

@@ -94,8 +94,8 @@ async def test_programs_run_in_the_folder_of_the_project(tmp_path: Path) -> None
         (["no-such-program-anywhere"], "no-such-program-anywhere"),
         ([*PYTHON, "import sys; sys.exit('out of paper')"], "exit code 1: out of paper"),
         (lambda _ctx: {"success": False, "error": "out of ink"}, "out of ink"),
-        (lambda _ctx: {"success": False}, "reports a failure and no reason"),
-        (lambda _ctx: {"success": "yes", "result": 1}, "a failure and no reason"),
+        (lambda _ctx: {"success": False}, "failed without giving a reason"),
+        (lambda _ctx: {"success": "yes", "result": 1}, "without giving a reason"),
         (lambda _ctx: StepOutput(statements=[["SELECT 1"]]), "this workflow has no database"),
     ],
 )
@@ -141,9 +141,7 @@ async def test_a_prompt_that_names_nothing_known_is_not_sent() -> None:
     result = await play({}, prompt="Review {{bok}}.", agents={"claude": claude})
 
     assert result.status is Status.FAILED
-    assert str(result.reason).endswith(
-        "names {{bok}}, and nothing is called so; start it with -i bok=..."
-    )
+    assert str(result.reason).endswith("unknown name {{bok}}; start the run with -i bok=...")
     assert claude.requests == []
 
 
@@ -202,8 +200,8 @@ async def test_what_a_person_wrote_at_a_gate_is_told_at_every_attempt() -> None:
         await engine.resume("run", workflow)
 
     assert "in dozens" not in "".join(claude.prompts[:2])
-    assert claude.prompts[2].endswith("A person says: in dozens")
-    assert "A person says: in dozens" in claude.prompts[3]
+    assert claude.prompts[2].endswith("A human wrote: in dozens")
+    assert "A human wrote: in dozens" in claude.prompts[3]
     assert claude.prompts[3].endswith("Previous attempt failed: Too few")
 
 
@@ -211,7 +209,7 @@ async def test_a_part_of_a_value_that_is_not_there_is_no_parameter_to_give() -> 
     """`-i book.title=...` would not help: no parameter has parts."""
     result = await play({"book": "Emma"}, prompt="Review {{book.title}}.")
 
-    assert str(result.reason).endswith("names {{book.title}}, and nothing is called so")
+    assert str(result.reason).endswith("unknown name {{book.title}}")
 
 
 async def test_a_precondition_on_a_parameter_says_how_to_give_it() -> None:
@@ -223,7 +221,7 @@ async def test_a_precondition_on_a_parameter_says_how_to_give_it() -> None:
     )
 
     assert result.status is Status.FAILED
-    assert "start it with -i title=..." in str(result.reason)
+    assert "start the run with -i title=..." in str(result.reason)
     assert "-i book" not in str(result.reason)
     assert "-i x" not in str(result.reason)
 

@@ -1,7 +1,7 @@
 import pytest
 
 from signoff.errors import NotAllowed
-from signoff.guarded_db.guard import MOST_CHARACTERS, Guard
+from signoff.guarded_db.guard import CACHED_CHARACTERS, CACHED_STATEMENTS, MOST_CHARACTERS, Guard
 from signoff.guarded_db.verdict import Allowed, Dialect, Refused, StatementKind
 from tests.unit.guarded_db.attacks import ATTACKS, NEED_A_TOKEN
 from tests.unit.guarded_db.honest import DELETES, HONEST
@@ -18,7 +18,7 @@ def test_every_known_attack_is_refused(guard: Guard) -> None:
     """An agent's slip, or a text it was tricked into, would damage the user's data."""
     attacks = ATTACKS[guard.dialect]
 
-    through = [sql for sql in attacks if not isinstance(guard.judge(sql), Refused)]
+    through = [sql for sql in attacks if not isinstance(guard.verdict(sql), Refused)]
 
     assert len(attacks) >= 150
     assert through == []
@@ -28,7 +28,7 @@ def test_every_honest_statement_is_let_through(guard: Guard) -> None:
     """A guard that is in the way is switched off."""
     honest = HONEST[guard.dialect]
 
-    refused = [f"{sql}: {v}" for sql in honest if isinstance(v := guard.judge(sql), Refused)]
+    refused = [f"{sql}: {v}" for sql in honest if isinstance(v := guard.verdict(sql), Refused)]
 
     assert len(honest) >= 80
     assert refused == []
@@ -37,7 +37,7 @@ def test_every_honest_statement_is_let_through(guard: Guard) -> None:
 @pytest.mark.parametrize("sql", NEED_A_TOKEN)
 def test_a_delete_of_named_rows_is_told_from_other_changes(guard: Guard, sql: str) -> None:
     """Only then can it be held back until somebody confirms it."""
-    verdict = guard.judge(sql)
+    verdict = guard.verdict(sql)
 
     assert isinstance(verdict, Allowed)
     assert (verdict.kind, verdict.table) == (StatementKind.DELETE, "books")
@@ -46,7 +46,7 @@ def test_a_delete_of_named_rows_is_told_from_other_changes(guard: Guard, sql: st
 @pytest.mark.parametrize("where", DELETES)
 def test_a_delete_of_some_rows_is_not_taken_for_one_of_all(guard: Guard, where: str) -> None:
     """Nobody could delete anything otherwise."""
-    assert isinstance(guard.judge(f"DELETE FROM books WHERE {where}"), Allowed)
+    assert isinstance(guard.verdict(f"DELETE FROM books WHERE {where}"), Allowed)
 
 
 @pytest.mark.parametrize(
@@ -81,25 +81,24 @@ def test_a_projects_own_functions_are_allowed_by_name() -> None:
     guard = Guard("postgres", functions=["cosine_distance", "app.rank_of"])
 
     verdicts = [
-        guard.judge("SELECT Cosine_Distance(a, b) FROM t"),
-        guard.judge("SELECT app.rank_of(a) FROM t"),
-        guard.judge("SELECT rank_of(a) FROM t"),
-        guard.judge("SELECT evil.cosine_distance(a) FROM t"),
+        guard.verdict("SELECT Cosine_Distance(a, b) FROM t"),
+        guard.verdict("SELECT app.rank_of(a) FROM t"),
+        guard.verdict("SELECT rank_of(a) FROM t"),
+        guard.verdict("SELECT evil.cosine_distance(a) FROM t"),
     ]
 
     assert [type(verdict) for verdict in verdicts] == [Allowed, Allowed, Refused, Refused]
 
 
-def test_what_was_judged_is_remembered_and_forgotten_in_time() -> None:
-    """A server that runs for months must not keep every statement it ever saw."""
+def test_verdicts_are_cached_up_to_a_limit() -> None:
+    """A server that runs for months must not store every statement it ever saw."""
     guard = Guard("sqlite")
-    first = guard.judge("SELECT 0")
+    first = guard.verdict("SELECT 0")
+    long = f"SELECT '{'x' * CACHED_CHARACTERS}'"
 
-    assert guard.judge("SELECT 0") is first
-    for number in range(1, 2_001):
-        guard._judged[f"SELECT {number}"] = first
-    guard.judge("SELECT 'one more'")
-    assert len(guard._judged) < 2_001
+    assert guard.verdict("SELECT 0") is first
+    assert guard.verdict(long) is not guard.verdict(long)
+    assert guard._cached_verdict.cache_info().maxsize == CACHED_STATEMENTS
 
 
 def test_the_parser_writes_nothing_to_the_terminal(
@@ -107,14 +106,14 @@ def test_the_parser_writes_nothing_to_the_terminal(
 ) -> None:
     """Its remarks about what it does not know would run through the live view."""
     for sql in ATTACKS[guard.dialect]:
-        guard.judge(sql)
+        guard.verdict(sql)
 
     assert caplog.records == []
 
 
 def test_a_statement_beyond_all_measure_is_refused_unread(guard: Guard) -> None:
     """Parsing it would hold everything up."""
-    verdict = guard.judge("SELECT '" + "x" * MOST_CHARACTERS + "'")
+    verdict = guard.verdict("SELECT '" + "x" * MOST_CHARACTERS + "'")
 
     assert isinstance(verdict, Refused)
     assert "parameters" in verdict.instead
@@ -128,7 +127,7 @@ def test_the_same_rows_are_the_same_scope_however_they_are_written(guard: Guard)
         "Delete From BOOKS Where ID = 1",
     ]
 
-    verdicts = [guard.judge(sql) for sql in spellings]
+    verdicts = [guard.verdict(sql) for sql in spellings]
 
     scopes = {verdict.scope for verdict in verdicts if isinstance(verdict, Allowed)}
     assert scopes == {"DELETE FROM books WHERE id = 1"}

@@ -1,6 +1,6 @@
 import pytest
 
-from signoff.guarded_db.lexing import named_places, read
+from signoff.guarded_db.lexing import lex, named_parameters
 from signoff.guarded_db.verdict import Dialect
 
 
@@ -24,7 +24,7 @@ def test_quotes_and_comments_are_read_as_the_database_reads_them(
     dialect: Dialect, sql: str, bare: str
 ) -> None:
     """What is taken for a quoted text but is none would run unseen."""
-    assert read(sql, dialect).bare == bare
+    assert lex(sql, dialect).bare == bare
 
 
 @pytest.mark.parametrize(
@@ -32,17 +32,17 @@ def test_quotes_and_comments_are_read_as_the_database_reads_them(
 )
 def test_what_can_be_read_in_two_ways_is_named(sql: str) -> None:
     """It would be judged in one way and run in the other."""
-    assert read(sql, "postgres").oddity()
+    assert lex(sql, "postgres").oddity()
 
 
 @pytest.mark.parametrize("sql", ["größe", "naïve", "名前", "a\r\nb", "'\u00a0'", "-- \u2028 x"])
 def test_names_and_texts_of_other_languages_are_not_odd(sql: str) -> None:
     """Half of the world would be refused."""
-    assert not read(sql, "sqlite").oddity()
+    assert not lex(sql, "sqlite").oddity()
 
 
-def test_named_places_are_found_outside_of_quotes_only() -> None:
+def test_named_parameters_are_found_outside_of_quotes_only() -> None:
     """A value would be bound into a text, or a cast be taken for a name."""
     sql = "SELECT ':no', a::text, $$ :no $$ FROM t WHERE b = :yes AND c=:also -- :no"
 
-    assert [found[1] for found in named_places(sql, "postgres")] == ["yes", "also"]
+    assert [found[1] for found in named_parameters(sql, "postgres")] == ["yes", "also"]

@@ -40,7 +40,7 @@ def test_every_mistake_is_reported_at_once(tmp_path: Path) -> None:
         "number 1 is used twice (001_a.sql, 001_b.sql)",
         "number 2 is missing",
         "number 3 is missing",
-        "004_c.sql: there is no statement in it",
+        "004_c.sql: contains no statement",
         "005_latin.sql: cannot be read",
     ):
         assert mistake in str(refused.value)
@@ -106,5 +106,5 @@ def test_the_way_lines_end_does_not_count_as_a_change(tmp_path: Path) -> None:
 
 def test_a_folder_that_is_not_there_is_said(tmp_path: Path) -> None:
     """It would pass for nothing to do."""
-    with pytest.raises(ConfigError, match="no folder of migrations"):
+    with pytest.raises(ConfigError, match="does not exist"):
         read_migrations(tmp_path / "missing", "sqlite")

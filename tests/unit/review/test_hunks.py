@@ -3,9 +3,8 @@ import time
 
 import pytest
 
-from signoff.review.diff import Change, changes
 from signoff.review.edit import Edit, EditKind
-from signoff.review.hunks import MOST_HUNKS, tie_hunks, word_change_pct
+from signoff.review.hunks import MOST_HUNKS, Change, changes, tie_hunks, word_change_pct
 
 BEFORE = "Title\n\nThe first line is **loud**.\nThe second one is fine.\nThe third is long.\nEnd\n"
 
@@ -92,15 +91,15 @@ def test_changes_turn_one_text_into_the_other() -> None:
     chance = random.Random(7)
     for _ in range(200):
         old, new = (["".join(chance.choices("abc", k=1)) for _ in range(9)] for _ in "xy")
-        made, at = [], 0
+        result, position = [], 0
         for change in changes(old, new):
-            made += old[at : change.old_start] + new[change.new_start : change.new_end]
-            at = change.old_end
-        assert made + old[at:] == new
+            result += old[position : change.old_start] + new[change.new_start : change.new_end]
+            position = change.old_end
+        assert result + old[position:] == new
 
 
-def test_unique_lines_anchor_the_diff_of_a_large_text() -> None:
-    """A small change to a large text is shown as one, wherever it is."""
+def test_a_small_change_to_a_large_text_is_a_small_diff() -> None:
+    """Wherever the change is, the rest of the text is not reported as changed."""
     old = [f"{n} {n * n}" for n in range(60_000)]
     new = [*old[1:100], "new", *old[100:30_000], *old[30_001:]]
 

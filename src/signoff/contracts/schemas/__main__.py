@@ -1,4 +1,4 @@
-"""Writes the schema beside this file."""
+"""Writes the schema next to this file."""
 
 from __future__ import annotations
 
@@ -6,14 +6,6 @@ from pathlib import Path
 
 from signoff.contracts.schemas.made import schemas
 
-
-def main() -> None:
-    """Writes each schema that has changed."""
-    for name, text in schemas().items():
-        path = Path(__file__).parent / name
-        if not path.is_file() or path.read_text("utf-8") != text:
-            path.write_text(text, "utf-8")
-
-
 if __name__ == "__main__":
-    main()
+    for name, text in schemas().items():
+        (Path(__file__).parent / name).write_text(text, "utf-8")

@@ -1,4 +1,4 @@
-"""Makes the schema from the model that reads contract files."""
+"""Generates the schema from the model that reads contract files."""
 
 from __future__ import annotations
 

@@ -24,9 +24,9 @@ from signoff.flows.steps.ending import Work, at_last_round, save_unapproved
 from signoff.flows.steps.generate import author_prompt, checked_artifact
 from signoff.flows.steps.updates import keep_answer, keep_warnings
 from signoff.flows.steps.work_order import bill_of, wanted_edits
+from signoff.review.edit import apply_edits
 from signoff.review.hunks import tie_hunks, word_change_pct
 from signoff.review.prompts import refinement_prompt
-from signoff.review.work_order import apply_edits
 
 FILE = "artifact.md"
 BY_HAND, REGENERATE, ACCEPT = "edit by hand", "regenerate", "accept"

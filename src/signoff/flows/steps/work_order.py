@@ -6,10 +6,9 @@ from dataclasses import replace
 
 from signoff.flows.state import FlowState
 from signoff.review.adjudication import Adjudication, Pursuit
-from signoff.review.edit import Edit
+from signoff.review.edit import Edit, EditResult
 from signoff.review.findings import Finding
 from signoff.review.work_order import (
-    EditResult,
     format_work_order,
     parse_work_order,
     work_order_entries,

@@ -2,12 +2,12 @@ from typing import Any
 
 import pytest
 
+from signoff.contracts.compile import param_names
 from signoff.contracts.model import Condition, ConditionalNext, WorkflowDefinition, WorkflowStep
-from signoff.contracts.params import params_of
 
 
 def of(step: WorkflowStep, **more: Any) -> frozenset[str] | None:
-    return params_of(WorkflowDefinition("x", [step], **more))
+    return param_names(WorkflowDefinition("x", [step], **more))
 
 
 def test_names_in_prompts_and_expressions_are_the_parameters() -> None:

@@ -1,0 +1,215 @@
+"""What the steps of a contract workflow share: performing work, proving it, choosing a branch."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from signoff.contracts.checkpoint import BACKUP, MARKER, Checkpoint, checkpoint_of
+from signoff.contracts.context import StepContext
+from signoff.contracts.database import StepDatabase, StepKey, WorkflowDatabase, open_database
+from signoff.contracts.model import (
+    Check,
+    Condition,
+    ConditionalNext,
+    WorkflowDefinition,
+    WorkflowStep,
+)
+from signoff.contracts.proving import (
+    branch_conditions,
+    check_storable,
+    evaluate,
+    is_quick,
+    problems_of,
+    prove,
+)
+from signoff.contracts.work import work
+from signoff.core.context import Failure
+from signoff.core.context import StepContext as EngineContext
+from signoff.core.outcome import Outcome
+from signoff.error_text import describe_error
+from signoff.errors import StepFailed, StoreError
+
+
+@dataclass(frozen=True)
+class ContractRuntime:
+    """The definition and the database, which the steps of a workflow share."""
+
+    definition: WorkflowDefinition
+
+    def context(
+        self,
+        ctx: EngineContext,
+        step: WorkflowStep,
+        database: StepDatabase | None = None,
+        item: Any = None,
+        checkpoint: Checkpoint | None = None,
+    ) -> StepContext:
+        """Returns the context that a contract step gets, for a context of the engine."""
+        checkpoint = checkpoint or self.checkpoint(ctx, step)
+        done = checkpoint.completed_steps
+        return StepContext(
+            step=step.name,
+            checkpoint=checkpoint,
+            params=dict(ctx.workflow_params),
+            result=done[-1].result if done else None,
+            item=item,
+            attempt=ctx.attempt,
+            feedback=ctx.feedback or "",
+            must_hold=[each.description for each in step.postconditions],
+            folder=self.definition.folder,
+            database=database,
+            engine=ctx,
+        )
+
+    def checkpoint(self, ctx: EngineContext, step: WorkflowStep) -> Checkpoint:
+        """Returns the progress of the run, which is the same for all items of a step."""
+        return checkpoint_of(ctx.run, self.definition.type, step.name, ctx.step_state)
+
+    @cached_property
+    def shared_database(self) -> WorkflowDatabase | None:
+        """The database that all steps share."""
+        database = self.definition.database
+        return open_database(database) if database is not None else None
+
+    def database(self) -> StepDatabase | None:
+        """Returns the database for one attempt at a step."""
+        return self.shared_database.begin() if self.shared_database is not None else None
+
+    async def begin(self, ctx: EngineContext) -> dict[str, Any]:
+        """Prepares the database for a step; returns an update of the run's state.
+
+        Before the first step it takes a backup. Before a later one it checks that the database
+        still has the work of the run.
+        """
+        self._check_marker(ctx.step_state.get(MARKER))
+        database = self.definition.database
+        if database is None or not database.backup or BACKUP in ctx.step_state:
+            return {}
+        # Items are recorded, so this is not the address, which may contain a password.
+        (backup,) = await ctx.map([ctx.attempt], self._back_up, key="backup", on_failure="keep")
+        if isinstance(backup, Failure):
+            raise StoreError(f"the database cannot be backed up: {backup.error}")
+        return {BACKUP: backup}
+
+    def _check_marker(self, marker: Sequence[Any] | None) -> None:
+        """Raises if the database has lost the run's work: then none of its proofs hold."""
+        database = self.database() if marker is not None else None
+        if marker is None or database is None or database.committed(tuple(marker)) is not None:
+            return
+        raise StoreError(
+            f"the work of step {marker[1]!r} is no longer in the database: it was restored or "
+            "replaced; bring back the database that this run worked on, or start a new run"
+        )
+
+    def marker(self, ctx: EngineContext, step: WorkflowStep, key: str = "") -> StepKey:
+        """Returns the key of a step's work, or of one item's, in the database."""
+        return f"{ctx.run}/{ctx.run_key}", step.name, ctx.visit, key
+
+    def marked(self, ctx: EngineContext, step: WorkflowStep, key: str = "") -> dict[str, Any]:
+        """Returns the update that records which work the database must contain from now on."""
+        marker = self.marker(ctx, step, key)
+        return {} if self.definition.database is None else {MARKER: list(marker)}
+
+    def _back_up(self, ctx: EngineContext, attempt: int) -> str:
+        if self.shared_database is None:
+            return ""
+        # A retry reuses the backup of the first attempt; more of them would push older ones out.
+        return self.shared_database.back_up(f"before run {ctx.run}", reuse=attempt > 1)
+
+    async def perform(
+        self,
+        ctx: EngineContext,
+        step: WorkflowStep,
+        item: Any = None,
+        key: str = "",
+        checkpoint: Checkpoint | None = None,
+    ) -> dict[str, Any]:
+        """Performs a step, or one item of it, and checks its conditions; returns the output.
+
+        A process may have died after it committed its work and before the journal knew. Such
+        work is not done again: its output is stored next to it in the database.
+        """
+        marker = self.marker(ctx, step, key)
+        database = self.database()
+        note = database.committed(marker) if database is not None else None
+        if note is not None:
+            return dict(json.loads(note))
+        inner = self.context(ctx, step, database, item, checkpoint)
+        returned = await work(step, inner)
+        if database is None and returned.statements:
+            raise StepFailed("the result has statements, but this workflow has no database")
+        output = check_storable({"result": returned.result, "hint": returned.next_step_hint})
+        if database is not None:
+            database.take(returned.statements or ())
+            return await self._prove(inner, database, step, output, marker)
+        # The engine checks the conditions of a whole step, but not those of its items.
+        if ctx.scope:
+            await self.check_postconditions(inner, step, output)
+        return output
+
+    async def _prove(
+        self,
+        inner: StepContext,
+        database: StepDatabase,
+        step: WorkflowStep,
+        output: dict[str, Any],
+        marker: StepKey,
+    ) -> dict[str, Any]:
+        canceled = threading.Event()
+        in_time = Condition("in time", lambda _ctx: not canceled.is_set(), "it took too long")
+        # Committed work cannot be tried again, so the branch after it must be decidable.
+        conditions = [*step.postconditions, *branch_conditions(step), in_time]
+        try:
+            # In a thread: conditions may be slow, and other runs continue meanwhile.
+            proved = await asyncio.to_thread(prove, inner, database, conditions, output, marker)
+        except asyncio.CancelledError:
+            # The thread cannot be stopped, but its last condition keeps it from committing.
+            canceled.set()
+            raise
+        return dict(proved)
+
+    async def check_postconditions(
+        self, inner: StepContext, step: WorkflowStep, output: Mapping[str, Any], *problems: str
+    ) -> None:
+        """Raises `StepFailed` with all conditions that do not hold, and with other problems."""
+        ctx = inner.seen_by(None, output["result"], output["hint"])
+        if found := [*await problems_of(step.postconditions, ctx), *problems]:
+            raise StepFailed("; ".join(found))
+
+    async def holds(
+        self,
+        ctx: EngineContext,
+        step: WorkflowStep,
+        check: Check | str,
+        output: Mapping[str, Any] | None = None,
+    ) -> bool:
+        """Evaluates a condition before a step, or about its output; raises what it raises."""
+        inner = self.context(ctx, step)
+        result, hint = (output["result"], output["hint"]) if output else (inner.result, None)
+        # Expressions cannot use the database, so quick ones need no connection.
+        database = None if is_quick(check) else self.database()
+        view = database.view() if database is not None else None
+        return await evaluate(check, inner.seen_by(view, result, hint))
+
+    async def branch(
+        self, ctx: EngineContext, step: WorkflowStep, output: Mapping[str, Any]
+    ) -> Outcome:
+        """Returns the outcome whose edge is the branch that follows."""
+        if step.human_gate is not None or not isinstance(step.next, ConditionalNext):
+            return Outcome.OK
+        try:
+            held = await self.holds(ctx, step, step.next.condition, output)
+        except Exception as error:  # an author's expression or function may raise anything
+            problem = f"the branch after {step.name!r} cannot be decided: {describe_error(error)}"
+            if not ctx.scope and self.definition.database is None:
+                # The engine checks the postconditions only later, and the worker should get all
+                # problems at once.
+                await self.check_postconditions(self.context(ctx, step), step, output, problem)
+            raise StepFailed(problem) from error
+        return Outcome.OK if held else Outcome.ITERATE
