@@ -6,15 +6,18 @@ parameter can take; tests enumerate it.
 
 from __future__ import annotations
 
+import inspect
 import math
 import types
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from signoff.core.signature import EMPTY, HandlerParam, handler_params
+from signoff.core.signature import EMPTY, resolve
 from signoff.errors import Problem
 
+_CATCH_ALL = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 _GUESSED = (bool, int, float, str, list)
 """Types an unannotated parameter takes over from its default."""
 _TRUE = frozenset({"true", "yes", "on", "1"})
@@ -111,8 +114,16 @@ class Param:
 
 
 def read_params(handler: Callable[..., Any]) -> dict[str, Param]:
-    """Returns the parameters a handler takes besides its context."""
-    return {each.name: _param(each) for each in handler_params(handler)}
+    """Returns the parameters a handler takes besides its context.
+
+    What a partial has filled in is no parameter any more.
+    """
+    filled = handler.keywords if isinstance(handler, partial) else {}
+    return {
+        parameter.name: _param(handler, parameter)
+        for parameter in list(inspect.signature(handler).parameters.values())[1:]
+        if parameter.kind not in _CATCH_ALL and parameter.name not in filled
+    }
 
 
 def bind(
@@ -152,9 +163,10 @@ def fit(param: Param, value: Any) -> tuple[Any, str]:
         return value, f"{value!r:.80} is not {_article(param.type)}"
 
 
-def _param(each: HandlerParam) -> Param:
-    hint, arg, optional = _stripped(each.hint)
-    default = each.default if each.default is not EMPTY else arg.default
+def _param(handler: Callable[..., Any], parameter: inspect.Parameter) -> Param:
+    annotation, unread = resolve(handler, parameter.annotation)
+    hint, arg, optional = _stripped(annotation)
+    default = parameter.default if parameter.default is not EMPTY else arg.default
     if arg.required:
         default = EMPTY
     if hint is EMPTY:
@@ -166,7 +178,7 @@ def _param(each: HandlerParam) -> Param:
     kind = get_origin(hint) or hint
     inner = get_args(hint)[:1] if kind in (list, tuple) else ()
     items = _class(inner[0]) if inner else object
-    return Param(each.name, _class(kind), arg, default, items, optional, each.unread)
+    return Param(parameter.name, _class(kind), arg, default, items, optional, unread)
 
 
 def _class(hint: Any) -> type:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Union, get_args, get_origin
 
 from signoff.core.args import Param, fit, read_params
-from signoff.core.signature import EMPTY, function_of, return_annotation
+from signoff.core.signature import EMPTY, function_of, resolve
 from signoff.core.step import Dispatch, StepDef
 from signoff.errors import Problem
 
@@ -52,12 +52,12 @@ def _call_problems(
     function = function_of(handler)
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         yield Problem(where, "handler yields", "return (Outcome, dict) once, at its end")
-    elif not _may_be_result(return_annotation(handler)):
-        yield Problem(
-            where,
-            f"handler is annotated to return {_shown(return_annotation(handler))}",
-            "a handler returns tuple[Outcome, dict[str, Any]]",
-        )
+        return
+    hint, _ = resolve(handler, inspect.signature(handler).return_annotation)
+    if not _may_be_result(hint):
+        name = hint.__name__ if isinstance(hint, type) and not get_args(hint) else str(hint)
+        what = f"handler is annotated to return {name}"
+        yield Problem(where, what, "a handler returns tuple[Outcome, dict[str, Any]]")
 
 
 def _param_problems(where: str, param: Param) -> Iterator[Problem]:
@@ -120,7 +120,3 @@ def _may_be_result(hint: Any) -> bool:
         return issubclass(kind, tuple) or issubclass(tuple, kind)
     except TypeError:
         return True  # a protocol, which cannot be asked
-
-
-def _shown(hint: Any) -> str:
-    return hint.__name__ if isinstance(hint, type) and not get_args(hint) else str(hint)

@@ -10,7 +10,7 @@ from signoff.core.frozen import CHECKPOINT_DEPTH, freeze
 from signoff.core.outcome import Outcome, Status
 from signoff.core.run_state import EffectRecord, Pending, RunState, Stage
 from signoff.core.spend import LedgerEntry, Limits, Spend
-from signoff.core.stop_reason import reason_from_json, reason_to_json
+from signoff.core.stop_reason import reason_from_json
 from signoff.core.wording import recorded_shape
 from signoff.errors import StoreDamaged
 
@@ -27,7 +27,7 @@ def state_to_json(state: RunState) -> dict[str, Any]:
         for scope, records in state.effects.items()
     }
     data["pending"] = _slots(state.pending) if state.pending else None
-    data["stop_reason"] = reason_to_json(state.stop_reason) if state.stop_reason else None
+    data["stop_reason"] = state.stop_reason.to_json() if state.stop_reason else None
     return data
 
 

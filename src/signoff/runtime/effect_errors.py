@@ -15,7 +15,7 @@ from signoff.errors import (
     ModelMissing,
     SignoffError,
 )
-from signoff.remedies import REMEDIES
+from signoff.remedies import Remedy
 
 FREE = Usage(tokens_in=0, tokens_out=0, usd=0.0)
 
@@ -42,7 +42,7 @@ def error_to_json(error: SignoffError) -> dict[str, Any]:
     if isinstance(error, ModelMissing):
         data["available"] = list(error.available)
     if error.remedies:
-        data["remedies"] = [REMEDIES.to_json(each) for each in error.remedies]
+        data["remedies"] = [each.to_json() for each in error.remedies]
     return data
 
 
@@ -51,7 +51,7 @@ def error_from_json(data: dict[str, Any]) -> SignoffError:
     error = _raised_again(data)
     if isinstance(error, AgentError):
         error.agent, error.model = (str(data.get(name, "")) for name in _WHO)
-    error.remedies = tuple(REMEDIES.from_json(each) for each in data.get("remedies", ()))
+    error.remedies = tuple(Remedy.from_json(each) for each in data.get("remedies", ()))
     return error
 
 

@@ -53,7 +53,7 @@ def test_a_choice_stores_what_each_option_demands() -> None:
 @pytest.mark.parametrize("options", [[], ["yes", "yes"]], ids=["none", "twice"])
 def test_a_choice_needs_options_that_can_be_told_apart(options: list[str]) -> None:
     """Otherwise an answer would not say which one was meant."""
-    with pytest.raises(ValueError, match="labels of their own"):
+    with pytest.raises(ValueError, match="each with its own label"):
         Choice("Ship?", options)
 
 
@@ -142,10 +142,10 @@ def test_a_deadline_needs_an_answer_that_counts_when_it_has_passed(
     [
         (lambda **more: Choice("?", ["a", "b"], **more), "c", "'c' is not an option.*: a, b"),
         (lambda **more: Question("?", ["a", "b"], **more), "c", "'c' is not an option.*: a, b"),
-        (lambda **more: Approval("?", "x", **more), "no", r"approval is False \(rejected\)"),
-        (lambda **more: Question("?", **more), 7, "the default of a question is a text, not 7"),
-        (lambda **more: Response("?", **more), {}, "the default of a response is a text"),
-        (lambda **more: Response("?", {"type": "object"}, **more), "none", "holds JSON"),
+        (lambda **more: Approval("?", "x", **more), "no", r"must be False \(rejected\)"),
+        (lambda **more: Question("?", **more), 7, "default= must be a text, not 7"),
+        (lambda **more: Response("?", **more), {}, "default= must be a text"),
+        (lambda **more: Response("?", {"type": "object"}, **more), "none", "contains JSON"),
     ],
     ids=["choice", "short choice", "approval", "question", "response", "by schema"],
 )

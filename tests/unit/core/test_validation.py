@@ -211,7 +211,7 @@ MISTAKES: dict[str, tuple[Callable[[], list[str]], str]] = {
     ),
     "gate's prompt": (
         lambda: said(StepDef("a", gate=Gate(" "))),
-        "step 'a': the gate's prompt is ' ' (what the person is asked)",
+        "step 'a': the gate's prompt is ' ' (what the human is asked)",
     ),
     "gate's options": (
         lambda: said(StepDef("a", gate=Gate("?", ["yes"]))),  # type: ignore[list-item]  # a mistake
