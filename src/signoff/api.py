@@ -12,7 +12,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from functools import wraps
 from pathlib import Path
 from types import ModuleType
@@ -26,7 +26,7 @@ from signoff.runtime.result import RunResult
 from signoff.runtime.store_port import InboxItem, Store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import AsyncIterator, Iterator
 
     from signoff.app.project import Project
     from signoff.runtime.engine import Engine
@@ -77,13 +77,9 @@ async def run_async(
     settings. With a `store` of your own, nothing is read or written anywhere else.
     """
     run_limits = _limits(limits)
-    if store is not None:
-        async with _engine_on(store, agents, observers) as engine:
-            return await engine.start(workflow, params, name=name, limits=run_limits)
-    with _project(home, agents) as project:
-        async with project.engine([*_log(), *observers]) as engine:
-            target = target_of(workflow, project.home.root)
-            return await engine.start(workflow, params, name=name, limits=run_limits, target=target)
+    async with _engine(store, home, agents, observers) as (engine, project):
+        target = target_of(workflow, project.home.root) if project is not None else ""
+        return await engine.start(workflow, params, name=name, limits=run_limits, target=target)
 
 
 async def resume_async(
@@ -103,19 +99,12 @@ async def resume_async(
     `switch` names agents that others replace from here on: `{"writer": "manual"}`.
     """
     run_limits = _limits(limits)
-    if store is not None:
-        async with _engine_on(store, agents, observers) as engine:
-            return await engine.resume(
-                name, workflow, limits=run_limits, adopt=adopt, switch=switch
-            )
-    with _project(home, agents) as project:
-        from signoff.app.file_answers import take_file_answers
+    async with _engine(store, home, agents, observers) as (engine, project):
+        if project is not None:
+            from signoff.app.file_answers import take_file_answers
 
-        take_file_answers(project, project.run(name).name)
-        async with project.engine([*_log(), *observers]) as engine:
-            return await engine.resume(
-                name, workflow, limits=run_limits, adopt=adopt, switch=switch
-            )
+            take_file_answers(project, project.run(name).name)
+        return await engine.resume(name, workflow, limits=run_limits, adopt=adopt, switch=switch)
 
 
 run = _blocking(run_async)
@@ -185,12 +174,24 @@ def _answer(
     return record_answer(project, find_item(project, str(where)).id, AnswerInput(value, text, by))
 
 
-def _engine_on(
-    store: Store, agents: Mapping[str, Agent] | None, observers: Sequence[Observer]
-) -> Engine:
+@asynccontextmanager
+async def _engine(
+    store: Store | None,
+    home: str | Path | None,
+    agents: Mapping[str, Agent] | None,
+    observers: Sequence[Observer],
+) -> AsyncIterator[tuple[Engine, Project | None]]:
+    """Opens the engine on a store, or on the project's database together with the project."""
     from signoff.runtime.engine import Engine
 
-    return Engine(store, agents=agents or {}, observers=[*_log(), *observers])
+    observers = [*_log(), *observers]
+    if store is not None:
+        async with Engine(store, agents=agents or {}, observers=observers) as engine:
+            yield engine, None
+    else:
+        with _project(home, agents) as project:
+            async with project.engine(observers) as engine:
+                yield engine, project
 
 
 def _store_only_project(store: Store) -> Project:

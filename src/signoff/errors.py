@@ -54,6 +54,9 @@ from datetime import datetime
 
 from signoff.remedies import ChooseModel, Remedy
 
+Remedies = Remedy | tuple[Remedy, ...]
+"""One remedy, or several with the most likely first."""
+
 SHOWN_NAMES = 12
 """Names that an error about an unknown one lists."""
 
@@ -64,7 +67,7 @@ class SignoffError(Exception):
     remedies: tuple[Remedy, ...] = ()
     """What fixes it, most likely first; each surface words them."""
 
-    def __init__(self, message: str = "", *, remedy: Remedy | tuple[Remedy, ...] = ()) -> None:
+    def __init__(self, message: str = "", *, remedy: Remedies = ()) -> None:
         super().__init__(message or (type(self).__doc__ or "").splitlines()[0])
         self.remedies = remedy if isinstance(remedy, tuple) else (remedy,)
 
@@ -92,9 +95,7 @@ class Problem:
 class InvalidWorkflow(AuthorError):
     """The workflow definition has problems."""
 
-    def __init__(
-        self, name: str, problems: Iterable[Problem], *, remedy: Remedy | tuple[Remedy, ...] = ()
-    ) -> None:
+    def __init__(self, name: str, problems: Iterable[Problem], *, remedy: Remedies = ()) -> None:
         self.name = name
         self.problems: Sequence[Problem] = tuple(problems)
         count = len(self.problems)
@@ -231,11 +232,7 @@ class AgentTransient(AgentError):
     """The agent failed in a way that may pass."""
 
     def __init__(
-        self,
-        message: str = "",
-        *,
-        after: float | None = None,
-        remedy: Remedy | tuple[Remedy, ...] = (),
+        self, message: str = "", *, after: float | None = None, remedy: Remedies = ()
     ) -> None:
         self.after = after
         """Seconds after which the other side wants to be asked again; None if it did not say."""
@@ -271,7 +268,7 @@ class ModelMissing(AgentBadRequest):
         *,
         model: str = "",
         available: Iterable[str] = (),
-        remedy: Remedy | tuple[Remedy, ...] = (),
+        remedy: Remedies = (),
     ) -> None:
         from difflib import get_close_matches
 

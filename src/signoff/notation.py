@@ -95,17 +95,14 @@ class RunReport(Protocol):
     @property
     def summary(self) -> str:
         """A few lines for the end of a run, or nothing."""
-        ...
 
     @property
     def details(self) -> str:
         """More lines, for `show`."""
-        ...
 
     @property
     def facts(self) -> Mapping[str, Any]:
         """The same for programs: more fields of `show --json`."""
-        ...
 
 
 class DryRunPlan(Protocol):
@@ -114,22 +111,18 @@ class DryRunPlan(Protocol):
     @property
     def columns(self) -> Sequence[str]:
         """Headings of a table."""
-        ...
 
     @property
     def rows(self) -> Sequence[Sequence[object]]:
         """The rows of the table."""
-        ...
 
     @property
     def notes(self) -> Sequence[str]:
         """What the table leaves out."""
-        ...
 
     @property
     def facts(self) -> Mapping[str, Any]:
         """The same for programs: more fields of `run --dry-run --json`."""
-        ...
 
 
 def _agents_without_settings() -> Mapping[str, KnownAgent]:

@@ -20,8 +20,10 @@ from signoff.errors import Problem
 _CATCH_ALL = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 _GUESSED = (bool, int, float, str, list)
 """Types an unannotated parameter takes over from its default."""
-_TRUE = frozenset({"true", "yes", "on", "1"})
-_FALSE = frozenset({"false", "no", "off", "0"})
+_BOOLEANS = {
+    **dict.fromkeys(("true", "yes", "on", "1"), True),
+    **dict.fromkeys(("false", "no", "off", "0"), False),
+}
 
 
 @dataclass(frozen=True)
@@ -113,11 +115,13 @@ class Param:
         return None
 
 
-def read_params(handler: Callable[..., Any]) -> dict[str, Param]:
+def read_params(handler: Any) -> dict[str, Param]:
     """Returns the parameters a handler takes besides its context.
 
-    What a partial has filled in is no parameter any more.
+    What a partial has filled in is no parameter any more. What cannot be called has none.
     """
+    if not callable(handler):
+        return {}
     filled = handler.keywords if isinstance(handler, partial) else {}
     return {
         parameter.name: _param(handler, parameter)
@@ -136,7 +140,8 @@ def bind(
     known = [*declared, *sorted(others or ())]
     anything = others is None and not declared
     unknown = [name for name in given if name not in known and not anything]
-    problems = [Problem(f"parameter {name!r}", "is unknown", _known(known)) for name in unknown]
+    valid = f"valid: {', '.join(known)}" if known else "it takes none"
+    problems = [Problem(f"parameter {name!r}", "is unknown", valid) for name in unknown]
     values = {n: v for n, v in given.items() if n not in declared and n not in unknown}
     for name, param in declared.items():
         if name not in given:
@@ -159,7 +164,7 @@ def fit(param: Param, value: Any) -> tuple[Any, str]:
     try:
         value = _convert(param.type, param.items, value)
         return value, _out_of_range(param.arg, value)
-    except (TypeError, ValueError, OverflowError):
+    except (TypeError, ValueError, LookupError, OverflowError):
         return value, f"{value!r:.80} is not {_article(param.type)}"
 
 
@@ -214,7 +219,7 @@ def _convert(kind: type, items: type, value: Any) -> Any:
     if kind in (list, tuple):
         return [_convert(items, object, item) for item in _to_list(value)]
     if kind is bool:
-        return _to_bool(value)
+        return _BOOLEANS[str(value).strip().lower()]
     if kind in (int, float):
         return _to_number(kind, value)
     if isinstance(value, kind):
@@ -243,24 +248,9 @@ def _to_number(kind: type, value: Any) -> int | float:
     return number
 
 
-def _to_bool(value: Any) -> bool:
-    if isinstance(value, bool):
-        return value
-    word = str(value).strip().lower()
-    if word in _TRUE:
-        return True
-    if word in _FALSE:
-        return False
-    raise ValueError(value)
-
-
 def _article(kind: type) -> str:
     names = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
     return names.get(kind, f"a {kind.__name__}")
-
-
-def _known(names: Sequence[str]) -> str:
-    return f"valid: {', '.join(names)}" if names else "it takes none"
 
 
 def _hint(param: Param) -> str:

@@ -93,7 +93,7 @@ def agreement_problems(steps: Sequence[StepDef]) -> Iterator[Problem]:
 
 def _readable_params(handler: Any) -> Iterator[Param]:
     try:
-        yield from read_params(handler).values() if callable(handler) else ()
+        yield from read_params(handler).values()
     except (TypeError, ValueError):
         return
 

@@ -54,11 +54,12 @@ def _describe(function: Callable[..., Any], around: frozenset[int]) -> Any:
         return {"name": name_of(function)}
     around |= {id(written)}
     node = _definition(written)
+    keyword_only = (written.__kwdefaults__ or {}).values()
     return {
         "name": name_of(function),
-        "code": _written(node) if node else _bytecode(written.__code__),
+        "code": _unparse(node) if node else _bytecode(written.__code__),
         "made_with": [_value(v, around) for v in _closed_over(written, node)],
-        "defaults": [_value(v, around) for v in _defaults(written)],
+        "defaults": [_value(v, around) for v in (*(written.__defaults__ or ()), *keyword_only)],
         "of": [_value(v, around) for v in _frozen_fields(function)],
     }
 
@@ -83,10 +84,6 @@ def _closed_over(function: FunctionType, node: Definition | None) -> Iterator[An
             yield None if name in changing else cell.cell_contents
         except ValueError:
             yield None  # defined further down than the function, and not yet there
-
-
-def _defaults(function: FunctionType) -> tuple[Any, ...]:
-    return (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
 
 
 def _frozen_fields(function: Callable[..., Any]) -> Iterator[Any]:
@@ -131,9 +128,7 @@ def _definitions(module: str) -> dict[int, tuple[Definition, ...]]:
 # A factory makes many functions of one definition, and a process many workflows of the same ones.
 
 
-@lru_cache(maxsize=256)
-def _written(node: Definition) -> str:
-    return ast.unparse(node)
+_unparse = lru_cache(maxsize=256)(ast.unparse)
 
 
 @lru_cache(maxsize=256)

@@ -7,7 +7,7 @@ port, so handlers run unchanged under the engine, in a test, or elsewhere.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, Protocol, TypeVar, overload
 
@@ -45,23 +45,18 @@ class Chance(Protocol):
 
     def random(self) -> float:
         """Returns a number from 0 up to 1."""
-        ...
 
     def uniform(self, a: float, b: float) -> float:
         """Returns a number between two others."""
-        ...
 
     def randint(self, a: int, b: int) -> int:
         """Returns a whole number between two others, both included."""
-        ...
 
     def choice(self, seq: Sequence[T]) -> T:
         """Returns one of several."""
-        ...
 
     def shuffle(self, x: list[Any]) -> None:
         """Puts a list into another order."""
-        ...
 
 
 class EffectPort(Protocol):
@@ -69,35 +64,27 @@ class EffectPort(Protocol):
 
     def perform(self, ctx: StepContext, effect: Effect) -> Awaitable[Any]:
         """Performs one effect durably and returns its reply."""
-        ...
 
     def ask_checked(self, ctx: StepContext, call: CheckedCall[T]) -> Awaitable[Checked[T]]:
         """Asks until an answer is accepted, or a human decides about it."""
-        ...
 
     def map(self, ctx: StepContext, fan: FanOutCall) -> Awaitable[list[Any]]:
         """Runs a fan-out, each item in a scope of its own."""
-        ...
 
     def now(self, ctx: StepContext) -> float:
         """Returns the time, the same on every replay."""
-        ...
 
     def park(self, ctx: StepContext, until: float, key: str) -> Awaitable[None]:
         """Suspends the run until a time."""
-        ...
 
     def random(self, ctx: StepContext) -> Chance:
         """Returns a random number generator that yields the same on every replay."""
-        ...
 
     def progress(self, ctx: StepContext, message: str) -> None:
         """Passes a message to the observers; nothing is recorded."""
-        ...
 
     def may_block(self) -> None:
         """Prepares for ordinary code that may block the event loop."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,21 +308,8 @@ class StepContext:
         self, scope: str, attempt: int, feedback: str | None, answers: Mapping[str, str]
     ) -> StepContext:
         """Returns the context of one attempt at a fan-out item."""
-        return StepContext(
-            self.step_id,
-            self.workflow_params,
-            self.step_state,
-            self.run,
-            self.run_key,
-            self.visit,
-            self.iteration,
-            attempt,
-            feedback,
-            scope,
-            self.result,
-            self.state_before,
-            answers,
-            self.port,
+        return replace(
+            self, scope=scope, attempt=attempt, feedback=feedback, previous_answers=answers
         )
 
     def _perform(self, effect: Effect) -> Awaitable[Any]:

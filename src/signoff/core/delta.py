@@ -68,14 +68,6 @@ def _storable(key: str, value: Any) -> Any:
         raise NotSerialisable(f"state {key!r}: {error}") from None
 
 
-def merged(state: Mapping[str, Any], delta: Delta) -> dict[str, Any]:
-    """Returns what the state would be after a delta, and changes nothing."""
-    after = {**state, **delta.get("set", {})}
-    for key, tail in delta.get("append", {}).items():
-        after[key] = [*after.get(key, ()), *tail]
-    return after
-
-
 def _extends(old: FrozenList, new: list[Any]) -> bool:
     """Tells whether `new` begins with all of `old`; a long list makes every step pay for this."""
     if len(new) < len(old):

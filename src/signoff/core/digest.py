@@ -16,7 +16,7 @@ import orjson
 
 from signoff.core.code import describe_code, name_of
 from signoff.core.edges import declared_edges
-from signoff.core.step import Condition, Edge, Gate, StepDef
+from signoff.core.step import Condition, Gate, StepDef
 from signoff.errors import NotSerialisable
 
 if TYPE_CHECKING:
@@ -71,14 +71,17 @@ def _describe_step(step: StepDef) -> dict[str, Any]:
         "title": step.title,
         "actions": list(map(str, step.actions)),
         "handler": _describe_handler(step.handler),
-        "next": {name: _describe_edge(edge) for name, edge in declared_edges(step)},
+        "next": {
+            name: [edge.to, edge.bound, edge.starts_iteration, edge.on_limit, edge.resets]
+            for name, edge in declared_edges(step)
+        },
         "phase": step.phase,
         "preconditions": [_describe_condition(c) for c in step.preconditions],
         "postconditions": [
             # A notation whose source describes its conditions has them in the digest already.
             _describe_condition(c)
             for c in step.postconditions
-            if not _in_source(c)
+            if getattr(c.check, "in_source", False) is not True
         ],
         "retries": step.retries,
         "timeout": step.timeout,
@@ -87,20 +90,12 @@ def _describe_step(step: StepDef) -> dict[str, Any]:
     }
 
 
-def _describe_edge(edge: Edge) -> list[Any]:
-    return [edge.to, edge.bound, edge.starts_iteration, edge.on_limit, edge.resets]
-
-
 def _describe_gate(gate: Gate | None) -> list[Any] | None:
     """Says what its edges do not: what a person is shown and must write."""
     if gate is None:
         return None
     explained = [o.label for o in gate.options if o.requires_input]
     return [gate.prompt, list(gate.context), explained]
-
-
-def _in_source(condition: Condition) -> bool:
-    return getattr(condition.check, "in_source", False) is True
 
 
 def _describe_condition(condition: Condition) -> list[str]:

@@ -249,13 +249,10 @@ _ENUMS: dict[str, Callable[[str], Any]] = {"outcome": Outcome, "status": Status,
 
 
 def _defaults(kind: type[Event]) -> tuple[tuple[str, Any], ...]:
-    listed = []
-    for f in fields(kind):
-        default = f.default
-        if f.default_factory is not MISSING:
-            default = f.default_factory()
-        listed.append((f.name, default))
-    return tuple(listed)
+    return tuple(
+        (f.name, f.default if f.default_factory is MISSING else f.default_factory())
+        for f in fields(kind)
+    )
 
 
 _FIELDS = {tag: _defaults(kind) for tag, kind in KINDS.items()}

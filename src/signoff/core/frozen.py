@@ -91,6 +91,11 @@ class FrozenDict(dict[str, Any]):
         return dict, (dict(self),)
 
 
+_AS_THEY_ARE = frozenset({str, bool, NoneType, FrozenList, FrozenDict})
+_LISTS = (list, tuple)
+_NESTS = (dict, list, tuple)
+
+
 def freeze(value: Any, levels: int = DEPTH) -> Any:
     """Returns the same JSON value, read-only all the way down.
 
@@ -98,7 +103,20 @@ def freeze(value: Any, levels: int = DEPTH) -> Any:
     value, so a step sees the same before and after a restart. What the journal could not
     give back, such as a dict with numbers for keys, raises `NotSerialisable`.
     """
-    return _freeze(value, levels)
+    kind = type(value)
+    if kind in _AS_THEY_ARE or (kind is int and -_LARGE < value < _LARGE):
+        return value
+    if isinstance(value, _NESTS) and not levels:
+        raise NotSerialisable(f"a value is nested more than {DEPTH} levels deep, or in itself")
+    if isinstance(value, dict):
+        frozen = {
+            k if type(k) is str else as_key(k): v if type(v) is str else freeze(v, levels - 1)
+            for k, v in value.items()
+        }
+        return FrozenDict(frozen)
+    if isinstance(value, _LISTS):
+        return FrozenList([freeze(v, levels - 1) for v in value])
+    return _scalar(value)
 
 
 def as_key(key: Any) -> str:
@@ -115,28 +133,6 @@ def thaw(value: Any) -> Any:
     if isinstance(value, dict):
         return {k: thaw(v) for k, v in value.items()}
     return value
-
-
-_AS_THEY_ARE = frozenset({str, bool, NoneType, FrozenList, FrozenDict})
-_LISTS = (list, tuple)
-_NESTS = (dict, list, tuple)
-
-
-def _freeze(value: Any, levels: int) -> Any:
-    kind = type(value)
-    if kind in _AS_THEY_ARE or (kind is int and -_LARGE < value < _LARGE):
-        return value
-    if isinstance(value, _NESTS) and not levels:
-        raise NotSerialisable(f"a value is nested more than {DEPTH} levels deep, or in itself")
-    if isinstance(value, dict):
-        frozen = {
-            k if type(k) is str else as_key(k): v if type(v) is str else _freeze(v, levels - 1)
-            for k, v in value.items()
-        }
-        return FrozenDict(frozen)
-    if isinstance(value, _LISTS):
-        return FrozenList([_freeze(v, levels - 1) for v in value])
-    return _scalar(value)
 
 
 def _scalar(value: Any) -> str | int | float:

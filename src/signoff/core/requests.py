@@ -104,7 +104,7 @@ class Request:
             raise UsageError(f"default= must be {self._valid_default()}, not {self.default!r}")
         if self.schema:
             try:
-                json.loads(self.default)
+                json.loads(str(self.default))
             except ValueError as error:
                 raise UsageError(f"default= must be {self._valid_default()}: {error}") from error
         return self.default

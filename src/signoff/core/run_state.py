@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from signoff.core.delta import Delta, merged
+from signoff.core.delta import Delta, apply
 from signoff.core.effects import EffectKind, scope_of
 from signoff.core.frozen import FrozenDict
 from signoff.core.outcome import Outcome, Status
@@ -130,7 +130,7 @@ class RunState:
     @property
     def state_with_pending(self) -> Mapping[str, Any]:
         """What the handlers have produced so far, including what waits for a decision."""
-        return merged(self.state, self.pending.delta) if self.pending else self.state
+        return apply(self.state, self.pending.delta) if self.pending else self.state
 
     def effect(self, identity: str) -> EffectRecord | None:
         """Returns the record of an effect of the current attempt, if there is one."""

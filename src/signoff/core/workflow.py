@@ -109,13 +109,8 @@ class Workflow:
     @cached_property
     def params(self) -> Mapping[str, Mapping[str, Param]]:
         """Parameters by step, read off the handlers."""
-        found = {}
-        for step in self.steps.values():
-            if callable(step.handler):
-                found[step.id] = MappingProxyType(read_params(step.handler))
-            else:
-                found[step.id] = MappingProxyType({})
-        return MappingProxyType(found)
+        params = {s.id: MappingProxyType(read_params(s.handler)) for s in self.steps.values()}
+        return MappingProxyType(params)
 
     @cached_property
     def edges(self) -> EdgeTable:
