@@ -17,17 +17,8 @@ def read_text(path: Path, problems: list[Problem], *, name: str = "") -> str | N
     name = name or display_path(path)
     try:
         content = read_regular(path, MOST_BYTES, follow=True)
-    except FileNotFoundError:
-        problems.append(Problem(name, "does not exist"))
-        return None
-    except IsADirectoryError:
-        problems.append(Problem(name, "is a folder, not a file"))
-        return None
-    except NotRegular as error:
-        problems.append(Problem(name, str(error.strerror)))
-        return None
     except OSError as error:
-        problems.append(Problem(name, f"cannot be read: {error.strerror or error}"))
+        problems.append(Problem(name, _read_error(error)))
         return None
     if len(content) > MOST_BYTES:
         problems.append(Problem(name, f"is larger than {MOST_BYTES:,} bytes", "split it up"))
@@ -38,6 +29,14 @@ def read_text(path: Path, problems: list[Problem], *, name: str = "") -> str | N
         line = content.count(b"\n", 0, error.start) + 1
         problems.append(Problem(f"{name}:{line}", "cannot be read: it is not UTF-8 text"))
         return None
+
+
+def _read_error(error: OSError) -> str:
+    if isinstance(error, FileNotFoundError):
+        return "does not exist"
+    if isinstance(error, NotRegular | IsADirectoryError):
+        return str(error.strerror)
+    return f"cannot be read: {error.strerror or error}"
 
 
 def display_path(path: Path) -> str:

@@ -86,7 +86,10 @@ def read_yaml(text: str, name: str, problems: list[Problem]) -> Document | None:
         with warnings.catch_warnings():
             # ruamel.yaml warns about an anchor used twice on standard error, outside any report.
             warnings.simplefilter("ignore")
-            node = _reader().load(StringIO(text))
+            reader = YAML(typ="rt")
+            # Deep nesting makes the scanner slow long before the stack is exhausted.
+            reader.max_depth = DEEPEST + 1
+            node = reader.load(StringIO(text))
         return Document(name, _PlainValues().convert(node), node)
     except _UnusableError as error:
         problems.append(Problem(name, str(error)))
@@ -125,13 +128,6 @@ def newer_version(document: Document, newest: int) -> Problem | None:
         f"version {version} is newer than signoff {__version__} can read ({newest})",
         f"upgrade signoff, or write the file for version {newest}",
     )
-
-
-def _reader() -> YAML:
-    reader = YAML(typ="rt")
-    # Deep nesting makes the scanner slow long before the stack is exhausted.
-    reader.max_depth = DEEPEST + 1
-    return reader
 
 
 def _own_key(node: Any, part: str | int) -> Any:
