@@ -126,13 +126,16 @@ def answer(
     request. `value` is a text, an option, or True or False for an approval; `text` is the
     reason. `by` defaults to the current user. `store` and `home` are as in `run`.
     """
-    if store is not None:
-        return _answer(_store_only_project(store), where, value, text, by)
-    with _project(home, None, create=False) as project:
-        from signoff.app.run_files import catch_up
+    from signoff.app.answering import AnswerInput, find_item, record_answer
+    from signoff.app.run_files import catch_up
 
-        done = _answer(project, where, value, text, by)
-        catch_up(project, done.run)
+    with _store_only(store) if store is not None else _project(home, None, create=False) as project:
+        # A caller that passes the request has seen it, so the answer is bound to what it showed.
+        shown = where.digest if isinstance(where, InboxItem) else None
+        item = where if isinstance(where, InboxItem) else find_item(project, str(where))
+        done = record_answer(project, item.id, AnswerInput(value, text, by, shown))
+        if store is None:
+            catch_up(project, done.run)
         return done
 
 
@@ -147,11 +150,11 @@ def target_of(workflow: Workflow, root: Path) -> str:
             continue
         for name, value in vars(module).items():
             if value is workflow:
-                return _module_place(module, name, root)
+                return _target_in(module, name, root)
     return ""
 
 
-def _module_place(module: ModuleType, name: str, root: Path) -> str:
+def _target_in(module: ModuleType, name: str, root: Path) -> str:
     if module.__name__ != "__main__":
         return f"{module.__name__}:{name}"
     # A script cannot be imported by name, but it has a path.
@@ -161,17 +164,6 @@ def _module_place(module: ModuleType, name: str, root: Path) -> str:
     path = Path(file).resolve()
     inside = path.is_relative_to(root.resolve())
     return f"{path.relative_to(root.resolve()).as_posix() if inside else path}:{name}"
-
-
-def _answer(
-    project: Project, where: InboxItem | int | str, value: Any, text: str, by: str
-) -> InboxItem:
-    from signoff.app.answering import AnswerInput, find_item, record_answer
-
-    if isinstance(where, InboxItem):
-        # The caller has seen this request, so the answer is bound to what it showed.
-        return record_answer(project, where.id, AnswerInput(value, text, by, where.digest))
-    return record_answer(project, find_item(project, str(where)).id, AnswerInput(value, text, by))
 
 
 @asynccontextmanager
@@ -194,14 +186,15 @@ async def _engine(
                 yield engine, project
 
 
-def _store_only_project(store: Store) -> Project:
-    """Returns a project with nothing but a store; there are no files to compare or to write."""
+@contextmanager
+def _store_only(store: Store) -> Iterator[Project]:
+    """Yields a project with nothing but a store; there are no files to compare or to write."""
     from signoff.app.home import Home
     from signoff.app.project import Project
     from signoff.app.settings import Settings
 
     nowhere = Path(os.devnull)
-    return Project(Home(nowhere), Settings(), store, nowhere)
+    yield Project(Home(nowhere), Settings(), store, nowhere)
 
 
 @contextmanager

@@ -162,10 +162,6 @@ class CompileContext:
         return {key: value for key, value in {**self.options, **machine}.items() if value}
 
 
-def _recognizes_nothing(_content: Mapping[str, Any]) -> bool:
-    return False
-
-
 @dataclass(frozen=True)
 class Notation:
     """A way to write workflows, with everything that belongs to it."""
@@ -178,7 +174,7 @@ class Notation:
     """`(SourceFile, CompileContext) -> Workflow`; empty when it reads no files."""
     suffixes: tuple[str, ...] = YAML_SUFFIXES
     """The files it reads."""
-    recognize: Callable[[Mapping[str, Any]], bool] = _recognizes_nothing
+    recognize: Callable[[Mapping[str, Any]], bool] = lambda _content: False
     """Tells from the top-level keys of a YAML file whether it is written in this notation."""
     scheme: str = ""
     """Targets `scheme:name` belong to this notation."""

@@ -237,7 +237,7 @@ def _all_are_reachable(steps: Steps, entry: str) -> Iterator[Problem]:
 
 def _handlers_can_be_called(steps: Steps, _entry: str) -> Iterator[Problem]:
     for step in steps:
-        yield from (replace(each, step=str(step.id)) for each in handler_problems(step))
+        yield from (_of(step, what, remedy) for what, remedy in handler_problems(step.handler))
 
 
 def _gates_decide(steps: Steps, _entry: str) -> Iterator[Problem]:
