@@ -38,9 +38,7 @@ LimitsLike = Limits | Mapping[str, float]
 P = ParamSpec("P")
 
 
-def _blocking(
-    function: Callable[P, Coroutine[Any, Any, RunResult]],
-) -> Callable[P, RunResult]:
+def _blocking(function: Callable[P, Coroutine[Any, Any, RunResult]]) -> Callable[P, RunResult]:
     """Returns the same function for programs without an event loop."""
     name = function.__name__.removesuffix("_async")
 

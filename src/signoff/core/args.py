@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from signoff.core.signature import EMPTY, resolve
+from signoff.core.code import EMPTY, resolve
 from signoff.errors import Problem
 
 _CATCH_ALL = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
@@ -118,14 +118,17 @@ class Param:
 def read_params(handler: Any) -> dict[str, Param]:
     """Returns the parameters a handler takes besides its context.
 
-    What a partial has filled in is no parameter any more. What cannot be called has none.
+    What a partial has filled in is no parameter any more. A handler without a readable
+    signature has none; validation reports it.
     """
-    if not callable(handler):
+    try:
+        parameters = list(inspect.signature(handler).parameters.values())
+    except (TypeError, ValueError):
         return {}
     filled = handler.keywords if isinstance(handler, partial) else {}
     return {
         parameter.name: _param(handler, parameter)
-        for parameter in list(inspect.signature(handler).parameters.values())[1:]
+        for parameter in parameters[1:]
         if parameter.kind not in _CATCH_ALL and parameter.name not in filled
     }
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Union, get_args, get_origin
 
 from signoff.core.args import Param, fit, read_params
-from signoff.core.signature import EMPTY, function_of, resolve
+from signoff.core.code import EMPTY, function_of, resolve
 from signoff.core.step import Dispatch, StepDef
 from signoff.errors import Problem
 
@@ -80,7 +80,7 @@ def agreement_problems(steps: Sequence[StepDef]) -> Iterator[Problem]:
     """Yields parameters that steps share by name and declare differently: a run has one of each."""
     first: dict[str, tuple[StepDef, Param]] = {}
     for step in steps:
-        for param in _readable_params(step.handler):
+        for param in read_params(step.handler).values():
             before, known = first.setdefault(param.name, (step, param))
             if _meaning(known) != _meaning(param) or _defaults_differ(known, param):
                 yield Problem(
@@ -89,13 +89,6 @@ def agreement_problems(steps: Sequence[StepDef]) -> Iterator[Problem]:
                     "declare it alike in both, or give one of them another name",
                     str(step.id),
                 )
-
-
-def _readable_params(handler: Any) -> Iterator[Param]:
-    try:
-        yield from read_params(handler).values()
-    except (TypeError, ValueError):
-        return
 
 
 def _meaning(param: Param) -> tuple[Any, ...]:

@@ -52,7 +52,7 @@ def _state(values: dict[str, Any]) -> RunState:
     if values["outcome"] is not None:
         values["outcome"] = Outcome(values["outcome"])
     values["effects"] = {
-        scope: {key: _record_from_json(record) for key, record in records.items()}
+        scope: {k: EffectRecord(**{**r, "kind": EffectKind(r["kind"])}) for k, r in records.items()}
         for scope, records in values["effects"].items()
     }
     if values["pending"] is not None:
@@ -70,10 +70,6 @@ def _record_to_json(record: EffectRecord) -> dict[str, Any]:
     del data["request"]
     data["shape"] = recorded_shape(record)
     return data
-
-
-def _record_from_json(data: dict[str, Any]) -> EffectRecord:
-    return EffectRecord(**{**data, "kind": EffectKind(data["kind"])})
 
 
 def _slots(value: Any) -> dict[str, Any]:

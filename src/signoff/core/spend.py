@@ -174,13 +174,13 @@ def _is_amount(value: Any) -> bool:
     return number and 0 <= value < math.inf
 
 
-def reached(limits: Limits, spend: Spend, *, more_calls: int = 0) -> str | None:
-    """Names the first limit that leaves no room for `more_calls`, or None."""
-    if limits.calls is not None and spend.calls + more_calls > limits.calls:
+def reached(limits: Limits, spend: Spend) -> str | None:
+    """Names the first limit that leaves no room for another call, or None."""
+    if limits.calls is not None and spend.calls >= limits.calls:
         return "calls"
-    spent = {"tokens": spend.known_tokens, "usd": spend.known_usd, "seconds": spend.seconds}
-    for name, amount in spent.items():
+    totals = {"tokens": spend.known_tokens, "usd": spend.known_usd, "seconds": spend.seconds}
+    for name, total in totals.items():
         limit = getattr(limits, name)
-        if limit is not None and (amount >= limit if more_calls else amount > limit):
+        if limit is not None and total >= limit:
             return name
     return None

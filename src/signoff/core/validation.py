@@ -200,11 +200,12 @@ def _outcome_keys_are_right(steps: Steps, _entry: str) -> Iterator[Problem]:
 
 def _targets_exist(steps: Steps, _entry: str) -> Iterator[Problem]:
     ids = {s.id for s in steps}
+    listed = ", ".join(sorted(map(str, ids)))
     for step in steps:
         for name, edge in declared_edges(step):
             target = _step_target(edge)
             if target is not None and target not in ids:
-                yield _of(step, f"{name} leads to {target!r}, which is no step", _listed(ids))
+                yield _of(step, f"{name} leads to {target!r}, which is no step", f"steps: {listed}")
 
 
 def _some_step_ends(steps: Steps, _entry: str) -> Iterator[Problem]:
@@ -274,7 +275,3 @@ def _step_target(edge: Edge) -> str | None:
 
 def _of(step: StepDef, what: str, remedy: str) -> Problem:
     return Problem(f"step {step.id!r}", what, remedy, str(step.id))
-
-
-def _listed(ids: set[str]) -> str:
-    return f"steps: {', '.join(sorted(map(str, ids)))}"

@@ -50,8 +50,7 @@ class EvaluationFailed(Exception):  # noqa: N818  # named for what happened
 
 def variables_of(expression: str) -> list[str]:
     """Returns the variable names that a CEL expression uses."""
-    names: list[str] = _CHILD.call("variables", expression, _cel_folders())
-    return names
+    return list(_CHILD.call("variables", expression, _cel_folders()))
 
 
 def evaluate(expression: str, values: dict[str, Any], *, linear: bool) -> Any:
@@ -76,7 +75,7 @@ def search(pattern: str, text: str) -> bool:
 
 def glob(folder: Path, pattern: str, most: int, *, seconds: float = GLOB_SECONDS) -> list[Path]:
     """Returns the paths below a folder that a glob matches, at most `most` of them."""
-    paths: list[str] = _CHILD.call("glob", str(folder), pattern, most, seconds=seconds)
+    paths = _CHILD.call("glob", str(folder), pattern, most, seconds=seconds)
     return [Path(path) for path in paths]
 
 
@@ -86,10 +85,8 @@ def schema_errors(value: Any, schema: dict[str, Any]) -> list[SchemaError]:
     # because the child would first have to load the library.
     if "pattern" not in json.dumps(schema):
         return bounded_child.schema_errors(value, schema)
-    errors: list[SchemaError] = _CHILD.call(
-        "schema_errors", value, schema, tuple(sys.path), seconds=2 * SECONDS
-    )
-    return errors
+    import_path = tuple(sys.path)
+    return list(_CHILD.call("schema_errors", value, schema, import_path, seconds=2 * SECONDS))
 
 
 class _Child:

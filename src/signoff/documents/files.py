@@ -41,7 +41,5 @@ def _read_error(error: OSError) -> str:
 
 def display_path(path: Path) -> str:
     """Returns a path for messages: relative if it is below the current folder."""
-    try:
-        return os.fspath(path.relative_to(Path.cwd())) if path.is_absolute() else os.fspath(path)
-    except ValueError:
-        return os.fspath(path)
+    below = path.is_absolute() and path.is_relative_to(Path.cwd())
+    return os.fspath(path.relative_to(Path.cwd()) if below else path)

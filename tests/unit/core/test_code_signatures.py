@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import pytest
 
 from signoff.core.args import Arg, Param, bind, read_params
-from signoff.core.signature import EMPTY, function_of, resolve
+from signoff.core.code import EMPTY, function_of, resolve
 
 if TYPE_CHECKING:
     from decimal import Decimal as ForCheckersOnly
