@@ -1,9 +1,9 @@
 """Running workflows from Python.
 
-`run` and `resume` block until the run rests; `run_async` and `resume_async` are for
-programs with an event loop; `answer` is quick and for both. Without a store, runs live
-in the project's own database, so they can be listed, answered and resumed on the command
-line as well.
+`run` and `resume` block until the run ends or waits. `run_async` and `resume_async` are for
+programs with an event loop. `answer` returns at once and works in both. Without a store, runs are
+in the project's own database, so they can also be listed, answered and resumed on the command
+line.
 """
 
 from __future__ import annotations
@@ -129,9 +129,9 @@ def answer(
 
     with _store_only(store) if store is not None else _project(home, None, create=False) as project:
         # A caller that passes the request has seen it, so the answer is bound to what it showed.
-        shown = where.digest if isinstance(where, InboxItem) else None
+        digest = where.digest if isinstance(where, InboxItem) else None
         item = where if isinstance(where, InboxItem) else find_item(project, str(where))
-        done = record_answer(project, item.id, AnswerInput(value, text, by, shown))
+        done = record_answer(project, item.id, AnswerInput(value, text, by, digest))
         if store is None:
             catch_up(project, done.run)
         return done

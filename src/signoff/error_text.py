@@ -1,4 +1,4 @@
-"""Describes what an author's code raised: the kind, the message and the line."""
+"""Describes an error that an author's code raised: its class, its message and the line."""
 
 from __future__ import annotations
 

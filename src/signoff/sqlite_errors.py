@@ -1,4 +1,4 @@
-"""Turns errors of SQLite into errors of signoff, which name the file and what to do about it."""
+"""Turns errors of SQLite into errors of signoff that name the file and the fix."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Parameters of a workflow: declared on handlers with `Arg`, checked once at the start.
+"""Parameters of a workflow: declared on handlers with `Arg`, and checked when a run starts.
 
-A domain (`BoundedInt`, `ChoiceSet`, `Constant`) is the finite set of values a
-parameter can take; tests enumerate it.
+A domain (`BoundedInt`, `ChoiceSet`, `Constant`) is the finite set of values that a parameter can
+have, so that tests can enumerate them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from signoff.errors import Problem
 
 _CATCH_ALL = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 _GUESSED = (bool, int, float, str, list)
-"""Types an unannotated parameter takes over from its default."""
+"""Types that an unannotated parameter gets from its default."""
 _BOOLEANS = {
     **dict.fromkeys(("true", "yes", "on", "1"), True),
     **dict.fromkeys(("false", "no", "off", "0"), False),
@@ -28,7 +28,7 @@ _BOOLEANS = {
 
 @dataclass(frozen=True)
 class Arg:
-    """What a handler says about one of its parameters, inside `Annotated[...]`."""
+    """What a handler declares about one of its parameters, inside `Annotated[...]`."""
 
     description: str = ""
     default: Any = EMPTY
@@ -62,7 +62,7 @@ class ChoiceSet:
     choices: tuple[Any, ...]
 
     def __iter__(self) -> Iterator[Any]:
-        """Yields the choices in the order they were given."""
+        """Yields the choices in their order."""
         return iter(self.choices)
 
 
@@ -85,7 +85,7 @@ class Param:
     """One parameter of a step, read off its handler."""
 
     name: str
-    """As the handler spells it."""
+    """As in the handler's signature."""
     type: type
     """What the value is converted to."""
     arg: Arg
@@ -97,7 +97,7 @@ class Param:
     optional: bool = False
     """Whether None is a value of it."""
     unread: str = ""
-    """Its annotation, when that names something that is not there at run time."""
+    """Its annotation, if that cannot be resolved at run time."""
 
     @property
     def required(self) -> bool:
@@ -134,26 +134,27 @@ def read_params(handler: Any) -> dict[str, Param]:
 
 
 def bind(
-    declared: Mapping[str, Param], given: Mapping[str, Any], others: Collection[str] | None = None
+    declared: Mapping[str, Param], inputs: Mapping[str, Any], others: Collection[str] | None = None
 ) -> tuple[dict[str, Any], list[Problem]]:
-    """Converts and checks what a run is started with; returns values and every problem.
+    """Converts and checks the parameters of a run; returns the values and every problem.
 
-    `others` are names that are taken as they are; None takes any if nothing is declared.
+    `others` are names whose values are passed unchecked; None accepts any name if none is
+    declared.
     """
     known = [*declared, *sorted(others or ())]
     anything = others is None and not declared
-    unknown = [name for name in given if name not in known and not anything]
+    unknown = [name for name in inputs if name not in known and not anything]
     valid = f"valid: {', '.join(known)}" if known else "it takes none"
     problems = [Problem(f"parameter {name!r}", "is unknown", valid) for name in unknown]
-    values = {n: v for n, v in given.items() if n not in declared and n not in unknown}
+    values = {n: v for n, v in inputs.items() if n not in declared and n not in unknown}
     for name, param in declared.items():
-        if name not in given:
+        if name not in inputs:
             if param.required:
                 problems.append(Problem(f"parameter {name!r}", "is missing", _hint(param)))
             else:
                 values[name] = param.default
             continue
-        value, problem = fit(param, given[name])
+        value, problem = fit(param, inputs[name])
         if problem:
             problems.append(Problem(f"parameter {name!r}", problem, _hint(param)))
         values[name] = value
@@ -161,7 +162,7 @@ def bind(
 
 
 def fit(param: Param, value: Any) -> tuple[Any, str]:
-    """Returns a value as the parameter wants it, and what is wrong with it, if anything."""
+    """Returns a value converted to the parameter's type, and what is wrong with it, if anything."""
     if value is None and (param.optional or param.default is None or param.type is object):
         return None, ""
     try:
@@ -194,7 +195,7 @@ def _class(hint: Any) -> type:
 
 
 def _stripped(hint: Any) -> tuple[Any, Arg, bool]:
-    """Takes `Annotated` and `| None` off a hint; of several types none is chosen."""
+    """Removes `Annotated` and `| None` from a hint; a union of several types becomes `object`."""
     arg, optional = Arg(), False
     while True:
         if get_origin(hint) is Annotated:

@@ -1,4 +1,4 @@
-"""Whether handlers can be called the way the engine calls them: `handler(ctx, name=value, ...)`."""
+"""Checks whether handlers can be called as the engine does it: `handler(ctx, name=value, ...)`."""
 
 from __future__ import annotations
 
@@ -12,11 +12,7 @@ from signoff.core.code import EMPTY, function_of, resolve
 from signoff.core.step import Dispatch, StepDef
 from signoff.errors import Problem
 
-_BY_POSITION = (
-    inspect.Parameter.POSITIONAL_ONLY,
-    inspect.Parameter.POSITIONAL_OR_KEYWORD,
-    inspect.Parameter.VAR_POSITIONAL,
-)
+_NOT_BY_POSITION = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_KEYWORD)
 
 
 HandlerProblem = tuple[str, str]
@@ -37,7 +33,7 @@ def handler_problems(handler: Any) -> Iterator[HandlerProblem]:
         yield "handler has no readable signature", "use a Python function"
         return
     parameters = list(signature.parameters.values())
-    if not parameters or parameters[0].kind not in _BY_POSITION:
+    if not parameters or parameters[0].kind in _NOT_BY_POSITION:
         yield "handler takes no context", "its first parameter must be ctx"
         return
     for parameter in parameters[1:]:
@@ -77,18 +73,15 @@ def _param_problems(param: Param) -> Iterator[HandlerProblem]:
 
 
 def agreement_problems(steps: Sequence[StepDef]) -> Iterator[Problem]:
-    """Yields parameters that steps share by name and declare differently: a run has one of each."""
+    """Yields parameters that steps declare differently; a run has only one value for each name."""
     first: dict[str, tuple[StepDef, Param]] = {}
     for step in steps:
         for param in read_params(step.handler).values():
             before, known = first.setdefault(param.name, (step, param))
             if _meaning(known) != _meaning(param) or _defaults_differ(known, param):
-                yield Problem(
-                    f"step {step.id!r}",
-                    f"parameter {param.name!r} is declared otherwise by step {before.id!r}",
-                    "declare it alike in both, or give one of them another name",
-                    str(step.id),
-                )
+                what = f"parameter {param.name!r} is declared differently by step {before.id!r}"
+                remedy = "declare it alike in both, or give one of them another name"
+                yield Problem(f"step {step.id!r}", what, remedy, str(step.id))
 
 
 def _meaning(param: Param) -> tuple[Any, ...]:
@@ -112,4 +105,4 @@ def _may_be_result(hint: Any) -> bool:
     try:
         return issubclass(kind, tuple) or issubclass(tuple, kind)
     except TypeError:
-        return True  # a protocol, which cannot be asked
+        return True  # a protocol that `issubclass` does not support

@@ -1,4 +1,4 @@
-"""The state of a run as JSON, kept now and then so that a resume need not fold everything."""
+"""The state of a run as JSON, stored now and then so that a resume need not fold every event."""
 
 from __future__ import annotations
 
@@ -59,14 +59,14 @@ def _state(values: dict[str, Any]) -> RunState:
         pending = dict(values["pending"])
         outcome = pending.pop("outcome")
         values["pending"] = Pending(Outcome(outcome) if outcome else None, **pending)
-    # Earlier versions kept only the text.
+    # Earlier versions stored only the text.
     values["stop_reason"] = reason_from_json(values.get("stop_reason"), values["reason"])
     return RunState(**values)
 
 
 def _record_to_json(record: EffectRecord) -> dict[str, Any]:
     data = _slots(record)
-    # A digest takes less room than the request, and that is all a replay compares.
+    # The digest is smaller than the request, and a replay compares nothing else.
     del data["request"]
     data["shape"] = recorded_shape(record)
     return data

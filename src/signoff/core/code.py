@@ -6,7 +6,7 @@ arguments, the plain values a factory closed over) belong to it as well: `review
 `reviewer("lenient")` share every line and do different things.
 
 Journals store digests of this data. A change here that alters the data for an unchanged function
-makes every run that is under way refuse to resume until its user adopts the definition.
+makes every run in progress refuse to resume until its user adopts the definition.
 """
 
 from __future__ import annotations
@@ -141,8 +141,8 @@ def _definition(function: FunctionType) -> Definition | None:
     named = [node for node in here if getattr(node, "name", "<lambda>") == code.co_name]
     if len(named) == 1:
         return named[0]
-    # Several lambdas share the line, so the columns decide. Code without columns (Python can be
-    # told to leave them out) matches none of them, because a guess could be the wrong one.
+    # Several lambdas share the line, so the columns decide. Code without columns (Python has an
+    # option to leave them out) matches none of them, because a guess could be the wrong one.
     positions = [p for p in code.co_positions() if None not in p and p[2:] != (0, 0)]
     matches = [node for node in named if positions and _contains(node, positions)]
     return matches[-1] if matches else None

@@ -34,7 +34,7 @@ OnFailure = Literal["raise", "keep"]
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """The result of a failed fan-out item, if failures are kept."""
+    """The result of a failed fan-out item with `on_failure="keep"`."""
 
     error: str
     index: int

@@ -67,7 +67,7 @@ class RunStopped(Event):
     """Why, as text for humans; no code reads it back."""
     due_at: float | None = None
     stop_reason: dict[str, Any] | None = None
-    """Why, as data; None in journals that kept only the text."""
+    """Why, as data; None in journals that have only the text."""
 
     @classmethod
     def because(
@@ -131,7 +131,7 @@ class AttemptFailed(Event):
 
     problem: str
     late: bool = False
-    """Whether it only ran out of time: what it had finished is kept."""
+    """Whether it only ran out of time; its finished effects are not repeated then."""
 
 
 @dataclass(slots=True)
@@ -140,7 +140,9 @@ class Escalated(Event):
 
     problem: str
     way: str = ""
-    """The edge whose bound was reached; empty when attempts ran out."""
+    """The key of the edge whose bound was reached; empty if attempts ran out.
+
+    Journals store the field under this name."""
     outcome: Outcome | None = None
     delta: Delta = field(default_factory=dict)
 

@@ -75,14 +75,12 @@ class Request:
 
     def __post_init__(self) -> None:
         """Raises `UsageError` for a deadline or a default that cannot work."""
-        if self.deadline is not None and not isinstance(self.deadline, timedelta):
+        deadline: Any = self.deadline
+        valid = isinstance(deadline, timedelta) and deadline > timedelta(0)
+        if deadline is not None and not valid:
             raise UsageError(
-                f"deadline= takes a timedelta, such as timedelta(days=2), not {self.deadline!r}"
-            )
-        if self.deadline is not None and self.deadline <= timedelta(0):
-            raise UsageError(
-                f"deadline= is how long a human has, and {self.deadline!r} leaves no time; "
-                "give a longer one, such as timedelta(days=2), or do not ask"
+                "deadline= is how long a human has to answer: a timedelta of more than 0, such "
+                f"as timedelta(days=2), not {deadline!r}"
             )
         if self.default is not None:
             object.__setattr__(self, "default", self._checked_default())
@@ -191,7 +189,7 @@ class Answer:
     parsed: Any = None
     """The parsed value of a response that was requested with a schema."""
     failed: bool = False
-    """Whether the work was given up; the value says why."""
+    """Whether the work failed; the value is the reason then."""
 
     @property
     def approved(self) -> bool:

@@ -27,7 +27,7 @@ class Stage(StrEnum):
 
 @dataclass(slots=True)
 class EffectRecord:
-    """What the journal says about one effect of the current attempt."""
+    """What the journal has about one effect of the current attempt."""
 
     kind: EffectKind
     digest: str
@@ -113,7 +113,9 @@ class RunState:
     adopted: bool = False
     """Whether a changed definition was adopted since the current attempt started."""
     begun: int = 1
-    """The number of the last attempt that started without effects of an earlier one."""
+    """The number of the last attempt that started without effects of an earlier one.
+
+    This name and `Pending.way` are part of stored checkpoints."""
     replaced: int = 0
     """Attempts at the current visit that were started over; they do not count as tries."""
 

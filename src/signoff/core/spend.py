@@ -1,7 +1,7 @@
 """What a run may cost and what it has cost.
 
 Unknown is not zero: a call that did not report its price or its tokens makes that total
-unknown, and totals say so.
+unknown, and surfaces show it as unknown.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Limits:
 AMOUNT = "a number of at least 0"
 
 _ABSURD = 1e12
-"""No single call takes as many tokens or dollars."""
+"""No single call can use as many tokens or dollars."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,7 +96,7 @@ def test_every_request_can_have_a_deadline_and_a_name(
 @pytest.mark.parametrize("deadline", ["5", 6, datetime(2100, 1, 1, tzinfo=UTC)])
 def test_a_deadline_is_a_stretch_of_time_and_nothing_else(deadline: object) -> None:
     """`deadline="5"` failed with an AttributeError that did not say what it takes."""
-    with pytest.raises(UsageError, match=r"takes a timedelta, such as timedelta\(days=2\), not"):
+    with pytest.raises(UsageError, match=r"a timedelta of more than 0, such as"):
         Question("Which tone?", deadline=deadline, default="calm")
 
 
@@ -115,7 +115,7 @@ def test_a_deadline_leaves_time_to_answer(
     make: Callable[..., Request], default: object, deadline: timedelta
 ) -> None:
     """An approval whose time was over as it was asked approved itself, and nobody saw it."""
-    with pytest.raises(UsageError, match="leaves no time; give a longer one"):
+    with pytest.raises(UsageError, match="a timedelta of more than 0, such as"):
         make("?", deadline=deadline, default=default)
 
 
