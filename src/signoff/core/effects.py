@@ -97,7 +97,7 @@ class AgentRequest:
 
     def to_json(self) -> dict[str, Any]:
         """Returns only what is set, and the prompt; this is an ask's payload and identity."""
-        values = {name: getattr(self, name) for name in _REQUEST_FIELDS}
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
         return {name: value for name, value in values.items() if value or name == "prompt"}
 
 
@@ -138,7 +138,6 @@ class Reply:
         return cls(**{**data, "usage": Usage(**usage) if usage is not None else None})
 
 
-_REQUEST_FIELDS = tuple(f.name for f in fields(AgentRequest))
 _REPLY_FIELDS = tuple(f.name for f in fields(Reply))
 
 

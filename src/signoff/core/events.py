@@ -74,9 +74,7 @@ class RunStopped(Event):
         cls, status: Status, reason: StopReason | None, due_at: float | None = None
     ) -> RunStopped:
         """Returns the event for a stop with this reason."""
-        if reason is None:
-            return cls(status, "", due_at)
-        return cls(status, str(reason), due_at, reason.to_json())
+        return cls(status, str(reason or ""), due_at, reason.to_json() if reason else None)
 
 
 @dataclass(slots=True)

@@ -58,10 +58,6 @@ def problems_of(
     return found + [problem for rule in _RULES for problem in rule(sound_steps, entry)]
 
 
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
 def _is_name(value: Any) -> bool:
     return isinstance(value, str) and bool(value.strip()) and value.isprintable()
 
@@ -81,9 +77,9 @@ def _is_timeout(value: Any) -> bool:
 
 _FIELDS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "id": (_is_name, "a short name"),
-    "title": (_is_text, "a text"),
-    "phase": (_is_text, "a text"),
-    "on_error": (lambda value: value is None or _is_text(value), "a step's id"),
+    "title": (lambda value: isinstance(value, str), "a text"),
+    "phase": (lambda value: isinstance(value, str), "a text"),
+    "on_error": (lambda value: value is None or isinstance(value, str), "a step's id"),
     "retries": (lambda value: _is_whole(value, 0), "a whole number from 0"),
     "timeout": (_is_timeout, "seconds, more than 0"),
     "next": (lambda value: isinstance(value, Mapping), "a dict such as {Outcome.OK: 'publish'}"),
