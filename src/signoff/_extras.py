@@ -1,4 +1,4 @@
-"""How to get what is installed on request only: the extras of this very installation."""
+"""Finds the command that installs an extra into the current environment."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ def install_command(extra: str) -> str:
 
 
 def worded(extra: str, origin: str | None, *, has_pip: bool) -> str:
-    """Returns the same for an `origin` as installers note it down (PEP 610); None is an index."""
-    # Environments made by uv have no pip, and another one would install elsewhere.
+    """Returns the same for an `origin` as installers record it (PEP 610); None is an index."""
+    # Environments created by uv have no pip, and the pip of another one would install there.
     tool = "pip install" if has_pip else f"uv pip install --python {shlex.quote(sys.prefix)}"
-    noted = json.loads(origin) if origin else {}
-    checkout = Path(url2pathname(urlsplit(noted.get("url", "")).path))
-    if "dir_info" not in noted or not checkout.is_dir():
+    record = json.loads(origin) if origin else {}
+    checkout = Path(url2pathname(urlsplit(record.get("url", "")).path))
+    if "dir_info" not in record or not checkout.is_dir():
         return f"{tool} {shlex.quote(f'signoff[{extra}]')}"
-    kept = "-e " if noted["dir_info"].get("editable") else ""
-    return f"{tool} {kept}{shlex.quote(f'{checkout}[{extra}]')}"
+    editable = "-e " if record["dir_info"].get("editable") else ""
+    return f"{tool} {editable}{shlex.quote(f'{checkout}[{extra}]')}"
 
 
 def _origin() -> str | None:
     try:
         return distribution("signoff").read_text("direct_url.json")
     except PackageNotFoundError:
-        return None  # run from its files, without having been installed
+        return None  # run from a source tree, without an installation

@@ -9,7 +9,7 @@ from typing import Any
 
 
 def loader(package: str, homes: Mapping[str, Sequence[str]]) -> Callable[[str], Any]:
-    """Returns a module's `__getattr__` for names that stand in other modules, its `homes`."""
+    """Returns a module's `__getattr__` for names that are defined in other modules, its `homes`."""
     home_of = {name: home for home, names in homes.items() for name in names}
 
     def load(name: str) -> Any:
@@ -17,7 +17,7 @@ def loader(package: str, homes: Mapping[str, Sequence[str]]) -> Callable[[str], 
         if home is None:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         value = getattr(import_module(home), name)
-        # Found at once from now on.
+        # From now on the name is found without calling this function.
         setattr(sys.modules[package], name, value)
         return value
 
@@ -25,5 +25,5 @@ def loader(package: str, homes: Mapping[str, Sequence[str]]) -> Callable[[str], 
 
 
 def names_in(homes: Mapping[str, Sequence[str]]) -> list[str]:
-    """Returns the names that stand in other modules, sorted."""
+    """Returns the names that are defined in other modules, sorted."""
     return sorted(name for names in homes.values() for name in names)

@@ -1,9 +1,9 @@
 """Running workflows from Python.
 
-`run` and `resume` block until the run rests; `run_async` and `resume_async` are for
-programs with an event loop; `answer` is quick and for both. Without a store, runs live
-in the project's own database, so they can be listed, answered and resumed on the command
-line as well.
+`run` and `resume` block until the run ends or waits. `run_async` and `resume_async` are for
+programs with an event loop. `answer` returns at once and works in both. Without a store, runs are
+in the project's own database, so they can also be listed, answered and resumed on the command
+line.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from functools import wraps
 from pathlib import Path
 from types import ModuleType
@@ -26,7 +26,7 @@ from signoff.runtime.result import RunResult
 from signoff.runtime.store_port import InboxItem, Store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import AsyncIterator, Iterator
 
     from signoff.app.project import Project
     from signoff.runtime.engine import Engine
@@ -38,9 +38,7 @@ LimitsLike = Limits | Mapping[str, float]
 P = ParamSpec("P")
 
 
-def _blocking(
-    function: Callable[P, Coroutine[Any, Any, RunResult]],
-) -> Callable[P, RunResult]:
+def _blocking(function: Callable[P, Coroutine[Any, Any, RunResult]]) -> Callable[P, RunResult]:
     """Returns the same function for programs without an event loop."""
     name = function.__name__.removesuffix("_async")
 
@@ -77,13 +75,9 @@ async def run_async(
     settings. With a `store` of your own, nothing is read or written anywhere else.
     """
     run_limits = _limits(limits)
-    if store is not None:
-        async with _engine_on(store, agents, observers) as engine:
-            return await engine.start(workflow, params, name=name, limits=run_limits)
-    with _project(home, agents) as project:
-        async with project.engine([*_log(), *observers]) as engine:
-            target = target_of(workflow, project.home.root)
-            return await engine.start(workflow, params, name=name, limits=run_limits, target=target)
+    async with _engine(store, home, agents, observers) as (engine, project):
+        target = target_of(workflow, project.home.root) if project is not None else ""
+        return await engine.start(workflow, params, name=name, limits=run_limits, target=target)
 
 
 async def resume_async(
@@ -103,19 +97,12 @@ async def resume_async(
     `switch` names agents that others replace from here on: `{"writer": "manual"}`.
     """
     run_limits = _limits(limits)
-    if store is not None:
-        async with _engine_on(store, agents, observers) as engine:
-            return await engine.resume(
-                name, workflow, limits=run_limits, adopt=adopt, switch=switch
-            )
-    with _project(home, agents) as project:
-        from signoff.app.answering import record_file_answers
+    async with _engine(store, home, agents, observers) as (engine, project):
+        if project is not None:
+            from signoff.app.answering import record_file_answers
 
-        record_file_answers(project, project.run(name).name)
-        async with project.engine([*_log(), *observers]) as engine:
-            return await engine.resume(
-                name, workflow, limits=run_limits, adopt=adopt, switch=switch
-            )
+            record_file_answers(project, project.run(name).name)
+        return await engine.resume(name, workflow, limits=run_limits, adopt=adopt, switch=switch)
 
 
 run = _blocking(run_async)
@@ -137,13 +124,16 @@ def answer(
     request. `value` is a text, an option, or True or False for an approval; `text` is the
     reason. `by` defaults to the current user. `store` and `home` are as in `run`.
     """
-    if store is not None:
-        return _answer(_store_only_project(store), where, value, text, by)
-    with _project(home, None, create=False) as project:
-        from signoff.app.run_files import catch_up
+    from signoff.app.answering import AnswerInput, find_item, record_answer
+    from signoff.app.run_files import catch_up
 
-        done = _answer(project, where, value, text, by)
-        catch_up(project, done.run)
+    with _store_only(store) if store is not None else _project(home, None, create=False) as project:
+        # A caller that passes the request has seen it, so the answer is bound to what it showed.
+        digest = where.digest if isinstance(where, InboxItem) else None
+        item = where if isinstance(where, InboxItem) else find_item(project, str(where))
+        done = record_answer(project, item.id, AnswerInput(value, text, by, digest))
+        if store is None:
+            catch_up(project, done.run)
         return done
 
 
@@ -158,11 +148,11 @@ def target_of(workflow: Workflow, root: Path) -> str:
             continue
         for name, value in vars(module).items():
             if value is workflow:
-                return _module_place(module, name, root)
+                return _target_in(module, name, root)
     return ""
 
 
-def _module_place(module: ModuleType, name: str, root: Path) -> str:
+def _target_in(module: ModuleType, name: str, root: Path) -> str:
     if module.__name__ != "__main__":
         return f"{module.__name__}:{name}"
     # A script cannot be imported by name, but it has a path.
@@ -174,33 +164,35 @@ def _module_place(module: ModuleType, name: str, root: Path) -> str:
     return f"{path.relative_to(root.resolve()).as_posix() if inside else path}:{name}"
 
 
-def _answer(
-    project: Project, where: InboxItem | int | str, value: Any, text: str, by: str
-) -> InboxItem:
-    from signoff.app.answering import AnswerInput, find_item, record_answer
-
-    if isinstance(where, InboxItem):
-        # The caller has seen this request, so the answer is bound to what it showed.
-        return record_answer(project, where.id, AnswerInput(value, text, by, where.digest))
-    return record_answer(project, find_item(project, str(where)).id, AnswerInput(value, text, by))
-
-
-def _engine_on(
-    store: Store, agents: Mapping[str, Agent] | None, observers: Sequence[Observer]
-) -> Engine:
+@asynccontextmanager
+async def _engine(
+    store: Store | None,
+    home: str | Path | None,
+    agents: Mapping[str, Agent] | None,
+    observers: Sequence[Observer],
+) -> AsyncIterator[tuple[Engine, Project | None]]:
+    """Opens the engine on a store, or on the project's database together with the project."""
     from signoff.runtime.engine import Engine
 
-    return Engine(store, agents=agents or {}, observers=[*_log(), *observers])
+    observers = [*_log(), *observers]
+    if store is not None:
+        async with Engine(store, agents=agents or {}, observers=observers) as engine:
+            yield engine, None
+    else:
+        with _project(home, agents) as project:
+            async with project.engine(observers) as engine:
+                yield engine, project
 
 
-def _store_only_project(store: Store) -> Project:
-    """Returns a project with nothing but a store; there are no files to compare or to write."""
+@contextmanager
+def _store_only(store: Store) -> Iterator[Project]:
+    """Yields a project with nothing but a store; there are no files to compare or to write."""
     from signoff.app.home import Home
     from signoff.app.project import Project
     from signoff.app.settings import Settings
 
     nowhere = Path(os.devnull)
-    return Project(Home(nowhere), Settings(), store, nowhere)
+    yield Project(Home(nowhere), Settings(), store, nowhere)
 
 
 @contextmanager

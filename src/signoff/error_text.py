@@ -1,4 +1,4 @@
-"""Describes what an author's code raised: the kind, the message and the line."""
+"""Describes an error that an author's code raised: its class, its message and the line."""
 
 from __future__ import annotations
 
@@ -16,37 +16,30 @@ def describe_error(error: BaseException) -> str:
 
 
 def error_message(error: BaseException) -> str:
-    """Returns what an error says; an author's own kind may fail even at that."""
+    """Returns the message of an error; the `__str__` of an author's own class may fail."""
     try:
         return str(error)
-    except Exception:  # noqa: BLE001  # the failure to tell must not hide what failed
-        return "(it cannot be put into words)"
+    except Exception:  # noqa: BLE001  # the error itself must not be hidden by this one
+        return "(its message cannot be read)"
 
 
 def raised_at(error: BaseException) -> str:
     """Returns ` (file.py:12)`, the innermost line of the author's code; empty where there is none.
 
-    What libraries do is told by their messages; the author looks for the line that called them.
+    For an error raised in a library, it is the line that called the library.
     """
     called = (
         (Path(frame.f_code.co_filename), line)
         for frame, line in traceback.walk_tb(error.__traceback__)
     )
+    # A relative name is no file: `<string>`, `<frozen importlib>` and the like.
     outside = [
-        each for each in called if _is_file(each[0]) and not each[0].is_relative_to(_PACKAGE)
+        each for each in called if each[0].is_absolute() and not each[0].is_relative_to(_PACKAGE)
     ]
-    own = [each for each in outside if not _is_library(each[0])]
-    # Functions that were installed as a package are some author's too.
+    own = [each for each in outside if not any(map(each[0].is_relative_to, _libraries()))]
+    # Handlers may be installed as a package too; then the outermost line is the author's.
     found = own[-1:] or outside[:1]
     return "".join(f" ({file.name}:{line})" for file, line in found)
-
-
-def _is_file(path: Path) -> bool:
-    return path.is_absolute()  # not `<string>`, `<frozen importlib>` and the like
-
-
-def _is_library(file: Path) -> bool:
-    return any(file.is_relative_to(folder) for folder in _libraries())
 
 
 @cache

@@ -1,46 +1,46 @@
 """Every error signoff raises, as one tree, sorted by who has to act.
 
 SignoffError
-├── AuthorError                 who wrote the workflow
+├── AuthorError                 the author of the workflow
 │   ├── InvalidWorkflow         the definition has problems (all of them listed)
 │   ├── InvalidParams           parameters do not fit what the steps declare
 │   ├── HandlerFailed           a handler raised
-│   ├── BadHandlerResult        a handler returned something else than (Outcome, dict)
+│   ├── BadHandlerResult        a handler did not return (Outcome, dict)
 │   ├── UnmappedOutcome         an outcome has no edge
 │   ├── NotSerialisable         a value cannot be stored as JSON
-│   ├── NotDeterministic        a replayed handler asked for something else
+│   ├── NotDeterministic        a replayed handler made a different request
 │   ├── DuplicateKey            two concurrent effects share a key
-│   └── UnsafePath              a path leaves the place it may write to
-├── OperatorError               who runs it
-│   ├── UsageError              the request makes no sense as given
-│   │   ├── UnknownName         a run, workflow, step, item or agent that is not there
+│   └── UnsafePath              a path leaves the folder it may write to
+├── OperatorError               the user who runs it
+│   ├── UsageError              the command or call is wrong
+│   │   ├── UnknownName         a run, workflow, step, item or agent that does not exist
 │   │   ├── NameTaken           a run of that name exists
 │   │   └── InvalidAnswer       an answer does not fit its request
-│   ├── StaleApproval           what was shown is no longer what would be approved
+│   ├── StaleApproval           the content changed after the approver saw it
 │   ├── RunBusy                 another process is driving the run
 │   ├── DefinitionChanged       the workflow is not the one the run was started with
 │   ├── ConfigError             a settings file is wrong
 │   ├── NotAllowed              a safety rule forbids it
 │   └── StoreError              the database
-│       ├── StoreBusy           locked by somebody else for too long
+│       ├── StoreBusy           locked by another process for too long
 │       ├── StoreDamaged        not readable as a signoff database
 │       ├── StoreTooNew         written by a newer signoff
 │       └── WriteFailed         disk full, read-only, input/output error
-├── AgentError                  who answers prompts
-│   ├── AgentTransient          worth trying again by itself
+├── AgentError                  an agent
+│   ├── AgentTransient          a retry may help, and is made automatically
 │   ├── AgentQuota              out of quota, until a time when one is stated
 │   ├── AgentAuth               not logged in
 │   ├── AgentRefused            permission denied to the agent
 │   ├── AgentBadRequest         the request can never work as it is
 │   │   └── ModelMissing        the agent does not have the model (those it has are listed)
-│   ├── AgentBadOutput          the reply does not fit what was asked for
+│   ├── AgentBadOutput          the reply does not match the request
 │   ├── AgentTimeout            no reply in time
 │   └── AgentStopped            the run was stopped before there was a reply
-├── StepFailed                  a step says itself that it fell short, with feedback
-├── ItemsFailed                 some items of a fan-out failed; the others are kept
+├── StepFailed                  a step reports that its work is not good enough
+├── ItemsFailed                 some items of a fan-out failed; results of the others are stored
 ├── CommandFailed               a program could not be started, or took too long
-└── EngineError                 us
-    └── Fenced                  this runner lost its run to another one
+└── EngineError                 signoff itself
+    └── LeaseLost               another process took over the run
 
 Expected ends (fail, wait, limit, park) are values of `signoff.core`, never exceptions.
 The first line of a class's docstring is its default message.
@@ -54,6 +54,9 @@ from datetime import datetime
 
 from signoff.remedies import ChooseModel, Remedy
 
+Remedies = Remedy | tuple[Remedy, ...]
+"""One remedy, or several with the most likely first."""
+
 SHOWN_NAMES = 12
 """Names that an error about an unknown one lists."""
 
@@ -62,9 +65,9 @@ class SignoffError(Exception):
     """Something went wrong in signoff."""
 
     remedies: tuple[Remedy, ...] = ()
-    """What fixes it, most likely first; each surface words them."""
+    """What fixes it, most likely first; each surface has its own words for them."""
 
-    def __init__(self, message: str = "", *, remedy: Remedy | tuple[Remedy, ...] = ()) -> None:
+    def __init__(self, message: str = "", *, remedy: Remedies = ()) -> None:
         super().__init__(message or (type(self).__doc__ or "").splitlines()[0])
         self.remedies = remedy if isinstance(remedy, tuple) else (remedy,)
 
@@ -75,13 +78,13 @@ class AuthorError(SignoffError):
 
 @dataclass(frozen=True)
 class Problem:
-    """One mistake in a definition: where it is, what is wrong, what would be right."""
+    """One mistake in a definition: where it is, what is wrong, and what would be right."""
 
     where: str
     what: str
     remedy: str = ""
     step: str = ""
-    """The step it is about, where it is about one."""
+    """The step it is about, if any."""
 
     def __str__(self) -> str:
         """Returns the problem on one line."""
@@ -92,9 +95,7 @@ class Problem:
 class InvalidWorkflow(AuthorError):
     """The workflow definition has problems."""
 
-    def __init__(
-        self, name: str, problems: Iterable[Problem], *, remedy: Remedy | tuple[Remedy, ...] = ()
-    ) -> None:
+    def __init__(self, name: str, problems: Iterable[Problem], *, remedy: Remedies = ()) -> None:
         self.name = name
         self.problems: Sequence[Problem] = tuple(problems)
         count = len(self.problems)
@@ -128,11 +129,11 @@ class NotSerialisable(AuthorError):
 
 
 class NotDeterministic(AuthorError):
-    """This handler is not deterministic: replayed, it asked for something else than before."""
+    """This handler is not deterministic: on replay it made a different request than before."""
 
 
 class DuplicateKey(AuthorError):
-    """Two effects under way in one scope share a key; give each its own key=."""
+    """Two concurrent effects in one scope share a key; give each its own key=."""
 
 
 class UnsafePath(AuthorError):
@@ -144,7 +145,7 @@ class OperatorError(SignoffError):
 
 
 class UsageError(OperatorError):
-    """The request makes no sense as given."""
+    """The command or call is wrong."""
 
 
 class UnknownName(UsageError):
@@ -173,11 +174,11 @@ class NameTaken(UsageError):
 
 
 class InvalidAnswer(UsageError):
-    """The answer does not fit what was asked."""
+    """The answer does not fit the request."""
 
 
 class StaleApproval(OperatorError):
-    """What was shown has changed since; look at it again before approving."""
+    """The content has changed since you saw it; look at it again before approving."""
 
 
 class RunBusy(OperatorError):
@@ -220,25 +221,21 @@ class AgentError(SignoffError):
     """An agent could not answer."""
 
     agent: str = ""
-    """Which agent it was, once the engine has noted it."""
+    """The agent's name, set by the engine."""
     model: str = ""
-    """Which model it was asked for, if one was named."""
+    """The model that was requested, if any."""
     status: int | None = None
-    """The HTTP status of a refusal, where the agent is a server that gave one."""
+    """The HTTP status of the reply, if the agent is a server."""
 
 
 class AgentTransient(AgentError):
-    """The agent failed in a way that may pass."""
+    """The agent failed, but a retry may help."""
 
     def __init__(
-        self,
-        message: str = "",
-        *,
-        after: float | None = None,
-        remedy: Remedy | tuple[Remedy, ...] = (),
+        self, message: str = "", *, after: float | None = None, remedy: Remedies = ()
     ) -> None:
         self.after = after
-        """Seconds after which the other side wants to be asked again; None if it did not say."""
+        """Seconds after which the server allows a retry; None if it did not say."""
         super().__init__(message, remedy=remedy)
 
 
@@ -255,7 +252,7 @@ class AgentAuth(AgentError):
 
 
 class AgentRefused(AgentError):
-    """The agent was refused a permission it needed."""
+    """The agent was denied a permission it needed."""
 
 
 class AgentBadRequest(AgentError):
@@ -271,7 +268,7 @@ class ModelMissing(AgentBadRequest):
         *,
         model: str = "",
         available: Iterable[str] = (),
-        remedy: Remedy | tuple[Remedy, ...] = (),
+        remedy: Remedies = (),
     ) -> None:
         from difflib import get_close_matches
 
@@ -282,7 +279,7 @@ class ModelMissing(AgentBadRequest):
 
 
 class AgentBadOutput(AgentError):
-    """The agent's reply does not fit what was asked for."""
+    """The agent's reply does not match the request."""
 
     def __init__(
         self,
@@ -292,7 +289,7 @@ class AgentBadOutput(AgentError):
         value: object = None,
         usable: bool = False,
     ) -> None:
-        """`problems` lists everything wrong with the `answer`, `value` is what could be read.
+        """`problems` lists everything wrong with the `answer`; `value` is what could be parsed.
 
         A `usable` answer counts as it is when retries did not help.
         """
@@ -312,7 +309,7 @@ class AgentStopped(AgentError):
 
 
 class StepFailed(SignoffError):
-    """The step fell short."""
+    """The work of the step is not good enough."""
 
 
 class ItemsFailed(SignoffError):
@@ -321,10 +318,10 @@ class ItemsFailed(SignoffError):
     def __init__(self, key: str, failures: dict[int, str], total: int) -> None:
         self.key, self.failures, self.total = key, failures, total
         first = next(iter(failures.values()), "")
-        kept = "; the others are kept" if len(failures) < total else ""
+        others = "; the others are finished" if len(failures) < total else ""
         alike = len(failures) > 1 and set(failures.values()) == {first}
         super().__init__(
-            f"{len(failures)} of {total} items of {key!r} failed{kept}. "
+            f"{len(failures)} of {total} items of {key!r} failed{others}. "
             f"{'Each' if alike else 'First'}: {first}"
         )
 
@@ -338,4 +335,4 @@ class EngineError(SignoffError):
 
 
 class LeaseLost(EngineError):
-    """Another process took this run over; this one stops."""
+    """Another process took over this run; this one stops."""

@@ -1,4 +1,4 @@
-"""What a notation is: one object with everything signoff knows about a way to write workflows.
+"""What a notation is: a language for workflows, and everything signoff knows about it.
 
 A notation is a compiler. It turns a file, or a name behind a scheme (`profile:jpa-mt`),
 into a `Workflow`, and it may bring options, settings, commands, presets and views of its
@@ -90,46 +90,39 @@ class Command:
 
 
 class RunReport(Protocol):
-    """What a notation reports about a run, made from the run's state."""
+    """What a notation reports about a run, built from the run's state."""
 
     @property
     def summary(self) -> str:
         """A few lines for the end of a run, or nothing."""
-        ...
 
     @property
     def details(self) -> str:
         """More lines, for `show`."""
-        ...
 
     @property
     def facts(self) -> Mapping[str, Any]:
         """The same for programs: more fields of `show --json`."""
-        ...
 
 
 class DryRunPlan(Protocol):
-    """What a notation reports about a run that is not started, made from its workflow."""
+    """What a notation reports about a dry run, built from the workflow."""
 
     @property
     def columns(self) -> Sequence[str]:
         """Headings of a table."""
-        ...
 
     @property
     def rows(self) -> Sequence[Sequence[object]]:
         """The rows of the table."""
-        ...
 
     @property
     def notes(self) -> Sequence[str]:
         """What the table leaves out."""
-        ...
 
     @property
     def facts(self) -> Mapping[str, Any]:
         """The same for programs: more fields of `run --dry-run --json`."""
-        ...
 
 
 def _agents_without_settings() -> Mapping[str, KnownAgent]:
@@ -144,15 +137,15 @@ class CompileContext:
     """What a compiler gets besides the file or the name."""
 
     root: Path
-    """The project's folder, from which paths are seen."""
+    """The project's folder; relative paths start there."""
     home: Path | None = None
     """The project's `.signoff/`; the first run may be about to create it."""
     options: Mapping[str, Any] = field(default_factory=dict)
-    """The notation's own options, by name; those that were not given are missing."""
+    """The notation's own options, by name; those that were not passed are missing."""
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """The sections of the settings that notations brought, by name."""
     agents: Mapping[str, KnownAgent] = field(default_factory=_agents_without_settings)
-    """The agents and roles that can be asked, with what each can do."""
+    """The agents and roles, with the capabilities of each."""
     default_agent: str = ""
     """The agent of steps that name none; empty leaves it to the notation."""
     installed: Sequence[str] = ()
@@ -169,13 +162,9 @@ class CompileContext:
         return {key: value for key, value in {**self.options, **machine}.items() if value}
 
 
-def _recognizes_nothing(_content: Mapping[str, Any]) -> bool:
-    return False
-
-
 @dataclass(frozen=True)
 class Notation:
-    """A way to write workflows, with everything that belongs to it."""
+    """A language for workflows, with everything that belongs to it."""
 
     name: str
     """Stored with each run, so it never changes."""
@@ -185,7 +174,7 @@ class Notation:
     """`(SourceFile, CompileContext) -> Workflow`; empty when it reads no files."""
     suffixes: tuple[str, ...] = YAML_SUFFIXES
     """The files it reads."""
-    recognize: Callable[[Mapping[str, Any]], bool] = _recognizes_nothing
+    recognize: Callable[[Mapping[str, Any]], bool] = lambda _content: False
     """Tells from the top-level keys of a YAML file whether it is written in this notation."""
     scheme: str = ""
     """Targets `scheme:name` belong to this notation."""

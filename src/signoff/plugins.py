@@ -1,8 +1,8 @@
-"""Every place where signoff can be extended, in one file.
+"""The extension points of signoff, all in one file.
 
-Built-in parts and those of other packages come through the same door: a table of
-names to `module:attribute`, loaded when first used. Another package adds to a table
-by an entry point of the same group in its own pyproject.toml.
+Built-in parts and those of other packages are registered alike: in a table of names and import
+paths (`module:attribute`), which are loaded on first use. Another package adds to a table with an
+entry point of the same group in its own pyproject.toml.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from signoff.runtime.ports import Agent
 
 AgentKind = Callable[..., "Agent"]
-"""Makes an agent from the options under its name in the settings."""
+"""Builds an agent from the options under its name in the settings."""
 
 NOTATIONS: Mapping[str, str] = {
     "flows": "signoff.flows.notation:NOTATION",
     "contracts": "signoff.contracts.notation:NOTATION",
 }
-"""The ways to write workflows, each one `Notation`, by name."""
+"""The built-in notations, by name."""
 
 DEFAULT_NOTATION = "flows"
 """Reads the YAML files that no notation recognizes."""
@@ -38,26 +38,26 @@ AGENT_KINDS: Mapping[str, str] = BUILT_IN
 
 
 def agent_kinds() -> Mapping[str, str]:
-    """Returns every kind of agent there is, by name."""
+    """Returns every kind of agent, by name."""
     return {**_entry_points("agents"), **AGENT_KINDS}
 
 
 def notation(name: str) -> Notation | None:
-    """Returns a notation by name; built-in ones are found without a search."""
-    place = NOTATIONS.get(name)
-    if place is None and name not in ("", "python"):
-        place = _entry_points("notations").get(name)
-    return _notation(name, place) if place is not None else None
+    """Returns a notation by name; installed packages are searched for those not built in."""
+    import_path = NOTATIONS.get(name)
+    if import_path is None and name not in ("", "python"):
+        import_path = _entry_points("notations").get(name)
+    return _notation(name, import_path) if import_path is not None else None
 
 
 def notations() -> Iterator[Notation]:
     """Yields every notation, built-in ones first; a broken one hides no other."""
-    for name, place in NOTATIONS.items():
-        yield _notation(name, place)
-    for name, place in _entry_points("notations").items():
+    for name, import_path in NOTATIONS.items():
+        yield _notation(name, import_path)
+    for name, import_path in _entry_points("notations").items():
         try:
             if name not in NOTATIONS:
-                yield _notation(name, place)
+                yield _notation(name, import_path)
         except ConfigError as error:
             logging.getLogger("signoff").warning("notation %r is not available: %s", name, error)
 
@@ -80,19 +80,19 @@ def options_of(command: str) -> list[NotationOption]:
     return found
 
 
-def load(place: str) -> Any:
-    """Returns what `package.module:attribute` names."""
-    module_name, _, attribute = place.partition(":")
+def load(import_path: str) -> Any:
+    """Imports `package.module:attribute`."""
+    module_name, _, attribute = import_path.partition(":")
     try:
         return getattr(import_module(module_name), attribute)
     except (ImportError, AttributeError, ValueError) as error:
-        raise ConfigError(f"cannot load {place!r}: {error}") from error
+        raise ConfigError(f"cannot load {import_path!r}: {error}") from error
 
 
-def _notation(name: str, place: str) -> Notation:
-    value = load(place)
+def _notation(name: str, import_path: str) -> Notation:
+    value = load(import_path)
     if not isinstance(value, Notation) or value.name != name:
-        raise ConfigError(f"{place!r} is not a Notation with the name {name!r}")
+        raise ConfigError(f"{import_path!r} is not a Notation with the name {name!r}")
     return value
 
 
@@ -102,8 +102,8 @@ def _entry_points(group: str) -> Mapping[str, str]:
 
 @lru_cache(maxsize=8)
 def _installed(group: str, _path: tuple[str, ...]) -> Mapping[str, str]:
-    # Looking through every installed package takes a while, so it is done when somebody
-    # needs it, and once for each import path.
+    # Looking through every installed package takes a while, so it is done on first use, and
+    # once for each import path.
     from importlib.metadata import entry_points
 
     return {point.name: point.value for point in entry_points(group=f"signoff.{group}")}

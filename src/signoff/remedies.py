@@ -8,16 +8,22 @@ means the run that the problem is about.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
-from signoff.tagged_json import TaggedUnion
+from signoff.tagged_json import Tagged
 
 Scope = Literal["run", "step"]
 """Whose limit it is: the run's, or the one that the workflow sets for a step."""
 
 
+class Remedy(Tagged):
+    """Something the user can do about a problem."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True)
-class RaiseLimit:
+class RaiseLimit(Remedy):
     """Raise a limit on usd, tokens, calls or seconds, then resume."""
 
     limit: str
@@ -26,7 +32,7 @@ class RaiseLimit:
 
 
 @dataclass(frozen=True, slots=True)
-class RaiseIterations:
+class RaiseIterations(Remedy):
     """Allow more iterations in the workflow, then resume with the changed definition."""
 
     run: str = ""
@@ -35,7 +41,7 @@ class RaiseIterations:
 
 
 @dataclass(frozen=True, slots=True)
-class Resume:
+class Resume(Remedy):
     """Resume the run, perhaps with a changed definition, another agent or another target."""
 
     run: str = ""
@@ -51,7 +57,7 @@ class Resume:
 
 
 @dataclass(frozen=True, slots=True)
-class ResumeDue:
+class ResumeDue(Remedy):
     """Resume every run whose time has come."""
 
     after: float | None = None
@@ -59,40 +65,40 @@ class ResumeDue:
 
 
 @dataclass(frozen=True, slots=True)
-class StartRun:
+class StartRun(Remedy):
     """Start a run."""
 
 
 @dataclass(frozen=True, slots=True)
-class CancelRun:
+class CancelRun(Remedy):
     """Cancel the run."""
 
     run: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class ShowRun:
+class ShowRun(Remedy):
     """Look at the run."""
 
     run: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class WatchRun:
+class WatchRun(Remedy):
     """Follow the run while another process drives it."""
 
     run: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class TakeWork:
+class TakeWork(Remedy):
     """Ask for the run's next piece of external work."""
 
     run: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class ShowInbox:
+class ShowInbox(Remedy):
     """Look at one pending request, or at all of a run, or at all there are."""
 
     item: int | None = None
@@ -100,7 +106,7 @@ class ShowInbox:
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerRequest:
+class AnswerRequest(Remedy):
     """Answer a request with one of these values, or with any text if none are listed."""
 
     item: int | str
@@ -109,7 +115,7 @@ class AnswerRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class PassOption:
+class PassOption(Remedy):
     """Pass this option to the use case that was called."""
 
     option: str
@@ -118,22 +124,22 @@ class PassOption:
 
 
 @dataclass(frozen=True, slots=True)
-class InitProject:
+class InitProject(Remedy):
     """Create the project home."""
 
 
 @dataclass(frozen=True, slots=True)
-class CheckSetup:
+class CheckSetup(Remedy):
     """Check the setup, which tells what each agent needs."""
 
 
 @dataclass(frozen=True, slots=True)
-class ShowSettings:
+class ShowSettings(Remedy):
     """Look at the settings and where each comes from."""
 
 
 @dataclass(frozen=True, slots=True)
-class Login:
+class Login(Remedy):
     """Log in to an agent's program or service."""
 
     program: str
@@ -142,52 +148,26 @@ class Login:
 
 
 @dataclass(frozen=True, slots=True)
-class Install:
+class Install(Remedy):
     """Install one of signoff's extras."""
 
     extra: str
 
 
 @dataclass(frozen=True, slots=True)
-class PullModel:
+class PullModel(Remedy):
     """Download one of the local models."""
 
     model: str
 
 
 @dataclass(frozen=True, slots=True)
-class ChooseModel:
+class ChooseModel(Remedy):
     """Use one of the models that are there."""
 
     available: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class ListBackups:
+class ListBackups(Remedy):
     """List the backups of the user's database."""
-
-
-Remedy = (
-    RaiseLimit
-    | RaiseIterations
-    | Resume
-    | ResumeDue
-    | StartRun
-    | CancelRun
-    | ShowRun
-    | WatchRun
-    | TakeWork
-    | ShowInbox
-    | AnswerRequest
-    | PassOption
-    | InitProject
-    | CheckSetup
-    | ShowSettings
-    | Login
-    | Install
-    | PullModel
-    | ChooseModel
-    | ListBackups
-)
-
-REMEDIES: TaggedUnion[Remedy] = TaggedUnion(*get_args(Remedy))

@@ -1,4 +1,4 @@
-"""Turns errors of SQLite into errors of signoff, which name the file and what to do about it."""
+"""Turns errors of SQLite into errors of signoff that name the file and the fix."""
 
 from __future__ import annotations
 
@@ -45,7 +45,5 @@ def _sqlite_error(path: Path, error: sqlite3.DatabaseError) -> StoreError:
     if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
         return WriteFailed(f"{path} cannot be written ({error}); check its permissions")
     if code == sqlite3.SQLITE_IOERR:
-        return WriteFailed(
-            f"reading or writing {path} failed ({error}); check the disk and its free space"
-        )
+        return WriteFailed(f"{path} cannot be read or written ({error}); check the disk")
     return StoreError(f"{path}: {error}")

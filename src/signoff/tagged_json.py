@@ -1,45 +1,52 @@
-"""Closed unions of frozen dataclasses as JSON objects, told apart by a `kind`.
+"""Closed sets of frozen dataclasses that are stored as JSON objects with a `kind`.
 
-The kind is the class name in snake case, so a class in such a union is never renamed:
-journals store it.
+The kind is the class name in snake case. Journals store it, so no class of such a set may be
+renamed.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import MISSING, fields
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Self
 
-T = TypeVar("T")
-
-_HUMP = re.compile(r"(?<!^)(?=[A-Z])")
+_WORD_START = re.compile(r"(?<!^)(?=[A-Z])")
 
 
-class TaggedUnion(Generic[T]):
-    """The classes of one union, and how its values are written and read."""
+class Tagged:
+    """The base of a set: a direct subclass opens the set, the classes below it are its members."""
 
-    def __init__(self, *kinds: type[T]) -> None:
-        self._kinds = {kind_of(kind): kind for kind in kinds}
+    __slots__ = ()
+    kinds: ClassVar[dict[str, type[Any]]]
 
-    def to_json(self, value: T) -> dict[str, Any]:
+    def __init_subclass__(cls) -> None:
+        # A dataclass with slots is created twice, and the second class is the one that is used.
+        if Tagged in cls.__bases__:
+            cls.kinds = {}
+        else:
+            cls.kinds[snake_case(cls.__name__)] = cls
+
+    def to_json(self) -> dict[str, Any]:
         """Returns a value as a JSON object; fields at their default are left out."""
-        data: dict[str, Any] = {"kind": kind_of(type(value))}
-        for each in fields(value):  # type: ignore[arg-type]  # every member is a dataclass
-            item = getattr(value, each.name)
-            if each.default is MISSING or item != each.default:
-                data[each.name] = item
+        data: dict[str, Any] = {"kind": snake_case(type(self).__name__)}
+        for each in fields(self):  # type: ignore[arg-type]  # every member is a dataclass
+            value = getattr(self, each.name)
+            if each.default is MISSING or value != each.default:
+                data[each.name] = value
         return data
 
-    def from_json(self, data: dict[str, Any]) -> T:
-        """Reads a value back; raises `ValueError` for a kind that is not in the union."""
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Self:
+        """Reads a value back; raises `ValueError` for a kind that is not in the set."""
         # JSON has no tuples, and a frozen value must not hold a list.
         values = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items()}
-        kind = self._kinds.get(str(values.pop("kind", "")))
-        if kind is None:
+        member = cls.kinds.get(str(values.pop("kind", "")))
+        if member is None:
             raise ValueError(f"unknown kind {data.get('kind')!r}")
-        return kind(**values)
+        value: Self = member(**values)
+        return value
 
 
-def kind_of(kind: type[Any]) -> str:
-    """Returns the word for a class: `raise_limit` for `RaiseLimit`."""
-    return _HUMP.sub("_", kind.__name__).lower()
+def snake_case(name: str) -> str:
+    """Returns `raise_limit` for `RaiseLimit`."""
+    return _WORD_START.sub("_", name).lower()

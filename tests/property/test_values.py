@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from signoff.core.codec import BLOB_FROM, decode, encode
-from signoff.core.delta import Append, apply, diff, merged
+from signoff.core.delta import Append, apply, diff
 from signoff.core.digest import digest, text_digest
 from signoff.core.frozen import freeze, thaw
 from signoff.errors import NotSerialisable
@@ -104,7 +104,6 @@ def test_applying_a_difference_gives_what_the_handler_returned(
     after = apply(state, delta)
 
     assert exactly(after) == exactly({**state, **update})
-    assert exactly(merged(state, delta)) == exactly(after)
     assert exactly(state) == exactly(before)
 
 

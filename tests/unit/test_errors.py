@@ -28,7 +28,10 @@ def test_an_unknown_name_says_nothing_of_others_when_there_are_none() -> None:
 @pytest.mark.parametrize(
     ("failures", "said"),
     [
-        ({1: "too long"}, "1 of 2 items of 'part' failed; the others are kept. First: too long"),
+        (
+            {1: "too long"},
+            "1 of 2 items of 'part' failed; the others are finished. First: too long",
+        ),
         ({0: "busy", 1: "busy"}, "2 of 2 items of 'part' failed. Each: busy"),
         ({0: "busy", 1: "lost"}, "2 of 2 items of 'part' failed. First: busy"),
     ],

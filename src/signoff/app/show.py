@@ -16,9 +16,9 @@ from signoff.core.outcome import Status
 from signoff.core.requests import ItemState
 from signoff.core.run_state import RunState
 from signoff.core.spend import LedgerEntry, Spend
-from signoff.core.stop_reason import ProcessStopped, StopReason, error_of, reason_to_json, remedies
+from signoff.core.stop_reason import ProcessStopped, StopReason, error_of, remedies
 from signoff.notation import YAML_SUFFIXES, RunReport
-from signoff.remedies import REMEDIES, RaiseIterations, Remedy
+from signoff.remedies import RaiseIterations, Remedy
 from signoff.runtime.store_port import InboxItem, RunRow
 from signoff.runtime.timeline import StepVisit, Timeline
 
@@ -78,9 +78,9 @@ class RunDetails:
             "workflow": row.workflow,
             "status": row.status.value,
             "reason": row.reason,
-            "stop_reason": reason_to_json(stop) if stop is not None else None,
+            "stop_reason": stop.to_json() if stop is not None else None,
             "error": error.to_json() if error is not None else None,
-            "remedies": [REMEDIES.to_json(each) for each in self.remedies],
+            "remedies": [each.to_json() for each in self.remedies],
             "step": row.step,
             "iteration": row.iteration,
             "params": line.state.params,

@@ -1,29 +1,34 @@
-"""Parameters of a workflow: declared on handlers with `Arg`, checked once at the start.
+"""Parameters of a workflow: declared on handlers with `Arg`, and checked when a run starts.
 
-A domain (`BoundedInt`, `ChoiceSet`, `Constant`) is the finite set of values a
-parameter can take; tests enumerate it.
+A domain (`BoundedInt`, `ChoiceSet`, `Constant`) is the finite set of values that a parameter can
+have, so that tests can enumerate them.
 """
 
 from __future__ import annotations
 
+import inspect
 import math
 import types
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from signoff.core.signature import EMPTY, HandlerParam, handler_params
+from signoff.core.code import EMPTY, resolve
 from signoff.errors import Problem
 
+_CATCH_ALL = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 _GUESSED = (bool, int, float, str, list)
-"""Types an unannotated parameter takes over from its default."""
-_TRUE = frozenset({"true", "yes", "on", "1"})
-_FALSE = frozenset({"false", "no", "off", "0"})
+"""Types that an unannotated parameter gets from its default."""
+_BOOLEANS = {
+    **dict.fromkeys(("true", "yes", "on", "1"), True),
+    **dict.fromkeys(("false", "no", "off", "0"), False),
+}
 
 
 @dataclass(frozen=True)
 class Arg:
-    """What a handler says about one of its parameters, inside `Annotated[...]`."""
+    """What a handler declares about one of its parameters, inside `Annotated[...]`."""
 
     description: str = ""
     default: Any = EMPTY
@@ -57,7 +62,7 @@ class ChoiceSet:
     choices: tuple[Any, ...]
 
     def __iter__(self) -> Iterator[Any]:
-        """Yields the choices in the order they were given."""
+        """Yields the choices in their order."""
         return iter(self.choices)
 
 
@@ -80,7 +85,7 @@ class Param:
     """One parameter of a step, read off its handler."""
 
     name: str
-    """As the handler spells it."""
+    """As in the handler's signature."""
     type: type
     """What the value is converted to."""
     arg: Arg
@@ -92,7 +97,7 @@ class Param:
     optional: bool = False
     """Whether None is a value of it."""
     unread: str = ""
-    """Its annotation, when that names something that is not there at run time."""
+    """Its annotation, if that cannot be resolved at run time."""
 
     @property
     def required(self) -> bool:
@@ -110,31 +115,46 @@ class Param:
         return None
 
 
-def read_params(handler: Callable[..., Any]) -> dict[str, Param]:
-    """Returns the parameters a handler takes besides its context."""
-    return {each.name: _param(each) for each in handler_params(handler)}
+def read_params(handler: Any) -> dict[str, Param]:
+    """Returns the parameters a handler takes besides its context.
+
+    What a partial has filled in is no parameter any more. A handler without a readable
+    signature has none; validation reports it.
+    """
+    try:
+        parameters = list(inspect.signature(handler).parameters.values())
+    except (TypeError, ValueError):
+        return {}
+    filled = handler.keywords if isinstance(handler, partial) else {}
+    return {
+        parameter.name: _param(handler, parameter)
+        for parameter in parameters[1:]
+        if parameter.kind not in _CATCH_ALL and parameter.name not in filled
+    }
 
 
 def bind(
-    declared: Mapping[str, Param], given: Mapping[str, Any], others: Collection[str] | None = None
+    declared: Mapping[str, Param], inputs: Mapping[str, Any], others: Collection[str] | None = None
 ) -> tuple[dict[str, Any], list[Problem]]:
-    """Converts and checks what a run is started with; returns values and every problem.
+    """Converts and checks the parameters of a run; returns the values and every problem.
 
-    `others` are names that are taken as they are; None takes any if nothing is declared.
+    `others` are names whose values are passed unchecked; None accepts any name if none is
+    declared.
     """
     known = [*declared, *sorted(others or ())]
     anything = others is None and not declared
-    unknown = [name for name in given if name not in known and not anything]
-    problems = [Problem(f"parameter {name!r}", "is unknown", _known(known)) for name in unknown]
-    values = {n: v for n, v in given.items() if n not in declared and n not in unknown}
+    unknown = [name for name in inputs if name not in known and not anything]
+    valid = f"valid: {', '.join(known)}" if known else "it takes none"
+    problems = [Problem(f"parameter {name!r}", "is unknown", valid) for name in unknown]
+    values = {n: v for n, v in inputs.items() if n not in declared and n not in unknown}
     for name, param in declared.items():
-        if name not in given:
+        if name not in inputs:
             if param.required:
                 problems.append(Problem(f"parameter {name!r}", "is missing", _hint(param)))
             else:
                 values[name] = param.default
             continue
-        value, problem = fit(param, given[name])
+        value, problem = fit(param, inputs[name])
         if problem:
             problems.append(Problem(f"parameter {name!r}", problem, _hint(param)))
         values[name] = value
@@ -142,19 +162,20 @@ def bind(
 
 
 def fit(param: Param, value: Any) -> tuple[Any, str]:
-    """Returns a value as the parameter wants it, and what is wrong with it, if anything."""
+    """Returns a value converted to the parameter's type, and what is wrong with it, if anything."""
     if value is None and (param.optional or param.default is None or param.type is object):
         return None, ""
     try:
         value = _convert(param.type, param.items, value)
         return value, _out_of_range(param.arg, value)
-    except (TypeError, ValueError, OverflowError):
+    except (TypeError, ValueError, LookupError, OverflowError):
         return value, f"{value!r:.80} is not {_article(param.type)}"
 
 
-def _param(each: HandlerParam) -> Param:
-    hint, arg, optional = _stripped(each.hint)
-    default = each.default if each.default is not EMPTY else arg.default
+def _param(handler: Callable[..., Any], parameter: inspect.Parameter) -> Param:
+    annotation, unread = resolve(handler, parameter.annotation)
+    hint, arg, optional = _stripped(annotation)
+    default = parameter.default if parameter.default is not EMPTY else arg.default
     if arg.required:
         default = EMPTY
     if hint is EMPTY:
@@ -166,7 +187,7 @@ def _param(each: HandlerParam) -> Param:
     kind = get_origin(hint) or hint
     inner = get_args(hint)[:1] if kind in (list, tuple) else ()
     items = _class(inner[0]) if inner else object
-    return Param(each.name, _class(kind), arg, default, items, optional, each.unread)
+    return Param(parameter.name, _class(kind), arg, default, items, optional, unread)
 
 
 def _class(hint: Any) -> type:
@@ -174,7 +195,7 @@ def _class(hint: Any) -> type:
 
 
 def _stripped(hint: Any) -> tuple[Any, Arg, bool]:
-    """Takes `Annotated` and `| None` off a hint; of several types none is chosen."""
+    """Removes `Annotated` and `| None` from a hint; a union of several types becomes `object`."""
     arg, optional = Arg(), False
     while True:
         if get_origin(hint) is Annotated:
@@ -202,7 +223,7 @@ def _convert(kind: type, items: type, value: Any) -> Any:
     if kind in (list, tuple):
         return [_convert(items, object, item) for item in _to_list(value)]
     if kind is bool:
-        return _to_bool(value)
+        return _BOOLEANS[str(value).strip().lower()]
     if kind in (int, float):
         return _to_number(kind, value)
     if isinstance(value, kind):
@@ -231,24 +252,9 @@ def _to_number(kind: type, value: Any) -> int | float:
     return number
 
 
-def _to_bool(value: Any) -> bool:
-    if isinstance(value, bool):
-        return value
-    word = str(value).strip().lower()
-    if word in _TRUE:
-        return True
-    if word in _FALSE:
-        return False
-    raise ValueError(value)
-
-
 def _article(kind: type) -> str:
     names = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
     return names.get(kind, f"a {kind.__name__}")
-
-
-def _known(names: Sequence[str]) -> str:
-    return f"valid: {', '.join(names)}" if names else "it takes none"
 
 
 def _hint(param: Param) -> str:

@@ -88,9 +88,4 @@ def forget_attempt(state: RunState) -> None:
     """Drops the records of the current attempt."""
     state.pending = None
     state.adopted = False
-    if state.effects:
-        state.effects = {}
-    if state.items:
-        state.items = {}
-    if state.item_failures:
-        state.item_failures, state.forgiven = {}, {}
+    state.effects, state.items, state.item_failures, state.forgiven = {}, {}, {}, {}

@@ -1,4 +1,4 @@
-"""Whether handlers can be called the way the engine calls them: `handler(ctx, name=value, ...)`."""
+"""Checks whether handlers can be called as the engine does it: `handler(ctx, name=value, ...)`."""
 
 from __future__ import annotations
 
@@ -8,94 +8,80 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Union, get_args, get_origin
 
 from signoff.core.args import Param, fit, read_params
-from signoff.core.signature import EMPTY, function_of, return_annotation
+from signoff.core.code import EMPTY, function_of, resolve
 from signoff.core.step import Dispatch, StepDef
 from signoff.errors import Problem
 
-_BY_POSITION = (
-    inspect.Parameter.POSITIONAL_ONLY,
-    inspect.Parameter.POSITIONAL_OR_KEYWORD,
-    inspect.Parameter.VAR_POSITIONAL,
-)
+_NOT_BY_POSITION = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_KEYWORD)
 
 
-def handler_problems(step: StepDef) -> Iterator[Problem]:
+HandlerProblem = tuple[str, str]
+"""What is wrong, and what would be right."""
+
+
+def handler_problems(handler: Any) -> Iterator[HandlerProblem]:
     """Yields what is wrong with a step's handler."""
-    handler = step.handler
-    where = f"step {step.id!r}"
     if handler is None or isinstance(handler, Dispatch):
         return
     if not callable(handler):
         what = f"handler is {handler!r:.80}"
-        yield Problem(where, what, "a function (ctx) -> (Outcome, dict), a Dispatch, or None")
+        yield what, "a function (ctx) -> (Outcome, dict), a Dispatch, or None"
         return
     try:
-        parameters = list(inspect.signature(handler).parameters.values())
+        signature = inspect.signature(handler)
     except (TypeError, ValueError):
-        yield Problem(where, "handler has no readable signature", "use a Python function")
+        yield "handler has no readable signature", "use a Python function"
         return
-    if not parameters or parameters[0].kind not in _BY_POSITION:
-        yield Problem(where, "handler takes no context", "its first parameter must be ctx")
+    parameters = list(signature.parameters.values())
+    if not parameters or parameters[0].kind in _NOT_BY_POSITION:
+        yield "handler takes no context", "its first parameter must be ctx"
         return
-    yield from _call_problems(where, handler, parameters[1:])
-    for param in read_params(handler).values():
-        yield from _param_problems(where, param)
-
-
-def _call_problems(
-    where: str, handler: Callable[..., Any], others: Sequence[inspect.Parameter]
-) -> Iterator[Problem]:
-    for parameter in others:
+    for parameter in parameters[1:]:
         if parameter.kind is inspect.Parameter.POSITIONAL_ONLY:
             what = f"parameter {parameter.name!r} cannot be given by name"
-            yield Problem(where, what, "put the / right after ctx")
+            yield what, "put the / right after ctx"
+    yield from _result_problems(handler, signature.return_annotation)
+    for param in read_params(handler).values():
+        yield from _param_problems(param)
+
+
+def _result_problems(handler: Callable[..., Any], annotation: Any) -> Iterator[HandlerProblem]:
     function = function_of(handler)
+    hint, _ = resolve(handler, annotation)
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-        yield Problem(where, "handler yields", "return (Outcome, dict) once, at its end")
-    elif not _may_be_result(return_annotation(handler)):
-        yield Problem(
-            where,
-            f"handler is annotated to return {_shown(return_annotation(handler))}",
-            "a handler returns tuple[Outcome, dict[str, Any]]",
-        )
+        yield "handler yields", "return (Outcome, dict) once, at its end"
+    elif not _may_be_result(hint):
+        name = hint.__name__ if isinstance(hint, type) and not get_args(hint) else str(hint)
+        what = f"handler is annotated to return {name}"
+        yield what, "a handler returns tuple[Outcome, dict[str, Any]]"
 
 
-def _param_problems(where: str, param: Param) -> Iterator[Problem]:
+def _param_problems(param: Param) -> Iterator[HandlerProblem]:
     arg, name = param.arg, f"parameter {param.name!r}"
     if param.unread:
         what = f"{name} has the annotation {param.unread!r}, which cannot be read at run time"
-        yield Problem(where, what, "import it outside `if TYPE_CHECKING`, at the top of the module")
+        yield what, "import it outside `if TYPE_CHECKING`, at the top of the module"
     ranged = arg.min is not None or arg.max is not None
     if ranged and param.type not in (int, float, object):
-        yield Problem(where, f"{name} has a range", "min and max are for numbers")
+        yield f"{name} has a range", "min and max are for numbers"
     elif arg.min is not None and arg.max is not None and arg.min > arg.max:
-        yield Problem(where, f"{name} has min {arg.min} above max {arg.max}", "swap them")
+        yield f"{name} has min {arg.min} above max {arg.max}", "swap them"
     elif param.default is not EMPTY:
         _, problem = fit(param, param.default)
         if problem:
-            yield Problem(where, f"the default of {name}: {problem}", "choose one that fits")
+            yield f"the default of {name}: {problem}", "choose one that fits"
 
 
 def agreement_problems(steps: Sequence[StepDef]) -> Iterator[Problem]:
-    """Yields parameters that steps share by name and declare differently: a run has one of each."""
+    """Yields parameters that steps declare differently; a run has only one value for each name."""
     first: dict[str, tuple[StepDef, Param]] = {}
     for step in steps:
-        for param in _readable_params(step.handler):
+        for param in read_params(step.handler).values():
             before, known = first.setdefault(param.name, (step, param))
             if _meaning(known) != _meaning(param) or _defaults_differ(known, param):
-                yield Problem(
-                    f"step {step.id!r}",
-                    f"parameter {param.name!r} is declared otherwise by step {before.id!r}",
-                    "declare it alike in both, or give one of them another name",
-                    str(step.id),
-                )
-
-
-def _readable_params(handler: Any) -> Iterator[Param]:
-    try:
-        yield from read_params(handler).values() if callable(handler) else ()
-    except (TypeError, ValueError):
-        return
+                what = f"parameter {param.name!r} is declared differently by step {before.id!r}"
+                remedy = "declare it alike in both, or give one of them another name"
+                yield Problem(f"step {step.id!r}", what, remedy, str(step.id))
 
 
 def _meaning(param: Param) -> tuple[Any, ...]:
@@ -119,8 +105,4 @@ def _may_be_result(hint: Any) -> bool:
     try:
         return issubclass(kind, tuple) or issubclass(tuple, kind)
     except TypeError:
-        return True  # a protocol, which cannot be asked
-
-
-def _shown(hint: Any) -> str:
-    return hint.__name__ if isinstance(hint, type) and not get_args(hint) else str(hint)
+        return True  # a protocol that `issubclass` does not support

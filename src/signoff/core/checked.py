@@ -21,18 +21,18 @@ class Checked(Generic[T]):
     """What came of a checked request."""
 
     value: T | None
-    """What `read` returned for the last answer, or the usable part of it that `read` kept."""
+    """What `read` returned for the last answer, or the part of it that `read` could use."""
     problems: tuple[str, ...] = ()
     """What is still wrong with it; empty when it was accepted."""
     sent_back: tuple[str, ...] = ()
     """What was wrong with the answer before it."""
     answer: Answer | None = None
-    """What a human decided about it, when one was asked."""
+    """What a human decided about it, if one was asked."""
 
 
 @dataclass(frozen=True, slots=True)
 class Otherwise(Generic[T]):
-    """What a human is asked when retries did not help.
+    """The request to a human when retries did not help.
 
     The option labeled `retry` sends the request back; any other choice ends it.
     """

@@ -1,4 +1,4 @@
-"""The state of a run as JSON, kept now and then so that a resume need not fold everything."""
+"""The state of a run as JSON, stored now and then so that a resume need not fold every event."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from signoff.core.frozen import CHECKPOINT_DEPTH, freeze
 from signoff.core.outcome import Outcome, Status
 from signoff.core.run_state import EffectRecord, Pending, RunState, Stage
 from signoff.core.spend import LedgerEntry, Limits, Spend
-from signoff.core.stop_reason import reason_from_json, reason_to_json
+from signoff.core.stop_reason import reason_from_json
 from signoff.core.wording import recorded_shape
 from signoff.errors import StoreDamaged
 
@@ -27,7 +27,7 @@ def state_to_json(state: RunState) -> dict[str, Any]:
         for scope, records in state.effects.items()
     }
     data["pending"] = _slots(state.pending) if state.pending else None
-    data["stop_reason"] = reason_to_json(state.stop_reason) if state.stop_reason else None
+    data["stop_reason"] = state.stop_reason.to_json() if state.stop_reason else None
     return data
 
 
@@ -52,28 +52,24 @@ def _state(values: dict[str, Any]) -> RunState:
     if values["outcome"] is not None:
         values["outcome"] = Outcome(values["outcome"])
     values["effects"] = {
-        scope: {key: _record_from_json(record) for key, record in records.items()}
+        scope: {k: EffectRecord(**{**r, "kind": EffectKind(r["kind"])}) for k, r in records.items()}
         for scope, records in values["effects"].items()
     }
     if values["pending"] is not None:
         pending = dict(values["pending"])
         outcome = pending.pop("outcome")
         values["pending"] = Pending(Outcome(outcome) if outcome else None, **pending)
-    # Earlier versions kept only the text.
+    # Earlier versions stored only the text.
     values["stop_reason"] = reason_from_json(values.get("stop_reason"), values["reason"])
     return RunState(**values)
 
 
 def _record_to_json(record: EffectRecord) -> dict[str, Any]:
     data = _slots(record)
-    # A digest takes less room than the request, and that is all a replay compares.
+    # The digest is smaller than the request, and a replay compares nothing else.
     del data["request"]
     data["shape"] = recorded_shape(record)
     return data
-
-
-def _record_from_json(data: dict[str, Any]) -> EffectRecord:
-    return EffectRecord(**{**data, "kind": EffectKind(data["kind"])})
 
 
 def _slots(value: Any) -> dict[str, Any]:

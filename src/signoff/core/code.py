@@ -1,96 +1,127 @@
-"""The code of a handler or condition, as data that changes only when its meaning does.
+"""Reads the functions of authors: their annotations, and their code for the definition's digest.
 
-Source is compared without comments, formatting and place. What a function was made with
-(a partial's arguments, the plain values a factory closed over) belongs to it as well:
-`reviewer("strict")` and `reviewer("lenient")` share every line and do not do the same.
+The code is described as data that changes only when its meaning does. Source is compared without
+comments, formatting and line numbers. The values a function was built with (a partial's
+arguments, the plain values a factory closed over) belong to it as well: `reviewer("strict")` and
+`reviewer("lenient")` share every line and do different things.
+
+Journals store digests of this data. A change here that alters the data for an unchanged function
+makes every run in progress refuse to resume until its user adopts the definition.
 """
 
 from __future__ import annotations
 
 import ast
+import inspect
 import linecache
 from collections.abc import Callable, Iterator
 from dataclasses import fields
 from functools import lru_cache, partial
-from types import CodeType, FunctionType
-from typing import Any
-
-from signoff.core.signature import function_of
+from types import CodeType, FunctionType, SimpleNamespace
+from typing import Any, get_type_hints
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+
+EMPTY: Any = inspect.Parameter.empty
 
 _PLAIN = (str, int, float, bool, type(None))
 
 
+def function_of(handler: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns the function an author wrote, from under partials, decorators and objects."""
+    while isinstance(handler, partial):
+        handler = handler.func
+    if not inspect.isroutine(handler) and not isinstance(handler, type):
+        handler = type(handler).__call__
+    function = inspect.unwrap(handler)
+    return function.__func__ if inspect.ismethod(function) else function
+
+
+def resolve(handler: Callable[..., Any], annotation: Any) -> tuple[Any, str]:
+    """Returns what an annotation of a handler means, or EMPTY and the text that has no meaning.
+
+    Annotations are resolved one by one, so that a name that exists only for type checkers does
+    not spoil the others.
+    """
+    if annotation is EMPTY:
+        return EMPTY, ""
+    names = getattr(function_of(handler), "__globals__", {})
+    holder = SimpleNamespace(__annotations__={"it": annotation})
+    try:
+        return get_type_hints(holder, globalns=names, include_extras=True)["it"], ""
+    except (NameError, AttributeError, TypeError, SyntaxError):
+        return EMPTY, str(annotation)
+
+
 def name_of(function: Callable[..., Any]) -> str:
-    """Returns what a callable is called where it was written.
+    """Returns the name of a callable in its source.
 
     A compiled handler whose class was renamed keeps the name its runs were recorded with.
     """
     recorded = getattr(function, "recorded_name", None)
     if recorded is not None:
         return str(recorded)
-    written = function_of(function)
-    return str(getattr(written, "__qualname__", type(written).__qualname__))
+    source_function = function_of(function)
+    return str(getattr(source_function, "__qualname__", type(source_function).__qualname__))
 
 
-def describe_code(function: Callable[..., Any]) -> Any:
-    """Returns a callable's code as plain data; a notation's compiled one says it itself."""
-    return _describe(function, frozenset())
+def describe_code(function: Callable[..., Any], enclosing: frozenset[int] = frozenset()) -> Any:
+    """Returns a callable's code as plain data; a compiled handler brings its own `definition`.
 
-
-def _describe(function: Callable[..., Any], around: frozenset[int]) -> Any:
+    `enclosing` are the ids of functions whose description this one is part of: functions that
+    close over each other would otherwise be described forever.
+    """
     own = getattr(function, "definition", None)
     if own is not None:
         return own
     if isinstance(function, partial):
         return {
-            "partial": _describe(function.func, around),
-            "args": [_value(a, around) for a in function.args],
-            "keywords": {k: _value(v, around) for k, v in function.keywords.items()},
+            "partial": describe_code(function.func, enclosing),
+            "args": [_value(a, enclosing) for a in function.args],
+            "keywords": {k: _value(v, enclosing) for k, v in function.keywords.items()},
         }
-    written = function_of(function)
-    if not isinstance(written, FunctionType) or id(written) in around:
+    source_function = function_of(function)
+    if not isinstance(source_function, FunctionType) or id(source_function) in enclosing:
         return {"name": name_of(function)}
-    around |= {id(written)}
-    node = _definition(written)
+    enclosing |= {id(source_function)}
+    node = _definition(source_function)
+    keyword_only = (source_function.__kwdefaults__ or {}).values()
     return {
         "name": name_of(function),
-        "code": _written(node) if node else _bytecode(written.__code__),
-        "made_with": [_value(v, around) for v in _closed_over(written, node)],
-        "defaults": [_value(v, around) for v in _defaults(written)],
-        "of": [_value(v, around) for v in _frozen_fields(function)],
+        "code": _unparse(node) if node else _bytecode(source_function.__code__),
+        # The keys are part of stored digests.
+        "made_with": [_value(v, enclosing) for v in _closed_over(source_function, node)],
+        "defaults": [
+            _value(v, enclosing) for v in (*(source_function.__defaults__ or ()), *keyword_only)
+        ],
+        "of": [_value(v, enclosing) for v in _frozen_fields(function)],
     }
 
 
-def _value(value: Any, around: frozenset[int]) -> Any:
-    """Describes what a function was made with; of an object that may change, only its type."""
+def _value(value: Any, enclosing: frozenset[int]) -> Any:
+    """Describes a value that a function was built with; of a mutable object, only its type."""
     if isinstance(value, _PLAIN):
         return value if type(value) in _PLAIN else str(value)
     if isinstance(value, tuple):
-        return [_value(v, around) for v in value]
+        return [_value(v, enclosing) for v in value]
     if callable(value) and not isinstance(value, type):
-        return _describe(value, around)
+        return describe_code(value, enclosing)
     kind = value if isinstance(value, type) else type(value)
     return {"type": kind.__qualname__}
 
 
 def _closed_over(function: FunctionType, node: Definition | None) -> Iterator[Any]:
-    """Yields the values a function took along, but not a counter it keeps changing itself."""
+    """Yields the values of a function's closure, without variables that it changes itself."""
     changing = _changing(node) if node else ()
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         try:
             yield None if name in changing else cell.cell_contents
         except ValueError:
-            yield None  # defined further down than the function, and not yet there
-
-
-def _defaults(function: FunctionType) -> tuple[Any, ...]:
-    return (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
+            yield None  # the variable is assigned further down in the factory, after this call
 
 
 def _frozen_fields(function: Callable[..., Any]) -> Iterator[Any]:
-    """Yields what a callable object, or the object of a method, was made with for good."""
+    """Yields the fields of a callable object, or of a method's object, if they cannot change."""
     owner: Any = getattr(function, "__self__", function)
     settings = getattr(type(owner), "__dataclass_params__", None)
     if settings is not None and settings.frozen:
@@ -98,7 +129,7 @@ def _frozen_fields(function: Callable[..., Any]) -> Iterator[Any]:
 
 
 def _definition(function: FunctionType) -> Definition | None:
-    """Finds a function in its module's source; None when it cannot be told for sure."""
+    """Finds a function in its module's source; None if it cannot be identified for certain."""
     code = function.__code__
     try:
         linecache.checkcache(code.co_filename)
@@ -110,10 +141,11 @@ def _definition(function: FunctionType) -> Definition | None:
     named = [node for node in here if getattr(node, "name", "<lambda>") == code.co_name]
     if len(named) == 1:
         return named[0]
-    # Several lambdas share the line. Where the code says nothing of its place, none is guessed.
-    places = [p for p in code.co_positions() if None not in p and p[2:] != (0, 0)]
-    holding = [node for node in named if places and _holds(node, places)]
-    return holding[-1] if holding else None
+    # Several lambdas share the line, so the columns decide. Code without columns (Python has an
+    # option to leave them out) matches none of them, because a guess could be the wrong one.
+    positions = [p for p in code.co_positions() if None not in p and p[2:] != (0, 0)]
+    matches = [node for node in named if positions and _contains(node, positions)]
+    return matches[-1] if matches else None
 
 
 @lru_cache(maxsize=16)
@@ -128,31 +160,30 @@ def _definitions(module: str) -> dict[int, tuple[Definition, ...]]:
     return found
 
 
-# A factory makes many functions of one definition, and a process many workflows of the same ones.
+# A factory builds many functions from one definition, and a process many workflows from the same
+# handlers, so the results are cached.
 
 
-@lru_cache(maxsize=256)
-def _written(node: Definition) -> str:
-    return ast.unparse(node)
+_unparse = lru_cache(maxsize=256)(ast.unparse)
 
 
 @lru_cache(maxsize=256)
 def _changing(node: Definition) -> frozenset[str]:
-    """Returns the names of outer functions' that a function changes."""
+    """Returns the variables of outer functions that a function changes."""
     inner = (each.names for each in ast.walk(node) if isinstance(each, ast.Nonlocal))
     return frozenset(name for names in inner for name in names)
 
 
-def _holds(node: Definition, places: list[Any]) -> bool:
-    """Tells whether code from all these places lies within what a lambda does."""
+def _contains(node: Definition, positions: list[Any]) -> bool:
+    """Tells whether all these positions are inside the body of a lambda."""
     body: Any = node.body
     begin = (body.lineno, body.col_offset)
     end = (body.end_lineno, body.end_col_offset)
-    return all(begin <= (p[0], p[2]) and (p[1], p[3]) <= end for p in places)
+    return all(begin <= (p[0], p[2]) and (p[1], p[3]) <= end for p in positions)
 
 
 def _bytecode(code: CodeType) -> list[Any]:
-    """Returns what a function does where there is no source to say it."""
+    """Returns the code of a function that has no readable source."""
     constants = [_bytecode(c) if isinstance(c, CodeType) else _constant(c) for c in code.co_consts]
     return [code.co_code.hex(), list(code.co_names), constants]
 

@@ -1,8 +1,8 @@
-"""JSON texts with large strings kept apart.
+"""Writes and reads JSON with large strings stored separately, as blobs.
 
 A long text (an artifact, a prompt, a reply) is stored once, by its digest, however many
 events mention it. In the JSON it is `{"$blob": digest}`; a dict of the user's that has
-such a key is wrapped in `{"$is": ...}`, so no text from outside can pose as a reference.
+such a key is wrapped in `{"$is": ...}`, so no text from outside can pass for a reference.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from signoff.core.frozen import DEPTH, STORED_DEPTH, FrozenDict, FrozenList, as_
 from signoff.errors import NotSerialisable, StoreDamaged
 
 BLOB_FROM = 6000
-"""Characters from which a string is kept apart; shorter ones cost less in the row itself."""
+"""Characters from which a string becomes a blob; shorter ones cost less in the row itself."""
 
 Blobs = dict[str, str]
-"""Texts kept apart, by digest."""
+"""Texts that are stored separately, by digest."""
 
 _PLAIN = frozenset({str, int, bool, NoneType})
 _PLAIN_NESTS = frozenset({dict, list, tuple, FrozenDict, FrozenList})
@@ -52,7 +52,7 @@ def encode(value: Any, blobs: Blobs, levels: int = STORED_DEPTH) -> str:
 
 
 def decode(text: str, blob: Callable[[str], str]) -> Any:
-    """Reads a value back; `blob` looks kept-apart texts up by digest."""
+    """Reads a value back; `blob` returns a separately stored text by its digest."""
     try:
         value = json.loads(text)
         return _lower(value, blob) if '"$' in text else value
@@ -61,10 +61,10 @@ def decode(text: str, blob: Callable[[str], str]) -> Any:
 
 
 def _check(value: Any, levels: int) -> bool:
-    """Refuses what JSON would change without a word, and tells whether all else is plain.
+    """Refuses what JSON would silently change, and returns whether the value is plain.
 
-    Plain is what every JSON library writes alike. Of the rest, some take a UUID or an infinite
-    number without asking.
+    Every JSON library writes plain values alike. They differ in the rest: some accept a UUID or
+    an infinite number, which could not be read back.
     """
     if not isinstance(value, _NESTS):
         return _is_plain_scalar(value)
@@ -96,14 +96,14 @@ def _text(value: Any, plain: bool) -> str:
         try:
             return orjson.dumps(value).decode()
         except TypeError:
-            pass  # a number beyond 64 bits or half a character, which the other one can write
+            pass  # a number beyond 64 bits or half a character, which only `json` can write
     text = _encoder.encode(value)
     # Half of a surrogate pair, as a cut-off emoji leaves behind, is only storable escaped.
     return text if _is_storable(text) else _escaping.encode(value)
 
 
 def _is_storable(text: str) -> bool:
-    """Tells whether a text column can hold it as it is."""
+    """Tells whether a text can be stored as UTF-8."""
     if text.isascii():
         return True
     try:
@@ -120,7 +120,7 @@ def _lift(value: Any, blobs: Blobs) -> Any:
         key = text_digest(value)
         blobs[key] = value
         return {"$blob": key}
-    # Short texts are most of what there is, and stay where they are.
+    # Most values are short texts. Checking their length here saves a call for each of them.
     if isinstance(value, dict):
         lifted = {
             k: v if type(v) is str and len(v) < BLOB_FROM else _lift(v, blobs)

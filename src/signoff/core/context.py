@@ -7,7 +7,7 @@ port, so handlers run unchanged under the engine, in a test, or elsewhere.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, Protocol, TypeVar, overload
 
@@ -34,7 +34,7 @@ OnFailure = Literal["raise", "keep"]
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """The result of a failed fan-out item, if failures are kept."""
+    """The result of a failed fan-out item with `on_failure="keep"`."""
 
     error: str
     index: int
@@ -45,23 +45,18 @@ class Chance(Protocol):
 
     def random(self) -> float:
         """Returns a number from 0 up to 1."""
-        ...
 
     def uniform(self, a: float, b: float) -> float:
         """Returns a number between two others."""
-        ...
 
     def randint(self, a: int, b: int) -> int:
-        """Returns a whole number between two others, both included."""
-        ...
+        """Returns an integer between two others, both included."""
 
     def choice(self, seq: Sequence[T]) -> T:
-        """Returns one of several."""
-        ...
+        """Returns a random element."""
 
     def shuffle(self, x: list[Any]) -> None:
-        """Puts a list into another order."""
-        ...
+        """Shuffles a list in place."""
 
 
 class EffectPort(Protocol):
@@ -69,35 +64,27 @@ class EffectPort(Protocol):
 
     def perform(self, ctx: StepContext, effect: Effect) -> Awaitable[Any]:
         """Performs one effect durably and returns its reply."""
-        ...
 
     def ask_checked(self, ctx: StepContext, call: CheckedCall[T]) -> Awaitable[Checked[T]]:
         """Asks until an answer is accepted, or a human decides about it."""
-        ...
 
     def map(self, ctx: StepContext, fan: FanOutCall) -> Awaitable[list[Any]]:
         """Runs a fan-out, each item in a scope of its own."""
-        ...
 
     def now(self, ctx: StepContext) -> float:
         """Returns the time, the same on every replay."""
-        ...
 
     def park(self, ctx: StepContext, until: float, key: str) -> Awaitable[None]:
         """Suspends the run until a time."""
-        ...
 
     def random(self, ctx: StepContext) -> Chance:
         """Returns a random number generator that yields the same on every replay."""
-        ...
 
     def progress(self, ctx: StepContext, message: str) -> None:
         """Passes a message to the observers; nothing is recorded."""
-        ...
 
     def may_block(self) -> None:
         """Prepares for ordinary code that may block the event loop."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +132,7 @@ class StepContext:
     previous_answers: Mapping[str, str] = field(default_factory=dict)
     """On a retry, what agents answered in the attempt before, by key."""
     port: EffectPort | None = field(default=None, repr=False, compare=False)
-    """Who performs effects; None in a context built by hand."""
+    """What performs effects; None in a context built by hand."""
 
     @overload
     def ask(
@@ -187,12 +174,12 @@ class StepContext:
         result is a `Checked`.
 
         `files` are texts the agent works on in a fresh folder of their own, in place of a
-        `workspace`; with `edit`, the reply's `contents` are what it made of them. `about` says
-        in plain values what the prompt says in words, for whoever works it from outside.
+        `workspace`; with `edit`, the reply's `contents` are the edited texts. `about` has in
+        plain values what the prompt says in words, for an outside worker.
         """
         if files and workspace is not None:
             raise UsageError("ask() takes files= or workspace=, not both")
-        # A working copy is made anew each time, so working on it twice does no harm.
+        # Each call gets a fresh working copy, so working on it twice does no harm.
         risky = edit and not files
         crash = OnCrash(on_crash) if on_crash else (OnCrash.ASK if risky else OnCrash.RERUN)
         request = {
@@ -205,9 +192,10 @@ class StepContext:
             "files": dict(files) if files else None,
             "about": dict(about) if about else None,
         }
-        # An `AgentRequest` as data. What is not set is left out, for this is the call's identity.
-        given = {name: value for name, value in request.items() if value}
-        payload = {"agent": str(agent), "prompt": str(prompt), **given}
+        # An `AgentRequest` as data. It identifies the call, so what is not set is left out: a
+        # parameter that is added later must not change the identity of recorded calls.
+        options_set = {name: value for name, value in request.items() if value}
+        payload = {"agent": str(agent), "prompt": str(prompt), **options_set}
         effect = Effect(EffectKind.ASK, key, payload, crash, timeout, _material(prompt))
         if read is None:
             return self._perform(effect)
@@ -235,24 +223,22 @@ class StepContext:
             raise UsageError("command() takes a list: the program, then its arguments")
         if isinstance(pass_env, str):
             raise UsageError("command() takes pass_env as a list of names")
-        settings = {
+        request = {
+            "argv": [str(a) for a in argv],
             "cwd": cwd,
             "stdin": stdin,
             "env": dict(env) if env else None,
             "pass_env": list(pass_env) or None,
         }
-        payload: dict[str, Any] = {
-            "argv": [str(a) for a in argv],
-            **{name: value for name, value in settings.items() if value is not None},
-        }
+        payload = {name: value for name, value in request.items() if value is not None}
         return self._perform(Effect(EffectKind.COMMAND, key, payload, OnCrash(on_crash), timeout))
 
     def write(self, path: str, text: str, *, key: str | None = None) -> Awaitable[Written]:
         """Writes a file into the run directory, atomically."""
         payload = {"path": path, "text": text}
         # Brackets mark fan-out items, so a key holds none.
-        place = path.replace("[", "(").replace("]", ")")
-        return self._perform(Effect(EffectKind.WRITE, key or f"write:{place}", payload))
+        label = path.replace("[", "(").replace("]", ")")
+        return self._perform(Effect(EffectKind.WRITE, key or f"write:{label}", payload))
 
     def wait(self, request: Request, *, key: str = "wait") -> Awaitable[Answer]:
         """Asks a human; the run may wait here for days, and the process may exit."""
@@ -274,21 +260,21 @@ class StepContext:
         """Runs the handler for all items at once and returns their results in order.
 
         Each item is a scope of its own: it may ask, wait and fail without touching its
-        siblings. A finished item is never run again; failed ones are retried alone, the
-        reason in their `ctx.feedback`. With `on_failure="keep"`, a failed item's place
-        holds a `Failure`; otherwise `ItemsFailed` is raised after all have ended. With
-        `otherwise`, a human chooses whether failed items are worked again; those that are not
-        keep a `Failure`.
+        siblings. A finished item is never run again; failed ones are retried alone, with the
+        reason in their `ctx.feedback`. With `on_failure="keep"`, the result of a failed item
+        is a `Failure`; otherwise `ItemsFailed` is raised after all have ended. With
+        `otherwise`, a human chooses whether failed items are retried; those that are not
+        become a `Failure`.
         """
-        asked = _otherwise(otherwise)
-        fan = FanOutCall(items, handler, key, concurrency, retries, on_failure, asked)
+        decision = _otherwise(otherwise)
+        fan = FanOutCall(items, handler, key, concurrency, retries, on_failure, decision)
         return self._port().map(self, fan)
 
     def park(self, until: datetime | timedelta, *, key: str = "park") -> Awaitable[None]:
         """Puts the run to sleep until a time, or for a while; `resume --due` wakes it.
 
-        A time needs its zone, as that of `ctx.now()` has: without one, the hour would depend
-        on where the run is resumed.
+        A time needs a time zone, as `ctx.now()` has: without one, the hour would depend on
+        where the run is resumed.
         """
         match until:
             case timedelta():
@@ -297,15 +283,15 @@ class StepContext:
                 moment = until.timestamp()
             case datetime():
                 raise UsageError(
-                    f"ctx.park({until!r}) does not say in which time zone; "
-                    "give it one (tzinfo=...), or begin with ctx.now(), which is UTC"
+                    f"ctx.park({until!r}) has no time zone; "
+                    "give it one (tzinfo=...), or start from ctx.now(), which is UTC"
                 )
             case _:
                 raise UsageError(f"ctx.park takes a timedelta or a datetime, not {until!r}")
         return self._port().park(self, moment, key)
 
     def now(self) -> datetime:
-        """Returns the time, in UTC, as it was when this was first asked; replays get the same."""
+        """Returns the time in UTC at the first call; replays get the same."""
         return datetime.fromtimestamp(self._port().now(self), UTC)
 
     def random(self) -> Chance:
@@ -313,7 +299,7 @@ class StepContext:
         return self._port().random(self)
 
     def progress(self, message: str) -> None:
-        """Shows a message to whoever watches the run; nothing is recorded."""
+        """Shows a message to everyone who watches the run; nothing is recorded."""
         if self.port is not None:
             self.port.progress(self, message)
 
@@ -321,21 +307,8 @@ class StepContext:
         self, scope: str, attempt: int, feedback: str | None, answers: Mapping[str, str]
     ) -> StepContext:
         """Returns the context of one attempt at a fan-out item."""
-        return StepContext(
-            self.step_id,
-            self.workflow_params,
-            self.step_state,
-            self.run,
-            self.run_key,
-            self.visit,
-            self.iteration,
-            attempt,
-            feedback,
-            scope,
-            self.result,
-            self.state_before,
-            answers,
-            self.port,
+        return replace(
+            self, scope=scope, attempt=attempt, feedback=feedback, previous_answers=answers
         )
 
     def _perform(self, effect: Effect) -> Awaitable[Any]:
@@ -355,5 +328,5 @@ def _material(prompt: str) -> Any:
 
 
 def _otherwise(request: Otherwise[T] | Request | None) -> Otherwise[T] | None:
-    """Returns a request that is the same whatever the problems are as one that may differ."""
+    """Wraps a fixed request as one that may depend on the last answer."""
     return Otherwise(lambda _last: request) if isinstance(request, Request) else request

@@ -1,4 +1,4 @@
-"""How a retry is worded: the same request, the previous answer, and everything wrong with it."""
+"""Words a retry: the same request, the previous answer, and everything wrong with it."""
 
 from __future__ import annotations
 
@@ -49,16 +49,17 @@ def corrected(effect: Effect, previous: Reply | None, problems: Sequence[str]) -
     payload = {**payload, "prompt": prompt}
     about = payload.get("about", {})
     if title := about.get("title"):
-        said = _line("; ".join(problems), LONGEST_TITLE)
-        payload["about"] = {**about, "title": f"{title}; sent back: {said}"}
-    # The correction is worded here, so a request that is held to its words is held to its own.
+        reason = _line("; ".join(problems), LONGEST_TITLE)
+        payload["about"] = {**about, "title": f"{title}; sent back: {reason}"}
+    # The correction is signoff's wording. A request that every character of its prompt identifies
+    # must not depend on that wording, so it is identified by its own prompt and the problems.
     words = [effect.payload["prompt"], *problems]
     material = words if effect.material is None else effect.material
     return effect._replace(payload=payload, material=material)
 
 
 def _answer_of(reply: Reply | None) -> str:
-    """Returns an answer as a text; for edited files, what the agent made of them."""
+    """Returns an answer as a text, with the contents of edited files."""
     if reply is None:
         return ""
     files = [f"File {name}:\n{text}" for name, text in (reply.contents or {}).items()]

@@ -1,8 +1,8 @@
 """What a step changed, and nothing else.
 
-A handler returns an update that is merged into the state. The journal stores only
-the difference: keys whose value is new, and for a list that merely grew, the new
-tail. Without the second, a growing list would make every step more expensive than the last.
+A handler returns an update that is merged into the state. The journal stores only the difference:
+keys with a new value, and for a list that only grew, its new tail. Without the tail, every step
+that adds to a long list would store the whole list again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Append(list[Any]):
 
 
 def diff(state: Mapping[str, Any], update: Mapping[str, Any]) -> Delta:
-    """Returns what `update` changes in `state`, as values nobody can change afterwards."""
+    """Returns what `update` changes in `state`, as read-only values."""
     put: dict[str, Any] = {}
     grown: dict[str, Any] = {}
     for name, new in update.items():
@@ -40,7 +40,7 @@ def diff(state: Mapping[str, Any], update: Mapping[str, Any]) -> Delta:
                 )
             grown[key] = _storable(key, new)
         elif type(old) is FrozenList and isinstance(new, list) and _extends(old, new):
-            # Only the tail is looked at, so a step does not pay for how long the list is.
+            # Only the tail is frozen and stored, so a step does not pay for the whole list.
             if len(new) > len(old):
                 grown[key] = _storable(key, new[len(old) :])
         else:
@@ -56,7 +56,7 @@ def apply(state: Mapping[str, Any], delta: Delta) -> FrozenDict:
     for key, value in delta.get("set", {}).items():
         after[key] = freeze(value)
     for key, tail in delta.get("append", {}).items():
-        # A new list, never the old one grown in place: another key may hold the same list.
+        # A new list, never the old one grown in place: another key may have the same list.
         after[key] = after.get(key, _EMPTY).followed_by(freeze(tail))
     return FrozenDict(after)
 
@@ -68,16 +68,8 @@ def _storable(key: str, value: Any) -> Any:
         raise NotSerialisable(f"state {key!r}: {error}") from None
 
 
-def merged(state: Mapping[str, Any], delta: Delta) -> dict[str, Any]:
-    """Returns what the state would be after a delta, and changes nothing."""
-    after = {**state, **delta.get("set", {})}
-    for key, tail in delta.get("append", {}).items():
-        after[key] = [*after.get(key, ()), *tail]
-    return after
-
-
 def _extends(old: FrozenList, new: list[Any]) -> bool:
-    """Tells whether `new` begins with all of `old`; a long list makes every step pay for this."""
+    """Tells whether `new` begins with all of `old`; runs at every step, so it must be fast."""
     if len(new) < len(old):
         return False
     head = new[: len(old)]
@@ -87,7 +79,7 @@ def _extends(old: FrozenList, new: list[Any]) -> bool:
 
 
 def _same(old: Any, new: Any) -> bool:
-    """Compares as JSON does: `1`, `1.0` and `true` are three values, which `==` takes for one."""
+    """Compares as JSON does: `1`, `1.0` and `true` are three values, but equal for `==`."""
     if old is new:
         return True
     if isinstance(old, dict) and isinstance(new, dict):

@@ -1,8 +1,7 @@
-"""Digests: of values, of what was shown to a person, and of a whole definition.
+"""Digests of values, of what an approver sees, and of a whole definition.
 
-A definition's digest covers structure and the code of its handlers, so a run is
-never silently continued with other rules than it was started with. Comments and
-formatting do not count.
+A definition's digest covers its structure and the code of its handlers, so a run never silently
+continues with other rules than it was started with. Comments and formatting do not count.
 """
 
 from __future__ import annotations
@@ -16,14 +15,14 @@ import orjson
 
 from signoff.core.code import describe_code, name_of
 from signoff.core.edges import declared_edges
-from signoff.core.step import Condition, Edge, Gate, StepDef
+from signoff.core.step import Condition, Gate, StepDef
 from signoff.errors import NotSerialisable
 
 if TYPE_CHECKING:
     from signoff.core.workflow import Workflow
 
 SHORT = 12
-"""Characters of a digest that people are shown."""
+"""Characters of a digest that humans see."""
 
 _TEXTS = frozenset({str})
 _canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
@@ -32,11 +31,12 @@ _canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_asci
 def digest(value: Any) -> str:
     """Returns the sha256 of a JSON value in canonical form."""
     if type(value) is dict and _TEXTS.issuperset(map(type, value.values())):
-        # Nothing but texts, as in most calls: every JSON library writes them alike.
+        # Nothing but texts, as in most calls. Every JSON library writes those alike, so the
+        # fastest one is used.
         try:
             return hashlib.sha256(orjson.dumps(value, option=orjson.OPT_SORT_KEYS)).hexdigest()
         except TypeError:
-            pass  # half a character, or a key that is no text
+            pass  # half a character, or a key that is not a text
     try:
         text = _canonical.encode(value)
     except (TypeError, ValueError, RecursionError) as error:
@@ -53,7 +53,7 @@ def text_digest(text: str) -> str:
 
 
 def describe(workflow: Workflow) -> dict[str, Any]:
-    """Returns a workflow as plain data: what is frozen with a run."""
+    """Returns a workflow as plain data, as it is stored with each run."""
     return {
         "name": workflow.name,
         "entry_point": workflow.entry_point,
@@ -71,14 +71,17 @@ def _describe_step(step: StepDef) -> dict[str, Any]:
         "title": step.title,
         "actions": list(map(str, step.actions)),
         "handler": _describe_handler(step.handler),
-        "next": {name: _describe_edge(edge) for name, edge in declared_edges(step)},
+        "next": {
+            name: [edge.to, edge.bound, edge.starts_iteration, edge.on_limit, edge.resets]
+            for name, edge in declared_edges(step)
+        },
         "phase": step.phase,
         "preconditions": [_describe_condition(c) for c in step.preconditions],
         "postconditions": [
             # A notation whose source describes its conditions has them in the digest already.
             _describe_condition(c)
             for c in step.postconditions
-            if not _in_source(c)
+            if getattr(c.check, "in_source", False) is not True
         ],
         "retries": step.retries,
         "timeout": step.timeout,
@@ -87,20 +90,12 @@ def _describe_step(step: StepDef) -> dict[str, Any]:
     }
 
 
-def _describe_edge(edge: Edge) -> list[Any]:
-    return [edge.to, edge.bound, edge.starts_iteration, edge.on_limit, edge.resets]
-
-
 def _describe_gate(gate: Gate | None) -> list[Any] | None:
-    """Says what its edges do not: what a person is shown and must write."""
+    """Describes what the edges of a gate do not: what a human sees and has to write."""
     if gate is None:
         return None
     explained = [o.label for o in gate.options if o.requires_input]
     return [gate.prompt, list(gate.context), explained]
-
-
-def _in_source(condition: Condition) -> bool:
-    return getattr(condition.check, "in_source", False) is True
 
 
 def _describe_condition(condition: Condition) -> list[str]:
@@ -116,5 +111,5 @@ def _describe_handler(handler: Any) -> Any:
 
 
 def _code(function: Callable[..., Any]) -> str:
-    """Identifies a function; its code is digested, since it may hold what is nobody's business."""
+    """Identifies a function by name and digest; its source may contain secrets."""
     return f"{name_of(function)}:{digest(describe_code(function))}"

@@ -118,21 +118,18 @@ def edge_table(
         for s in steps
         for name, each in declared_edges(s)
     ]
-    back_keys = _back_edges(edges, entry)
+    back_keys = _back_edges(EdgeTable(edges), entry)
     return EdgeTable([replace(edge, back=edge.key in back_keys) for edge in edges])
 
 
-def _back_edges(edges: Sequence[ResolvedEdge], entry: str) -> set[str]:
+def _back_edges(table: EdgeTable, entry: str) -> set[str]:
     """Returns the keys of edges that lead to a step on the path to them, found depth first.
 
     The stack is explicit: a graph may have more steps than Python allows nested calls.
     """
-    out: dict[str, list[ResolvedEdge]] = {}
-    for edge in edges:
-        out.setdefault(edge.step, []).append(edge)
     loops: set[str] = set()
     visited = {entry}
-    path = [(entry, iter(out.get(entry, ())))]
+    path = [(entry, iter(table.from_step(entry)))]
     on_path = {entry}
     while path:
         step, rest = path[-1]
@@ -146,5 +143,5 @@ def _back_edges(edges: Sequence[ResolvedEdge], entry: str) -> set[str]:
         elif leaving.to not in visited:
             visited.add(leaving.to)
             on_path.add(leaving.to)
-            path.append((leaving.to, iter(out.get(leaving.to, ()))))
+            path.append((leaving.to, iter(table.from_step(leaving.to))))
     return loops

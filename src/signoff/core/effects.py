@@ -1,8 +1,8 @@
 """Requests to the outside world, as values.
 
-An effect is what a handler asks of its context: an agent's answer, a process, a
-file, a person. It is recorded before it starts and after it ends, and a recorded
-reply is never asked for again.
+An effect is what a handler requests from its context: an agent's answer, a process, a file, a
+human's decision. It is recorded before it starts and after it ends, and an effect with a recorded
+reply is never performed again.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class EffectKind(StrEnum):
 
 
 class OnCrash(StrEnum):
-    """What to do with an effect that was started and whose end is not known."""
+    """What to do with an effect that was started before a crash and may or may not have ended."""
 
     RERUN = "rerun"
     ASK = "ask"
@@ -44,17 +44,17 @@ class OnCrash(StrEnum):
 
 
 class ProductPrompt(str):
-    """A prompt that signoff words itself, and what it is about.
+    """A prompt that signoff words itself, with its material: the JSON values it is about.
 
-    The material identifies the request: a later version may say the same in other words and
-    still find the recorded answer. It holds JSON values.
+    The material identifies the request, so a later version may word the prompt differently and
+    still find the recorded answer.
     """
 
     __slots__ = ("material",)
     material: Any
 
     def __new__(cls, text: str, material: Any = ()) -> ProductPrompt:
-        """Returns the text with its material; none where the key alone says which request it is."""
+        """Returns the text with its material; none if the key alone identifies the request."""
         prompt = super().__new__(cls, text)
         prompt.material = material
         return prompt
@@ -69,35 +69,35 @@ class Effect(NamedTuple):
     """Everything needed to perform it; JSON, and the same on every replay."""
     on_crash: OnCrash = OnCrash.RERUN
     timeout: float | None = None
-    """Seconds after which it is stopped, when the performer has no limit of its own."""
+    """Seconds after which it is stopped, if the performer has no limit of its own."""
     material: Any = None
-    """What it is about, when signoff words the prompt; None makes every word count."""
+    """What it is about, if signoff words the prompt; with None every character of it counts."""
 
 
 @dataclass(frozen=True, slots=True)
 class AgentRequest:
-    """What an agent is asked."""
+    """A request to an agent."""
 
     prompt: str
     system: str | None = None
     model: str | None = None
     schema: dict[str, Any] | None = None
-    """JSON Schema the answer must fit."""
+    """JSON Schema that the answer must match."""
     workspace: str | None = None
-    """Directory the agent may look at, and change when `edit` is set."""
+    """Directory the agent may read, and change if `edit` is set."""
     edit: bool = False
     options: dict[str, Any] = field(default_factory=dict)
-    """Settings only one kind of agent understands."""
+    """Settings that only one kind of agent understands."""
     files: dict[str, str] = field(default_factory=dict)
-    """Texts by name, for a working copy of their own; an agent finds them in its workspace."""
+    """Texts by name; the agent finds them as files in a working copy, its workspace."""
     copied: bool = False
-    """Whether the workspace is a copy made for this call alone; set by whoever made it."""
+    """Whether the workspace is a copy for this call alone."""
     about: dict[str, Any] = field(default_factory=dict)
-    """The task in plain values, for whoever works it from outside; a prompt says the same."""
+    """The task in plain values, for an outside worker; the prompt says the same in words."""
 
     def to_json(self) -> dict[str, Any]:
         """Returns only what is set, and the prompt; this is an ask's payload and identity."""
-        values = {name: getattr(self, name) for name in _REQUEST_FIELDS}
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
         return {name: value for name, value in values.items() if value or name == "prompt"}
 
 
@@ -107,29 +107,29 @@ class Reply:
 
     text: str
     value: Any = None
-    """The parsed answer when a schema was asked for."""
+    """The parsed answer, if the request had a schema."""
     usage: Usage | None = None
-    """Tokens and money; None means the agent did not say."""
+    """Tokens and money; None if the agent did not report them."""
     session: str | None = None
     finish: str | None = None
     """Why the agent stopped, in its own words."""
     files: dict[str, str] = field(default_factory=dict)
     """Files it changed, with what happened to each."""
     agent: str | None = None
-    """Who answered in the end, when a fallback stood in."""
+    """The agent that answered, if it was a fallback."""
     contents: dict[str, str] | None = None
-    """What a working copy held in the end, by name, without files the agent deleted; None when
-    there was no copy, as for a person, who answers with the text itself."""
+    """The files of the working copy after the call, by name; None if there was no copy, as for a
+    human, who answers with the text itself."""
 
     def to_json(self) -> dict[str, Any]:
         """Returns only what is set."""
         values = {name: getattr(self, name) for name in _REPLY_FIELDS}
-        kept = {name: value for name, value in values.items() if value is not None}
+        data = {name: value for name, value in values.items() if value is not None}
         if self.usage is not None:
-            kept["usage"] = self.usage.to_json()
+            data["usage"] = self.usage.to_json()
         if not self.files:
-            del kept["files"]
-        return kept
+            del data["files"]
+        return data
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Reply:
@@ -138,13 +138,12 @@ class Reply:
         return cls(**{**data, "usage": Usage(**usage) if usage is not None else None})
 
 
-_REQUEST_FIELDS = tuple(f.name for f in fields(AgentRequest))
 _REPLY_FIELDS = tuple(f.name for f in fields(Reply))
 
 
 @dataclass(frozen=True, slots=True)
 class CommandResult:
-    """What a program left behind."""
+    """The result of a program."""
 
     code: int
     stdout: str

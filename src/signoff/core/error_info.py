@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, fields
 from typing import Any
 
-from signoff.remedies import REMEDIES, Remedy
+from signoff.remedies import Remedy
 
 
 @dataclass(frozen=True, slots=True)
 class ErrorInfo:
-    """What a run keeps of an error, and what surfaces get of it."""
+    """What a run stores about an error, and what surfaces show of it."""
 
     kind: str
     """The error's class, such as `AgentAuth` or `ValueError`."""
@@ -21,28 +21,17 @@ class ErrorInfo:
     """The model that was named for it."""
     location: str = ""
     """`file.py:12`, the line of the author's code that raised; empty if there is none."""
-    remedies: tuple[Remedy, ...] = field(default=())
+    remedies: tuple[Remedy, ...] = ()
     """What fixes it, most likely first."""
 
     def to_json(self) -> dict[str, Any]:
         """Returns the error as plain values, all of them, for programs to read."""
-        return {
-            "kind": self.kind,
-            "message": self.message,
-            "agent": self.agent or None,
-            "model": self.model or None,
-            "location": self.location or None,
-            "remedies": [REMEDIES.to_json(each) for each in self.remedies],
-        }
+        values = {each.name: getattr(self, each.name) or None for each in fields(self)}
+        return {**values, "remedies": [remedy.to_json() for remedy in self.remedies]}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> ErrorInfo:
         """Reads what `to_json` wrote."""
-        return cls(
-            kind=str(data["kind"]),
-            message=str(data["message"]),
-            agent=data.get("agent") or "",
-            model=data.get("model") or "",
-            location=data.get("location") or "",
-            remedies=tuple(REMEDIES.from_json(each) for each in data.get("remedies", ())),
-        )
+        texts: dict[str, Any] = {name: value or "" for name, value in data.items()}
+        remedies = tuple(Remedy.from_json(each) for each in data.get("remedies", ()))
+        return cls(**{**texts, "remedies": remedies})

@@ -13,11 +13,16 @@ from typing import Any, ClassVar
 from signoff.core.delta import Delta
 from signoff.core.effects import EffectId, EffectKind
 from signoff.core.outcome import Outcome, Status
-from signoff.core.stop_reason import StopReason, reason_to_json
+from signoff.core.stop_reason import StopReason
 from signoff.errors import StoreDamaged, StoreTooNew
+from signoff.tagged_json import snake_case
 
 ROUNDS = "max_iterations"
 """Used in place of an edge's key for the limit on iterations; edge keys contain a slash."""
+
+
+KINDS: dict[str, type[Event]] = {}
+"""Every class of event, by tag."""
 
 
 @dataclass(slots=True)
@@ -25,14 +30,19 @@ class Event:
     """Something that happened, and when (seconds since 1970, stamped by the journal)."""
 
     tag: ClassVar[str] = ""
+    """The class name in snake case. Journals store it, so no class below may be renamed."""
     at: float = field(default=0.0, kw_only=True)
+
+    def __init_subclass__(cls) -> None:
+        cls.tag = snake_case(cls.__name__)
+        # A dataclass with slots is created twice, and the second class is the one that is used.
+        KINDS[cls.tag] = cls
 
 
 @dataclass(slots=True)
 class RunStarted(Event):
     """A run began."""
 
-    tag: ClassVar[str] = "run_started"
     workflow: str
     definition: str
     entry: str
@@ -47,36 +57,30 @@ class RunStarted(Event):
 class RunResumed(Event):
     """A runner resumed the run; the errors that stopped it are forgotten, so it tries again."""
 
-    tag: ClassVar[str] = "run_resumed"
-
 
 @dataclass(slots=True)
 class RunStopped(Event):
     """The run stopped: waiting, parked, or at one of its ends."""
 
-    tag: ClassVar[str] = "run_stopped"
     status: Status
     reason: str = ""
     """Why, as text for humans; no code reads it back."""
     due_at: float | None = None
     stop_reason: dict[str, Any] | None = None
-    """Why, as data; None in journals that kept only the text."""
+    """Why, as data; None in journals that have only the text."""
 
     @classmethod
     def because(
         cls, status: Status, reason: StopReason | None, due_at: float | None = None
     ) -> RunStopped:
         """Returns the event for a stop with this reason."""
-        if reason is None:
-            return cls(status, "", due_at)
-        return cls(status, str(reason), due_at, reason_to_json(reason))
+        return cls(status, str(reason or ""), due_at, reason.to_json() if reason else None)
 
 
 @dataclass(slots=True)
 class LimitsChanged(Event):
     """The user changed the limits."""
 
-    tag: ClassVar[str] = "limits_changed"
     limits: dict[str, float]
 
 
@@ -88,7 +92,6 @@ ANY_AGENT = "*"
 class AgentSwitched(Event):
     """The user replaced an agent by another from here on."""
 
-    tag: ClassVar[str] = "agent_switched"
     agent: str
     to: str
 
@@ -97,7 +100,6 @@ class AgentSwitched(Event):
 class ParamsCorrected(Event):
     """Someone corrected parameters that no finished step had used."""
 
-    tag: ClassVar[str] = "params_corrected"
     params: dict[str, Any]
 
 
@@ -105,7 +107,6 @@ class ParamsCorrected(Event):
 class DefinitionAdopted(Event):
     """The user let the run continue with a changed definition."""
 
-    tag: ClassVar[str] = "definition_adopted"
     definition: str
 
 
@@ -113,14 +114,11 @@ class DefinitionAdopted(Event):
 class StepBegun(Event):
     """The preconditions of the current visit held; they are not checked again."""
 
-    tag: ClassVar[str] = "step_begun"
-
 
 @dataclass(slots=True)
 class StepWorked(Event):
     """The handler is done and its postconditions held; only the gate remains."""
 
-    tag: ClassVar[str] = "step_worked"
     outcome: Outcome
     delta: Delta = field(default_factory=dict)
 
@@ -129,20 +127,20 @@ class StepWorked(Event):
 class AttemptFailed(Event):
     """The current attempt fell short; the next one gets the problem as feedback."""
 
-    tag: ClassVar[str] = "attempt_failed"
     problem: str
     late: bool = False
-    """Whether it only ran out of time: what it had finished is kept."""
+    """Whether it only ran out of time; its finished effects are not repeated then."""
 
 
 @dataclass(slots=True)
 class Escalated(Event):
     """Retries are used up or a limit is reached, and a human has to decide."""
 
-    tag: ClassVar[str] = "escalated"
     problem: str
     way: str = ""
-    """The edge whose bound was reached; empty when attempts ran out."""
+    """The key of the edge whose bound was reached; empty if attempts ran out.
+
+    Journals store the field under this name."""
     outcome: Outcome | None = None
     delta: Delta = field(default_factory=dict)
 
@@ -151,7 +149,6 @@ class Escalated(Event):
 class AttemptOpened(Event):
     """A human sent the step back with feedback."""
 
-    tag: ClassVar[str] = "attempt_opened"
     feedback: str
 
 
@@ -159,14 +156,11 @@ class AttemptOpened(Event):
 class AttemptReplaced(Event):
     """The attempt was started over, because its requests differ from the recorded ones."""
 
-    tag: ClassVar[str] = "attempt_replaced"
-
 
 @dataclass(slots=True)
 class LimitLifted(Event):
     """A human let a loop continue beyond its bound."""
 
-    tag: ClassVar[str] = "limit_lifted"
     way: str
     """The edge whose count starts again at 0, or `ROUNDS` for as many iterations again."""
 
@@ -175,7 +169,6 @@ class LimitLifted(Event):
 class StepFinished(Event):
     """A step was left; the next one, if any, is entered by the same event."""
 
-    tag: ClassVar[str] = "step_finished"
     outcome: Outcome
     way: str
     """The key of the edge that was taken."""
@@ -194,7 +187,6 @@ class StepFinished(Event):
 class EffectStarted(Event):
     """An effect is about to be performed."""
 
-    tag: ClassVar[str] = "effect_started"
     id: EffectId
     kind: EffectKind
     digest: str
@@ -209,7 +201,6 @@ class EffectStarted(Event):
 class EffectRunning(Event):
     """An effect's process has started; the next runner can end it if this one dies."""
 
-    tag: ClassVar[str] = "effect_running"
     id: EffectId
     process: dict[str, Any]
 
@@ -218,7 +209,6 @@ class EffectRunning(Event):
 class EffectAttemptFailed(Event):
     """An attempt at an effect met a transient error and is charged; a retry follows."""
 
-    tag: ClassVar[str] = "effect_attempt_failed"
     id: EffectId
     error: dict[str, Any]
     usage: dict[str, Any] | None = None
@@ -228,7 +218,6 @@ class EffectAttemptFailed(Event):
 class EffectFinished(Event):
     """An effect ended with a reply or an error."""
 
-    tag: ClassVar[str] = "effect_finished"
     id: EffectId
     reply: Any = None
     error: dict[str, Any] | None = None
@@ -241,7 +230,6 @@ class EffectFinished(Event):
 class ItemFinished(Event):
     """One item of a fan-out has finished; it is never run again."""
 
-    tag: ClassVar[str] = "item_finished"
     scope: str
     result: Any = None
 
@@ -250,7 +238,6 @@ class ItemFinished(Event):
 class ItemFailed(Event):
     """One attempt at an item of a fan-out failed."""
 
-    tag: ClassVar[str] = "item_failed"
     scope: str
     problem: str
     fresh: bool = False
@@ -258,44 +245,14 @@ class ItemFailed(Event):
     only the effects that failed, and the others are replayed."""
 
 
-KINDS: dict[str, type[Event]] = {
-    kind.tag: kind
-    for kind in (
-        RunStarted,
-        RunResumed,
-        RunStopped,
-        LimitsChanged,
-        AgentSwitched,
-        ParamsCorrected,
-        DefinitionAdopted,
-        StepBegun,
-        StepWorked,
-        AttemptFailed,
-        Escalated,
-        AttemptOpened,
-        AttemptReplaced,
-        LimitLifted,
-        StepFinished,
-        EffectStarted,
-        EffectRunning,
-        EffectAttemptFailed,
-        EffectFinished,
-        ItemFinished,
-        ItemFailed,
-    )
-}
-
 _ENUMS: dict[str, Callable[[str], Any]] = {"outcome": Outcome, "status": Status, "kind": EffectKind}
 
 
 def _defaults(kind: type[Event]) -> tuple[tuple[str, Any], ...]:
-    listed = []
-    for f in fields(kind):
-        default = f.default
-        if f.default_factory is not MISSING:
-            default = f.default_factory()
-        listed.append((f.name, default))
-    return tuple(listed)
+    return tuple(
+        (f.name, f.default if f.default_factory is MISSING else f.default_factory())
+        for f in fields(kind)
+    )
 
 
 _FIELDS = {tag: _defaults(kind) for tag, kind in KINDS.items()}

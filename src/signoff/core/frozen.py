@@ -1,9 +1,9 @@
 """Read-only JSON values.
 
-Handlers see the run's state through these, so a handler that changes a list in
-place is told so at once, instead of leaving a state the journal knows nothing of.
-They are real lists and dicts: they print, compare, iterate and serialise as such,
-and `[*value, more]` or `{**value, "k": 1}` make ordinary copies.
+Handlers see the run's state as these values. A handler that changes a list in place gets an error
+at once; otherwise the state would differ from what the journal recorded. They are real lists and
+dicts: they print, compare, iterate and serialize as such, and `[*value, more]` or
+`{**value, "k": 1}` are ordinary copies.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from typing import Any, NoReturn, Self
 from signoff.errors import NotSerialisable
 
 DEPTH = 100
-"""Levels of lists and dicts a value may have; far below where Python itself gives up."""
+"""How deep lists and dicts may be nested; far below the limit of Python itself."""
 
 STORED_DEPTH = DEPTH + 20
-"""The same, with the event a value is recorded in."""
+"""The same, including the event that a value is recorded in."""
 
 CHECKPOINT_DEPTH = STORED_DEPTH + 20
-"""The same, with the state such values are gathered in: what was recorded always fits."""
+"""The same, including the state that collects such values, so that a recorded value always fits."""
 
 _LARGE = 10**4000
-"""Python refuses to read a number of more digits than about this back from a text."""
+"""Python refuses to parse a number with more digits than about this."""
 
 
 def _refuse(_self: object, *_args: object, **_kwargs: object) -> NoReturn:
@@ -34,7 +34,7 @@ def _refuse(_self: object, *_args: object, **_kwargs: object) -> NoReturn:
 
 
 class FrozenList(list[Any]):
-    """A list nobody changes; a copy of it is an ordinary list."""
+    """A read-only list; a copy of it is an ordinary list."""
 
     __slots__ = ("_texts",)
     _texts: bool
@@ -43,7 +43,7 @@ class FrozenList(list[Any]):
 
     @property
     def only_texts(self) -> bool:
-        """Whether it holds texts and nothing else, of which two that are equal are the same."""
+        """Whether it holds nothing but texts, for which equal means the same JSON value."""
         try:
             return self._texts
         except AttributeError:
@@ -51,15 +51,15 @@ class FrozenList(list[Any]):
             return self._texts
 
     def followed_by(self, tail: FrozenList) -> FrozenList:
-        """Returns a list of these items and those; both stay as they are."""
+        """Returns a new list of these items and those."""
         longer = FrozenList(self)
         list.extend(longer, tail)
-        # Known of a long list from the short ones it grew from, so it is not looked through again.
+        # Computed from the two parts, so that a growing list is not scanned again at every step.
         longer._texts = self.only_texts and _are_texts(tail)
         return longer
 
     def __deepcopy__(self, _memo: object) -> list[Any]:
-        """Gives an ordinary, changeable list."""
+        """Returns an ordinary list that can be changed."""
         return [thaw(v) for v in self]
 
     def __reduce__(self) -> tuple[type[list[Any]], tuple[list[Any]]]:
@@ -72,7 +72,7 @@ def _are_texts(items: list[Any]) -> bool:
 
 
 class FrozenDict(dict[str, Any]):
-    """A dict nobody changes; a copy of it is an ordinary dict."""
+    """A read-only dict; a copy of it is an ordinary dict."""
 
     __slots__ = ()
     pop = popitem = clear = update = setdefault = _refuse
@@ -83,7 +83,7 @@ class FrozenDict(dict[str, Any]):
         _refuse(self)
 
     def __deepcopy__(self, _memo: object) -> dict[str, Any]:
-        """Gives an ordinary, changeable dict."""
+        """Returns an ordinary dict that can be changed."""
         return {k: thaw(v) for k, v in self.items()}
 
     def __reduce__(self) -> tuple[type[dict[str, Any]], tuple[dict[str, Any]]]:
@@ -91,14 +91,32 @@ class FrozenDict(dict[str, Any]):
         return dict, (dict(self),)
 
 
+_AS_THEY_ARE = frozenset({str, bool, NoneType, FrozenList, FrozenDict})
+_LISTS = (list, tuple)
+_NESTS = (dict, list, tuple)
+
+
 def freeze(value: Any, levels: int = DEPTH) -> Any:
     """Returns the same JSON value, read-only all the way down.
 
-    It is what the journal would give back: a tuple becomes a list and an enum member its
-    value, so a step sees the same before and after a restart. What the journal could not
-    give back, such as a dict with numbers for keys, raises `NotSerialisable`.
+    The result is what the journal would return: a tuple becomes a list and an enum member its
+    value, so a step sees the same before and after a restart. A value that the journal could
+    not return, such as a dict with numbers for keys, raises `NotSerialisable`.
     """
-    return _freeze(value, levels)
+    kind = type(value)
+    if kind in _AS_THEY_ARE or (kind is int and -_LARGE < value < _LARGE):
+        return value
+    if isinstance(value, _NESTS) and not levels:
+        raise NotSerialisable(f"a value is nested more than {DEPTH} levels deep, or in itself")
+    if isinstance(value, dict):
+        frozen = {
+            k if type(k) is str else as_key(k): v if type(v) is str else freeze(v, levels - 1)
+            for k, v in value.items()
+        }
+        return FrozenDict(frozen)
+    if isinstance(value, _LISTS):
+        return FrozenList([freeze(v, levels - 1) for v in value])
+    return _scalar(value)
 
 
 def as_key(key: Any) -> str:
@@ -115,28 +133,6 @@ def thaw(value: Any) -> Any:
     if isinstance(value, dict):
         return {k: thaw(v) for k, v in value.items()}
     return value
-
-
-_AS_THEY_ARE = frozenset({str, bool, NoneType, FrozenList, FrozenDict})
-_LISTS = (list, tuple)
-_NESTS = (dict, list, tuple)
-
-
-def _freeze(value: Any, levels: int) -> Any:
-    kind = type(value)
-    if kind in _AS_THEY_ARE or (kind is int and -_LARGE < value < _LARGE):
-        return value
-    if isinstance(value, _NESTS) and not levels:
-        raise NotSerialisable(f"a value is nested more than {DEPTH} levels deep, or in itself")
-    if isinstance(value, dict):
-        frozen = {
-            k if type(k) is str else as_key(k): v if type(v) is str else _freeze(v, levels - 1)
-            for k, v in value.items()
-        }
-        return FrozenDict(frozen)
-    if isinstance(value, _LISTS):
-        return FrozenList([_freeze(v, levels - 1) for v in value])
-    return _scalar(value)
 
 
 def _scalar(value: Any) -> str | int | float:

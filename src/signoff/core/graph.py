@@ -1,7 +1,7 @@
-"""A workflow's graph for the eye: as a Mermaid flowchart, as plain text, and as data.
+"""Draws a workflow's graph: as a Mermaid flowchart, as plain text, and as data.
 
-Titles and prompts come from anywhere, so nothing of them is taken for notation: ids in
-the diagram are our own, labels are escaped, and control characters never reach a terminal.
+Titles and prompts are untrusted, so no part of them may act as notation: ids in the diagram are
+our own, labels are escaped, and control characters never reach a terminal.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from signoff.core.workflow import Workflow
 
 LONGEST = 120
-"""Characters of a title or prompt that are shown."""
+"""Characters of a title or prompt that appear in a drawing."""
 
 _RISKY = re.compile(
     r"(?<!\w)[-._/]|[-._/](?!\w)|[^\w \-._/,!?'\u0080-\U0010ffff]|d(?=irection)", re.IGNORECASE
@@ -49,7 +49,7 @@ def text(workflow: Workflow) -> str:
         lines += ["", f"{mark} {_plain(step.id)}  {_plain(step.title)}".rstrip()]
         facts = [*_nature(step), *_edges(workflow, step)]
         width = max((len(name) for name, _ in facts), default=0)
-        lines += [f"    {name:<{width}}  {said}" for name, said in facts]
+        lines += [f"    {name:<{width}}  {value}" for name, value in facts]
     return "\n".join([*lines, ""])
 
 
@@ -127,7 +127,7 @@ def _nodes(step: StepDef, node: str) -> Iterator[str]:
 
 
 def _nature(step: StepDef) -> Iterator[tuple[str, str]]:
-    """Yields what holds for a step before it is left."""
+    """Yields what has to happen before a step is left."""
     if isinstance(step.handler, Dispatch):
         yield "by", _plain(str(step.handler.agent))
     for condition in step.preconditions:
@@ -169,7 +169,7 @@ def _goal(edge: ResolvedEdge, *, explained: bool = False) -> str:
 
 
 def _terms(edge: ResolvedEdge) -> Iterator[str]:
-    """Yields on which terms an edge can be taken."""
+    """Yields the conditions under which an edge can be taken."""
     if edge.bound is not None:
         yield "once at most" if edge.bound == 1 else f"at most {edge.bound} times"
         if edge.definition.on_limit == "ask":
@@ -189,12 +189,12 @@ def _name(edge: ResolvedEdge) -> str:
 
 
 def _option(edge: ResolvedEdge) -> str:
-    prefix = gate_name("")
-    return edge.name.removeprefix(prefix) if edge.name.startswith(prefix) else ""
+    """Returns the label of a gate's option; empty for an edge of another kind."""
+    return edge.name.partition(gate_name(""))[2]
 
 
 def _plain(words: str) -> str:
-    """Returns a text on one line, without anything a terminal would obey."""
+    """Returns a text on one line, without control characters."""
     line = "".join(c if c.isprintable() else " " for c in words)
     line = " ".join(line.split())
     return line if len(line) <= LONGEST else f"{line[: LONGEST - 3]}..."

@@ -1,23 +1,23 @@
-"""What a run can ask of a person, and what comes back.
+"""What a run can ask of a human, and what comes back.
 
-A manual paste, a question, an approval and a choice are the same thing with
-different forms; all of them live in one inbox.
+A manual paste, a question, an approval and a choice are the same thing in different forms; all
+of them are in one inbox.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import timedelta
 from enum import StrEnum
-from typing import Any, ClassVar, assert_never
+from typing import Any, assert_never
 
 from signoff.errors import InvalidAnswer, UsageError
 from signoff.remedies import PassOption
 
 AT_DEADLINE = "deadline passed"
-"""Stands where a person would have written something."""
+"""The comment of an answer that the deadline gave in place of a human."""
 
 
 class RequestKind(StrEnum):
@@ -40,203 +40,156 @@ class ItemState(StrEnum):
     WITHDRAWN = "withdrawn"
 
 
+@dataclass(frozen=True)
+class Option:
+    """One thing a human can choose."""
+
+    label: str
+    requires_input: bool = False
+    """Whether the human must also write something."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """The part every request to a person shares."""
+    """A request to a human, built by `Question`, `Choice`, `Approval` or `Response`."""
 
-    kind: ClassVar[RequestKind]
+    kind: RequestKind
     prompt: str
-    """What the person reads."""
+    """What the human reads."""
     shown: Mapping[str, Any] = field(default_factory=dict)
-    """What the person is shown beside the prompt; the answer is bound to its digest."""
+    """What the human sees beside the prompt; the answer is bound to its digest."""
     deadline: timedelta | None = None
-    """How long to wait before the default action is taken; more than no time."""
+    """How long to wait before the default is taken as the answer."""
     default: Any = None
     """The answer taken at the deadline; a deadline needs one."""
     question_id: str = ""
     """A name of the author's for this request, for answers by file."""
+    options: tuple[Option, ...] = ()
+    """What there is to choose from; empty for anything but a choice."""
+    path: str = ""
+    """The file in the run directory that an approval is about."""
+    schema: Mapping[str, Any] | None = None
+    """The JSON Schema that a response must match."""
+    about: Mapping[str, Any] = field(default_factory=dict)
+    """What the prompt of a response says in words, as plain values."""
 
     def __post_init__(self) -> None:
-        """Raises `UsageError` for a deadline or a default that could not be kept to."""
-        if self.deadline is not None and not isinstance(self.deadline, timedelta):
+        """Raises `UsageError` for a deadline or a default that cannot work."""
+        deadline: Any = self.deadline
+        valid = isinstance(deadline, timedelta) and deadline > timedelta(0)
+        if deadline is not None and not valid:
             raise UsageError(
-                f"deadline= takes a timedelta, such as timedelta(days=2), not {self.deadline!r}"
-            )
-        if self.deadline is not None and self.deadline <= timedelta(0):
-            raise UsageError(
-                f"deadline= is how long a person has, and {self.deadline!r} leaves no time; "
-                "give a longer one, such as timedelta(days=2), or do not ask"
+                "deadline= is how long a human has to answer: a timedelta of more than 0, such "
+                f"as timedelta(days=2), not {deadline!r}"
             )
         if self.default is not None:
-            object.__setattr__(self, "default", self._fitting(self.default))
+            object.__setattr__(self, "default", self._checked_default())
         elif self.deadline is not None:
             raise UsageError(
                 f"a deadline needs a default=, the answer that counts when it has passed: "
-                f"{self._wanted()}"
+                f"{self._valid_default()}"
             )
 
-    def _fitting(self, default: Any) -> Any:
-        """Returns the default as the handler gets it; it has to be what a person could answer."""
-        if not isinstance(default, str):
-            raise UsageError(f"the default of a {self.kind} is {self._wanted()}, not {default!r}")
-        return default
+    def _checked_default(self) -> Any:
+        """Returns the default as the handler gets it; it must be what a human could answer."""
+        if self.kind is RequestKind.CHOICE:
+            try:
+                return _one_of(self._listed_options(), self.default, AT_DEADLINE)
+            except InvalidAnswer as error:
+                raise UsageError(f"default= {error}") from error
+        expected: type = bool if self.kind is RequestKind.APPROVAL else str
+        if not isinstance(self.default, expected):
+            raise UsageError(f"default= must be {self._valid_default()}, not {self.default!r}")
+        if self.schema:
+            try:
+                json.loads(str(self.default))
+            except ValueError as error:
+                raise UsageError(f"default= must be {self._valid_default()}: {error}") from error
+        return self.default
 
-    def _wanted(self) -> str:
-        return "a text"
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """What there is to choose from; empty for anything but a choice."""
-        return ()
-
-    def to_json(self) -> dict[str, Any]:
-        """Returns the form as it is stored in the inbox."""
-        form: dict[str, Any] = {"kind": self.kind.value, "prompt": self.prompt}
-        if self.shown:
-            form["shown"] = dict(self.shown)
-        if self.deadline is not None:
-            form["deadline_seconds"] = self.deadline.total_seconds()
-            form["default"] = self.default
-        if self.question_id:
-            form["question_id"] = self.question_id
-        return form
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Question(Request):
-    kind: ClassVar[RequestKind] = RequestKind.QUESTION
-    options: tuple[str, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        return {**super().to_json(), "options": list(self.options)}
-
-
-def Question(prompt: str, options: Sequence[str] = (), **common: Any) -> Request:  # noqa: N802  # reads as the type it makes
-    """Asks for a text; with options, for exactly one of them."""
-    if options:
-        return Choice(prompt, [Option(str(o)) for o in options], **common)
-    return _Question(prompt=prompt, **common)
-
-
-@dataclass(frozen=True)
-class Option:
-    """One thing a person can choose."""
-
-    label: str
-    requires_input: bool = False
-    """Whether the person must also write something."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Choice(Request):
-    kind: ClassVar[RequestKind] = RequestKind.CHOICE
-    options: tuple[Option, ...] = ()
+    def _valid_default(self) -> str:
+        match self.kind:
+            case RequestKind.CHOICE:
+                return f"one of {', '.join(self.labels)}"
+            case RequestKind.APPROVAL:
+                return "False (rejected) or True (approved)"
+        return "a text that contains JSON for the schema" if self.schema else "a text"
 
     @property
     def labels(self) -> tuple[str, ...]:
+        """The labels of the options."""
         return tuple(option.label for option in self.options)
 
     def to_json(self) -> dict[str, Any]:
-        options = [{"label": o.label, "requires_input": o.requires_input} for o in self.options]
-        return {**super().to_json(), "options": options}
+        """Returns the form as it is stored in the inbox; it identifies the request on replay."""
+        form: dict[str, Any] = {"kind": self.kind.value, "prompt": self.prompt}
+        if self.kind in (RequestKind.QUESTION, RequestKind.CHOICE):
+            form["options"] = self._listed_options()
+        if self.deadline is not None:
+            form["deadline_seconds"] = self.deadline.total_seconds()
+            form["default"] = self.default
+        mappings = {"shown": self.shown, "schema": self.schema, "about": self.about}
+        form |= {name: dict(value) for name, value in mappings.items() if value}
+        texts = {"question_id": self.question_id, "path": self.path}
+        return form | {name: value for name, value in texts.items() if value}
 
-    def _fitting(self, default: Any) -> Any:
-        listed = [{"label": option.label} for option in self.options]
-        try:
-            return _one_of(listed, default, AT_DEADLINE)
-        except InvalidAnswer as error:
-            raise UsageError(f"the default {error}") from error
-
-    def _wanted(self) -> str:
-        return f"one of {', '.join(self.labels)}"
+    def _listed_options(self) -> list[dict[str, Any]]:
+        return [asdict(option) for option in self.options]
 
 
-def Choice(prompt: str, options: Sequence[Option | str], **common: Any) -> Request:  # noqa: N802  # reads as the type it makes
+# The functions below are named like the types they seem to be: that is how handlers read best.
+
+
+def Question(prompt: str, options: Sequence[str] = (), **common: Any) -> Request:  # noqa: N802
+    """Asks for a text; with options, for exactly one of them."""
+    if options:
+        return Choice(prompt, [str(option) for option in options], **common)
+    return Request(kind=RequestKind.QUESTION, prompt=prompt, **common)
+
+
+def Choice(prompt: str, options: Sequence[Option | str], **common: Any) -> Request:  # noqa: N802
     """Asks for one of several options."""
     listed = tuple(o if isinstance(o, Option) else Option(o) for o in options)
-    labels = [o.label for o in listed]
-    if not labels or len(set(labels)) != len(labels):
-        raise ValueError("a choice needs options with labels of their own")
-    return _Choice(prompt=prompt, options=listed, **common)
+    if not listed or len({option.label for option in listed}) != len(listed):
+        raise ValueError("a choice needs options, each with its own label")
+    return Request(kind=RequestKind.CHOICE, prompt=prompt, options=listed, **common)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Approval(Request):
-    kind: ClassVar[RequestKind] = RequestKind.APPROVAL
-    path: str = ""
-
-    def to_json(self) -> dict[str, Any]:
-        form = super().to_json()
-        return {**form, "path": self.path} if self.path else form
-
-    def _fitting(self, default: Any) -> Any:
-        if not isinstance(default, bool):
-            raise UsageError(f"the default of an approval is {self._wanted()}, not {default!r}")
-        return default
-
-    def _wanted(self) -> str:
-        return "False (rejected) or True (approved)"
-
-
-def Approval(prompt: str, content: Any = None, *, path: str = "", **common: Any) -> Request:  # noqa: N802  # reads as the type it makes
+def Approval(prompt: str, content: Any = None, *, path: str = "", **common: Any) -> Request:  # noqa: N802
     """Asks for a yes or no to exactly this content.
 
-    With `path`, the content also stands in that file of the run directory. The approval
-    counts for the file as it was shown: changed before the approval is given, or before the
-    run goes on with it, the file is refused as stale and has to be approved again.
+    With `path`, the content is also in that file of the run directory. The approval is valid
+    for the file as it was shown: if it changes before the approval is given, or before the run
+    continues with it, the approval is refused as stale and the file has to be approved again.
     """
-    return _Approval(prompt=prompt, shown={"content": content}, path=path, **common)
+    shown = {"content": content}
+    return Request(kind=RequestKind.APPROVAL, prompt=prompt, shown=shown, path=path, **common)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Response(Request):
-    kind: ClassVar[RequestKind] = RequestKind.RESPONSE
-    schema: Mapping[str, Any] | None = None
-    about: Mapping[str, Any] = field(default_factory=dict)
+def Response(prompt: str, schema: Mapping[str, Any] | None = None, **common: Any) -> Request:  # noqa: N802
+    """Asks a human to do the work of an agent: the prompt goes out, a text comes back.
 
-    def to_json(self) -> dict[str, Any]:
-        form = super().to_json()
-        if self.schema:
-            form["schema"] = dict(self.schema)
-        return {**form, "about": dict(self.about)} if self.about else form
-
-    def _fitting(self, default: Any) -> Any:
-        text = super()._fitting(default)
-        if self.schema:
-            try:
-                json.loads(text)
-            except ValueError as error:
-                raise UsageError(f"the default must be {self._wanted()}: {error}") from error
-        return text
-
-    def _wanted(self) -> str:
-        return "a text that holds JSON, as the schema asks" if self.schema else "a text"
-
-
-def Response(prompt: str, schema: Mapping[str, Any] | None = None, **common: Any) -> Request:  # noqa: N802  # reads as the type it makes
-    """Asks a person to do the work of an agent: the prompt goes out, a text comes back.
-
-    `about` says in plain values what the prompt says in words.
+    `about=` has in plain values what the prompt says in words.
     """
-    return _Response(prompt=prompt, schema=schema, **common)
+    return Request(kind=RequestKind.RESPONSE, prompt=prompt, schema=schema, **common)
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back from a person, or from the deadline."""
+    """What a human answered, or the default that was taken at the deadline."""
 
     value: Any
     """The text, the chosen label, or True/False for an approval."""
     text: str = ""
-    """What the person wrote beside a choice or an approval."""
+    """What the human wrote beside a choice or an approval."""
     by: str = ""
-    """Who answered; `deadline` when nobody did."""
+    """Who answered; `deadline` if the default was taken."""
     at: float = 0.0
     """When, in seconds since 1970."""
     parsed: Any = None
-    """The value a response holds, when it was asked for by schema."""
+    """The parsed value of a response that was requested with a schema."""
     failed: bool = False
-    """Whether the work was given up; the value says why."""
+    """Whether the work failed; the value is the reason then."""
 
     @property
     def approved(self) -> bool:
@@ -245,7 +198,7 @@ class Answer:
 
 
 def default_answer(form: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns what counts as the answer to a request, in its stored form, once it is too late."""
+    """Returns the answer that a request gets at its deadline, in its stored form."""
     value = form.get("default")
     answer = {"value": value, "text": AT_DEADLINE}
     if form.get("schema") and isinstance(value, str):
@@ -260,7 +213,7 @@ def options_of(form: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def describe_default(form: Mapping[str, Any]) -> str:
-    """Says what the deadline of a request means for it."""
+    """Returns what happens to a request at its deadline."""
     default = form.get("default")
     if form["kind"] == RequestKind.APPROVAL:
         return f"it counts as {'approved' if default is True else 'rejected'}"
@@ -287,17 +240,16 @@ def check_answer(form: Mapping[str, Any], value: Any, text: str = "") -> Any:
 
 def _one_of(options: Sequence[Mapping[str, Any]], value: Any, text: str) -> str:
     labels = [str(o["label"]) for o in options]
-    wanted = str(value).strip()
-    numbered = {str(number): label for number, label in enumerate(labels, 1)}
-    if wanted not in labels:
-        wanted = numbered.get(wanted, wanted)
-    folded = [label for label in labels if label.casefold() == wanted.casefold()]
-    if wanted not in labels and len(folded) == 1:
-        wanted = folded[0]
-    if wanted not in labels:
+    label = str(value).strip()
+    if label not in labels:
+        # A human may also type an option's number, or its label in another case.
+        numbered = {str(number): each for number, each in enumerate(labels, 1)}
+        folded = [each for each in labels if each.casefold() == label.casefold()]
+        label = numbered.get(label, folded[0] if len(folded) == 1 else label)
+    if label not in labels:
         raise InvalidAnswer(f"{value!r} is not an option; choose one of: {', '.join(labels)}")
-    if options[labels.index(wanted)].get("requires_input") and not text.strip():
+    if options[labels.index(label)].get("requires_input") and not text.strip():
         raise InvalidAnswer(
-            f"option {wanted!r} needs an explanation", remedy=PassOption("text", "'...'")
+            f"option {label!r} needs an explanation", remedy=PassOption("text", "'...'")
         )
-    return wanted
+    return label

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from signoff.core.delta import Delta, merged
+from signoff.core.delta import Delta, apply
 from signoff.core.effects import EffectKind, scope_of
 from signoff.core.frozen import FrozenDict
 from signoff.core.outcome import Outcome, Status
@@ -27,7 +27,7 @@ class Stage(StrEnum):
 
 @dataclass(slots=True)
 class EffectRecord:
-    """What the journal says about one effect of the current attempt."""
+    """What the journal has about one effect of the current attempt."""
 
     kind: EffectKind
     digest: str
@@ -113,7 +113,9 @@ class RunState:
     adopted: bool = False
     """Whether a changed definition was adopted since the current attempt started."""
     begun: int = 1
-    """The number of the last attempt that started without effects of an earlier one."""
+    """The number of the last attempt that started without effects of an earlier one.
+
+    This name and `Pending.way` are part of stored checkpoints."""
     replaced: int = 0
     """Attempts at the current visit that were started over; they do not count as tries."""
 
@@ -130,7 +132,7 @@ class RunState:
     @property
     def state_with_pending(self) -> Mapping[str, Any]:
         """What the handlers have produced so far, including what waits for a decision."""
-        return merged(self.state, self.pending.delta) if self.pending else self.state
+        return apply(self.state, self.pending.delta) if self.pending else self.state
 
     def effect(self, identity: str) -> EffectRecord | None:
         """Returns the record of an effect of the current attempt, if there is one."""

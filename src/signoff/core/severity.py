@@ -1,4 +1,4 @@
-"""How bad a finding is: the one list of severities, which agents and reviews share."""
+"""How bad a finding is: the list of severities, shared by agents and reviews."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ class Severity(StrEnum):
 
     @property
     def letter(self) -> str:
-        """How plots show it."""
+        """The letter for it in plots."""
         return self.value[0]
 
     @property
     def rank(self) -> int:
-        """0 for the worst; what sorts first matters most."""
+        """0 for the worst, so that sorting puts it first."""
         return _RANKS[self]
 
     @classmethod
     def read(cls, text: object) -> Severity:
-        """Returns the severity a text names in any case; what nobody can place is taken as HIGH."""
+        """Returns the severity a text names, in any case; HIGH for an unknown one."""
         try:
             return cls(str(text).strip().upper())
         except ValueError:

@@ -1,7 +1,7 @@
 """What a run may cost and what it has cost.
 
 Unknown is not zero: a call that did not report its price or its tokens makes that total
-unknown, and totals say so.
+unknown, and surfaces show it as unknown.
 """
 
 from __future__ import annotations
@@ -34,8 +34,7 @@ class Limits:
 
     def over(self, weaker: Limits) -> Limits:
         """Returns these limits, with those of `weaker` where none is set."""
-        mine = self.to_json()
-        return Limits.from_json({**weaker.to_json(), **mine})
+        return Limits.from_json({**weaker.to_json(), **self.to_json()})
 
     def to_json(self) -> dict[str, float]:
         """Returns only the limits that are set."""
@@ -45,11 +44,9 @@ class Limits:
     @classmethod
     def from_json(cls, data: Mapping[str, Any] | None) -> Limits:
         """Reads what `to_json` wrote, or a `limits:` section; raises `ValueError`."""
-        known = {f.name for f in fields(cls)}
-        unknown = sorted(set(data or ()) - known)
-        if unknown:
-            names = ", ".join(f.name for f in fields(cls))
-            raise ValueError(f"unknown limit {unknown[0]!r}; the limits are: {names}")
+        names = [f.name for f in fields(cls)]
+        if unknown := sorted(set(data or ()).difference(names)):
+            raise ValueError(f"unknown limit {unknown[0]!r}; the limits are: {', '.join(names)}")
         limits = cls(**(data or {}))
         for name, value in limits.invalid().items():
             raise ValueError(f"limit {name} must be {AMOUNT}, not {value!r}")
@@ -59,7 +56,7 @@ class Limits:
 AMOUNT = "a number of at least 0"
 
 _ABSURD = 1e12
-"""No single call takes as many tokens or dollars."""
+"""No single call can use as many tokens or dollars."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,21 +114,21 @@ class LedgerEntry(NamedTuple):
 
     def plus(self, usage: Usage | None) -> LedgerEntry:
         """Returns it with one more call."""
-        told = usage or _NOTHING_TOLD
+        reported = usage or _NO_REPORT
         return LedgerEntry(
             self.step,
             self.agent,
             self.model,
             self.calls + 1,
-            self.tokens_in + (told.tokens_in or 0),
-            self.tokens_out + (told.tokens_out or 0),
-            self.usd + (told.usd or 0.0),
-            self.unknown_tokens + (told.tokens is None),
-            self.unknown_usd + (told.usd is None),
+            self.tokens_in + (reported.tokens_in or 0),
+            self.tokens_out + (reported.tokens_out or 0),
+            self.usd + (reported.usd or 0.0),
+            self.unknown_tokens + (reported.tokens is None),
+            self.unknown_usd + (reported.usd is None),
         )
 
 
-_NOTHING_TOLD = Usage()
+_NO_REPORT = Usage()
 
 
 @dataclass(slots=True)
@@ -160,16 +157,11 @@ class Spend:
 
     def add(self, usage: Usage | None) -> None:
         """Counts one finished call."""
-        tokens = usage.tokens if usage else None
-        usd = usage.usd if usage else None
-        if tokens is None:
-            self.unknown_tokens += 1
-        else:
-            self.known_tokens += tokens
-        if usd is None:
-            self.unknown_usd += 1
-        else:
-            self.known_usd += usd
+        reported = usage or _NO_REPORT
+        self.known_tokens += reported.tokens or 0
+        self.unknown_tokens += reported.tokens is None
+        self.known_usd += reported.usd or 0.0
+        self.unknown_usd += reported.usd is None
 
     def to_json(self) -> dict[str, float]:
         """Returns the totals that are not zero."""
@@ -182,17 +174,13 @@ def _is_amount(value: Any) -> bool:
     return number and 0 <= value < math.inf
 
 
-def reached(limits: Limits, spend: Spend, *, more_calls: int = 0) -> str | None:
-    """Names the first limit that leaves no room for `more_calls`, or None."""
-    if limits.calls is not None and spend.calls + more_calls > limits.calls:
+def reached(limits: Limits, spend: Spend) -> str | None:
+    """Names the first limit that leaves no room for another call, or None."""
+    if limits.calls is not None and spend.calls >= limits.calls:
         return "calls"
-    spent = {"tokens": spend.known_tokens, "usd": spend.known_usd, "seconds": spend.seconds}
-    for name, amount in spent.items():
+    totals = {"tokens": spend.known_tokens, "usd": spend.known_usd, "seconds": spend.seconds}
+    for name, total in totals.items():
         limit = getattr(limits, name)
-        if limit is not None and _full(amount, limit, more_calls > 0):
+        if limit is not None and total >= limit:
             return name
     return None
-
-
-def _full(spent: float, limit: float, want_more: bool) -> bool:
-    return spent >= limit if want_more else spent > limit

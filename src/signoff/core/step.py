@@ -104,7 +104,7 @@ class StepDef:
     actions: Sequence[str] = ()
     """Instructions, for steps that a coding agent or a human performs."""
     handler: Handler = None
-    """A function, a `Dispatch`, or None for a step that only says something."""
+    """A function, a `Dispatch`, or None for a step that only has instructions."""
     next: Mapping[Outcome, str | End | Edge | None] = field(default_factory=dict)
     on_error: str | None = None
     """Where to go when the handler raises; the error is in the state as `_error`."""

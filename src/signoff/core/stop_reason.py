@@ -1,14 +1,14 @@
 """Why a run stopped, as values.
 
-Each kind holds what a program needs to act on it. `str(reason)` is its plain text, which
-the journal keeps beside the value for people; nothing reads that text back. Journals of
-earlier versions have only a text: that is `Unclassified`.
+Each kind holds what a program needs to act on it. The journal stores its plain text too, for
+humans; no code reads that text back. Journals of earlier versions have only a text: that is
+`Unclassified`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, assert_never, get_args
+from typing import Any, Self, assert_never
 
 from signoff.core.error_info import ErrorInfo
 from signoff.core.outcome import Status
@@ -22,20 +22,37 @@ from signoff.remedies import (
     ShowInbox,
     WatchRun,
 )
-from signoff.tagged_json import TaggedUnion
+from signoff.tagged_json import Tagged
+
+
+class StopReason(Tagged):
+    """Why a run stopped; `str(reason)` is the text for humans."""
+
+    __slots__ = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns the reason as the journal stores it."""
+        data = super().to_json()
+        return {**data, "error": data["error"].to_json()} if "error" in data else data
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Self:
+        """Reads a reason back; raises `ValueError` for an unknown kind."""
+        if "error" in data:
+            data = {**data, "error": ErrorInfo.from_json(data["error"])}
+        return super().from_json(data)
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerPending:
+class AnswerPending(StopReason):
     """A request is open."""
 
     def __str__(self) -> str:
-        """Returns the text for people."""
         return "waiting for an answer"
 
 
 @dataclass(frozen=True, slots=True)
-class ApprovalStale:
+class ApprovalStale(StopReason):
     """A file was changed after its approval, so the request is open again."""
 
     path: str
@@ -43,7 +60,6 @@ class ApprovalStale:
     item: int
 
     def __str__(self) -> str:
-        """Returns the text for people."""
         return (
             f"{self.path} was changed or removed after {self.by} approved it (#{self.item}), "
             "so that approval is stale; put the file back and approve again, or reject."
@@ -51,30 +67,28 @@ class ApprovalStale:
 
 
 @dataclass(frozen=True, slots=True)
-class Sleeping:
+class Sleeping(StopReason):
     """Its step waits for a time."""
 
     until: float
 
     def __str__(self) -> str:
-        """Returns the text for people."""
         return "by its step"
 
 
 @dataclass(frozen=True, slots=True)
-class QuotaExhausted:
+class QuotaExhausted(StopReason):
     """An agent is out of quota until a time."""
 
     error: ErrorInfo
     until: float
 
     def __str__(self) -> str:
-        """Returns the text for people."""
         return f"out of quota: {self.error.message}"
 
 
 @dataclass(frozen=True, slots=True)
-class BudgetReached:
+class BudgetReached(StopReason):
     """A limit on money, tokens, calls or time leaves no room."""
 
     scope: Scope
@@ -86,12 +100,11 @@ class BudgetReached:
     """Who would have been asked next, if anyone."""
 
     def __str__(self) -> str:
-        """Returns the text for people."""
         return f"the {self.scope}'s limit of {format_limit(self.limit, self.amount)} is reached"
 
 
 @dataclass(frozen=True, slots=True)
-class IterationLimit:
+class IterationLimit(StopReason):
     """There may be no further iteration."""
 
     rounds: int
@@ -99,13 +112,12 @@ class IterationLimit:
     """The step's own words, if it has any."""
 
     def __str__(self) -> str:
-        """Returns the text for people."""
         plural = "" if self.rounds == 1 else "s"
         return self.detail or f"{self.rounds} iteration{plural} without approval"
 
 
 @dataclass(frozen=True, slots=True)
-class EdgeLimit:
+class EdgeLimit(StopReason):
     """A loop may not be taken again."""
 
     step: str
@@ -115,57 +127,52 @@ class EdgeLimit:
     """The step's own words, if it has any."""
 
     def __str__(self) -> str:
-        """Returns the text for people."""
         return (
             self.detail or f"step {self.step!r} may take {self.edge!r} at most {self.bound} times"
         )
 
 
 @dataclass(frozen=True, slots=True)
-class NotConverging:
+class NotConverging(StopReason):
     """Further rounds would not help, by this rule."""
 
     rule: str
     evidence: str
 
     def __str__(self) -> str:
-        """Returns the text for people."""
         return f"{self.rule}: {self.evidence}"
 
 
 @dataclass(frozen=True, slots=True)
-class PreconditionFailed:
+class PreconditionFailed(StopReason):
     """A step's preconditions are not met."""
 
     step: str
     problem: str
 
     def __str__(self) -> str:
-        """Returns the text for people."""
         return self.problem
 
 
 @dataclass(frozen=True, slots=True)
-class StepError:
+class StepError(StopReason):
     """A step failed with an error that no edge handles."""
 
     step: str
     error: ErrorInfo
 
     def __str__(self) -> str:
-        """Returns the text for people."""
         return self.error.message
 
 
 @dataclass(frozen=True, slots=True)
-class AnswersUnused:
+class AnswersUnused(StopReason):
     """A step waits again without having used the answers it got."""
 
     step: str
     items: tuple[int, ...]
 
     def __str__(self) -> str:
-        """Returns the text for people."""
         listed = ", ".join(f"#{number}" for number in self.items)
         return (
             f"step {self.step!r} waits again and did not use what was answered ({listed}); "
@@ -174,98 +181,51 @@ class AnswersUnused:
 
 
 @dataclass(frozen=True, slots=True)
-class Rejected:
+class Rejected(StopReason):
     """A human ended it."""
 
     by: str = ""
     text: str = ""
 
     def __str__(self) -> str:
-        """Returns the text for people."""
         return self.text or f"stopped by {self.by or 'a human'}"
 
 
 @dataclass(frozen=True, slots=True)
-class Cancelled:
+class _OwnWords(StopReason):
+    """A reason that is nothing but a text."""
+
+    text: str = ""
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Cancelled(_OwnWords):
     """It was cancelled."""
 
-    text: str = ""
-
-    def __str__(self) -> str:
-        """Returns the text for people."""
-        return self.text
-
 
 @dataclass(frozen=True, slots=True)
-class ProcessStopped:
+class ProcessStopped(_OwnWords):
     """The process that drove it was stopped."""
 
-    text: str = ""
-
-    def __str__(self) -> str:
-        """Returns the text for people."""
-        return self.text
-
 
 @dataclass(frozen=True, slots=True)
-class StepDecided:
+class StepDecided(_OwnWords):
     """The workflow ended here, for a reason of its step's own."""
 
-    text: str
-
-    def __str__(self) -> str:
-        """Returns the text for people."""
-        return self.text
-
 
 @dataclass(frozen=True, slots=True)
-class Unclassified:
-    """Recorded by a version that kept only the text."""
-
-    text: str
-
-    def __str__(self) -> str:
-        """Returns the text as it was recorded."""
-        return self.text
-
-
-StopReason = (
-    AnswerPending
-    | ApprovalStale
-    | Sleeping
-    | QuotaExhausted
-    | BudgetReached
-    | IterationLimit
-    | EdgeLimit
-    | NotConverging
-    | PreconditionFailed
-    | StepError
-    | AnswersUnused
-    | Rejected
-    | Cancelled
-    | ProcessStopped
-    | StepDecided
-    | Unclassified
-)
-
-_REASONS: TaggedUnion[StopReason] = TaggedUnion(*get_args(StopReason))
-
-
-def reason_to_json(reason: StopReason) -> dict[str, Any]:
-    """Returns a reason as the journal stores it."""
-    data = _REASONS.to_json(reason)
-    if isinstance(reason, StepError | QuotaExhausted):
-        data["error"] = reason.error.to_json()
-    return data
+class Unclassified(_OwnWords):
+    """Recorded by a version that stored only the text."""
 
 
 def reason_from_json(data: dict[str, Any] | None, text: str = "") -> StopReason | None:
     """Reads a reason back; with only a text it is `Unclassified`, with nothing None."""
     if data is None:
         return Unclassified(text) if text else None
-    if "error" in data:
-        data = {**data, "error": ErrorInfo.from_json(data["error"])}
-    return _REASONS.from_json(data)
+    return StopReason.from_json(data)
 
 
 def error_of(status: Status, reason: StopReason | None) -> ErrorInfo | None:

@@ -194,10 +194,6 @@ def decide(position: Position, fact: Fact) -> Decision:
     return rule(position, fact)
 
 
-def _proceed_to(stage: Stage) -> Rule:
-    return lambda _position, _fact: Proceed(stage)
-
-
 def _after_work(position: Position, fact: Returned) -> Decision:
     """Returns the next stage the step has: its postconditions, its gate, or its end."""
     if position.workflow[position.step].postconditions:
@@ -283,7 +279,7 @@ def answers(position: Position) -> tuple[str, ...]:
 _MET = ConditionsMet()
 
 TABLE: Mapping[tuple[Stage, type[Fact]], Rule] = {
-    (Stage.ENTER, ConditionsMet): _proceed_to(Stage.WORK),
+    (Stage.ENTER, ConditionsMet): lambda _position, _fact: Proceed(Stage.WORK),
     (Stage.ENTER, ConditionsBroken): _not_ready,
     (Stage.WORK, Returned): _after_work,
     (Stage.WORK, FellShort): _retry_or_escalate,

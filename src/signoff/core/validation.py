@@ -1,28 +1,31 @@
-"""Whole-definition checks, one small function per rule; all problems are reported.
+"""Checks a whole definition, one small function per rule; all problems are reported.
 
-Here are the rules about the graph; those about single fields are in `shape`, those about
-handlers in `callables`.
+First the fields of each step are checked, because authors may not use a type checker. A field
+with a wrong value gets a harmless one in its place, so that the rules about the graph can still
+be checked and their problems appear in the same report. The rules about handlers are in
+`callables`.
 
-A `StrEnum` end such as `End.REJECTED` is a string too, so rules about step ids always
-look at `_step_target` and never at the raw edge.
+An end such as `End.REJECTED` is a string too, so rules about step ids always look at
+`_step_target` and never at the raw edge.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from signoff.core.callables import agreement_problems, handler_problems
-from signoff.core.edges import declared_edges
+from signoff.core.edges import as_edge, declared_edges
 from signoff.core.outcome import End, Outcome
-from signoff.core.shape import in_shape
 from signoff.core.spend import AMOUNT, Limits
-from signoff.core.step import Edge, StepDef
+from signoff.core.step import Condition, Edge, Gate, GateOption, StepDef
 from signoff.errors import Problem
 
 Steps = Sequence[StepDef]
+
+_BOUND = "a whole number from 1"
 
 
 def problems_of(
@@ -33,38 +36,139 @@ def problems_of(
     limits: Limits | None = None,
 ) -> list[Problem]:
     """Returns every problem of a definition; empty means it can run."""
-    found = [*_settings_are_right(name, max_iterations, limits), *_steps_are_steps(steps)]
-    mended = []
-    for position, step in enumerate(steps, 1):
-        if isinstance(step, StepDef):
-            sound, problems = in_shape(step, position)
-            mended.append(sound)
-            found += problems
-            if entry is step.id:
-                entry = sound.id
-    return found + [problem for rule in _RULES for problem in rule(mended, entry)]
-
-
-def _settings_are_right(name: Any, max_iterations: Any, limits: Any) -> Iterator[Problem]:
-    if not isinstance(name, str) or not name.strip() or not name.isprintable():
-        yield Problem("workflow", f"name is {name!r:.80}", "a short name")
-    if max_iterations is not None and not (
-        isinstance(max_iterations, int) and max_iterations is not True and max_iterations >= 1
-    ):
-        yield Problem("workflow", f"max_iterations is {max_iterations!r}", "a whole number from 1")
-    if isinstance(limits, Limits):
-        for ceiling, value in limits.invalid().items():
-            yield Problem("workflow", f"limits.{ceiling} is {value!r:.80}", AMOUNT)
-    elif limits is not None:
-        yield Problem("workflow", f"limits is {limits!r:.80}", "Limits(...)")
-
-
-def _steps_are_steps(steps: Sequence[Any]) -> Iterator[Problem]:
+    workflow = _Fields("workflow")
+    workflow.check("name", name, _is_name(name), "a short name")
+    workflow.check("max_iterations", max_iterations, _is_bound(max_iterations), _BOUND)
+    workflow.limits(limits if limits is not None else Limits())
+    found = workflow.problems
     if not steps:
-        yield Problem("workflow", "has no steps", "give it at least one StepDef")
+        found.append(Problem("workflow", "has no steps", "give it at least one StepDef"))
+    sound_steps = []
     for position, step in enumerate(steps, 1):
         if not isinstance(step, StepDef):
-            yield Problem(f"step {position}", f"is {step!r:.80}", "a StepDef(...)")
+            found.append(Problem(f"step {position}", f"is {step!r:.80}", "a StepDef(...)"))
+            continue
+        where = f"step {step.id!r}" if _is_name(step.id) else f"step {position}"
+        fields = _Fields(where, str(step.id))
+        sound = fields.sound_step(step, StepDef(f"step {position}", next={Outcome.OK: None}))
+        sound_steps.append(sound)
+        found += fields.problems
+        if entry is step.id:
+            entry = sound.id
+    return found + [problem for rule in _RULES for problem in rule(sound_steps, entry)]
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str) and bool(value.strip()) and value.isprintable()
+
+
+def _is_whole(value: Any, least: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least
+
+
+def _is_bound(value: Any) -> bool:
+    return value is None or _is_whole(value, 1)
+
+
+def _is_timeout(value: Any) -> bool:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return value is None or (number and value > 0)
+
+
+_FIELDS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
+    "id": (_is_name, "a short name"),
+    "title": (lambda value: isinstance(value, str), "a text"),
+    "phase": (lambda value: isinstance(value, str), "a text"),
+    "on_error": (lambda value: value is None or isinstance(value, str), "a step's id"),
+    "retries": (lambda value: _is_whole(value, 0), "a whole number from 0"),
+    "timeout": (_is_timeout, "seconds, more than 0"),
+    "next": (lambda value: isinstance(value, Mapping), "a dict such as {Outcome.OK: 'publish'}"),
+    "gate": (lambda value: value is None or isinstance(value, Gate), "a Gate(prompt, options)"),
+}
+"""The fields of a step whose value is right or wrong as a whole, and what is valid there."""
+
+
+class _Fields:
+    """Checks the fields of a step or of the workflow itself, and collects their problems."""
+
+    def __init__(self, where: str, step: str = "") -> None:
+        self.problems: list[Problem] = []
+        self._where, self._step = where, step
+
+    def check(self, name: str, value: Any, fits: bool, remedy: str) -> bool:
+        """Adds a problem with a value that does not fit, and returns whether it fits."""
+        if not fits:
+            what = f"{name} is {value!r:.80}"
+            self.problems.append(Problem(self._where, what, remedy, self._step))
+        return fits
+
+    def limits(self, limits: Any) -> Limits:
+        if not self.check("limits", limits, isinstance(limits, Limits), "Limits(...)"):
+            return Limits()
+        for name, value in limits.invalid().items():
+            self.check(f"limits.{name}", value, False, AMOUNT)
+        return limits  # type: ignore[no-any-return]  # checked above
+
+    def sound_step(self, step: StepDef, stand_in: StepDef) -> StepDef:
+        """Returns the step with the right types in every field, taken from `stand_in` if needed."""
+        wrong = [
+            name
+            for name, (fits, remedy) in _FIELDS.items()
+            if not self.check(name, getattr(step, name), fits(getattr(step, name)), remedy)
+        ]
+        step = replace(step, **{name: getattr(stand_in, name) for name in wrong})
+        return replace(
+            step,
+            actions=self._listed("actions", step.actions, object, "a list of instructions"),
+            limits=self.limits(step.limits),
+            preconditions=self._conditions("preconditions", step.preconditions),
+            postconditions=self._conditions("postconditions", step.postconditions),
+            next={
+                key: self._target(f"next[{getattr(key, 'value', key)!r}]", target)
+                for key, target in step.next.items()
+            },
+            gate=self._gate(step.gate) if step.gate is not None else None,
+        )
+
+    def _conditions(self, name: str, value: Any) -> list[Condition]:
+        listed = self._listed(name, value, Condition, "a list of Condition(name, check, error)")
+        for each in listed:
+            name = f"the check of {each.name!r}"
+            self.check(name, each.check, callable(each.check), "a function")
+        return [each for each in listed if callable(each.check)]
+
+    def _gate(self, gate: Gate) -> Gate:
+        has_prompt = isinstance(gate.prompt, str) and bool(gate.prompt.strip())
+        self.check("the gate's prompt", gate.prompt, has_prompt, "what the human is asked")
+        options = self._listed("the gate's options", gate.options, GateOption, "a list of options")
+        if not options and gate.options:
+            options = [GateOption("stand-in", None)]
+        context = self._listed("the gate's context", gate.context, str, "a list of names")
+        return Gate(str(gate.prompt), [self._option(o) for o in options], context)
+
+    def _option(self, option: GateOption) -> GateOption:
+        named = _is_name(option.label)
+        self.check("the label of a gate's option", option.label, named, "a short name")
+        target = self._target(f"option {option.label!r}", option.next)
+        return GateOption(str(option.label), target, bool(option.requires_input))
+
+    def _target(self, name: str, target: Any) -> Edge:
+        edge = as_edge(target)
+        leads = edge.to is None or isinstance(edge.to, str)
+        if not self.check(name, edge.to, leads, "a step's id, an End, an Edge, or None"):
+            edge = replace(edge, to=None)
+        if not self.check(f"the bound of {name}", edge.bound, _is_bound(edge.bound), _BOUND):
+            edge = replace(edge, bound=None)
+        valid = edge.on_limit in ("end", "ask")
+        self.check(f"on_limit of {name}", edge.on_limit, valid, "'end' or 'ask'")
+        return edge
+
+    def _listed(self, name: str, value: Any, kind: type, remedy: str) -> list[Any]:
+        is_list = isinstance(value, Sequence) and not isinstance(value, str)
+        entries = value if self.check(name, value, is_list, remedy) else []
+        for each in entries:
+            self.check(f"an entry of {name}", each, isinstance(each, kind), remedy)
+        return [each for each in entries if isinstance(each, kind)]
 
 
 def _ids_are_unique(steps: Steps, _entry: str) -> Iterator[Problem]:
@@ -92,11 +196,12 @@ def _outcome_keys_are_right(steps: Steps, _entry: str) -> Iterator[Problem]:
 
 def _targets_exist(steps: Steps, _entry: str) -> Iterator[Problem]:
     ids = {s.id for s in steps}
+    listed = ", ".join(sorted(map(str, ids)))
     for step in steps:
         for name, edge in declared_edges(step):
             target = _step_target(edge)
             if target is not None and target not in ids:
-                yield _of(step, f"{name} leads to {target!r}, which is no step", _listed(ids))
+                yield _of(step, f"{name} leads to {target!r}, which is no step", f"steps: {listed}")
 
 
 def _some_step_ends(steps: Steps, _entry: str) -> Iterator[Problem]:
@@ -129,11 +234,7 @@ def _all_are_reachable(steps: Steps, entry: str) -> Iterator[Problem]:
 
 def _handlers_can_be_called(steps: Steps, _entry: str) -> Iterator[Problem]:
     for step in steps:
-        yield from (replace(each, step=str(step.id)) for each in handler_problems(step))
-
-
-def _parameters_agree(steps: Steps, _entry: str) -> Iterator[Problem]:
-    yield from agreement_problems(steps)
+        yield from (_of(step, what, remedy) for what, remedy in handler_problems(step.handler))
 
 
 def _gates_decide(steps: Steps, _entry: str) -> Iterator[Problem]:
@@ -159,7 +260,7 @@ _RULES: tuple[Callable[[Steps, str], Iterator[Problem]], ...] = (
     _every_step_leads_on,
     _all_are_reachable,
     _handlers_can_be_called,
-    _parameters_agree,
+    lambda steps, _entry: agreement_problems(steps),
     _gates_decide,
 )
 
@@ -170,7 +271,3 @@ def _step_target(edge: Edge) -> str | None:
 
 def _of(step: StepDef, what: str, remedy: str) -> Problem:
     return Problem(f"step {step.id!r}", what, remedy, str(step.id))
-
-
-def _listed(ids: set[str]) -> str:
-    return f"steps: {', '.join(sorted(map(str, ids)))}"

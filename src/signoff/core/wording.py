@@ -3,8 +3,8 @@
 On replay a request has to match what the journal recorded under its key, or the recorded
 answer would be used for another question. For a prompt that a user wrote, every character
 counts. A prompt that signoff words itself carries its material: the values the prompt is
-about. Only the material counts then, so an upgrade that words prompts better does not strand
-the runs under way.
+about. Only the material counts then, so runs in progress survive an upgrade that words prompts
+better.
 
 Versions before that recorded the digest of the whole request for both kinds of prompt. Such a
 record is accepted when everything but the wording is unchanged: that rest is the request's
@@ -36,12 +36,12 @@ def request_digest(effect: Effect) -> str:
 
 
 def without_wording(payload: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns a request without its texts and without the agent: what its shape is made of."""
+    """Returns a request without its texts and without the agent; its digest is the shape."""
     return {name: value for name, value in payload.items() if name not in _NOT_SHAPE}
 
 
 def recorded_shape(record: EffectRecord) -> str:
-    """Returns the shape of a recorded request; empty where an older version kept none."""
+    """Returns the shape of a recorded request; empty if an older version stored none."""
     if record.shape or record.request is None:
         return record.shape
     return digest(record.request)

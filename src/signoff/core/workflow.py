@@ -1,4 +1,4 @@
-"""The one graph type every notation compiles to. Frozen data, validated whole."""
+"""The graph that every notation compiles to: immutable, and validated as a whole."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from signoff.errors import BadHandlerResult, InvalidParams, InvalidWorkflow, Unk
 
 @dataclass(frozen=True)
 class StepOutput:
-    """What evaluating one step by hand gives."""
+    """The result of evaluating one step by hand."""
 
     step: str
     title: str
@@ -38,7 +38,8 @@ class StepOutput:
 class Workflow:
     """A named graph of steps; building one reports every problem it has.
 
-    Equal only to itself, as its handlers are; whether two mean the same is for their digests.
+    A workflow is equal only to itself, like its handlers. Compare digests to find out whether two
+    have the same definition.
     """
 
     name: str
@@ -47,18 +48,18 @@ class Workflow:
     description: str
     limits: Limits
     max_iterations: int | None
-    """How many rounds a run may have; None leaves it to the bounds of the edges."""
+    """How many iterations a run may have; with None only the bounds of edges count."""
     notation: str
-    """Which notation it was written in; `python` for a graph built by hand."""
+    """The notation it was written in; `python` for a graph built in Python."""
     roles: Mapping[str, str]
-    """Which agent stands for a role, where the settings say nothing."""
+    """Agents by role, for roles that the settings do not map."""
     source: Mapping[str, Any]
-    """What the notation wants kept with the run (goal, configuration); part of the digest."""
+    """What the notation stores with each run (goal, configuration); part of the digest."""
     warnings: tuple[str, ...]
-    """What its author should know though it can be run; no run depends on it."""
+    """Warnings for its author; no run depends on them."""
     inputs: frozenset[str] | None
-    """Parameters that handlers read from their context. None takes any, unless handlers
-    declare theirs."""
+    """Parameters that handlers read from their context. None accepts any, unless handlers declare
+    theirs."""
 
     def __init__(
         self,
@@ -108,23 +109,18 @@ class Workflow:
 
     @cached_property
     def params(self) -> Mapping[str, Mapping[str, Param]]:
-        """Parameters by step, read off the handlers."""
-        found = {}
-        for step in self.steps.values():
-            if callable(step.handler):
-                found[step.id] = MappingProxyType(read_params(step.handler))
-            else:
-                found[step.id] = MappingProxyType({})
-        return MappingProxyType(found)
+        """Parameters by step, from the signatures of the handlers."""
+        params = {s.id: MappingProxyType(read_params(s.handler)) for s in self.steps.values()}
+        return MappingProxyType(params)
 
     @cached_property
     def edges(self) -> EdgeTable:
-        """Every way from step to step, loops marked and bounded."""
+        """Every edge from step to step, with loops marked and bounded."""
         return edge_table(tuple(self.steps.values()), self.entry_point, self.max_iterations)
 
     @cached_property
     def definition_json(self) -> str:
-        """The whole definition as JSON: what is frozen with every run of it."""
+        """The whole definition as JSON, as it is stored with each run."""
         return json.dumps(self._description)
 
     @cached_property
@@ -134,49 +130,49 @@ class Workflow:
 
     @cached_property
     def _description(self) -> dict[str, Any]:
-        # Reading the code of every handler takes a while.
+        # Cached, because reading the code of every handler takes a while.
         return describe(self)
 
-    def bind(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    def bind(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Converts and checks the parameters of a run; every problem is reported at once."""
         declared: dict[str, Param] = {}
         for of_step in self.params.values():
             for name, param in of_step.items():
                 if name not in declared or declared[name].required:
                     declared[name] = param
-        values, problems = bind(declared, given, self.inputs)
+        values, problems = bind(declared, params, self.inputs)
         if problems:
             raise InvalidParams(problems)
         return values
 
-    def correct(self, given: Mapping[str, Any], state: RunState) -> dict[str, Any]:
-        """Returns corrected parameters of a run; one that a finished step may have used is refused.
+    def correct(self, params: Mapping[str, Any], state: RunState) -> dict[str, Any]:
+        """Returns corrected parameters of a run; refuses one that a finished step may have used.
 
-        What a handler declares is known. Parameters that handlers read from their context may
-        have been used by any step.
+        For declared parameters the steps that use them are known. Parameters that handlers read
+        from their context may have been used by any step.
         """
-        values = self.bind({**state.params, **given})
+        values = self.bind({**state.params, **params})
         declared = {name for of_step in self.params.values() for name in of_step}
         finished = [
             step
             for step, visits in state.visits.items()
             if step != state.step or visits > 1 or state.pending is not None
         ]
-        for name in given:
+        for name in params:
             used = [s for s in finished if name not in declared or name in self.params.get(s, ())]
             if used:
                 raise UsageError(
                     f"parameter {name!r} cannot be corrected: finished steps may have used it "
                     f"({', '.join(used)}); start a new run"
                 )
-        return {name: values[name] for name in given}
+        return {name: values[name] for name in params}
 
     def with_source(self, **more: Any) -> Workflow:
-        """Returns the same workflow with more of its source stored with every run of it."""
-        put, copy = object.__setattr__, object.__new__(Workflow)
-        for each in fields(self):
-            put(copy, each.name, getattr(self, each.name))
-        put(copy, "source", MappingProxyType({**self.source, **more}))
+        """Returns the same workflow with additions to its source."""
+        # Only the fields are copied: cached values such as the digest depend on the source.
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        copy = object.__new__(Workflow)
+        vars(copy).update(values, source=MappingProxyType({**self.source, **more}))
         return copy
 
     def run(
@@ -186,20 +182,14 @@ class Workflow:
         state: Mapping[str, Any] | None = None,
         **more: Any,
     ) -> StepOutput:
-        """Evaluates one step by hand and says what comes next; drives nothing, stores nothing."""
+        """Evaluates one step by hand and returns what comes next; nothing is stored."""
         step = self[step_id]
         values = self.bind({**(params or {}), **more})
         outcome, update = _evaluate(self, step, values, dict(state or {}))
         edge = self.edges.find(step.id, outcome)
         target = edge.to if edge is not None and edge.to in self.steps else None
-        return StepOutput(
-            step=step.id,
-            title=step.title,
-            actions=tuple(step.actions),
-            outcome=outcome,
-            state={**(state or {}), **update},
-            next=target,
-        )
+        after = {**(state or {}), **update}
+        return StepOutput(step.id, step.title, tuple(step.actions), outcome, after, target)
 
 
 def _evaluate(
@@ -221,12 +211,12 @@ def _evaluate(
 
 
 def checked_result(step_id: str, returned: Any) -> tuple[Outcome, dict[str, Any]]:
-    """Returns what a handler returned, or raises saying what it should have been."""
+    """Returns the outcome and the update that a handler returned, or raises `BadHandlerResult`."""
     match returned:
         case (Outcome() as outcome, dict() as update) if outcome is not Outcome.DEFAULT:
             return outcome, update
         case (Outcome.DEFAULT, _):
-            what = "Outcome.DEFAULT, which only stands in `next`"
+            what = "Outcome.DEFAULT, which is only for `next`"
         case _:
             what = f"{type(returned).__name__} {returned!r:.80}"
     raise BadHandlerResult(

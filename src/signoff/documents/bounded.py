@@ -50,8 +50,7 @@ class EvaluationFailed(Exception):  # noqa: N818  # named for what happened
 
 def variables_of(expression: str) -> list[str]:
     """Returns the variable names that a CEL expression uses."""
-    names: list[str] = _CHILD.call("variables", expression, _cel_folders())
-    return names
+    return list(_CHILD.call("variables", expression, _cel_folders()))
 
 
 def evaluate(expression: str, values: dict[str, Any], *, linear: bool) -> Any:
@@ -76,7 +75,7 @@ def search(pattern: str, text: str) -> bool:
 
 def glob(folder: Path, pattern: str, most: int, *, seconds: float = GLOB_SECONDS) -> list[Path]:
     """Returns the paths below a folder that a glob matches, at most `most` of them."""
-    paths: list[str] = _CHILD.call("glob", str(folder), pattern, most, seconds=seconds)
+    paths = _CHILD.call("glob", str(folder), pattern, most, seconds=seconds)
     return [Path(path) for path in paths]
 
 
@@ -86,10 +85,8 @@ def schema_errors(value: Any, schema: dict[str, Any]) -> list[SchemaError]:
     # because the child would first have to load the library.
     if "pattern" not in json.dumps(schema):
         return bounded_child.schema_errors(value, schema)
-    errors: list[SchemaError] = _CHILD.call(
-        "schema_errors", value, schema, tuple(sys.path), seconds=2 * SECONDS
-    )
-    return errors
+    import_path = tuple(sys.path)
+    return list(_CHILD.call("schema_errors", value, schema, import_path, seconds=2 * SECONDS))
 
 
 class _Child:
@@ -103,7 +100,9 @@ class _Child:
         """Performs an operation; raises `OutOfBounds` or `EvaluationFailed`."""
         request = pickle.dumps((operation, arguments, seconds))
         with self._lock:
-            process = self._running_process()
+            process = self._process
+            if process is None or process.poll() is not None:
+                process = self._process = _start()
             watchdog = threading.Timer(seconds + WALL_SECONDS, process.kill)
             watchdog.daemon = True
             watchdog.start()
@@ -111,24 +110,18 @@ class _Child:
                 error, value = _exchange(process, request)
             except (EOFError, OSError, pickle.UnpicklingError):
                 self._process = None
-                raise OutOfBounds(_kill_reason(process, seconds)) from None
+                raise OutOfBounds(_kill_reason(_kill(process), seconds)) from None
             except BaseException:
                 # The reply to this request may still arrive. If the child lived on, the next
                 # request would read it as its own.
                 self._process = None
-                process.kill()
-                process.wait()
+                _kill(process)
                 raise
             finally:
                 watchdog.cancel()
         if error is not None:
             raise EvaluationFailed(*error)
         return value
-
-    def _running_process(self) -> subprocess.Popen[bytes]:
-        if self._process is None or self._process.poll() is not None:
-            self._process = _start()
-        return self._process
 
 
 def _start() -> subprocess.Popen[bytes]:
@@ -156,15 +149,15 @@ def _exchange(process: subprocess.Popen[bytes], request: bytes) -> Any:
     return pickle.load(process.stdout)  # noqa: S301  # from our own child
 
 
-def _kill_reason(process: subprocess.Popen[bytes], seconds: float) -> str:
-    process.kill()
-    code = process.wait()
-    for stream in (process.stdin, process.stdout):
-        if stream is not None:
-            with suppress(OSError):
-                stream.close()
-    out_of_time = {-signal.SIGKILL, -getattr(signal, "SIGPROF", signal.SIGKILL)}
-    if code in out_of_time:
+def _kill(process: subprocess.Popen[bytes]) -> int:
+    """Ends the child if it is still alive, and returns its exit code."""
+    with suppress(OSError), process:  # closes the pipes and waits
+        process.kill()
+    return process.wait()
+
+
+def _kill_reason(exit_code: int, seconds: float) -> str:
+    if exit_code in (-signal.SIGKILL, -getattr(signal, "SIGPROF", signal.SIGKILL)):
         return f"evaluation takes longer than {seconds:g} seconds"
     return "evaluation takes too much memory"
 

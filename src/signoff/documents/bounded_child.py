@@ -74,18 +74,6 @@ def program(text: str, folders: tuple[str, ...]) -> Any:
     return _cel(folders).compile(text)
 
 
-def _variables(text: str, folders: tuple[str, ...]) -> list[str]:
-    return list(program(text, folders).variables())
-
-
-def _evaluate(text: str, folders: tuple[str, ...], values: dict[str, Any]) -> Any:
-    return program(text, folders).execute(values)
-
-
-def _search(pattern: str, text: str) -> bool:
-    return re.search(pattern, text) is not None
-
-
 def _glob(folder: str, pattern: str, most: int) -> list[str]:
     from pathlib import Path
 
@@ -104,9 +92,9 @@ def schema_errors(
 
 
 OPERATIONS: dict[str, Callable[..., Any]] = {
-    "variables": _variables,
-    "evaluate": _evaluate,
-    "search": _search,
+    "variables": lambda text, folders: list(program(text, folders).variables()),
+    "evaluate": lambda text, folders, values: program(text, folders).execute(values),
+    "search": lambda pattern, text: re.search(pattern, text) is not None,
     "glob": _glob,
     "schema_errors": schema_errors,
 }

@@ -17,17 +17,8 @@ def read_text(path: Path, problems: list[Problem], *, name: str = "") -> str | N
     name = name or display_path(path)
     try:
         content = read_regular(path, MOST_BYTES, follow=True)
-    except FileNotFoundError:
-        problems.append(Problem(name, "does not exist"))
-        return None
-    except IsADirectoryError:
-        problems.append(Problem(name, "is a folder, not a file"))
-        return None
-    except NotRegular as error:
-        problems.append(Problem(name, str(error.strerror)))
-        return None
     except OSError as error:
-        problems.append(Problem(name, f"cannot be read: {error.strerror or error}"))
+        problems.append(Problem(name, _read_error(error)))
         return None
     if len(content) > MOST_BYTES:
         problems.append(Problem(name, f"is larger than {MOST_BYTES:,} bytes", "split it up"))
@@ -40,9 +31,15 @@ def read_text(path: Path, problems: list[Problem], *, name: str = "") -> str | N
         return None
 
 
+def _read_error(error: OSError) -> str:
+    if isinstance(error, FileNotFoundError):
+        return "does not exist"
+    if isinstance(error, NotRegular | IsADirectoryError):
+        return str(error.strerror)
+    return f"cannot be read: {error.strerror or error}"
+
+
 def display_path(path: Path) -> str:
     """Returns a path for messages: relative if it is below the current folder."""
-    try:
-        return os.fspath(path.relative_to(Path.cwd())) if path.is_absolute() else os.fspath(path)
-    except ValueError:
-        return os.fspath(path)
+    below = path.is_absolute() and path.is_relative_to(Path.cwd())
+    return os.fspath(path.relative_to(Path.cwd()) if below else path)

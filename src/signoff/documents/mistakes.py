@@ -38,13 +38,9 @@ class Mistake:
 
 
 def mistakes_of(error: ValidationError, model: type[BaseModel]) -> list[Mistake]:
-    """Returns every mistake of a validation error."""
-    return mistakes_in(error.errors(include_url=False), model)
-
-
-def mistakes_in(errors: Iterable[Mapping[str, Any]], model: type[BaseModel]) -> list[Mistake]:
-    """Returns the mistakes behind pydantic's error details, without duplicates."""
-    return list(dict.fromkeys(_mistake(error, model) for error in errors))
+    """Returns every mistake of a validation error, without duplicates."""
+    details = error.errors(include_url=False)
+    return list(dict.fromkeys(_mistake(each, model) for each in details))
 
 
 def line_of(problem: Problem) -> int:

@@ -40,17 +40,17 @@ def read_regular(path: Path, largest: int | None, *, follow: bool = False) -> by
     Raises `NotRegular` for a pipe, a device, a socket and, unless `follow`, a link;
     `OSError` for a folder or a file that cannot be read.
     """
-    nofollow = 0 if follow else _NOFOLLOW
+    flags = os.O_RDONLY | _NONBLOCK | _NOCTTY | _BINARY | (0 if follow else _NOFOLLOW)
     try:
-        handle = os.open(path, os.O_RDONLY | _NONBLOCK | _NOCTTY | _BINARY | nofollow)
+        # With an opener the file owns its handle, and closes it even if it is a folder's.
+        with open(path, "rb", opener=lambda name, _flags: os.open(name, flags)) as file:
+            _check_regular(path, os.fstat(file.fileno()).st_mode)
+            return file.read(-1 if largest is None else largest + 1)
     except OSError as error:
         # A socket cannot be opened at all, and O_NOFOLLOW reports a link as a loop.
-        if error.errno in (errno.ENXIO, errno.ELOOP, errno.EOPNOTSUPP):
+        if error.errno in (errno.ENXIO, errno.ELOOP, errno.EOPNOTSUPP, errno.EISDIR):
             _check_regular(path, path.stat(follow_symlinks=follow).st_mode)
         raise
-    with os.fdopen(handle, "rb") as file:
-        _check_regular(path, os.fstat(handle).st_mode)
-        return file.read() if largest is None else file.read(largest + 1)
 
 
 def make_private_folders(folder: Path) -> None:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from io import StringIO
+from itertools import count
 from typing import Any
 
 from ruamel.yaml import YAML
@@ -28,14 +29,7 @@ Path = tuple[str | int, ...]
 MOST_VALUES = 100_000
 """The most values after aliases are expanded, or a short file could fill the memory."""
 DEEPEST = 50
-_PARSER_ERRORS = (
-    ArithmeticError,
-    AssertionError,
-    AttributeError,
-    LookupError,
-    TypeError,
-    ValueError,
-)
+_PARSER_BUGS = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
 """What ruamel.yaml raises for odd texts: a date such as 2024-99-99, a mapping as a key."""
 _HINTS = {
     "'\\t'": "indent with spaces, not tabs",
@@ -86,15 +80,18 @@ def read_yaml(text: str, name: str, problems: list[Problem]) -> Document | None:
         with warnings.catch_warnings():
             # ruamel.yaml warns about an anchor used twice on standard error, outside any report.
             warnings.simplefilter("ignore")
-            node = _reader().load(StringIO(text))
-        return Document(name, _PlainValues().convert(node), node)
+            reader = YAML(typ="rt")
+            # Deep nesting makes the scanner slow long before the stack is exhausted.
+            reader.max_depth = DEEPEST + 1
+            node = reader.load(StringIO(text))
+        return Document(name, _plain(node, count(1)), node)
     except _UnusableError as error:
         problems.append(Problem(name, str(error)))
     except RecursionError:
         problems.append(Problem(name, _TOO_DEEP))
     except YAMLError as error:
         problems.append(_syntax_problem(error, name))
-    except _PARSER_ERRORS as error:
+    except _PARSER_BUGS as error:
         problems.append(_long_number(text, name) or Problem(name, f"is not YAML: {error}"))
     return None
 
@@ -127,13 +124,6 @@ def newer_version(document: Document, newest: int) -> Problem | None:
     )
 
 
-def _reader() -> YAML:
-    reader = YAML(typ="rt")
-    # Deep nesting makes the scanner slow long before the stack is exhausted.
-    reader.max_depth = DEEPEST + 1
-    return reader
-
-
 def _own_key(node: Any, part: str | int) -> Any:
     if isinstance(node, CommentedSeq):
         return int(part) if str(part).isdigit() and int(part) < len(node) else None
@@ -150,25 +140,17 @@ class _UnusableError(Exception):
     """A document is too large, too deep or has no plain form; the message says why."""
 
 
-class _PlainValues:
-    """Converts ruamel.yaml's own types to plain ones, with a limit on the number of values."""
-
-    def __init__(self) -> None:
-        self._count = 0
-
-    def convert(self, node: Any, depth: int = 0) -> Any:
-        self._count += 1
-        if self._count > MOST_VALUES:
-            raise _UnusableError(
-                f"has more than {MOST_VALUES:,} values after its aliases are expanded"
-            )
-        if depth > DEEPEST:
-            raise _UnusableError(_TOO_DEEP)
-        if isinstance(node, Mapping):
-            return {_key(key): self.convert(value, depth + 1) for key, value in node.items()}
-        if isinstance(node, list):
-            return [self.convert(value, depth + 1) for value in node]
-        return _scalar(node)
+def _plain(node: Any, counter: Iterator[int], depth: int = 0) -> Any:
+    """Converts ruamel.yaml's own types to plain ones; `counter` counts the values."""
+    if next(counter) > MOST_VALUES:
+        raise _UnusableError(f"has more than {MOST_VALUES:,} values after its aliases are expanded")
+    if depth > DEEPEST:
+        raise _UnusableError(_TOO_DEEP)
+    if isinstance(node, Mapping):
+        return {_key(key): _plain(value, counter, depth + 1) for key, value in node.items()}
+    if isinstance(node, list):
+        return [_plain(value, counter, depth + 1) for value in node]
+    return _scalar(node)
 
 
 def _key(key: Any) -> str:

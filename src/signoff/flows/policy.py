@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from signoff.core import events as ev
-from signoff.core.delta import merged
 from signoff.core.fold import evolve
 from signoff.core.run_state import RunState
 from signoff.errors import UnknownName, UsageError
@@ -152,5 +151,4 @@ def _history(events: Iterable[ev.Event]) -> Iterator[Done]:
         if isinstance(event, ev.StepFinished):
             yield Done(step, iteration, before, state.state)
     if state.pending is not None:
-        held_back = merged(state.state, state.pending.delta)
-        yield Done(state.step or "", state.iteration, state.state, held_back)
+        yield Done(state.step or "", state.iteration, state.state, state.state_with_pending)

@@ -14,9 +14,8 @@ from typing import Any, Literal, TypeVar, assert_never
 from signoff.core import events as ev
 from signoff.core import transitions
 from signoff.core.context import StepContext
-from signoff.core.delta import Delta, diff, merged
+from signoff.core.delta import Delta, apply, diff
 from signoff.core.effects import EffectId
-from signoff.core.frozen import freeze
 from signoff.core.outcome import Outcome
 from signoff.core.requests import Choice, Option
 from signoff.core.run_state import Stage
@@ -131,7 +130,7 @@ class Attempt:
     async def _check(self) -> transitions.Fact:
         context = replace(
             self._context(),
-            step_state=freeze(merged(self._state.state, self.delta)),
+            step_state=apply(self._state.state, self.delta),
             result=self._update,
             state_before=self._state.state,
         )
@@ -246,7 +245,7 @@ class Attempt:
             await self.effects.abort()
 
     def _lookup(self, dotted: str) -> Any:
-        value: Any = merged(self._state.state, self.delta)
+        value: Any = apply(self._state.state, self.delta)
         for part in dotted.split("."):
             value = value.get(part) if isinstance(value, dict) else None
         return value

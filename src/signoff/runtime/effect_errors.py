@@ -9,7 +9,7 @@ from signoff import errors
 from signoff.core.error_info import ErrorInfo
 from signoff.core.spend import Usage
 from signoff.error_text import describe_error, raised_at
-from signoff.remedies import REMEDIES
+from signoff.remedies import Remedy
 
 E = TypeVar("E", bound=errors.SignoffError)
 
@@ -38,7 +38,7 @@ def error_to_json(error: errors.SignoffError) -> dict[str, Any]:
     if isinstance(error, errors.ModelMissing):
         data["available"] = list(error.available)
     if error.remedies:
-        data["remedies"] = [REMEDIES.to_json(each) for each in error.remedies]
+        data["remedies"] = [each.to_json() for each in error.remedies]
     return data
 
 
@@ -47,7 +47,7 @@ def error_from_json(data: dict[str, Any]) -> errors.SignoffError:
     error = _raised_again(data)
     if isinstance(error, errors.AgentError):
         error.agent, error.model = (str(data.get(name, "")) for name in _WHO)
-    error.remedies = tuple(REMEDIES.from_json(each) for each in data.get("remedies", ()))
+    error.remedies = tuple(Remedy.from_json(each) for each in data.get("remedies", ()))
     return error
 
 

@@ -84,7 +84,7 @@ class SpendLimiter:
         scopes = [scope for scope in scopes if scope[1]]
         while scopes:
             for scope, limits, spend in scopes:
-                full = reached(limits, spend, more_calls=1)
+                full = reached(limits, spend)
                 if full:
                     amount = getattr(limits, full)
                     raise LimitReached(BudgetReached(scope, full, amount, step, agent))

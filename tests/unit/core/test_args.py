@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 import pytest
 
 from signoff.core.args import Arg, BoundedInt, ChoiceSet, Constant, Param, bind, read_params
-from signoff.core.signature import EMPTY
+from signoff.core.code import EMPTY
 
 
 def only(handler: Callable[..., Any]) -> Param:

@@ -116,24 +116,6 @@ def test_a_further_call_needs_room_under_every_ceiling(
     limits: Limits, spend: Spend, limit: str | None
 ) -> None:
     """The call that would break a ceiling is never started."""
-    assert reached(limits, spend, more_calls=1) == limit
-
-
-@pytest.mark.parametrize(
-    ("limits", "spend", "limit"),
-    [
-        (Limits(calls=2), Spend(calls=2), None),
-        (Limits(calls=2), Spend(calls=3), "calls"),
-        (Limits(tokens=10), Spend(known_tokens=10), None),
-        (Limits(tokens=10), Spend(known_tokens=11), "tokens"),
-        (Limits(seconds=60), Spend(seconds=60), None),
-        (Limits(seconds=60), Spend(seconds=61), "seconds"),
-    ],
-)
-def test_without_a_further_call_a_ceiling_may_be_used_up(
-    limits: Limits, spend: Spend, limit: str | None
-) -> None:
-    """A run that spent exactly what it may has not spent too much."""
     assert reached(limits, spend) == limit
 
 

@@ -211,7 +211,7 @@ MISTAKES: dict[str, tuple[Callable[[], list[str]], str]] = {
     ),
     "gate's prompt": (
         lambda: said(StepDef("a", gate=Gate(" "))),
-        "step 'a': the gate's prompt is ' ' (what the person is asked)",
+        "step 'a': the gate's prompt is ' ' (what the human is asked)",
     ),
     "gate's options": (
         lambda: said(StepDef("a", gate=Gate("?", ["yes"]))),  # type: ignore[list-item]  # a mistake
@@ -454,7 +454,7 @@ class TestSharedParameters:
         """One of them would get a value it does not allow, or the other's default."""
         (found,) = self.both(one, other, defaults)
 
-        assert found.startswith("step 'b': parameter 'n' is declared otherwise by step 'a'")
+        assert found.startswith("step 'b': parameter 'n' is declared differently by step 'a'")
 
     def test_steps_without_readable_parameters_do_not_take_part(self) -> None:
         """What is wrong with their handlers is said elsewhere."""

@@ -218,7 +218,7 @@ def test_an_awaitable_that_is_no_coroutine_is_refused_alike() -> None:
         (("ok", {}), "tuple ('ok', {})"),
         ((True, {}), "tuple"),
         (({}, Outcome.OK), "tuple"),
-        ((Outcome.DEFAULT, {}), "Outcome.DEFAULT, which only stands in `next`"),
+        ((Outcome.DEFAULT, {}), "Outcome.DEFAULT, which is only for `next`"),
         (["x" * 1000], "list"),
     ],
     ids=range(13),

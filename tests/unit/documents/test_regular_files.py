@@ -48,6 +48,19 @@ def test_a_special_file_is_refused_by_its_kind(special: tuple[Path, str], follow
         read_regular(path, 10, follow=follow)
 
 
+def test_a_folder_is_refused_and_its_handle_closed(tmp_path: Path) -> None:
+    """A process that checks many paths would run out of handles."""
+    lowest = os.dup(0)
+    os.close(lowest)
+
+    with pytest.raises(IsADirectoryError, match="is a folder, not a file"):
+        read_regular(tmp_path, 10)
+
+    again = os.dup(0)
+    os.close(again)
+    assert again == lowest
+
+
 def test_validating_a_pipe_does_not_hang(tmp_path: Path) -> None:
     """`signoff validate` of a folder must return, whatever the folder contains."""
     os.mkfifo(tmp_path / "flow.yaml")

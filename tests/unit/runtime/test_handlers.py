@@ -133,7 +133,7 @@ class SpeechlessError(Exception):
         (SystemExit(0), "SystemExit: 0"),
         (Odd("past everybody"), "Odd: past everybody"),
         (asyncio.CancelledError("a task of its own"), "CancelledError: a task of its own"),
-        (SpeechlessError(), "SpeechlessError: (it cannot be put into words)"),
+        (SpeechlessError(), "SpeechlessError: (its message cannot be read)"),
     ],
     ids=["exit", "odd", "cancelled", "speechless"],
 )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import pytest
 
 from signoff.core.args import Arg, Param, bind, read_params
-from signoff.core.signature import EMPTY, function_of, handler_params, return_annotation
+from signoff.core.code import EMPTY, function_of, resolve
 
 if TYPE_CHECKING:
     from decimal import Decimal as ForCheckersOnly
@@ -90,25 +90,23 @@ def test_a_name_only_type_checkers_know_spoils_no_other_annotation() -> None:
     ) -> ForCheckersOnly:
         return price * times
 
-    price, times = handler_params(handler)
+    params = read_params(handler)
 
-    assert (price.hint, price.unread) == (EMPTY, "ForCheckersOnly")
-    assert (times.hint, times.unread) == (Annotated[int, TIMES], "")
-    assert return_annotation(handler) is EMPTY
+    assert params["price"].unread == "ForCheckersOnly"
+    assert params["times"] == Param("times", int, TIMES)
+    assert resolve(handler, "ForCheckersOnly") == (EMPTY, "ForCheckersOnly")
 
 
-def test_the_return_annotation_is_resolved_too() -> None:
+def test_an_annotation_is_resolved_in_the_module_of_its_handler() -> None:
     """A handler that promises something else than a tuple is found before it runs."""
-
-    def silent(ctx): ...  # type: ignore[no-untyped-def]  # says nothing on purpose
-
-    assert return_annotation(plain) == tuple[str, int]
-    assert return_annotation(silent) is EMPTY
+    assert resolve(plain, "Annotated[int, TIMES]") == (Annotated[int, TIMES], "")
+    assert resolve(logged(plain), "tuple[str, int]") == (tuple[str, int], "")
+    assert resolve(plain, EMPTY) == (EMPTY, "")
 
 
 def test_a_handler_without_parameters_takes_nothing() -> None:
     """Validation says what is wrong with it; reading it must not fail first."""
-    assert list(handler_params(lambda: None)) == []
+    assert read_params(lambda: None) == {}
 
 
 def test_the_function_an_author_wrote_is_found_under_its_wrappings() -> None:
