@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any, ClassVar, Literal
 
@@ -27,7 +27,7 @@ from signoff.flows.sections import (
     Many,
     Word,
 )
-from signoff.flows.step import WorkflowStep
+from signoff.flows.step import StepKind, WorkflowStep
 from signoff.review.behaviors import (
     ConstraintBehavior,
     IssueBehavior,
@@ -35,6 +35,7 @@ from signoff.review.behaviors import (
     resolve_behavior,
 )
 from signoff.review.constraint import Constraint
+from signoff.review.critique import Critique
 from signoff.review.severity import DEFAULT_BLOCK_ON, Severity
 from signoff.runtime.paths import check_path, fold_name
 from signoff.store.rundir.files import RESERVED_NAMES
@@ -214,6 +215,21 @@ class GenflowConfig(FlowSettings):
             self._flow_behavior(constraint.id, severity),
             self.default_behavior,
         )
+
+    def with_behaviors(self, critique: Critique, constraint: Constraint) -> Critique:
+        """Returns a critique with the behavior of each issue."""
+        issues = (
+            replace(issue, behavior=self.behavior(constraint, issue.severity).behavior.value)
+            for issue in critique.issues
+        )
+        return replace(critique, issues=tuple(issues))
+
+    def ends_on_approval(self, position: int) -> bool:
+        """Tells whether an approval by the judge at a position ends the run: the last one's."""
+        judge, *later = self.workflow[position:]
+        if judge.on_approved is not None:
+            return judge.on_approved == "finish"
+        return all(step.step is not StepKind.ADJUDICATE for step in later)
 
     def _flow_behavior(self, constraint: str, severity: Severity) -> ConstraintBehavior | None:
         """Returns the flow's entry for a constraint; its exact id is stronger than a pattern."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
+from fnmatch import fnmatchcase
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, GetJsonSchemaHandler, Strict
@@ -12,6 +13,7 @@ from pydantic_core import CoreSchema
 
 from signoff.flows.sections import AgentName, FlowSection, Many, Word
 from signoff.flows.state import Scope
+from signoff.review.constraint import Constraint
 
 NAME = r"^[A-Za-z0-9_-]+$"
 NAME_WORDS = "letters, digits, _ and -"
@@ -143,6 +145,12 @@ class WorkflowStep(FlowSection):
     from_dict: ClassVar[Callable[[Mapping[str, Any]], WorkflowStep]]
     """Reads one step as it is in YAML; `signoff.flows.reading`, which can read it, sets this."""
 
+    def selects(self, constraint: Constraint) -> bool:
+        """Tells whether a critique step reviews a constraint."""
+        if self.constraints is None:
+            return True
+        return any(fnmatchcase(constraint.id, pattern) for pattern in self.constraints)
+
     @classmethod
     def __get_pydantic_json_schema__(
         cls, schema: CoreSchema, handler: GetJsonSchemaHandler
@@ -182,3 +190,13 @@ def with_ids(steps: Iterable[WorkflowStep]) -> tuple[WorkflowStep, ...]:
         return step.step.value if alone else f"{step.step.value}_{position}"
 
     return tuple(step.model_copy(update={"id": own(i, step)}) for i, step in enumerate(steps))
+
+
+def resolve_constraints_for_step(
+    step: WorkflowStep, constraints: Iterable[Constraint]
+) -> list[Constraint]:
+    """Returns the constraints that a step's patterns match, in the step's order."""
+    chosen = [each for each in constraints if step.selects(each)]
+    if step.order == "definition":
+        return chosen
+    return sorted(chosen, key=lambda constraint: constraint.priority)

@@ -9,13 +9,13 @@ from signoff.documents.mistakes import Mistake, Path, format_path
 from signoff.errors import Problem
 from signoff.flows.model import GenflowConfig
 from signoff.flows.sections import RoutingConfig
-from signoff.flows.selection import resolve_constraints_for_step
 from signoff.flows.step import (
     POLICY_JUDGE,
     StepKind,
     WorkflowStep,
     keys_of,
     owners,
+    resolve_constraints_for_step,
     with_ids,
 )
 from signoff.review.constraint import Constraint
@@ -110,16 +110,8 @@ def _all_reached(config: GenflowConfig) -> Iterator[Mistake]:
             return
         if step.loop_to not in ids[:position]:  # none, or one that is complained about elsewhere
             reached.add(position + 1)
-        if step.step is StepKind.ADJUDICATE and not _ends_on_approval(config, position):
+        if step.step is StepKind.ADJUDICATE and not config.ends_on_approval(position):
             reached.add(position + 2)
-
-
-def _ends_on_approval(config: GenflowConfig, position: int) -> bool:
-    said = config.workflow[position].on_approved
-    later = config.workflow[position + 1 :]
-    return said == "finish" or (
-        said is None and all(step.step is not StepKind.ADJUDICATE for step in later)
-    )
 
 
 def _policy_judges_only(config: GenflowConfig) -> Iterator[Mistake]:

@@ -15,8 +15,6 @@ from signoff.agents.base import KnownAgent
 from signoff.documents.mistakes import Mistake, format_path
 from signoff.flows.flow import Flow
 from signoff.flows.model import GenflowConfig
-from signoff.flows.reviewers import reviewers_of
-from signoff.flows.selection import resolve_constraints_for_step, selects
 from signoff.flows.step import StepKind, WorkflowStep
 from signoff.review.constraint import Constraint, SourceBlock
 from signoff.review.families import ModelUse, Relatives, find_relatives
@@ -59,7 +57,7 @@ def _all_patterns(config: GenflowConfig) -> Iterator[tuple[tuple[str | int, ...]
 def _unread(config: GenflowConfig, constraints: Sequence[Constraint]) -> Iterator[Mistake]:
     critics = [step for step in config.workflow if step.step is StepKind.CRITIQUE]
     for constraint in constraints:
-        if not any(selects(step, constraint) for step in critics):
+        if not any(step.selects(constraint) for step in critics):
             what = f"no critique step reads the artifact against {constraint.id!r}"
             yield Mistake(("workflow",), what)
 
@@ -151,8 +149,7 @@ def relatives(flow: Flow) -> Relatives:
     critics = {
         agent: _model_use(flow, agent, step)
         for step in flow.of_kind(StepKind.CRITIQUE)
-        for constraint in resolve_constraints_for_step(step, flow.constraints)
-        for agent in reviewers_of(flow, step, constraint)
+        for agent in flow.agents_of(step)
     }
     return find_relatives(_model_use(flow, flow.agent(author), author), critics)
 

@@ -8,7 +8,7 @@ import pytest
 from signoff.agents.base import KnownAgent
 from signoff.documents.source_file import SourceFile
 from signoff.flows.compile_file import compile_file
-from signoff.flows.steps.refine import in_words
+from signoff.flows.steps.refine import writes_text
 from signoff.notation import CompileContext
 from signoff.runtime.ports import Capabilities
 
@@ -33,7 +33,7 @@ def test_only_an_agent_that_can_edit_files_is_given_one(edits: bool, tmp_path: P
     workflow = compile_file(SourceFile(file), CompileContext(tmp_path, agents={"own": own}))
 
     handler: Any = workflow.steps["refine"].handler
-    assert in_words(handler.flow, handler.step) is not edits
+    assert writes_text(handler.flow, handler.step) is not edits
 
 
 def test_without_any_project_the_usual_agents_can_do_what_they_declare(tmp_path: Path) -> None:
@@ -44,13 +44,13 @@ def test_without_any_project_the_usual_agents_can_do_what_they_declare(tmp_path:
     workflow = compile_file(SourceFile(file), CompileContext(tmp_path))
 
     handler: Any = workflow.steps["refine"].handler
-    assert not in_words(handler.flow, handler.step)
+    assert not writes_text(handler.flow, handler.step)
 
 
 @pytest.mark.parametrize(
     ("agents", "remarks"),
     [
-        ({}, ["codex is not on PATH; it works: draft, review"]),
+        ({}, ["codex is not on PATH; needed by: draft, review"]),
         ({"codex": KnownAgent("manual")}, []),
     ],
     ids=["nobody", "somebody by that name"],

@@ -83,4 +83,4 @@ def test_a_project_without_constraints_is_told_so(project: Path) -> None:
     read_it = read_flow(SourceFile(flow), root=project, home=project / "elsewhere")
 
     assert read_it.constraints == ()
-    assert any("there are no constraints" in remark for remark in read_it.remarks)
+    assert any("there are no constraints" in remark for remark in read_it.warnings)

@@ -86,19 +86,13 @@ async def test_the_first_prompt_has_the_size_that_is_foretold(tmp_path: Path) ->
     await play(made, {"claude": agent}, tmp_path / "runs")
 
     assert foretold.facts["plan"][0]["asks"][0]["prompt_chars"] == len(agent.prompts[0])
-    assert any("gone.md" in warning for warning in foretold.warnings)
 
 
-def test_scripts_without_leave_are_a_warning(tmp_path: Path) -> None:
-    """The run would go on without what they print."""
-    (tmp_path / "facts.sh").write_text("#!/bin/sh\n")
-    (tmp_path / "facts.sh").chmod(0o755)
-    block = SourceBlock(scripts=("./facts.sh",))
-    made = flow((*STEPS[:2], STEPS[3]), (constraint("legal", source=block),), root=tmp_path)
+def test_programs_get_the_warnings_with_the_plan() -> None:
+    """They do not see what the terminal shows before a run."""
+    workflow = compile_flow(flow(STEPS, CONSTRAINTS), "flow", ["gone.md: no such file"])
 
-    (warning,) = plan(compile_flow(made, "flow")).warnings
-
-    assert "allow_scripts" in warning
+    assert plan(workflow).facts["warnings"] == ["gone.md: no such file"]
 
 
 @pytest.mark.parametrize("mode", ["edit", "apply", "rewrite"])

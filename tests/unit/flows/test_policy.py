@@ -77,7 +77,7 @@ async def test_a_quote_that_stands_nowhere_is_said_to(project: Project) -> None:
     """It is the first thing to know about a finding that looks odd."""
     *_, whale = await begin(project)
 
-    assert explain(recorded_run(project, "one"), whale).unverified is True
+    assert explain(recorded_run(project, "one"), whale).finding.unverified is True
 
 
 @pytest.mark.parametrize("named", ["whole", "beginning", "issue"])
@@ -201,7 +201,7 @@ async def test_an_issue_that_may_be_several_findings_is_not_guessed(project: Pro
     async with project.engine() as engine:
         await engine.start(compile_flow(played, "sea"), name="both")
 
-    with pytest.raises(UsageError, match="may be any of these findings") as caught:
+    with pytest.raises(UsageError, match="matches several findings") as caught:
         explain(recorded_run(project, "both"), "clear-001")
 
     assert all(

@@ -383,7 +383,7 @@ def test_a_flow_comes_with_its_goal_and_its_constraints(tmp_path: Path) -> None:
     assert own.goal == Goal(goal="Tea.")
     assert given.goal == Goal(goal="Coffee.")
     assert [constraint.id for constraint in own.constraints] == ["short"]
-    assert any("no critique step reads the artifact against 'short'" in r for r in own.remarks)
+    assert any("no critique step reads the artifact against 'short'" in r for r in own.warnings)
 
 
 @pytest.mark.parametrize(

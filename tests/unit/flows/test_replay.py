@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from signoff.flows.model import AdjudicationConfig, GenflowConfig
-from signoff.flows.replay import Done, Replay, replay
+from signoff.flows.replay import Replay, RecordedVisit, replay
 from signoff.flows.state import NOTHING_REVIEWED, stored
 from signoff.flows.step import WorkflowStep
 from signoff.review.adjudication import Adjudication, AdjudicationDecision, Pursuit, Verdict
@@ -36,7 +36,7 @@ def issue(severity: str, behavior: str, name: str = "clear-001") -> CritiqueIssu
 
 def reviewed(
     *issues: CritiqueIssue, iteration: int = 1, by: str = "review"
-) -> tuple[Done, dict[str, Any]]:
+) -> tuple[RecordedVisit, dict[str, Any]]:
     """Returns a critique step, and the state it left."""
     overall = Overall.FAIL if issues else Overall.PASS
     made = [stored(Critique("clear", "claude", iteration, overall, issues), by)]
@@ -47,7 +47,7 @@ def reviewed(
         "last_critique_step": by,
         "step": {"kind": "critique", "step": by},
     }
-    return Done(by, iteration, {}, after), after
+    return RecordedVisit(by, iteration, {}, after), after
 
 
 def judged(
@@ -57,14 +57,14 @@ def judged(
     iteration: int = 1,
     by: str = "judge",
     stated: Verdict | None = None,
-) -> Done:
+) -> RecordedVisit:
     """Returns a judge's step on a state."""
     said = Adjudication(iteration, status, decisions, stated=stated).to_json()
     after = {**state, "last_adjudication": said, "step": {"kind": "adjudicate", "step": by}}
-    return Done(by, iteration, state, after)
+    return RecordedVisit(by, iteration, state, after)
 
 
-def tried(*history: Done, under: GenflowConfig | None = None) -> Replay:
+def tried(*history: RecordedVisit, under: GenflowConfig | None = None) -> Replay:
     return replay(history, under or policy(), CONSTRAINTS)
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from signoff.flows.report import LONGEST_REMARK, MOST_FINDINGS, MOST_REMARKS, report
+from signoff.flows.report import LONGEST_WARNING, MOST_FINDINGS, MOST_WARNINGS, report
 from signoff.review.critique import Critique, CritiqueIssue, Overall
 from signoff.review.findings import Ledger, summarize_round
 from signoff.review.severity import Severity
@@ -77,15 +77,15 @@ def test_remarks_are_listed_the_latest_ones_and_short() -> None:
     """What a critic got wrong in twenty rounds must not fill the screen."""
     remarks = [
         {"iteration": n, "step": "review", "text": f"{n} \x1b[31m" + "wrong " * 60}
-        for n in range(1, MOST_REMARKS + 4)
+        for n in range(1, MOST_WARNINGS + 4)
     ]
 
     told = report({"remarks": remarks})
 
     first, left, *lines = told.details.splitlines()
-    assert first == f"remarks: {MOST_REMARKS + 3}"
-    assert left == "  ... 3 earlier, in the JSON form"
-    assert len(lines) == MOST_REMARKS
+    assert first == f"warnings: {MOST_WARNINGS + 3}"
+    assert left == "  ... and 3 earlier, in the JSON output"
+    assert len(lines) == MOST_WARNINGS
     assert lines[0].startswith("  4 review: 4 ")
-    assert all(len(line) <= LONGEST_REMARK + 20 for line in lines)
+    assert all(len(line) <= LONGEST_WARNING + 20 for line in lines)
     assert told.facts == {"remarks": remarks}

@@ -80,7 +80,7 @@ async def test_a_judge_nobody_can_read_is_asked_twice_then_a_person_decides(
 
     assert waiting.status is Status.WAITING
     # In a list it stands on one line, where only the stop parts what was wrong from what to do.
-    assert ".\nretry asks it again" in waiting.inbox[0].prompt
+    assert ".\nretry: ask it again" in waiting.inbox[0].prompt
     assert result.status is Status.COMPLETED
 
 
@@ -152,7 +152,7 @@ async def test_whether_to_go_on_may_be_for_a_person(
     result = await go_on(made, {"claude": claude}, tmp_path, store, answer)
 
     assert first.status is Status.WAITING
-    assert first.inbox[0].prompt.startswith("Go on all the same?")
+    assert first.inbox[0].prompt.startswith("The loop is not converging")
     assert "bad" in first.inbox[0].prompt
     assert result.status is status
     assert result.iteration == (first.iteration if answer == "stop" else 4)

@@ -84,7 +84,7 @@ async def test_a_person_decides_about_a_reading_nobody_can_use(
 
     result = await go_on(made, {"claude": claude}, tmp_path, store, answer, text)
 
-    assert "it contains no JSON object.\nretry asks it again" in waiting.inbox[0].prompt
+    assert "it contains no JSON object.\nretry: ask it again" in waiting.inbox[0].prompt
     assert result.status is status, result.reason
     (critique,) = result.state["critiques_by_step"]["critique"]
     assert [each["finding"] for each in critique["issues"]] == ([text] if text else [])
