@@ -15,7 +15,7 @@ from signoff.errors import UnknownName, UsageError
 from signoff.flows.constraint_file import constraint_from_dict
 from signoff.flows.model import GenflowConfig
 from signoff.flows.reading import read_policy
-from signoff.flows.replay import Replay, RecordedVisit
+from signoff.flows.replay import RecordedVisit, Replay
 from signoff.flows.replay import replay as recompute
 from signoff.flows.serialize import config_from_json
 from signoff.review.behaviors import ResolvedBehavior
@@ -150,4 +150,5 @@ def _history(events: Iterable[ev.Event]) -> Iterator[RecordedVisit]:
             yield RecordedVisit(step, iteration, before, state.state)
     if state.pending is not None:
         # The last step has finished, but a human still decides whether its result is used.
-        yield RecordedVisit(state.step or "", state.iteration, state.state, state.state_with_pending)
+        step, after = state.step or "", state.state_with_pending
+        yield RecordedVisit(step, state.iteration, state.state, after)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from signoff.flows.model import AdjudicationConfig, GenflowConfig
-from signoff.flows.replay import Replay, RecordedVisit, replay
+from signoff.flows.replay import RecordedVisit, Replay, replay
 from signoff.flows.state import NOTHING_REVIEWED, stored
 from signoff.flows.step import WorkflowStep
 from signoff.review.adjudication import Adjudication, AdjudicationDecision, Pursuit, Verdict
