@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field, ValidationError
 
-from signoff.documents.files import display_path, read_text
+from signoff.documents.files import display_path
 from signoff.documents.mistakes import Mistake, line_of, mistakes_of
+from signoff.documents.mistakes import Path as KeyPath
 from signoff.documents.sections import FileSection
-from signoff.documents.yaml_text import newer_version, read_mapping
+from signoff.documents.source_file import SourceFile
 from signoff.errors import InvalidWorkflow, Problem
 from signoff.flows.judging_file import SeverityName
 from signoff.flows.sections import (
@@ -33,6 +34,7 @@ from signoff.review.severity import SEVERITIES, Severity
 
 ID = r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$"
 ID_WORDS = "letters, digits, _, . and -"
+LONGEST_ID = 100
 VERSION = 1
 
 
@@ -59,10 +61,9 @@ class RuleSection(FlowSection):
         description="violation and compliant",
     )
 
-    def value(self) -> Rule:
-        """Returns it as a value."""
-        examples = self.examples.model_dump()
-        return Rule(self.id, self.text, self.default_severity, **examples)
+    def rule(self) -> Rule:
+        """Returns the rule that it describes."""
+        return Rule(self.id, self.text, self.default_severity, **dict(self.examples))
 
 
 class ConstraintFile(FileSection, FlowSection):
@@ -72,7 +73,7 @@ class ConstraintFile(FileSection, FlowSection):
     id: str | None = Field(
         None,
         pattern=ID,
-        max_length=100,
+        max_length=LONGEST_ID,
         title="The constraint's id; the file's name otherwise",
         description=ID_WORDS,
     )
@@ -116,36 +117,34 @@ class ConstraintFile(FileSection, FlowSection):
         files: tuple[str, ...] | None = self.__dict__["sources"]
         return files
 
-    def value(self, default_id: str) -> Constraint:
-        """Returns it as a value."""
+    def constraint(self, default_id: str = "") -> Constraint:
+        """Returns the constraint that it describes."""
         return Constraint(
             id=self.id or default_id,
             priority=self.priority,
             summary=self.summary,
-            rules=tuple(rule.value() for rule in self.rules),
+            rules=tuple(rule.rule() for rule in self.rules),
             agents=self.agents,
             behavior=self.behavior,
             script=self.script,
             source=self.source or SourceBlock(files=self.older_sources or ()),
         )
 
-    def contradictions(self) -> list[Mistake]:
-        """Returns what is wrong though every key by itself is right."""
-        found = []
+    def contradictions(self) -> Iterator[Mistake]:
+        """Yields what is wrong although each key by itself is valid."""
         if self.source is not None and self.older_sources is not None:
-            what = "both source and sources are there"
-            found.append(Mistake(("sources",), what, "keep one of them"))
+            yield Mistake(("sources",), "both source and sources are set", "keep one of them")
         try:
             shlex.split(self.script)
         except ValueError as error:
-            found.append(Mistake(("script",), f"script is no command: {error}", "close its quotes"))
-        seen: dict[str, int] = {}
-        for position, rule in enumerate(self.rules):
-            first = seen.setdefault(rule.id, position)
+            what = f"script is not a valid command: {error}"
+            yield Mistake(("script",), what, "close its quotes")
+        ids = [rule.id for rule in self.rules]
+        for position, name in enumerate(ids):
+            first = ids.index(name)
             if first != position:
-                what = f"rules[{position}].id is {rule.id!r}, as is rules[{first}].id"
-                found.append(Mistake(("rules", position, "id"), what, "an id of its own"))
-        return found
+                what = f"rules[{position}].id is {name!r}, as is rules[{first}].id"
+                yield Mistake(("rules", position, "id"), what, "give each rule its own id")
 
 
 def load_constraints(where: Path | str | Iterable[Path | str]) -> list[Constraint]:
@@ -154,10 +153,9 @@ def load_constraints(where: Path | str | Iterable[Path | str]) -> list[Constrain
     Raises `InvalidWorkflow` with every problem of every file.
     """
     problems: list[Problem] = []
-    remarks: list[Problem] = []
-    given = [where] if isinstance(where, Path | str) else list(where)
-    files = [file for each in given for file in constraint_files(Path(each), problems)]
-    constraints = read_constraints(files, problems, remarks)
+    paths = [where] if isinstance(where, Path | str) else list(where)
+    files = [file for path in paths for file in constraint_files(Path(path), problems)]
+    constraints = read_constraints(files, problems, [])
     if problems:
         raise InvalidWorkflow("constraints", problems)
     return constraints
@@ -168,95 +166,82 @@ def constraint_files(path: Path, problems: list[Problem]) -> list[Path]:
     if not path.is_dir():
         return [path]
     try:
-        found = [file for file in path.iterdir() if file.suffix in (".yaml", ".yml")]
+        files = [file for file in path.iterdir() if file.suffix in (".yaml", ".yml")]
     except OSError as error:
         problems.append(Problem(display_path(path), f"cannot be read: {error.strerror or error}"))
         return []
-    return sorted(file for file in found if not file.name.startswith("."))
+    return sorted(file for file in files if not file.name.startswith("."))
 
 
 def read_constraints(
-    files: Iterable[Path], problems: list[Problem], remarks: list[Problem]
+    files: Iterable[Path], problems: list[Problem], warnings: list[Problem]
 ) -> list[Constraint]:
-    """Returns what the files say; mistakes go to `problems`, what is only odd to `remarks`."""
-    constraints: list[Constraint] = []
-    owner: dict[str, Path] = {}
+    """Returns the constraints of files; adds mistakes and what is merely odd."""
+    constraints: dict[str, tuple[Path, Constraint]] = {}
     for file in files:
-        constraint = _read_file(file, problems, remarks)
+        constraint = _read_file(file, problems, warnings)
         if constraint is None:
             continue
-        other = owner.setdefault(constraint.id, file)
-        if other is not file:
-            what = f"the id {constraint.id!r} is taken by {display_path(other)}"
-            problems.append(
-                Problem(display_path(file), what, "give each constraint an id of its own")
-            )
-            continue
-        constraints.append(constraint)
-    return constraints
+        first, _ = constraints.setdefault(constraint.id, (file, constraint))
+        if first is not file:
+            what = f"the id {constraint.id!r} is taken by {display_path(first)}"
+            remedy = "give each constraint its own id"
+            problems.append(Problem(display_path(file), what, remedy))
+    return [constraint for _file, constraint in constraints.values()]
 
 
-def constraint_from_dict(raw: Mapping[str, Any], default_id: str = "") -> Constraint:
-    """Reads a constraint as it stands in YAML; raises `InvalidWorkflow` with every problem."""
+def constraint_from_dict(raw: Mapping[str, Any]) -> Constraint:
+    """Reads a constraint as it is in YAML; raises `InvalidWorkflow` with every problem."""
     problems: list[Problem] = []
-
-    name = default_id or str(raw.get("id", "constraint"))
-    said = _checked(raw, lambda _: name, problems)
-    if said is not None and not (said.id or default_id):
+    name = str(raw.get("id", "constraint"))
+    fields = _checked(raw, lambda _path: name, problems)
+    if fields is not None and not fields.id:
         problems.append(Problem(name, "id is missing", ID_WORDS))
-    if said is None or problems:
+    if fields is None or problems:
         raise InvalidWorkflow(name, problems)
-    return said.value(default_id)
+    return fields.constraint()
 
 
 def inline_constraint(name: str, sentence: str, priority: int) -> Constraint:
-    """Returns the constraint that one line in a flow file stands for."""
+    """Returns the constraint of one line in a flow file."""
     return Constraint(name, priority, sentence, (Rule(name, sentence, Severity.HIGH),))
 
 
-def _read_file(file: Path, problems: list[Problem], remarks: list[Problem]) -> Constraint | None:
-    text = read_text(file, problems)
-    document = (
-        read_mapping(text, display_path(file), problems, "fields") if text is not None else None
-    )
+def is_id(name: str) -> bool:
+    """Tells whether a name can be the id of a constraint."""
+    return re.match(ID, name) is not None and len(name) <= LONGEST_ID
+
+
+def _read_file(file: Path, problems: list[Problem], warnings: list[Problem]) -> Constraint | None:
+    name = display_path(file)
+    document = SourceFile(file).mapping(problems, "fields", VERSION)
     if document is None:
         return None
-    newer = newer_version(document, VERSION)
-    if newer is not None:
-        problems.append(newer)
-        return None
     own: list[Problem] = []
-    said = _checked(document.content, document.at, own)
-    if said is not None and said.id is None and not _is_id(file.stem):
-        own.append(
-            Problem(display_path(file), f"its name {file.stem!r} is no id", "write an id: into it")
-        )
+    fields = _checked(document.content, document.at, own)
+    if fields is not None and fields.id is None and not is_id(file.stem):
+        what = f"the file name {file.stem!r} is not a valid id"
+        own.append(Problem(name, what, "add id: to the file"))
     problems.extend(sorted(own, key=line_of))
-    if said is None or own:
+    if fields is None or own:
         return None
-    if said.older_sources is not None:
-        remarks.append(
-            Problem(document.at(("sources",)), "`sources` is the older form", "source: {files: …}")
-        )
-    if not said.summary.strip() and not said.rules:
-        remarks.append(Problem(display_path(file), "has neither a summary nor rules"))
-    return said.value(file.stem)
+    if fields.older_sources is not None:
+        location = document.at(("sources",))
+        warnings.append(Problem(location, "`sources` is the older form", "source: {files: …}"))
+    if not fields.summary.strip() and not fields.rules:
+        warnings.append(Problem(name, "has neither a summary nor rules"))
+    return fields.constraint(file.stem)
 
 
 def _checked(
-    raw: Mapping[str, Any],
-    at: Callable[[tuple[str | int, ...]], str],
-    problems: list[Problem],
+    raw: Mapping[str, Any], at: Callable[[KeyPath], str], problems: list[Problem]
 ) -> ConstraintFile | None:
     try:
-        said = ConstraintFile.model_validate(dict(raw))
+        fields = ConstraintFile.model_validate(dict(raw))
     except ValidationError as error:
-        problems.extend(m.problem(at) for m in mistakes_of(error, ConstraintFile))
-        return None
-    contradictions = said.contradictions()
-    problems.extend(mistake.problem(at) for mistake in contradictions)
-    return None if contradictions else said
-
-
-def _is_id(name: str) -> bool:
-    return re.match(ID, name) is not None and len(name) <= 100
+        mistakes = mistakes_of(error, ConstraintFile)
+        fields = None
+    else:
+        mistakes = list(fields.contradictions())
+    problems.extend(mistake.problem(at) for mistake in mistakes)
+    return fields if not mistakes else None

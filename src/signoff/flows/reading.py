@@ -20,7 +20,7 @@ from signoff.documents.pruning import without_paths
 from signoff.documents.source_file import SourceFile
 from signoff.documents.yaml_text import Document
 from signoff.errors import InvalidWorkflow, Problem
-from signoff.flows.constraint_places import constraints_of
+from signoff.flows.constraint_lookup import ConstraintLookup
 from signoff.flows.flow_file import VERSION, FlowFile
 from signoff.flows.genloop_file import GenloopFile
 from signoff.flows.goal_file import read_goal
@@ -69,9 +69,8 @@ def read_flow(
     constraints: list[Constraint] = []
     if document is not None and config is not None:
         folders = (root, file.path.parent)
-        constraints = constraints_of(
-            config.constraints, folders, home, document, problems, warnings
-        )
+        lookup = ConstraintLookup(config.constraints, folders, home, document, problems, warnings)
+        constraints = lookup.constraints()
         # Some rules need the constraints. They would report nonsense about a flow in doubt.
         found = flow_mistakes(config, constraints) if not problems else []
         found += unknown_agents(config, constraints, known)

@@ -107,7 +107,7 @@ def test_every_problem_of_every_file_is_named_together(tmp_path: Path) -> None:
         "d.yaml:2: priority is 'high'",
         "d.yaml:4: rules[0].text is missing",
         "d.yaml:5: rules[1].id is missing",
-        "e.yaml:2: both source and sources are there",
+        "e.yaml:2: both source and sources are set",
         "f.yaml:3: rules[1].id is 'x', as is rules[0].id",
         f"g.yaml: the id 'a' is taken by {tmp_path}/a.yaml",
         "h.yaml:1: behavior is 'halt'",
@@ -117,8 +117,8 @@ def test_every_problem_of_every_file_is_named_together(tmp_path: Path) -> None:
         "k.yaml:1: unknown key 'severe'",
         "k.yaml:2: rules[0].default_severity is 'BAD'",
         "l.yaml:1: is empty",
-        "m n.yaml: its name 'm n' is no id",
-        "m.yaml:1: script is no command: No closing quotation",
+        "m n.yaml: the file name 'm n' is not a valid id",
+        "m.yaml:1: script is not a valid command: No closing quotation",
     ]
 
 

@@ -66,7 +66,7 @@ def test_a_wrong_goal_is_answered_with_what_would_be_right(
 
 def test_a_folder_holds_a_goal_in_the_newer_or_the_older_form(tmp_path: Path) -> None:
     """Old run folders keep working."""
-    with pytest.raises(InvalidWorkflow, match=r"holds no goal\.yaml and no goal\.md"):
+    with pytest.raises(InvalidWorkflow, match=r"contains no goal\.yaml and no goal\.md"):
         load_goal(tmp_path)
 
     (tmp_path / "goal.md").write_text("Tea.")

@@ -59,9 +59,9 @@ def test_lines_get_their_priorities_in_order(project: Path) -> None:
 @pytest.mark.parametrize(
     ("constraints", "words"),
     [
-        ("{dir: nowhere}", "flow.yaml:2: constraints.dir is 'nowhere', and there is no such"),
+        ("{dir: nowhere}", "flow.yaml:2: constraints.dir is 'nowhere', but there is no such"),
         ("{dir: extra.yaml}", "there is no such folder"),
-        ("{files: [nothing.yaml]}", "constraints.files[0] is 'nothing.yaml', and there is no"),
+        ("{files: [nothing.yaml]}", "constraints.files[0] is 'nothing.yaml', but there is no"),
         ("{files: [rules]}", "there is no such file"),
         ("{dir: rules, inline: {a: Taken.}}", "the id 'a' is taken by a constraint file"),
         ("{inline: {a b: Not an id.}}", "constraints.inline has the id 'a b'"),
