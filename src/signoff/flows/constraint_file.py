@@ -21,16 +21,16 @@ from signoff.flows.sections import (
     AGENTS,
     BEHAVIORS,
     SOURCES,
-    TEXT,
     Agents,
     BehaviorField,
     FlowSection,
     Many,
     SourceField,
+    Text,
     Word,
 )
 from signoff.review.constraint import DEFAULT_PRIORITY, Constraint, Rule, SourceBlock
-from signoff.review.severity import SEVERITIES, Severity
+from signoff.review.severity import Severity
 
 ID = r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$"
 ID_WORDS = "letters, digits, _, . and -"
@@ -41,25 +41,25 @@ VERSION = 1
 class ExamplesSection(FlowSection):
     """Texts that violate and follow a rule."""
 
-    violation: str = Field("", title="A text that violates the rule", description=TEXT)
-    compliant: str = Field("", title="A text that follows it", description=TEXT)
+    violation: Text = ""
+    """A text that violates the rule."""
+    compliant: Text = ""
+    """A text that follows it."""
 
 
 class RuleSection(FlowSection):
     """One thing a critic looks for."""
 
-    id: Word = Field(title="The rule's name", description=TEXT)
-    text: Word = Field(title="What has to hold", description=TEXT)
-    default_severity: SeverityName = Field(
-        Severity.HIGH,
-        title="How bad breaking it is, where the critic does not say",
-        description=f"one of: {SEVERITIES}",
-    )
+    id: Word = Field(description="a text")
+    """The rule's name."""
+    text: Word = Field(description="a text")
+    """What has to hold."""
+    default_severity: SeverityName = Severity.HIGH
+    """How severe a violation is, if the critic does not say."""
     examples: ExamplesSection = Field(
-        default_factory=ExamplesSection,
-        title="Texts that violate and follow it",
-        description="violation and compliant",
+        default_factory=ExamplesSection, description="violation and compliant"
     )
+    """Texts that violate and follow it."""
 
     def rule(self) -> Rule:
         """Returns the rule that it describes."""
@@ -69,46 +69,28 @@ class RuleSection(FlowSection):
 class ConstraintFile(FileSection, FlowSection):
     """One requirement an artifact must satisfy."""
 
-    version: Literal[1] = Field(1, title="The form of this file", description="1")
-    id: str | None = Field(
-        None,
-        pattern=ID,
-        max_length=LONGEST_ID,
-        title="The constraint's id; the file's name otherwise",
-        description=ID_WORDS,
-    )
-    priority: int = Field(
-        DEFAULT_PRIORITY,
-        ge=0,
-        title="1 is the most important",
-        description="a whole number from 0",
-    )
-    summary: str = Field("", title="What the author of the artifact sees", description=TEXT)
+    version: Literal[1] = Field(1, description="1")
+    """The version of the file format."""
+    id: str | None = Field(None, pattern=ID, max_length=LONGEST_ID, description=ID_WORDS)
+    """The constraint's id; the file's name if it is absent."""
+    priority: int = Field(DEFAULT_PRIORITY, ge=0, description="a whole number from 0")
+    """1 is the most important."""
+    summary: Text = ""
+    """What the author of the artifact sees."""
     rules: Many[RuleSection] = Field(
-        (),
-        title="What critics look for",
-        description="a list of {id, text, default_severity, examples}",
+        (), description="a list of {id, text, default_severity, examples}"
     )
-    agents: Agents | None = Field(None, title="Who reviews it", description=AGENTS)
-    behavior: BehaviorField | None = Field(
-        None, title="What its issues do, by severity", description=BEHAVIORS
-    )
-    script: str = Field(
-        "",
-        title="A program whose output about the artifact the critic gets",
-        description="a path",
-    )
-    source: SourceField | None = Field(
-        None,
-        title="Material its critics compare the artifact with",
-        description=SOURCES,
-    )
-    sources: Many[Word] | None = Field(
-        None,
-        deprecated=True,
-        title="The older form of source.files",
-        description="a list of paths",
-    )
+    """What critics look for."""
+    agents: Agents | None = Field(None, description=AGENTS)
+    """The agents that review it."""
+    behavior: BehaviorField | None = Field(None, description=BEHAVIORS)
+    """What its issues do, by severity."""
+    script: str = Field("", description="a path")
+    """A program whose output about the artifact the critic gets."""
+    source: SourceField | None = Field(None, description=SOURCES)
+    """Material that its critics compare the artifact with."""
+    sources: Many[Word] | None = Field(None, deprecated=True, description="a list of paths")
+    """The older form of source.files."""
 
     @property
     def older_sources(self) -> tuple[str, ...] | None:
@@ -239,9 +221,8 @@ def _checked(
     try:
         fields = ConstraintFile.model_validate(dict(raw))
     except ValidationError as error:
-        mistakes = mistakes_of(error, ConstraintFile)
-        fields = None
-    else:
-        mistakes = list(fields.contradictions())
-    problems.extend(mistake.problem(at) for mistake in mistakes)
-    return fields if not mistakes else None
+        problems.extend(m.problem(at) for m in mistakes_of(error, ConstraintFile))
+        return None
+    contradictions = list(fields.contradictions())
+    problems.extend(mistake.problem(at) for mistake in contradictions)
+    return None if contradictions else fields

@@ -20,7 +20,8 @@ VERSION = 1
 class GoalFile(Goal):
     """What to write, and the material for it."""
 
-    version: Literal[1] = Field(1, title="The form of this file", description="1")
+    version: Literal[1] = Field(1, description="1")
+    """The version of the file format."""
 
 
 def load_goal(path: Path | str) -> Goal:

@@ -225,11 +225,11 @@ limits: {usd: "5"}
         ("independence: maybe\n" + MINIMAL, "one of: none, different_family; or a mapping"),
         ("default_behavior: {HIGH: halt, high: ignore}\n" + MINIMAL, "twice"),
         ("convergence: {plateau: 0}\n" + MINIMAL, "a whole number from 1 to 1000"),
-        ("output: {dir: iterations}\n" + MINIMAL, "that folder of a run is taken"),
-        ("output: {dir: State.json}\n" + MINIMAL, "that folder of a run is taken"),
+        ("output: {dir: iterations}\n" + MINIMAL, "that folder of a run is reserved"),
+        ("output: {dir: State.json}\n" + MINIMAL, "that folder of a run is reserved"),
         ("output: {dir: final.}\n" + MINIMAL, "a relative path"),
         ("output: {dir: /etc}\n" + MINIMAL, "a relative path"),
-        ("output: {filename: Status.md}\n" + MINIMAL, "that file says how the run ended"),
+        ("output: {filename: Status.md}\n" + MINIMAL, "that file has the run's status"),
         ("output: {filename: con.md}\n" + MINIMAL, "a file name"),
         ("output: {filename: ..}\n" + MINIMAL, "a file name"),
         ("constraints: {routing: {rules: [{match: a, agents: []}]}}\n" + MINIMAL, "a list of ag"),
@@ -342,7 +342,7 @@ def test_two_words_for_when_a_person_is_asked_must_not_disagree() -> None:
         "termination": {"escalate_on": ["max_iterations"]},
     }
 
-    with pytest.raises(InvalidWorkflow, match=r"termination\.escalate_on says max_iterations"):
+    with pytest.raises(InvalidWorkflow, match=r"termination\.escalate_on is max_iterations"):
         config_from_dict(raw)
     raw["termination"] = {"escalate_on": ["thrashing"]}
     assert config_from_dict(raw).adjudication.triggers == ("thrashing",)

@@ -8,7 +8,7 @@ import pytest
 from ruamel.yaml import YAML
 
 import signoff.flows.schemas
-from signoff.flows.schemas.made import schemas
+from signoff.flows.schemas.__main__ import schemas
 
 FOLDER = Path(signoff.flows.schemas.__file__).parent
 FIXTURES = Path(__file__).parents[3] / "fixtures"
