@@ -195,7 +195,7 @@ limits: {usd: "5"}
         "8: workflow[1].constraints is 'style*'",
         "10: unknown key 'agnet'",
         "12: workflow[3].mode is 'delete'",
-        "13: workflow[3].loop_to is 'nowhere', which is no step",
+        "13: workflow[3].loop_to is 'nowhere', an unknown step",
         "14: default_behavior.high is 'explode'",
         "16: adjudication.approval.block_on[0] is 'SEVERE'",
         "17: adjudication.escalation.thrash_threshold is 99",
@@ -383,7 +383,7 @@ def test_a_flow_comes_with_its_goal_and_its_constraints(tmp_path: Path) -> None:
     assert own.goal == Goal(goal="Tea.")
     assert given.goal == Goal(goal="Coffee.")
     assert [constraint.id for constraint in own.constraints] == ["short"]
-    assert any("no critique step reads the artifact against 'short'" in r for r in own.warnings)
+    assert any("no critique step reviews the artifact against 'short'" in r for r in own.warnings)
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ def test_only_what_was_judged_can_be_refined() -> None:
 
     assert early == (
         "workflow[2]: the refine step at 2 comes before any adjudicate step "
-        "(only a judge says what to fix)"
+        "(only a judge decides what to fix)"
     )
 
 
@@ -64,9 +64,9 @@ def test_two_steps_of_one_name_are_refused() -> None:
 @pytest.mark.parametrize(
     ("target", "words"),
     [
-        ("nowhere", "which is no step (one of: generate, review, judge)"),
-        ("late", "which comes no earlier"),
-        ("refine", "which comes no earlier"),
+        ("nowhere", "an unknown step (one of: generate, review, judge)"),
+        ("late", "which is not an earlier step"),
+        ("refine", "which is not an earlier step"),
     ],
 )
 def test_a_loop_leads_to_an_earlier_step(target: str, words: str) -> None:
@@ -127,7 +127,7 @@ def test_the_number_of_rounds_is_bounded(rounds: int) -> None:
 
 def test_the_policy_judge_judges_and_does_nothing_else() -> None:
     """It has no words of its own, so it cannot write or read."""
-    assert "works adjudicate steps only" in complaint(changed(GENERATE, agent="policy"))
+    assert "only for adjudicate steps" in complaint(changed(GENERATE, agent="policy"))
     assert complaints(GENERATE, CRITIQUE, changed(ADJUDICATE, agent="policy")) == []
 
 
@@ -162,5 +162,5 @@ def test_a_step_that_nothing_leads_to_is_named() -> None:
     assert complaints(GENERATE, CRITIQUE, going_on, loops, CRITIQUE) == []
     assert complaint(GENERATE, CRITIQUE, ADJUDICATE, loops, changed(CRITIQUE, name="last")) == (
         "workflow[4]: step 'last' is never reached: the step before it always loops "
-        "(only an approval that does not end the run passes over a refine step)"
+        "(only an approval that does not end the run skips a refine step)"
     )

@@ -57,7 +57,7 @@ def test_a_constraint_nobody_reads_is_named() -> None:
 
     remarks = said(GenflowConfig(workflow=steps), [*TONE, Constraint("law")])
 
-    assert remarks == ["no critique step reads the artifact against 'law'"]
+    assert remarks == ["no critique step reviews the artifact against 'law'"]
 
 
 def test_a_flow_without_constraints_is_told_once() -> None:
@@ -65,7 +65,7 @@ def test_a_flow_without_constraints_is_told_once() -> None:
     steps = with_ids((GENERATE, changed(CRITIQUE, constraints=("a", "b")), ADJUDICATE))
 
     assert said(GenflowConfig(workflow=steps), []) == [
-        "there are no constraints: critics look at none"
+        "there are no constraints, so critics review nothing"
     ]
 
 
@@ -82,7 +82,7 @@ def test_judging_that_cannot_work_is_named() -> None:
         == "'adjudicate' judges before any critique step"
     )
     assert said(GenflowConfig(workflow=loops), TONE) == [
-        "after the loop to 'adjudicate' there are no critiques to go by"
+        "after the loop to 'adjudicate' there are no critiques to judge"
     ]
 
 
@@ -94,8 +94,8 @@ def test_findings_no_judge_is_shown_are_named() -> None:
 
     assert said(changed(USUAL, workflow=seen), TONE) == []
     assert said(changed(USUAL, workflow=unseen), TONE) == [
-        "no judge is shown what 'critique_1' finds, so it keeps nothing from approval",
-        "no judge is shown what 'critique_5' finds, so it keeps nothing from approval",
+        "no judge sees the findings of 'critique_1', so they do not block approval",
+        "no judge sees the findings of 'critique_5', so they do not block approval",
     ]
 
 

@@ -141,7 +141,7 @@ async def test_critics_of_the_authors_family_are_told_of_once(tmp_path: Path) ->
 
     (said,) = texts(result)
     assert result.status is Status.COMPLETED
-    assert said.startswith("independence could not be kept: ")
+    assert said.startswith("critics are not independent: ")
 
 
 async def test_a_judge_without_a_bill_gets_the_one_that_is_worked_by(tmp_path: Path) -> None:
