@@ -100,7 +100,7 @@ def test_a_mistake_is_told_with_its_line_and_what_would_be_right(
         ("{step: critique, order: random}", ":4: workflow[1].order is 'random' (one of: priority"),
         ("{step: adjudicate, scope: some}", ":4: workflow[1].scope is 'some' (one of: accum"),
         ("{step: refine, mode: edt}", ":4: workflow[1].mode is 'edt' (one of: edit, rewrite"),
-        ("{step: refine, loop_to: nowhere}", ":4: workflow[1].loop_to is 'nowhere', which is no"),
+        ("{step: refine, loop_to: nowhere}", ":4: workflow[1].loop_to is 'nowhere', an unknown"),
         ("{step: critique, loop_to: draft}", ":4: unknown key 'loop_to' (only refine steps have"),
         ("{step: polish}", ":4: workflow[1].step is 'polish' (one of: generate, critique"),
         ("{step: critique, name: draft}", ":4: 'draft' is the name of workflow[0] and of"),

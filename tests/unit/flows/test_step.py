@@ -40,26 +40,26 @@ CHOSEN: dict[tuple[str, ...] | None, str] = {
         ("generate:draft critique:a critique:b", "draft a b"),
     ],
 )
-def test_a_step_is_called_by_its_name_else_by_its_kind(steps: str, ids: str) -> None:
+def test_a_step_is_named_by_its_name_or_by_its_kind(steps: str, ids: str) -> None:
     """Files, logs and `loop_to` use these names; short ones where they are clear."""
-    made = []
+    built = []
     for each in steps.split():
         kind, _, name = each.partition(":")
-        made.append(WorkflowStep(step=StepKind(kind), name=name or None))
+        built.append(WorkflowStep(step=StepKind(kind), name=name or None))
 
-    assert [step.id for step in with_ids(made)] == ids.split()
+    assert [step.id for step in with_ids(built)] == ids.split()
 
 
 def test_every_key_of_the_table_is_a_field() -> None:
-    """A key that is valid and no field could not be read."""
+    """A valid key without a field could not be read."""
     keys = {key for kind in StepKind for key in keys_of(kind)}
 
     assert keys == set(WorkflowStep.model_fields) - {"id"}
 
 
 @pytest.mark.parametrize(("patterns", "order"), [*product(CHOSEN, ("priority", "definition"))])
-def test_patterns_choose_and_the_order_sorts(patterns: tuple[str, ...] | None, order: str) -> None:
-    """Each critique step reads exactly what its author named, in the order asked for."""
+def test_patterns_select_and_the_order_sorts(patterns: tuple[str, ...] | None, order: str) -> None:
+    """Each critique step reviews exactly the constraints that it names, in its order."""
     step = WorkflowStep(
         step=StepKind.CRITIQUE,
         constraints=patterns,
